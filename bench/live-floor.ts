@@ -1,0 +1,41 @@
+/**
+ * The floor of a fan-out as a process: `Bun.serve` whose sockets listen to one topic, and the runtime's own `publish`
+ * of a fixed text to it for every request. It writes nothing, matches nothing and knows nobody. Prints its port when it
+ * listens.
+ */
+
+const topic = 'everybody'
+/** The message around the id that differs from one to the next. */
+let parts: readonly string[] = []
+
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  routes: {
+    '/message/:id': {
+      PUT: async (request) => {
+        parts = (await request.text()).split(request.params.id)
+        return new Response(null, { status: 204 })
+      },
+    },
+    '/publish/:id': {
+      POST: (request) => {
+        server.publish(topic, parts.join(request.params.id))
+        return new Response('{}', { status: 201 })
+      },
+    },
+    '/socket': (request, self) => (self.upgrade(request) ? undefined : new Response(null, { status: 400 })),
+  },
+  fetch: () => new Response('Not found', { status: 404 }),
+  websocket: {
+    idleTimeout: 0,
+    sendPings: false,
+    perMessageDeflate: false,
+    open(socket) {
+      socket.subscribe(topic)
+      socket.send('{"type":"subscribed"}')
+    },
+    message() {},
+  },
+})
+console.log(server.port)

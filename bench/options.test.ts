@@ -1,0 +1,109 @@
+/** What a command line asks for. */
+import { expect, test } from 'bun:test'
+import { parseOptions } from './options.ts'
+
+test('without options SQLite is measured, at three sizes', () => {
+  const options = parseOptions([])
+  expect(options).toMatchObject({ part: 'sqlite', write: false, sizes: [10_000, 100_000, 1_000_000] })
+  expect(options.chosen.map(({ name }) => name)).toContain('point-rule')
+})
+
+test('on PostgreSQL only what pgbench can do is measured', () => {
+  const options = parseOptions(['--postgres', '--write'])
+  expect(options).toMatchObject({ part: 'postgres', write: true, sizes: [100_000] })
+  expect(options.chosen.map(({ name }) => name)).toEqual([
+    'point',
+    'list',
+    'total',
+    'all',
+    'search',
+    'insert',
+    'update',
+    'batch',
+  ])
+})
+
+test('sizes, scenarios and times are taken as given', () => {
+  const args = ['--postgres', '--rows', '5k,1M', '--scenario', 'batch,point', '--rounds', '7', '--seconds', '0.5']
+  const options = parseOptions(args)
+  expect(options.sizes).toEqual([5000, 1_000_000])
+  expect(options.chosen.map(({ name }) => name)).toEqual(['point', 'batch'])
+  expect(options.plan).toMatchObject({ rounds: 7, seconds: 0.5 })
+})
+
+test('users are a run of their own', () => {
+  const options = parseOptions(['--users', '--seconds', '2', '--write'])
+  expect(options).toMatchObject({ part: 'users', write: true, sizes: [10_000], plan: { rounds: 3, seconds: 2 } })
+  expect(parseOptions(['--users', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
+})
+
+test('live subscriptions are measured by themselves, all of it or some parts', () => {
+  expect(parseOptions([]).live).toBeNull()
+  const { live } = parseOptions(['--live'])
+  expect(live?.parts).toEqual(['fan-out', 'latency', 'slow', 'rules', 'idle', 'matching'])
+  expect(live).toMatchObject({ rounds: 3, round: { seconds: 2 }, subscribers: [1, 1000, 5000] })
+  const quick = parseOptions(['--live', '--quick', '--scenario', 'idle,slow', '--rounds', '2']).live
+  expect(quick).toMatchObject({ parts: ['slow', 'idle'], rounds: 2, idle: { sockets: 1000 } })
+})
+
+test('analytics is a run of its own', () => {
+  expect(parseOptions(['--analytics', '--write'])).toMatchObject({ part: 'analytics', write: true, quick: false })
+  expect(() => parseOptions(['--analytics', '--rows', '5k'])).toThrow('--analytics always does the same')
+})
+
+test('files are a run of their own', () => {
+  expect(parseOptions(['--storage', '--rounds', '5'])).toMatchObject({
+    part: 'storage',
+    quick: false,
+    plan: { rounds: 5, seconds: 1 },
+  })
+  expect(parseOptions(['--storage', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1 } })
+})
+
+test('key-value stores are a run of their own', () => {
+  expect(parseOptions(['--kv', '--seconds', '2'])).toMatchObject({ part: 'kv', plan: { rounds: 3, seconds: 2 } })
+  expect(parseOptions(['--kv', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
+  expect(() => parseOptions(['--kv', '--rows', '1k'])).toThrow('--kv')
+})
+
+test('SQL databases are a run of their own', () => {
+  expect(parseOptions(['--sql', '--quick'])).toMatchObject({ part: 'sql', plan: { rounds: 1, seconds: 0.5 } })
+  expect(() => parseOptions(['--sql', '--rows', '5k'])).toThrow('--rows')
+})
+
+test('rooms are a run of their own', () => {
+  expect(parseOptions([]).rooms).toBeNull()
+  const options = parseOptions(['--rooms', '--rounds', '2'])
+  expect(options).toMatchObject({ part: 'rooms', rooms: { rounds: 2, seconds: 1, hibernated: { rooms: 10_000 } } })
+  expect(parseOptions(['--rooms', '--quick']).rooms).toMatchObject({ rounds: 1, hibernated: { rooms: 500 } })
+})
+
+test('vectors are a run of their own', () => {
+  expect(parseOptions(['--vector'])).toMatchObject({ part: 'vector', quick: false, plan: { rounds: 3, seconds: 2 } })
+  expect(parseOptions(['--vector', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1 } })
+  expect(() => parseOptions(['--vector', '--rows', '10k'])).toThrow('--rows')
+})
+
+test.each([
+  [['--rows', '10'], '--rows'],
+  [['--rows', 'many'], '--rows'],
+  [['--rounds', '0'], '--rounds'],
+  [['--seconds', 'x'], '--seconds'],
+  [['--scenario', 'dance'], '"dance"'],
+  [['--postgres', '--scenario', 'point-rule'], '"point-rule" with --postgres'],
+  [['--postgres', '--keep', 'folder'], '--keep'],
+  [['--live', '--scenario', 'point'], '"point" with --live'],
+  [['--live', '--rows', '10k'], '--rows'],
+  [['--live', '--postgres'], '--postgres'],
+  [['--users', '--postgres'], '--postgres'],
+  [['--users', '--rows', '10k'], '--rows'],
+  [['--users', '--scenario', 'point'], '--scenario'],
+  [['--users', '--keep', 'folder'], '--keep'],
+  [['--storage', '--users'], '--users'],
+  [['--storage', '--rows', '10k'], '--rows'],
+  [['--rooms', '--live'], '--rooms'],
+  [['--rooms', '--rows', '10k'], '--rows'],
+  [['--rooms', '--scenario', 'point'], '--scenario'],
+])('%p is refused', (args, message) => {
+  expect(() => parseOptions(args)).toThrow(message)
+})

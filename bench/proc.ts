@@ -1,0 +1,81 @@
+/**
+ * What the kernel says of a process (CPU, memory), and how to keep one on a core. Linux only for the figures;
+ * elsewhere they read as null and the run goes on.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+
+/** Linux reports process times in ticks of 1/100 s on every architecture (`sysconf(_SC_CLK_TCK)`). */
+const ticksPerSecond = 100
+
+/**
+ * Seconds of CPU, user and system, of all threads of a process since it began, and of its children: those that run and
+ * those it has seen end. Null where there is no `/proc`.
+ */
+export function readCpuSeconds(pid: number): number | null {
+  const own = readTicks(pid)
+  if (own === null) return null
+  // One may have ended since the list was made.
+  const children = childrenOf(pid).map((child) => readTicks(child)?.own ?? 0)
+  return (own.own + own.ended + children.reduce((sum, ticks) => sum + ticks, 0)) / ticksPerSecond
+}
+
+/** Of several processes together; null when one of them is unknown. */
+export const readGroupCpuSeconds = (pids: readonly number[]): number | null =>
+  pids.map(readCpuSeconds).reduce((sum, seconds) => (sum === null || seconds === null ? null : sum + seconds), 0)
+
+function readTicks(pid: number): { own: number; ended: number } | null {
+  const stat = readOrNull(`/proc/${pid}/stat`)
+  if (stat === null) return null
+  // The second field is the program's name in brackets and may hold spaces; the times are fields 14 to 17.
+  const [user, system, endedUser, endedSystem] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 15)
+    .map(Number) as [number, number, number, number]
+  return { own: user + system, ended: endedUser + endedSystem }
+}
+
+/** A child that ends while the kernel makes the list may hide another from it, but not from several lists. */
+function childrenOf(pid: number): number[] {
+  const lists = Array.from({ length: 3 }, () => readOrNull(`/proc/${pid}/task/${pid}/children`) ?? '')
+  return [...new Set(lists.flatMap((list) => list.split(' ').filter(Boolean)))].map(Number)
+}
+
+/** Resident bytes now (`VmRSS`) or at most since the last `resetPeakMemory` (`VmHWM`). */
+export function readMemoryBytes(pid: number, which: 'VmRSS' | 'VmHWM'): number | null {
+  const line = readOrNull(`/proc/${pid}/status`)
+    ?.split('\n')
+    .find((text) => text.startsWith(`${which}:`))
+  return line === undefined ? null : Number(line.replace(/\D/g, '')) * 1024
+}
+
+/** Makes `VmHWM` count from now on. Without the right to do so the peak stays that of the whole life. */
+export function resetPeakMemory(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/clear_refs`, '5')
+  } catch {
+    // Not Linux, or not ours to reset: the figure is an upper bound then.
+  }
+}
+
+function readOrNull(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Prefix of a command that keeps the process on one core; empty for null, where that is not possible, or where there is
+ * only one core.
+ */
+export function pinned(core: number | null): string[] {
+  if (core === null) return []
+  return Bun.which('taskset') !== null && availableParallelism() > core ? ['taskset', '-c', String(core)] : []
+}
+
+/** The server under test and its floors run here, the load generator on the other. */
+export const serverCore = 0
+export const loadCore = 1

@@ -1,0 +1,4 @@
+/** What the server of the SQL bench serves. */
+import { defineConfig } from '../../src/config/define.ts'
+
+export default defineConfig({ databases: {}, sql: { bench: {} } })

@@ -1,0 +1,197 @@
+/**
+ * The benchmark: `npm run bench [-- options]`. Seeds data folders, starts the server and its floor on copies of them,
+ * has the load generator ask both in turn, prints the figures beside each other, and with `--write` puts them into
+ * `docs/benchmarks.md`.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { systemClock } from '../src/base/clock.ts'
+import { createFirstSigningKey } from '../src/features/users/signing-keys.ts'
+import { createTokens } from '../src/features/users/tokens.ts'
+import { runAnalytics } from './analytics.ts'
+import { authorAt } from './data.ts'
+import { readEnvironment } from './environment.ts'
+import { copyFolder, folderBytes } from './folders.ts'
+import { runKv } from './kv.ts'
+import { runLive } from './live.ts'
+import { type Measurement, measure, median, type Plan } from './measure.ts'
+import { type Options, optionsOrExit } from './options.ts'
+import { runOnPostgres } from './postgres.ts'
+import { readMemoryBytes } from './proc.ts'
+import { type LoadProcess, serviceKey, startFloor, startLoad, startServer, tokenSecret } from './processes.ts'
+import {
+  type Basics,
+  busyNote,
+  type MeasuredPart,
+  replaceMeasured,
+  type SizeBasics,
+  textHeader,
+  toMarkdown,
+  toText,
+} from './report.ts'
+import { runRooms } from './rooms.ts'
+import type { Scenario, Size } from './scenarios.ts'
+import { type OnProgress, seededRows, seedFolder } from './seed.ts'
+import { runSql } from './sql.ts'
+import { runStorage } from './storage.ts'
+import { runUsers } from './users.ts'
+import { runVector } from './vector.ts'
+
+/** Start times on an empty folder and memory with nothing to do, before anything else has run. */
+async function measureBasics(work: string): Promise<Pick<Basics, 'startEmptyMs' | 'idleBytes'>> {
+  const starts: number[] = []
+  let idleBytes: number | null = null
+  for (let turn = 0; turn < 5; turn++) {
+    const server = await startServer(join(work, `empty-${turn}`))
+    starts.push(server.startMs)
+    if (turn === 4) {
+      await fetch(`${server.url}/api/health`).then((response) => response.text())
+      await Bun.sleep(1000)
+      idleBytes = readMemoryBytes(server.pid, 'VmRSS')
+    }
+    await server.stop()
+  }
+  return { startEmptyMs: median(starts), idleBytes }
+}
+
+/** The seeded folder of a size, made once a run, or once altogether with `--keep`. */
+async function seededFolder(base: string, rows: number): Promise<{ folder: string; seconds: number }> {
+  const folder = join(base, `seed-${rows}`)
+  const record = join(base, `seed-${rows}.seconds`)
+  if (statSync(record, { throwIfNoEntry: false })) return { folder, seconds: Number(readFileSync(record, 'utf8')) }
+  rmSync(folder, { recursive: true, force: true })
+  const startedAt = performance.now()
+  await seedFolder(folder, rows, onSeeded)
+  const seconds = (performance.now() - startedAt) / 1000
+  writeFileSync(record, String(seconds))
+  return { folder, seconds }
+}
+
+const onSeeded: OnProgress = (done, all) => progress(done === all ? '' : `Seeding ${Math.floor((done / all) * 100)} %`)
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
+}
+
+/** Every acknowledged row must be there. */
+async function checkRowCount(url: string, scenario: Scenario, size: Size, rowsWritten: number): Promise<void> {
+  const table = scenario.name === 'insert-searched' ? 'posts' : 'notes'
+  const response = await fetch(`${url}/api/db/shared/tables/${table}/count`, {
+    headers: { 'X-Platform-Service-Key': serviceKey },
+  })
+  const { total } = (await response.json()) as { total: number }
+  if (total !== size.rows + rowsWritten) {
+    throw new Error(`${scenario.name}: ${rowsWritten} rows were acknowledged, but ${total - size.rows} are there`)
+  }
+}
+
+/** Scenarios that share one pair of processes: all reads, or one that writes. */
+async function runTogether(
+  together: readonly Scenario[],
+  context: { seeded: string; work: string; size: Size; load: LoadProcess; plan: Plan },
+): Promise<{ measurements: Measurement[]; startMs: number }> {
+  const { seeded, work, size, load, plan } = context
+  const serverFolder = await copyFolder(seeded, join(work, 'server'))
+  const floorFolder = await copyFolder(seeded, join(work, 'floor'))
+  const server = await startServer(serverFolder)
+  const floor = await startFloor(floorFolder, size.rows)
+  const measurements: Measurement[] = []
+  try {
+    for (const scenario of together) {
+      const measurement = await measure(scenario, size, { server, floor, load }, plan)
+      if (scenario.writes) await checkRowCount(server.url, scenario, size, measurement.rowsWritten)
+      console.log(toText(measurement))
+      measurements.push(measurement)
+    }
+  } finally {
+    await Promise.all([server.stop(), floor.stop()])
+  }
+  return { measurements, startMs: server.startMs }
+}
+
+async function runSize(
+  rows: number,
+  options: Options,
+  folders: { work: string; base: string },
+  load: LoadProcess,
+): Promise<{ measurements: Measurement[]; basics: SizeBasics }> {
+  const { folder: seeded, seconds: seedSeconds } = await seededFolder(folders.base, rows)
+  console.log(`\n${rows.toLocaleString('en-US')} rows\n${textHeader}`)
+  const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
+  const token = tokens.signAccess({ id: authorAt(0) })
+  const context = { seeded, work: folders.work, size: { rows, token }, load, plan: options.plan }
+  const reads = options.chosen.filter(({ writes }) => !writes)
+  const writes = options.chosen.filter((scenario) => scenario.writes)
+  const measurements: Measurement[] = []
+  const starts: number[] = []
+  for (const together of [reads, ...writes.map((scenario) => [scenario])]) {
+    if (together.length === 0) continue
+    const result = await runTogether(together, context)
+    measurements.push(...result.measurements)
+    starts.push(result.startMs)
+  }
+  const basics = {
+    rows,
+    seedSeconds,
+    seededRows: seededRows(rows),
+    dataBytes: folderBytes(seeded),
+    startMs: median(starts),
+  }
+  return { measurements, basics }
+}
+
+function writePage(part: MeasuredPart, markdown: string): void {
+  const page = fileURLToPath(new URL('../docs/benchmarks.md', import.meta.url))
+  writeFileSync(page, replaceMeasured(readFileSync(page, 'utf8'), part, markdown))
+  // The page passes the same format check as the code.
+  const biome = fileURLToPath(new URL('../node_modules/.bin/biome', import.meta.url))
+  Bun.spawnSync([biome, 'format', '--write', page])
+  console.log('\nWritten to docs/benchmarks.md')
+}
+
+async function runOnSqlite(options: Options): Promise<string> {
+  const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+  const base = options.keep ?? work
+  mkdirSync(base, { recursive: true })
+  const load = startLoad()
+  try {
+    const { startEmptyMs, idleBytes } = await measureBasics(work)
+    console.log(
+      `Start on an empty folder ${startEmptyMs.toFixed(0)} ms, idle ${((idleBytes ?? 0) / 1024 / 1024).toFixed(0)} MB`,
+    )
+    const measurements: Measurement[] = []
+    const sizes: SizeBasics[] = []
+    for (const rows of options.sizes) {
+      const result = await runSize(rows, options, { work, base }, load)
+      measurements.push(...result.measurements)
+      sizes.push(result.basics)
+    }
+    const note = busyNote(measurements)
+    if (note !== null) console.log(`\n${note}`)
+    return toMarkdown(readEnvironment(work), options.plan, { startEmptyMs, idleBytes, sizes }, measurements)
+  } finally {
+    await load.stop()
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** What the command line asks for, as Markdown. */
+function run(options: Options): Promise<string> {
+  const { part, sizes, chosen, plan, live, rooms } = options
+  if (live) return runLive(live)
+  if (part === 'storage') return runStorage(plan, options.quick)
+  if (rooms) return runRooms(rooms)
+  if (part === 'vector') return runVector(plan, options.quick)
+  if (part === 'kv') return runKv(plan)
+  if (part === 'sql') return runSql(plan)
+  if (part === 'users') return runUsers(plan, onSeeded)
+  if (part === 'analytics') return runAnalytics(plan, options.quick, onSeeded)
+  if (part === 'postgres') return runOnPostgres({ sizes, scenarios: chosen, plan, onProgress: onSeeded })
+  return runOnSqlite(options)
+}
+
+const options = optionsOrExit(process.argv.slice(2))
+const markdown = await run(options)
+if (options.write) writePage(options.part, markdown)

@@ -1,0 +1,311 @@
+/**
+ * What is measured: each scenario's requests, what its answers must be, and the floors it is held against. The requests
+ * of a scenario and of its floors name the same rows in the same order.
+ */
+import {
+  authorAt,
+  authorCount,
+  draftRows,
+  hash,
+  idAt,
+  isPublished,
+  newRowAt,
+  publishedPerAuthor,
+  rowsPerTopic,
+  topicAt,
+  topicCount,
+} from './data.ts'
+import type { LoopName } from './floor-loops.ts'
+import type { Expectation, LoadRequest } from './load-requests.ts'
+
+export interface Floor {
+  readonly title: string
+  /** Least share of the floor's throughput DESIGN §11 asks for; null where it asks for none. */
+  readonly budget: number | null
+  readonly run:
+    | { readonly kind: 'http'; readonly requests: (size: Size) => LoadRequest[] }
+    | { readonly kind: 'loop'; readonly loop: LoopName }
+}
+
+export interface Size {
+  readonly rows: number
+  /** Access token of the author of row 0. */
+  readonly token: string
+}
+
+export interface Scenario {
+  readonly name: string
+  readonly title: string
+  /** Runs on a fresh copy of the seeded folder, and the row count is checked afterwards. */
+  readonly writes: boolean
+  readonly connections: number
+  /** What one request counts as: a batch of 500 is 500 rows. */
+  readonly unitsPerRequest: number
+  /** A fixed job of so many requests instead of a time. */
+  readonly total: number | null
+  readonly requests: (size: Size) => LoadRequest[]
+  /** The first is the one the ratio column is about. */
+  readonly floors: readonly Floor[]
+}
+
+const tables = '/api/db/shared/tables'
+/** Different reads per scenario: enough to touch every part of the table and to outrun small caches. */
+const readsVariety = 50_000
+/** Different bodies of inserts; each becomes a new row however often it is sent. */
+const insertsVariety = 5000
+export const pageSize = 30
+export const clients = 64
+export const batchRows = 500
+/** Enough to keep a batch waiting while another is committed. */
+const batchClients = 4
+/** The fixed job of issue 2. */
+const jobInserts = 100_000
+
+function get(path: string, expect: Expectation, headers = ''): LoadRequest {
+  return { text: `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n`, expect }
+}
+
+export const post = (path: string, body: unknown, expect: Expectation): LoadRequest => send('POST', path, body, expect)
+
+function send(method: string, path: string, body: unknown, expect: Expectation): LoadRequest {
+  const text = JSON.stringify(body)
+  const head = `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`
+  return { text: head + text, expect }
+}
+
+/** Reads, or updates, of different rows. */
+const reads = (rows: number, request: (turn: number) => LoadRequest): LoadRequest[] =>
+  many(Math.min(rows, readsVariety), request)
+
+const many = (count: number, request: (turn: number) => LoadRequest): LoadRequest[] =>
+  Array.from({ length: count }, (_, turn) => request(turn))
+
+const rowOf = (turn: number, rows: number): number => hash(turn) % rows
+const authorOf = (turn: number, rows: number): string => authorAt(hash(turn) % authorCount(rows))
+const topicOf = (turn: number, rows: number): string => topicAt(hash(turn) % topicCount(rows))
+
+const listQuery = (turn: number, rows: number): string => {
+  const filter = [
+    ['authorId', '==', authorOf(turn, rows)],
+    ['published', '==', true],
+  ]
+  return `filter=${encodeURIComponent(JSON.stringify(filter))}&sort=createdAt:desc`
+}
+
+/** `headersAt` gives whole lines. */
+export const pointReads = (table: string, rows: number, headersAt = (_turn: number): string => ''): LoadRequest[] =>
+  reads(rows, (turn) => {
+    const id = idAt(rowOf(turn, rows))
+    return get(`${tables}/${table}/${id}`, { status: 200, includes: `"${id}"` }, headersAt(turn))
+  })
+
+/** Only rows that everybody may see, so that the same requests serve both callers. */
+const draftReads = (rows: number, headers = ''): LoadRequest[] =>
+  reads(rows, (turn) => {
+    const count = draftRows(rows)
+    let number = rowOf(turn, count)
+    while (!isPublished(number, count)) number = (number + 1) % count
+    const id = idAt(number)
+    return get(`${tables}/drafts/${id}`, { status: 200, includes: `"${id}"` }, headers)
+  })
+
+const inserts = (path: string): LoadRequest[] =>
+  many(insertsVariety, (turn) => {
+    const row = newRowAt(turn)
+    return post(path, row, { status: 201, includes: row.title })
+  })
+
+const updates = (rows: number): LoadRequest[] =>
+  reads(rows, (turn) => {
+    const id = idAt(rowOf(turn, rows))
+    const views = hash(turn + 1) % 100_000
+    return send('PATCH', `${tables}/notes/${id}`, { views }, { status: 200, includes: `"views":${views}` })
+  })
+
+/** One in ten writes, evenly mixed. */
+const mixed = (readsOnly: LoadRequest[], writes: LoadRequest[]): LoadRequest[] =>
+  readsOnly.map((read, turn) => (hash(turn) % 10 === 0 ? (writes[turn % writes.length] ?? read) : read))
+
+export const bareHandler: Floor = {
+  title: 'bare handler, fixed body of the same size',
+  budget: 0.6,
+  run: { kind: 'http', requests: () => [get('/bare', { status: 200 })] },
+}
+
+const sameSqlOverHttp = (budget: number | null, path: (turn: number, rows: number) => string): Floor => ({
+  title: 'minimal handler, same SQL',
+  budget,
+  run: {
+    kind: 'http',
+    requests: ({ rows }) => reads(rows, (turn) => get(path(turn, rows), { status: 200 })),
+  },
+})
+
+const loop = (title: string, name: LoopName, budget: number | null = null): Floor => ({
+  title,
+  budget,
+  run: { kind: 'loop', loop: name },
+})
+
+const minimalGet = sameSqlOverHttp(null, (turn, rows) => `/get/posts/${idAt(rowOf(turn, rows))}`)
+const insertFloors: readonly Floor[] = [
+  loop('loop in groups of 64, same rows and change log', 'insert-logged', 0.5),
+  loop('the loop without change log', 'insert-plain'),
+  {
+    title: 'minimal handler with group commit',
+    budget: null,
+    run: { kind: 'http', requests: () => inserts('/insert') },
+  },
+]
+
+const reading = { writes: false, connections: clients, unitsPerRequest: 1, total: null } as const
+const writing = { ...reading, writes: true } as const
+
+export const scenarios: readonly Scenario[] = [
+  {
+    ...reading,
+    name: 'point',
+    title: 'Point read',
+    requests: ({ rows }) => pointReads('posts', rows),
+    floors: [bareHandler, minimalGet],
+  },
+  {
+    ...reading,
+    name: 'point-rule',
+    title: 'Point read under a rule, anonymous',
+    requests: ({ rows }) => draftReads(rows),
+    floors: [bareHandler],
+  },
+  {
+    ...reading,
+    name: 'point-user',
+    title: 'Point read under a rule, signed-in user',
+    requests: ({ rows, token }) => draftReads(rows, `Authorization: Bearer ${token}\r\n`),
+    floors: [bareHandler],
+  },
+  {
+    ...reading,
+    name: 'list',
+    title: 'Filtered list of 30, cursor mode',
+    requests: ({ rows }) =>
+      reads(rows, (turn) =>
+        get(`${tables}/posts?${listQuery(turn, rows)}&limit=${pageSize}&after=`, { status: 200, items: pageSize }),
+      ),
+    floors: [
+      sameSqlOverHttp(0.6, (turn, rows) => `/list/${authorOf(turn, rows)}`),
+      loop('same SQL and JSON.stringify in a loop', 'list'),
+    ],
+  },
+  {
+    ...reading,
+    name: 'total',
+    title: 'Filtered list of 30 with total',
+    requests: ({ rows }) =>
+      reads(rows, (turn) =>
+        get(`${tables}/posts?${listQuery(turn, rows)}&page=1&perPage=${pageSize}`, {
+          status: 200,
+          items: pageSize,
+          total: publishedPerAuthor,
+        }),
+      ),
+    floors: [
+      sameSqlOverHttp(0.6, (turn, rows) => `/total/${authorOf(turn, rows)}`),
+      loop('same SQL and JSON.stringify in a loop', 'total'),
+    ],
+  },
+  {
+    ...reading,
+    name: 'all',
+    title: 'First 30 of the whole table with total',
+    requests: ({ rows }) => [
+      get(`${tables}/posts?page=1&perPage=${pageSize}`, { status: 200, items: pageSize, total: rows }),
+    ],
+    floors: [sameSqlOverHttp(null, () => '/all')],
+  },
+  {
+    ...reading,
+    name: 'search',
+    title: 'Search, 20 of 50 with total',
+    requests: ({ rows }) =>
+      reads(rows, (turn) =>
+        get(`${tables}/posts/search?q=${topicOf(turn, rows)}&limit=20`, {
+          status: 200,
+          items: 20,
+          total: rowsPerTopic,
+        }),
+      ),
+    floors: [
+      sameSqlOverHttp(null, (turn, rows) => `/search/${topicOf(turn, rows)}`),
+      loop('same SQL and JSON.stringify in a loop', 'search'),
+    ],
+  },
+  {
+    ...writing,
+    name: 'insert',
+    title: 'Insert, 64 in flight',
+    requests: () => inserts(`${tables}/notes`),
+    floors: insertFloors,
+  },
+  {
+    ...writing,
+    name: 'job',
+    title: '100,000 inserts, 64 in flight',
+    total: jobInserts,
+    requests: () => inserts(`${tables}/notes`),
+    floors: insertFloors.slice(0, 1),
+  },
+  {
+    ...writing,
+    name: 'insert-searched',
+    title: 'Insert into a searched table, 64 in flight',
+    requests: () => inserts(`${tables}/posts`),
+    floors: [loop('loop in groups of 64, same rows, search index and change log', 'insert-searched', 0.5)],
+  },
+  {
+    ...writing,
+    name: 'update',
+    title: 'Update of one field, 64 in flight',
+    requests: ({ rows }) => updates(rows),
+    floors: [loop('loop in groups of 64, same rows and change log', 'update-logged')],
+  },
+  {
+    ...writing,
+    name: 'batch',
+    title: 'Batch insert of 500, rows',
+    connections: batchClients,
+    unitsPerRequest: batchRows,
+    requests: () =>
+      many(40, (turn) => {
+        const rows = Array.from({ length: batchRows }, (_, row) => newRowAt(turn * batchRows + row))
+        return post(
+          `${tables}/notes/batch`,
+          { inserts: rows },
+          { status: 200, includes: rows[batchRows - 1]?.title ?? '' },
+        )
+      }),
+    floors: [
+      loop('loop of 500 per commit, same rows and change log', 'batch-logged'),
+      loop('the loop without change log', 'batch-plain'),
+    ],
+  },
+  {
+    ...writing,
+    name: 'mixed',
+    title: 'Mixed: 90 % point reads, 10 % inserts',
+    requests: ({ rows }) => mixed(pointReads('notes', rows), inserts(`${tables}/notes`)),
+    floors: [
+      {
+        title: 'minimal handler, same SQL, group commit',
+        budget: null,
+        run: {
+          kind: 'http',
+          requests: ({ rows }) =>
+            mixed(
+              reads(rows, (turn) => get(`/get/notes/${idAt(rowOf(turn, rows))}`, { status: 200 })),
+              inserts('/insert'),
+            ),
+        },
+      },
+    ],
+  },
+]

@@ -1,0 +1,59 @@
+/** Fills empty databases through the public batch endpoint, as any client would. */
+import { draftRows, type Row, rowAt } from './data.ts'
+import { serviceKey, startServer } from './processes.ts'
+
+const batchRows = 500
+/** Enough that the server always has a batch waiting. */
+const batchesInFlight = 4
+
+/** Told how many rows of all are there. */
+export type OnProgress = (done: number, all: number) => void
+
+/** Makes the folder's server hold `rows` posts and notes, and the drafts. */
+export async function seedFolder(folder: string, rows: number, onProgress: OnProgress): Promise<void> {
+  const server = await startServer(folder)
+  await seed([server.url], rows, onProgress)
+  await server.stop()
+}
+
+/** The same for a server that runs, through all of its nodes. */
+export async function seed(urls: readonly string[], rows: number, onProgress: OnProgress): Promise<void> {
+  const jobs = [...batchesOf('posts', rows), ...batchesOf('notes', rows), ...batchesOf('drafts', draftRows(rows))]
+  const all = seededRows(rows)
+  let done = 0
+  const work = async (url: string): Promise<void> => {
+    for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) {
+      await insertBatch(url, job.table, job.make())
+      done += job.count
+      onProgress(done, all)
+    }
+  }
+  await Promise.all(Array.from({ length: batchesInFlight }, (_, at) => work(urls[at % urls.length] as string)))
+}
+
+/** Rows of all tables together. */
+export const seededRows = (rows: number): number => 2 * rows + draftRows(rows)
+
+interface Batch {
+  readonly table: string
+  readonly count: number
+  readonly make: () => Row[]
+}
+
+function batchesOf(table: string, rows: number): Batch[] {
+  return Array.from({ length: Math.ceil(rows / batchRows) }, (_, batch) => {
+    const first = batch * batchRows
+    const count = Math.min(batchRows, rows - first)
+    return { table, count, make: () => Array.from({ length: count }, (_, row) => rowAt(first + row, rows)) }
+  })
+}
+
+async function insertBatch(url: string, table: string, inserts: readonly Row[]): Promise<void> {
+  const response = await fetch(`${url}/api/db/shared/tables/${table}/batch`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-Platform-Service-Key': serviceKey },
+    body: JSON.stringify({ inserts }),
+  })
+  if (!response.ok) throw new Error(`Seeding ${table} failed: ${response.status} ${await response.text()}`)
+  await response.arrayBuffer()
+}

@@ -1,0 +1,30 @@
+/** What the tables of the vector bench say of figures. */
+import { expect, test } from 'bun:test'
+import { recallOf, searchLines } from './vector-report.ts'
+
+const result = (found: number[][]) => ({
+  loadSeconds: 1,
+  buildSeconds: 2,
+  memoryBytes: null,
+  diskBytes: 1024 * 1024,
+  searches: [{ tenths: 10 as const, perSecond: 1000, p50Ms: 1, p99Ms: 2.345, found }],
+})
+
+test('recall counts what was found of what there is', () => {
+  expect(recallOf([[1, 2, 9]], [[1, 2, 3, 4]])).toBe(0.5)
+  expect(recallOf([[], [5]], [[1], [5]])).toBe(0.5)
+})
+
+test('stores are held against the first; ours have a budget', () => {
+  const contended = [
+    { store: 'Plinth, exact' as const, result: result([[1, 2]]) },
+    { store: 'Plinth' as const, result: result([[1, 3]]) },
+    { store: 'sqlite-vec' as const, result: result([[2, 1]]) },
+  ]
+  const lines = searchLines({ shape: 'noise', count: 2, contended })
+  expect(lines.map((cells) => [cells[0], cells[2], cells.at(-1)])).toEqual([
+    ['Plinth, exact', '1.000', '≥ 0.95 ✓'],
+    ['Plinth', '0.500', '≥ 0.95 ✗'],
+    ['sqlite-vec', '1.000', ''],
+  ])
+})

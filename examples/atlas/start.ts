@@ -1,0 +1,152 @@
+/**
+ * What `npm start` runs: the atlas in development mode, as `plinth dev` would serve it, filled on first start and with
+ * something to try printed at the end. Leaves serving to the program and filling to `import.ts`, which runs as a
+ * process of its own through the public API.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openApp } from '../../src/app.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { createLog, type Log } from '../../src/base/log.ts'
+import { watch } from '../../src/cli/dev.ts'
+import { describeFailure } from '../../src/cli/failure.ts'
+import { readyLine } from '../../src/cli/serve.ts'
+import { waitForShutdown } from '../../src/cli/shutdown.ts'
+import { type Loaded, load } from '../../src/config/load.ts'
+import { ConfigError } from '../../src/config/mistakes.ts'
+import { createFirstSigningKey } from '../../src/features/users/signing-keys.ts'
+import { createTokens } from '../../src/features/users/tokens.ts'
+import { exitWith, shortPath } from '../page-example.ts'
+
+const folder = import.meta.dirname
+/** Long enough to come back to the page next week; every start signs new ones. */
+const demoTokenLifetimeMs = 30 * 24 * 60 * 60 * 1000
+const demoUsers = ['marie', 'omar']
+
+interface Options {
+  readonly data?: string
+  readonly port?: string
+  readonly host?: string
+  readonly 'log-level'?: string
+  /** Only the places of these countries, such as `IS,PT`. */
+  readonly only?: string
+}
+
+function parseOptions(): Options {
+  const option = { type: 'string' } as const
+  const options = { data: option, port: option, host: option, 'log-level': option, only: option }
+  try {
+    return parseArgs({ options }).values as Options
+  } catch (error) {
+    const known = Object.keys(options).map((name) => `--${name}`)
+    throw new ConfigError(`${error instanceof Error ? error.message : error}\nThere are: ${known.join(', ')}.`)
+  }
+}
+
+/** Requests are not worth a line each while a progress bar is drawn. */
+function createQuietableLog(log: Log): Log & { isQuiet: boolean } {
+  const quietable = {
+    ...log,
+    isQuiet: true,
+    info: (...entry: Parameters<Log['info']>) => (quietable.isQuiet ? undefined : log.info(...entry)),
+  }
+  return quietable
+}
+
+/** Makes what README.md loads into a shell: addresses, and headers ready for curl. Readable by its owner only. */
+async function writeDemoEnvironment(path: string, url: string, { secret, serviceKey }: Loaded['settings']) {
+  const tokens = createTokens(createFirstSigningKey(secret), systemClock)
+  const lines = [
+    '# Written anew at every start of the atlas; read it with `.` in a shell.',
+    `PLINTH_URL='${url}'`,
+    `PLINTH_SERVICE_KEY='${serviceKey}'`,
+    `DB='${url}/api/db/shared/tables'`,
+    `TRIP='${url}/api/db/trip'`,
+    `PHOTOS='${url}/api/storage/photos'`,
+    "JSON='Content-Type: application/json'",
+    `KEY='X-Platform-Service-Key: ${serviceKey}'`,
+  ]
+  for (const id of demoUsers) {
+    const token = tokens.signAccess({ id, displayName: id, expiresInMs: demoTokenLifetimeMs })
+    lines.push(`${id.toUpperCase()}='Authorization: Bearer ${token}'`)
+  }
+  writeFileSync(path, `${lines.join('\n')}\n`, { mode: 0o600 })
+  chmodSync(path, 0o600)
+}
+
+/** Resolves with whether everything is there. */
+async function waitForImport(child: ChildProcess): Promise<boolean> {
+  const [code] = (await once(child, 'exit')) as [number | null]
+  return code === 0
+}
+
+/** Runs `import.ts` on the same terminal. */
+function spawnImport(url: string, serviceKey: string, only: string | undefined): ChildProcess {
+  const words = [join(folder, 'import.ts'), '--url', url, ...(only ? ['--only', only] : [])]
+  return spawn(process.execPath, words, { stdio: 'inherit', env: { ...process.env, PLINTH_SERVICE_KEY: serviceKey } })
+}
+
+function formatWelcome(url: string, serviceKey: string, demoPath: string): string {
+  const db = `${url}/api/db/shared/tables`
+  return `
+  API           ${url}/docs
+  Service key   ${serviceKey}
+  Tokens        of the users marie and omar, with everything else for a shell, in ${demoPath}
+
+First things to try, in another terminal:
+
+  curl '${db}/places/is-reykjavik'
+
+  curl '${db}/places/search?q=paris+texas&fields=name,regionName'
+
+  curl -G '${db}/countries' -d sort=area:desc -d limit=3 -d fields=name,area --data-urlencode 'filter=[["landlocked","==",true]]'
+
+  . ${demoPath}
+  curl "$DB/favourites" -H "$MARIE" -H "$JSON" -d '{ "userId": "marie", "placeId": "is-reykjavik", "stars": 5 }'
+
+examples/atlas/README.md goes on from here. Ctrl-C stops the server.
+`
+}
+
+async function main(): Promise<number> {
+  const { only, ...options } = parseOptions()
+  const loaded = await load(
+    { ...options, config: join(folder, 'plinth.config.ts'), data: options.data ?? join(folder, 'data') },
+    'development',
+  )
+  const { config, settings } = loaded
+  const log = createQuietableLog(
+    createLog({ level: settings.logLevel, format: 'pretty', colors: process.stdout.isTTY === true }),
+  )
+  const app = await openApp({ config, settings, log })
+  const watching = watch({ app, loaded, log }, { out: console.log, error: console.error })
+  const demoPath = join(settings.dataFolder, 'demo.env')
+  await writeDemoEnvironment(demoPath, app.url, settings)
+  console.log(readyLine(app.url))
+
+  const importing = spawnImport(app.url, settings.serviceKey, only)
+  const imported = waitForImport(importing)
+  let isStopping = false
+  const stopped = waitForShutdown({
+    process,
+    clock: systemClock,
+    async close() {
+      isStopping = true
+      watching.close()
+      importing.kill('SIGTERM')
+      await imported
+      await app.close()
+    },
+    onFailure: (error) => console.error(describeFailure(error)),
+  })
+  const isComplete = await imported
+  log.isQuiet = false
+  if (isComplete) console.log(formatWelcome(app.url, settings.serviceKey, shortPath(demoPath)))
+  else if (!isStopping) console.error('The import is not complete; the server goes on. The next start continues it.')
+  return stopped
+}
+
+exitWith(main())

@@ -1,0 +1,67 @@
+/** Plinth as several processes on this machine, all serving the atlas from one PostgreSQL and one Redis. */
+import { join } from 'node:path'
+import { findFreePort, makePassword, type ServerProcess, startProcess } from '../../scripts/servers/private-server.ts'
+
+const main = join(import.meta.dirname, '../../src/main.ts')
+const config = join(import.meta.dirname, '../atlas/plinth.config.ts')
+
+/** What all nodes of one server are told. */
+export interface Shared {
+  readonly databaseUrl: string
+  readonly redisUrl: string
+  /** Signs tokens: one that is given by one node is believed by all. */
+  readonly secret: string
+  readonly serviceKey: string
+}
+
+export interface Node {
+  readonly name: string
+  readonly port: number
+  readonly url: string
+  /** Starts it again under the same address; resolves when it takes requests. */
+  start(): Promise<void>
+  /** Ends it at once, in the middle of whatever it does. */
+  kill(): Promise<void>
+  /** Lets it finish what it does. */
+  stop(): Promise<void>
+}
+
+export const makeShared = (databaseUrl: string, redisUrl: string): Shared => ({
+  databaseUrl,
+  redisUrl,
+  secret: makePassword(),
+  serviceKey: makePassword(),
+})
+
+/** Starts a node; `folder` is where it keeps the little that is its own. Must be stopped. */
+export async function startNode(name: string, folder: string, shared: Shared): Promise<Node> {
+  const port = findFreePort()
+  let running: ServerProcess | null = null
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    const ending = running
+    running = null
+    await ending?.end(signal)
+  }
+  const start = async (): Promise<void> => {
+    const options = { config, data: join(folder, name), host: '127.0.0.1', port: String(port), 'log-level': 'error' }
+    running = await startProcess({
+      command: [
+        process.execPath,
+        main,
+        'start',
+        ...Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]),
+      ],
+      ready: 'Plinth is ready at',
+      environment: {
+        DATABASE_URL: shared.databaseUrl,
+        REDIS_URL: shared.redisUrl,
+        PLINTH_SECRET: shared.secret,
+        PLINTH_SERVICE_KEY: shared.serviceKey,
+        // Only the load balancer is believed when it says for whom it asks.
+        PLINTH_TRUST_PROXY: '127.0.0.1',
+      },
+    })
+  }
+  await start()
+  return { name, port, url: `http://127.0.0.1:${port}`, start, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') }
+}

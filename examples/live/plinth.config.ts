@@ -1,0 +1,50 @@
+/**
+ * Places of the atlas, and travellers who move between them. A browser window shows the travellers that the read rule
+ * shows to whoever looks, while they move: README.md tries it.
+ */
+import { defineConfig, or } from 'plinth'
+
+const regions = ['Africa', 'Americas', 'Antarctic', 'Asia', 'Europe', 'Oceania'] as const
+
+export default defineConfig({
+  databases: {
+    shared: {
+      tables: {
+        // What the map is drawn from. Everybody reads; no rule for writing means that only the service key writes.
+        places: {
+          schema: {
+            name: { type: 'string', required: true, max: 200 },
+            countryName: { type: 'string', required: true },
+            region: { type: 'string', required: true, enum: regions },
+            lat: { type: 'number', required: true, min: -90, max: 90 },
+            lng: { type: 'number', required: true, min: -180, max: 180 },
+          },
+          access: { read: true },
+        },
+
+        // Everybody sees the travellers that are shared, and their own; each may be moved by its owner alone.
+        travellers: {
+          schema: {
+            userId: { type: 'string', required: true },
+            name: { type: 'string', required: true, max: 40 },
+            placeId: { type: 'string', required: true, references: 'places' },
+            placeName: { type: 'string', required: true, max: 200 },
+            region: { type: 'string', required: true, enum: regions },
+            lat: { type: 'number', required: true, min: -90, max: 90 },
+            lng: { type: 'number', required: true, min: -180, max: 180 },
+            shared: { type: 'boolean', default: true },
+            budget: { type: 'number', default: 0 },
+          },
+          // Leaves the server for nobody but the service key, and never over a socket.
+          hidden: ['budget'],
+          access: {
+            read: (auth) => (auth ? or({ shared: true }, { userId: auth.id }) : { shared: true }),
+            insert: (auth) => auth && { userId: auth.id },
+            update: (auth) => auth && { userId: auth.id },
+            delete: (auth) => auth && { userId: auth.id },
+          },
+        },
+      },
+    },
+  },
+})

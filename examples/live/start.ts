@@ -1,0 +1,45 @@
+/**
+ * The live map: the server of plinth.config.ts, filled on first start, and beside it a page that watches it, as plain
+ * files from a port of its own. Prints where to look.
+ *
+ * node scripts/run.mjs examples/live/start.ts [--port 4300] [--page-port 4301] [--data examples/live/data]
+ */
+import { systemClock } from '../../src/base/clock.ts'
+import { createFirstSigningKey } from '../../src/features/users/signing-keys.ts'
+import { createTokens } from '../../src/features/users/tokens.ts'
+import { runPageExample } from '../page-example.ts'
+import { fill } from './fill.ts'
+
+/** Every start signs new tokens. */
+const demoTokenLifetimeMs = 24 * 60 * 60 * 1000
+
+/** A token as the server itself would sign it, for a user who need not exist. */
+function signToken(id: string, secret: string): string {
+  const tokens = createTokens(createFirstSigningKey(secret), systemClock)
+  return tokens.signAccess({ id, displayName: id, expiresInMs: demoTokenLifetimeMs })
+}
+
+await runPageExample({
+  folder: import.meta.dirname,
+  ports: [4300, 4301],
+  files: ['index.html', 'map.css', 'map.mjs', 'watch.mjs'],
+  async introduce({ apiUrl, pageUrl, settings }) {
+    await fill(apiUrl, settings.serviceKey)
+    const [marie, omar] = ['marie', 'omar'].map((id) => signToken(id, settings.secret))
+    return {
+      environment: {
+        PAGE: pageUrl,
+        DB: `${apiUrl}/api/db/shared/tables`,
+        JSON: 'Content-Type: application/json',
+        MARIE: `Authorization: Bearer ${marie}`,
+        OMAR: `Authorization: Bearer ${omar}`,
+      },
+      welcome: (demoPath) => `\
+  Anybody's map   ${pageUrl}/
+  Marie's map     ${pageUrl}/#token=${marie}
+  For a shell     ${demoPath}
+
+Open both side by side; examples/live/README.md goes on from here.`,
+    }
+  },
+})

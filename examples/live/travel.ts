@@ -1,0 +1,79 @@
+/**
+ * Makes changes for others to watch: the travellers of Marie and Omar move from place to place, each in its owner's
+ * name, and now and then one hides or shows up again.
+ *
+ * . examples/live/data/demo.env
+ * node scripts/run.mjs examples/live/travel.ts [--steps 100] [--every 400]
+ */
+import { parseArgs } from 'node:util'
+import { type Place, whereabouts } from './fill.ts'
+
+interface Traveller {
+  readonly id: string
+  readonly name: string
+  readonly shared: boolean
+}
+
+/** One step in so many is no journey: the traveller hides, or shows up. */
+const stepsPerHiding = 8
+
+/** Answers in JSON; throws an Error with what the server says where it refuses. */
+async function ask(path: string, authorization: string, change: object | null = null): Promise<unknown> {
+  const response = await fetch(`${process.env.DB}/${path}`, {
+    method: change ? 'PATCH' : 'GET',
+    headers: { Authorization: authorization, 'Content-Type': 'application/json' },
+    ...(change && { body: JSON.stringify(change) }),
+  })
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+  return response.json()
+}
+
+async function readAll<T>(table: string, authorization: string): Promise<T[]> {
+  const items: T[] = []
+  for (let cursor = '', more = true; more; ) {
+    const path = `${table}?limit=1000&after=${encodeURIComponent(cursor)}`
+    const page = (await ask(path, authorization)) as { items: T[]; cursor: string; hasMore: boolean }
+    items.push(...page.items)
+    more = page.hasMore
+    cursor = page.cursor
+  }
+  return items
+}
+
+const oneOf = <T>(some: readonly T[]): T => some[Math.floor(Math.random() * some.length)] as T
+
+/** A user's token, as `demo.env` has it. */
+function tokenOf(userId: string): string {
+  const header = process.env[userId.toUpperCase()]
+  if (!header || !process.env.DB) throw new Error('Say `. examples/live/data/demo.env` first, while the example runs')
+  return header.replace('Authorization: ', '')
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { steps: { type: 'string', default: '100' }, every: { type: 'string', default: '400' } },
+  })
+  const tokens = new Map(['marie', 'omar'].map((userId) => [userId, tokenOf(userId)]))
+  const places = await readAll<Place>('places', oneOf([...tokens.values()]))
+  for (let step = 1; step <= Number(values.steps); step++) {
+    const [userId, token] = oneOf([...tokens])
+    const own = (await readAll<Traveller & { userId: string }>('travellers', token)).filter(
+      (one) => one.userId === userId,
+    )
+    const { id, name, shared } = oneOf(own)
+    if (step % stepsPerHiding === 0) {
+      await ask(`travellers/${id}`, token, { shared: !shared })
+      console.log(`${name} ${shared ? 'hides' : 'shows up'}`)
+    } else {
+      const there = whereabouts(oneOf(places))
+      await ask(`travellers/${id}`, token, there)
+      console.log(`${name} goes to ${there.placeName}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, Number(values.every)))
+  }
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 1
+})

@@ -1,0 +1,62 @@
+/**
+ * Search in notes: the server of plinth.config.ts, filled on first start, and beside it a page and the one endpoint
+ * that it asks. That endpoint has the service key; the page never sees it. Prints where to look.
+ *
+ * node scripts/run.mjs examples/notes-search/start.ts [--port 4600] [--page-port 4601] [--data <folder>]
+ */
+import { runPageExample } from '../page-example.ts'
+import { createBackend } from './backend.ts'
+import { createEmbedding } from './embedding.ts'
+import { fill, textOf } from './fill.ts'
+import { readNotes } from './notes.ts'
+import { createSearch, type Kind, type Search } from './search.ts'
+
+const queryCharsMax = 200
+const kinds: ReadonlyMap<string, Kind> = new Map([
+  ['', null],
+  ['thing', 'thing'],
+  ['food', 'food'],
+])
+
+/** `GET /search?q=…&kind=…`: all that the world may ask. What went wrong inside is told to nobody outside. */
+async function answer(request: Request, search: Search): Promise<Response> {
+  const { searchParams } = new URL(request.url)
+  const query = (searchParams.get('q') ?? '').trim()
+  const kind = kinds.get(searchParams.get('kind') ?? '')
+  if (query === '' || query.length > queryCharsMax || kind === undefined)
+    return Response.json({ message: `q: 1 to ${queryCharsMax} characters; kind: thing, food or none` }, { status: 400 })
+  try {
+    return Response.json(await search(query, kind))
+  } catch (error) {
+    console.error(error)
+    return Response.json({ message: 'The search is not available' }, { status: 502 })
+  }
+}
+
+const notes = readNotes()
+
+await runPageExample({
+  folder: import.meta.dirname,
+  ports: [4600, 4601],
+  files: ['index.html', 'search.css', 'search.mjs'],
+  async openRoutes({ apiUrl, settings }) {
+    const embedding = createEmbedding(notes.map(textOf))
+    const backend = createBackend(apiUrl, settings.serviceKey)
+    await fill(backend, notes, embedding)
+    const search = createSearch(backend, embedding)
+    return { '/search': (request) => answer(request, search) }
+  },
+  introduce: ({ apiUrl, pageUrl, settings }) => ({
+    environment: {
+      PAGE: pageUrl,
+      API: `${apiUrl}/api`,
+      KEY: `X-Platform-Service-Key: ${settings.serviceKey}`,
+      JSON: 'Content-Type: application/json',
+    },
+    welcome: (demoPath) => `\
+  The search      ${pageUrl}/
+  For a shell     ${demoPath}
+
+${notes.length.toLocaleString('en-US')} notes. examples/notes-search/README.md goes on from here.`,
+  }),
+})

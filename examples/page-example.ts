@@ -1,0 +1,136 @@
+/**
+ * What every example with a page of its own does: serves the `plinth.config.ts` of its folder in development mode, and
+ * beside it, from a port of its own, the page as plain files. What to print and what a shell is told is the example's.
+ */
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { openApp } from '../src/app.ts'
+import { systemClock } from '../src/base/clock.ts'
+import { createLog } from '../src/base/log.ts'
+import { describeFailure } from '../src/cli/failure.ts'
+import { waitForShutdown } from '../src/cli/shutdown.ts'
+import type { Settings } from '../src/config/config.ts'
+import { load } from '../src/config/load.ts'
+
+export interface PageExample {
+  /** The example's folder, with `plinth.config.ts` and `page/`. */
+  readonly folder: string
+  /** Of the API and of the page, unless `--port` and `--page-port` say otherwise. */
+  readonly ports: readonly [api: number, page: number]
+  /** The files of `page/` that are served; `index.html` is also `/`. */
+  readonly files: readonly string[]
+  /** Called first of all: what the configuration reads may be made here. */
+  prepare?(dataFolder: string): void
+  /** Called once the API is served: what the page's port answers beside the files. */
+  openRoutes?(api: Api): Promise<Routes>
+  /** Called once both are served, to fill the server where that is wanted, and to say what there is. */
+  introduce(served: Served): Introduction | Promise<Introduction>
+}
+
+export interface Api {
+  /** Where browsers reach the API, without a slash at the end. */
+  readonly apiUrl: string
+  readonly settings: Settings
+}
+
+export interface Served extends Api {
+  readonly pageUrl: string
+}
+
+/** What answers GET, by path. */
+export type Routes = Readonly<Record<string, (request: Request) => Response | Promise<Response>>>
+
+export interface Introduction {
+  /** What README.md loads into a shell: written to `demo.env` in the data folder. */
+  readonly environment: Readonly<Record<string, string>>
+  /** What is printed at the end; `demoPath` is the file of the environment. */
+  welcome(demoPath: string): string
+}
+
+/**
+ * Runs the example until Ctrl-C, and ends the process. Options: `--port`, `--page-port`, `--data`, by default `data` in
+ * the example's folder, and `--log-level`.
+ */
+export const runPageExample = (example: PageExample): Promise<never> => exitWith(serve(example))
+
+async function serve(example: PageExample): Promise<number> {
+  const { 'page-port': pagePort, ...options } = parseOptions(example)
+  example.prepare?.(options.data)
+  const { config, settings } = await load(
+    { ...options, config: join(example.folder, 'plinth.config.ts') },
+    'development',
+  )
+  const log = createLog({ level: settings.logLevel, format: 'pretty', colors: process.stdout.isTTY === true })
+  const app = await openApp({ config, settings, log })
+  const apiUrl = settings.publicUrl ?? app.url
+  const routes = (await example.openRoutes?.({ apiUrl, settings })) ?? {}
+  const page = servePage(example, Number(pagePort), apiUrl, routes)
+  const stopped = waitForShutdown({
+    process,
+    clock: systemClock,
+    async close() {
+      await page.stop(true)
+      await app.close()
+    },
+    onFailure: (error) => console.error(describeFailure(error)),
+  })
+  const { environment, welcome } = await example.introduce({ apiUrl, pageUrl: page.url.origin, settings })
+  const demoPath = join(settings.dataFolder, 'demo.env')
+  writeEnvironment(demoPath, environment)
+  console.log(`\n${welcome(shortPath(demoPath))} Ctrl-C stops the server.\n`)
+  return stopped
+}
+
+function parseOptions({ folder, ports }: PageExample) {
+  const [port, pagePort] = ports
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: String(port) },
+      'page-port': { type: 'string', default: String(pagePort) },
+      data: { type: 'string', default: join(folder, 'data') },
+      'log-level': { type: 'string', default: 'warn' },
+    },
+  })
+  return values
+}
+
+/** Any server of static files would do; this one also tells the page where the API is. */
+function servePage({ folder, files }: PageExample, port: number, apiUrl: string, routes: Routes) {
+  const serveFile = (path: string) => () => new Response(Bun.file(path))
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port,
+    routes: {
+      ...Object.fromEntries(files.map((name) => [`/${name}`, serveFile(join(folder, 'page', name))])),
+      '/': serveFile(join(folder, 'page/index.html')),
+      '/page-example.css': serveFile(join(import.meta.dirname, 'page-example.css')),
+      '/settings.json': () => Response.json({ url: apiUrl }),
+      ...Object.fromEntries(Object.entries(routes).map(([path, handle]) => [path, { GET: handle }])),
+    },
+    fetch: () => new Response('Not found', { status: 404 }),
+  })
+}
+
+/** Readable by its owner only: there may be keys in it. */
+function writeEnvironment(path: string, lines: Introduction['environment']): void {
+  const text = Object.entries(lines).map(([name, value]) => `export ${name}='${value}'\n`)
+  writeFileSync(path, ['# Written anew at every start of the example.\n', ...text].join(''), { mode: 0o600 })
+  chmodSync(path, 0o600)
+}
+
+/** A path from here when it is below, else in full. */
+export function shortPath(path: string): string {
+  const short = relative('.', path)
+  return short.startsWith('..') ? path : short
+}
+
+/** Ends the process with the code that `running` resolves with, or with 1 and the failure in words. */
+export async function exitWith(running: Promise<number>): Promise<never> {
+  try {
+    process.exit(await running)
+  } catch (error) {
+    console.error(describeFailure(error))
+    process.exit(1)
+  }
+}

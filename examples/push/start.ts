@@ -1,0 +1,47 @@
+/**
+ * Web push: the server of plinth.config.ts, and beside it a page with a service worker, as plain files from a port of
+ * its own. Prints where to look.
+ *
+ * node scripts/run.mjs examples/push/start.ts [--port 4500] [--page-port 4501] [--data examples/push/data]
+ */
+import { createECDH } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runPageExample } from '../page-example.ts'
+
+/** The pair of keys, as `plinth keys vapid` prints one: made up once, since browsers' subscriptions are bound to it. */
+function keepKeys(dataFolder: string): { publicKey: string; privateKey: string } {
+  const path = join(dataFolder, 'vapid.json')
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'))
+  const keys = createECDH('prime256v1')
+  const publicKey = keys.generateKeys('base64url')
+  const privateKey = Buffer.from(keys.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url')
+  mkdirSync(dataFolder, { recursive: true })
+  writeFileSync(path, JSON.stringify({ publicKey, privateKey }), { mode: 0o600 })
+  return { publicKey, privateKey }
+}
+
+await runPageExample({
+  folder: import.meta.dirname,
+  ports: [4500, 4501],
+  files: ['index.html', 'page.mjs', 'worker.mjs'],
+  prepare(dataFolder) {
+    if (process.env.VAPID_PUBLIC_KEY) return
+    const { publicKey, privateKey } = keepKeys(dataFolder)
+    process.env.VAPID_PUBLIC_KEY = publicKey
+    process.env.VAPID_PRIVATE_KEY = privateKey
+  },
+  introduce: ({ apiUrl, pageUrl, settings }) => ({
+    environment: {
+      PAGE: pageUrl,
+      PUSH: `${apiUrl}/api/push`,
+      JSON: 'Content-Type: application/json',
+      KEY: `X-Platform-Service-Key: ${settings.serviceKey}`,
+    },
+    welcome: (demoPath) => `\
+  The page      ${pageUrl}/
+  For a shell   ${demoPath}
+
+Open the page and switch notifications on; examples/push/README.md goes on from here.`,
+  }),
+})

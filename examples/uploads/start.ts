@@ -1,0 +1,28 @@
+/**
+ * The drawer: the server of plinth.config.ts, and beside it a page that uploads to it, as plain files from a port of
+ * its own. Prints where to look.
+ *
+ * node scripts/run.mjs examples/uploads/start.ts [--port 4400] [--page-port 4401] [--data examples/uploads/data]
+ */
+import { runPageExample } from '../page-example.ts'
+
+await runPageExample({
+  folder: import.meta.dirname,
+  ports: [4400, 4401],
+  files: ['index.html', 'drawer.css', 'drawer.mjs', 'resumable.mjs', 'session.mjs'],
+  introduce: ({ apiUrl, pageUrl }) => ({
+    // Nothing secret: the page's users make themselves.
+    environment: {
+      PAGE: pageUrl,
+      AUTH: `${apiUrl}/api/auth`,
+      DRAWER: `${apiUrl}/api/storage/drawer`,
+      API: apiUrl,
+      JSON: 'Content-Type: application/json',
+    },
+    welcome: (demoPath) => `\
+  The drawer      ${pageUrl}/
+  For a shell     ${demoPath}
+
+examples/uploads/README.md goes on from here.`,
+  }),
+})

@@ -1,0 +1,11 @@
+/** `node scripts/run.mjs FILE args…`: runs a TypeScript file of this repository under Bun. Runs on plain Node. */
+import { runBun } from './bun.mjs'
+import { prepare } from './prepare.mjs'
+
+try {
+  prepare()
+  process.exitCode = await runBun(process.argv.slice(2))
+} catch (error) {
+  console.error(error.message)
+  process.exitCode = 1
+}

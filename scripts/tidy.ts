@@ -1,0 +1,28 @@
+/**
+ * Everything that is checked about the house itself (DESIGN §1 and §10), beyond what compiler, linter and formatter
+ * know.
+ */
+import { checkAdapters, checkCycles, checkDeadFiles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
+import { checkLinks } from './tidy/links.ts'
+import type { Repository } from './tidy/repository.ts'
+import { checkBanned, checkMachine, checkNames, checkOpening, checkSize } from './tidy/style.ts'
+
+/** Rule to the check that holds it; each mistake says what to do instead. */
+export const tidyChecks: Readonly<Record<string, (repository: Repository) => string[]>> = {
+  'imports go left on the dependency line': checkLine,
+  'features do not import each other': checkFeatures,
+  'adapters are named only where engines are opened': checkAdapters,
+  'the runtime and the environment have their places': checkRuntime,
+  'imports make no cycle': checkCycles,
+  'every file is used': checkDeadFiles,
+  'files and lines have a bound': checkSize,
+  'file names say what a file owns': checkNames,
+  'every file of src says what it is for': checkOpening,
+  'nothing is left unfinished, untyped or switched off': checkBanned,
+  'nothing belongs to one machine': checkMachine,
+  'links lead somewhere': checkLinks,
+}
+
+/** Every mistake as a line that begins with its place. */
+export const findUntidy = (repository: Repository): string[] =>
+  Object.values(tidyChecks).flatMap((check) => check(repository))

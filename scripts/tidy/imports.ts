@@ -1,0 +1,175 @@
+/**
+ * Who may import whom: the dependency line, features apart, adapters behind their ports, no cycles, no files that
+ * nothing leads to.
+ */
+import { join } from 'node:path/posix'
+import { codeOf, importsOf, lineAt, namedFilesOf } from './code.ts'
+import { isProgram, isSource, isTest, type Repository } from './repository.ts'
+
+/** A folder or file imports only from itself and from what stands left of it. */
+const line = ['base', 'engines', 'query', 'access', 'config', 'http', 'features', 'app', 'cli', 'main']
+const remedy = 'hand it in from app.ts, or move what is shared to the left'
+/** Files beside the folders that everybody may read: they import nothing but one another. */
+const shared: ReadonlySet<string> = new Set([
+  'src/errors.ts',
+  'src/limits.ts',
+  'src/limits-analytics.ts',
+  'src/limits-jobs.ts',
+  'src/limits-push.ts',
+  'src/limits-resources.ts',
+  'src/limits-rooms.ts',
+  'src/limits-storage.ts',
+  'src/limits-users.ts',
+  'src/version.ts',
+])
+
+/** A file's place on the line; -1 for what is on no place of it. */
+const placeOf = (path: string): number => line.indexOf(path.split('/')[1]?.replace(/\.ts$/, '') ?? '')
+
+/** The file that an import means; null for packages and the runtime. */
+function resolveImport(from: string, specifier: string): string | null {
+  return specifier.startsWith('.') ? join(from, '..', specifier) : null
+}
+
+/** Path to the paths it imports, of every source. */
+function graphOf(repository: Repository): Map<string, string[]> {
+  const graph = new Map<string, string[]>()
+  for (const [path, text] of repository) {
+    if (!isSource(path)) continue
+    const found = importsOf(text).map((specifier) => resolveImport(path, specifier))
+    graph.set(path, [...new Set(found.filter((target) => target !== null))])
+  }
+  return graph
+}
+
+/** The dependency line of DESIGN §1. Unit tests follow it like the file they stand beside. */
+export function checkLine(repository: Repository): string[] {
+  const mistakes: string[] = []
+  for (const [path, targets] of graphOf(repository)) {
+    if (!path.startsWith('src/') || shared.has(path)) continue
+    const place = placeOf(path)
+    if (place < 0) {
+      mistakes.push(
+        `${path}: stands in no folder of src that the house has; move it into one of ${line.slice(0, -1).join(', ')}`,
+      )
+      continue
+    }
+    for (const target of targets) {
+      if (shared.has(target) || target === 'package.json') continue
+      if (!target.startsWith('src/')) mistakes.push(`${path}: imports ${target}; src stands on its own`)
+      else if (placeOf(target) > place)
+        mistakes.push(`${path}: imports ${target}, which stands right of it on the line ${line.join(' ← ')}; ${remedy}`)
+    }
+  }
+  return mistakes
+}
+
+export function checkFeatures(repository: Repository): string[] {
+  const featureOf = (path: string): string | undefined => /^src\/features\/([^/]+)\//.exec(path)?.[1]
+  return edges(repository, (path, target) => {
+    const [own, other] = [featureOf(path), featureOf(target)]
+    if (own === undefined || other === undefined || own === other) return null
+    return `features do not know each other; let app.ts hand ${own} the function it needs`
+  })
+}
+
+/** The technology that an engine file is an adapter for. */
+const technologyOf = (path: string): string | undefined =>
+  /^src\/engines\/(?:[\w-]*-)?(sqlite|postgres|redis|memory|fs|s3)(?:-[\w-]*)?\.ts$/.exec(path)?.[1]
+
+export function checkAdapters(repository: Repository): string[] {
+  return edges(repository, (path, target) => {
+    const technology = technologyOf(target)
+    if (technology === undefined || technology === technologyOf(path)) return null
+    if (path === 'src/engines/open.ts' || !isProgram(path) || path.startsWith('src/engines/contract/')) return null
+    return 'only engines/open.ts names adapters; open it there and use the port'
+  })
+}
+
+/** The program's own words for the runtime and the environment, each with the files that may say them. */
+const reserved = [
+  {
+    pattern: /\bBun\.|\bfrom 'bun(?::[^']*)?'/g,
+    allowed: /^src\/(?:http\/server\.ts|engines\/|base\/)/,
+    message:
+      'the runtime is used only in http/server.ts, engines/ and base/; put what you need behind a function there',
+  },
+  {
+    pattern: /\bprocess\.env\b/g,
+    allowed: /^src\/config\/load\.ts$/,
+    message: 'only config/load.ts reads the environment; make it a setting',
+  },
+]
+
+export function checkRuntime(repository: Repository): string[] {
+  return [...repository].flatMap(([path, text]) => {
+    if (!isProgram(path)) return []
+    const code = codeOf(text)
+    // What is imported from stands in a string, but nothing else of the line does.
+    const imports = importsOf(text).map((specifier) => `from '${specifier}'`)
+    return reserved.flatMap(({ pattern, allowed, message }) => {
+      if (allowed.test(path)) return []
+      const found = [...code.matchAll(pattern)].map(({ index }) => `${path}:${lineAt(text, index)}: ${message}`)
+      const imported = imports.filter((text) => text.match(pattern)).map(() => `${path}: ${message}`)
+      return [...found, ...imported]
+    })
+  })
+}
+
+export function checkCycles(repository: Repository): string[] {
+  const graph = graphOf(repository)
+  const done = new Set<string>()
+  const mistakes: string[] = []
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path)
+    if (start >= 0) {
+      const cycle = [...trail.slice(start), path].join(' → ')
+      mistakes.push(`${cycle}: a cycle; move what they share to a file of its own`)
+      return
+    }
+    if (done.has(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...trail, path])
+    done.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return mistakes
+}
+
+/** Where people and programs come in. A file of src that only its own test uses is dead all the same. */
+const isEntry = (path: string): boolean =>
+  /^(?:src\/main\.ts|src\/config\/define\.ts|client\/index\.ts|bin\/.*|scripts\/[^/]+|bench\/run\.ts)$/.test(path) ||
+  /^examples\/.*$/.test(path)
+
+export function checkDeadFiles(repository: Repository): string[] {
+  const graph = graphOf(repository)
+  for (const [path, targets] of graph) {
+    const named = namedFilesOf(repository.get(path) ?? '').flatMap((name) => [join(path, '..', name), name])
+    targets.push(...named.filter((name) => graph.has(name)))
+  }
+  const reach = (roots: readonly string[]): Set<string> => {
+    const reached = new Set<string>()
+    const queue = [...roots]
+    for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
+      if (reached.has(path)) continue
+      reached.add(path)
+      queue.push(...(graph.get(path) ?? []))
+    }
+    return reached
+  }
+  const paths = [...graph.keys()]
+  const used = reach(paths.filter(isEntry))
+  const tested = reach(paths.filter((path) => isEntry(path) || isTest(path)))
+  return paths
+    .filter((path) => !(isProgram(path) && !path.startsWith('src/engines/contract/') ? used : tested).has(path))
+    .map((path) => `${path}: nothing leads here; use it or delete it`)
+}
+
+/** What `judge` says of each import, with its place. */
+function edges(repository: Repository, judge: (path: string, target: string) => string | null): string[] {
+  return [...graphOf(repository)].flatMap(([path, targets]) =>
+    targets.flatMap((target) => {
+      const message = judge(path, target)
+      return message === null ? [] : [`${path}: imports ${target}; ${message}`]
+    }),
+  )
+}

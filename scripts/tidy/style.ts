@@ -1,0 +1,97 @@
+/**
+ * How files look: their names, their size, how they begin, and what must not be in them. Formatting itself is the
+ * formatter's.
+ */
+import { codeOf, lineAt } from './code.ts'
+import { isProgram, isSource, type Repository } from './repository.ts'
+
+const fileLinesMax = 400
+const lineCharsMax = 120
+
+/** A message or a statement in quotes may run on: broken up, nobody could search for it. A comment may not. */
+const isText = (line: string): boolean => /['"`]/.test(line) && !/^\s*(?:\*|\/[/*])/.test(line)
+
+export function checkSize(repository: Repository): string[] {
+  return eachSource(repository, (path, text) => {
+    const lines = text.trimEnd().split('\n')
+    const mistakes = lines.flatMap((line, at) =>
+      line.length > lineCharsMax && !isText(line)
+        ? [`${path}:${at + 1}: longer than ${lineCharsMax} characters; break it`]
+        : [],
+    )
+    if (lines.length > fileLinesMax)
+      mistakes.push(
+        `${path}: ${lines.length} lines, more than ${fileLinesMax}; find the second noun in it and give it a file`,
+      )
+    return mistakes
+  })
+}
+
+const plainName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*(?:\.test)?|plinth\.config)\.(?:ts|tsx|mjs)$/
+const emptyWord = /(?:^|-)(?:utils?|helpers?|managers?|services?|misc|common)(?:[-.]|$)/
+
+export function checkNames(repository: Repository): string[] {
+  return eachSource(repository, (path) => {
+    const name = path.split('/').at(-1) ?? ''
+    if (!plainName.test(name)) return [`${path}: file names are kebab-case`]
+    // A service key is a thing of the product.
+    return emptyWord.test(name.replace('service-key', ''))
+      ? [`${path}: the name says nothing; name the file for the noun it owns`]
+      : []
+  })
+}
+
+export function checkOpening(repository: Repository): string[] {
+  return [...repository]
+    .filter(([path, text]) => isProgram(path) && !/^(?:#!.*\n)?\/[/*]/.test(text))
+    .map(([path]) => `${path}: begins without a comment; say what it owns and what it leaves to whom`)
+}
+
+/** Split, so that this file is not found by itself. */
+const unfinished = new RegExp(`\\b(?:${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X'].join('|')})\\b`, 'g')
+
+/** `text` looks at everything, `code` only at what is no comment or string. */
+const banned: readonly { in: 'text' | 'code'; pattern: RegExp; message: string }[] = [
+  { in: 'text', pattern: unfinished, message: 'finish it, or open an issue' },
+  { in: 'text', pattern: new RegExp('@ts-' + '(?:ignore|nocheck)', 'g'), message: 'fix the type' },
+  { in: 'code', pattern: /\bas any\b/g, message: 'say what it is: a type, or unknown and a check' },
+  { in: 'code', pattern: /\b(?:test|describe|it)(?:\.\w+)*\.(?:only|skip)\b/g, message: 'run every test' },
+  {
+    in: 'code',
+    pattern: /^export default\b/gm,
+    message: 'give it a name: export const …, export function …',
+  },
+]
+
+export function checkBanned(repository: Repository): string[] {
+  return eachSource(repository, (path, text) => {
+    const code = codeOf(text)
+    return banned.flatMap(({ in: place, pattern, message }) => {
+      if (pattern.source.includes('export default') && path.endsWith('plinth.config.ts')) return []
+      return [...(place === 'text' ? text : code).matchAll(pattern)].map(
+        ({ 0: found, index }) => `${path}:${lineAt(text, index)}: "${found.trim()}"; ${message}`,
+      )
+    })
+  })
+}
+
+/** Folders of one machine, and hosts that packages come from here but perhaps not there. */
+const machinePath = /(?<![\w.}/-])\/(?:work|home|root|Users)\/[\w.-]/g
+const registryHost = new RegExp(
+  ['registry\\.npm', 'registry\\.yarn', 'npm\\.pkg'].map((host) => `${host}\\w*\\.`).join('|'),
+  'g',
+)
+
+export function checkMachine(repository: Repository): string[] {
+  return [...repository].flatMap(([path, text]) => [
+    ...[...text.matchAll(machinePath)].map(
+      ({ index }) => `${path}:${lineAt(text, index)}: a path of one machine; make it relative, or a temporary folder`,
+    ),
+    ...[...text.matchAll(registryHost)].map(
+      ({ index }) => `${path}:${lineAt(text, index)}: the host of a registry; leave it to each machine's npm`,
+    ),
+  ])
+}
+
+const eachSource = (repository: Repository, judge: (path: string, text: string) => string[]): string[] =>
+  [...repository].flatMap(([path, text]) => (isSource(path) ? judge(path, text) : []))

@@ -1,0 +1,52 @@
+/** Opening everything outside the process, in order, and letting go of it in the reverse order. */
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Config, Settings } from '../config/config.ts'
+import type { Blobs } from '../engines/blobs.ts'
+import type { Cluster } from '../engines/cluster.ts'
+import { openBlobs, openCluster, openSql } from '../engines/open.ts'
+import type { Sql } from '../engines/sql.ts'
+import type { Schema } from '../features/records/schema.ts'
+import { prepareStore, type Store } from '../features/storage/schema.ts'
+
+/** A step of the start: what was opened before it is let go when it fails. */
+export async function orClose<T>(opened: { close(): Promise<void> }, step: () => T | Promise<T>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+}
+
+/** Everything outside the process, opened. */
+export interface Engines {
+  readonly sql: Sql
+  readonly cluster: Cluster
+  readonly blobs: Blobs
+  readonly store: Store
+  close(): Promise<void>
+}
+
+/** Closes what was opened, the last first. */
+export const closing = (opened: readonly { close(): Promise<void> }[]) => ({
+  async close() {
+    for (const one of opened.toReversed()) await one.close()
+  },
+})
+
+/** Opens the engines and brings the tables to the configuration. Throws as `openApp` does, with everything let go. */
+export async function openEngines(
+  { config, settings }: { config: Config; settings: Settings },
+  schema: Schema,
+  clock: Clock,
+  log: Log,
+): Promise<Engines> {
+  const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, log })
+  await orClose(sql, () => schema.migrate(sql, config.storedNamespaces, { accept: false }))
+  const store = await orClose(sql, () => prepareStore(sql))
+  const { redisUrl, redisPrefix } = settings
+  const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))
+  const blobs = await orClose(closing([sql, cluster]), () => openBlobs({ ...settings, log }))
+  return { sql, cluster, blobs, store, ...closing([sql, cluster, blobs]) }
+}

@@ -1,0 +1,57 @@
+/** Time as a dependency, so that tests decide what time it is. Owns nothing else. */
+
+export interface Clock {
+  /** Milliseconds since 1970 in UTC; may jump backwards when the machine's clock is set. */
+  now(): number
+  /** Resolves once so much time has passed on this clock; where there is none, the machine's timers tell. */
+  wait?(ms: number): Promise<void>
+}
+
+/** Resolves once so much time has passed on the clock. Keeps no process alive that has nothing else to do. */
+export const waitOn = (clock: Clock, ms: number): Promise<void> =>
+  clock.wait?.(ms) ?? new Promise((resolve) => void setTimeout(resolve, ms).unref())
+
+export const systemClock: Clock = { now: () => Date.now() }
+
+export interface ManualClock extends Clock {
+  set(ms: number): void
+  advance(ms: number): void
+  wait(ms: number): Promise<void>
+  /** Resolves once somebody waits, with how long the first to be done still has to; `advance` ends waits. */
+  waited(): Promise<number>
+}
+
+/** A clock that moves only when told. */
+export function manualClock(startMs = Date.UTC(2026, 0, 31, 12)): ManualClock {
+  let current = startMs
+  const waits = new Set<{ readonly dueMs: number; readonly resolve: () => void }>()
+  const watchers = new Set<() => void>()
+  const wakeUp = (): void => {
+    for (const wait of waits) {
+      if (wait.dueMs > current) continue
+      waits.delete(wait)
+      wait.resolve()
+    }
+  }
+  return {
+    now: () => current,
+    set(ms) {
+      current = ms
+      wakeUp()
+    },
+    advance(ms) {
+      current += ms
+      wakeUp()
+    },
+    wait: (ms) =>
+      new Promise((resolve) => {
+        waits.add({ dueMs: current + ms, resolve })
+        for (const watcher of watchers) watcher()
+      }),
+    async waited() {
+      if (waits.size === 0) await new Promise<void>((resolve) => watchers.add(resolve))
+      watchers.clear()
+      return Math.min(...[...waits].map(({ dueMs }) => dueMs)) - current
+    },
+  }
+}

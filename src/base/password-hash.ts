@@ -1,0 +1,76 @@
+/**
+ * Password hashes: making argon2id, checking argon2id and what other systems have made (bcrypt, PBKDF2). All of it runs
+ * beside the event loop; how much at once, and which parameters are taken, is the callers' matter.
+ */
+import { pbkdf2, timingSafeEqual } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { promisify } from 'node:util'
+
+export interface HashCost {
+  readonly memoryKiB: number
+  readonly passes: number
+}
+
+/** Hashes that may run at once without taking the last processor from the event loop. */
+export const hashesAtOnce = Math.max(1, availableParallelism() - 1)
+
+/** `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. */
+export const hashPassword = (password: string, { memoryKiB, passes }: HashCost): Promise<string> =>
+  Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: memoryKiB, timeCost: passes })
+
+/** What a hash says of itself. */
+export type ParsedHash =
+  | { readonly kind: 'argon2id'; readonly cost: HashCost }
+  | { readonly kind: 'bcrypt'; readonly cost: number }
+  | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Buffer; readonly hash: Buffer }
+
+const argonPattern = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,4}),p=1\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/
+/** The cost is two digits; of the 31st and the last character only some bits are used, which every maker leaves 0. */
+const bcryptPattern = /^\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{30}[.CGKOSWaeimquy26]$/
+const pbkdf2Pattern = /^pbkdf2:sha256:([1-9]\d{0,9}):([A-Za-z0-9+/]+={0,2}):([A-Za-z0-9+/]+={0,2})$/
+const bcryptCostMin = 4
+const pbkdf2SaltBytesMin = 8
+const pbkdf2SaltBytesMax = 128
+const sha256Bytes = 32
+
+/** Null for a text that is no hash of a known form. */
+export function findHash(text: string): ParsedHash | null {
+  const argon = argonPattern.exec(text)
+  if (argon) return { kind: 'argon2id', cost: { memoryKiB: Number(argon[1]), passes: Number(argon[2]) } }
+  const bcrypt = bcryptPattern.exec(text)
+  if (bcrypt) return Number(bcrypt[1]) < bcryptCostMin ? null : { kind: 'bcrypt', cost: Number(bcrypt[1]) }
+  const found = pbkdf2Pattern.exec(text)
+  if (!found) return null
+  const [salt, hash] = [bytesOf(found[2] as string), bytesOf(found[3] as string)]
+  if (!salt || !hash || hash.length !== sha256Bytes) return null
+  if (salt.length < pbkdf2SaltBytesMin || salt.length > pbkdf2SaltBytesMax) return null
+  return { kind: 'pbkdf2', iterations: Number(found[1]), salt, hash }
+}
+
+/** Null for a text that is not the one spelling of its bytes. */
+function bytesOf(base64: string): Buffer | null {
+  const bytes = Buffer.from(base64, 'base64')
+  return bytes.toString('base64') === base64 ? bytes : null
+}
+
+/** bcrypt looks at no more than this; the runtime would hash a longer password first, which other systems do not. */
+const bcryptBytesMax = 72
+
+const derive = promisify(pbkdf2)
+
+/** Whether the password is the one of the hash. False for a hash of no known form. */
+export async function verifyPassword(password: string, text: string): Promise<boolean> {
+  const parsed = findHash(text)
+  switch (parsed?.kind) {
+    case 'argon2id':
+      return Bun.password.verify(password, text, 'argon2id')
+    case 'bcrypt':
+      return Bun.password.verify(Buffer.from(password).subarray(0, bcryptBytesMax), text, 'bcrypt')
+    case 'pbkdf2': {
+      const { iterations, salt, hash } = parsed
+      return timingSafeEqual(await derive(password, salt, iterations, sha256Bytes, 'sha256'), hash)
+    }
+    default:
+      return false
+  }
+}

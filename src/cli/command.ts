@@ -1,0 +1,115 @@
+/**
+ * What a command of the command line is, and how its words are taken apart: options checked against their declaration,
+ * misspelt ones answered with the right one. Knows no command.
+ */
+import { parseArgs } from 'node:util'
+import { suggest } from '../config/mistakes.ts'
+
+export interface Option {
+  /** What stands for the value in the help; absent for an option that takes none. */
+  readonly value?: string
+  readonly help: string
+}
+
+/** Where a command writes: whole lines for people, results on `out` alone. */
+export interface Terminal {
+  out(text: string): void
+  error(text: string): void
+}
+
+export interface Call {
+  /** Given values by option name; an option without a value is `''`. */
+  readonly options: Readonly<Record<string, string | undefined>>
+  readonly operands: readonly string[]
+  readonly terminal: Terminal
+}
+
+export interface Command {
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly summary: string
+  /** Operands as the help shows them, such as `<userId>` or `[folder]`. */
+  readonly operands?: readonly string[]
+  readonly options: Readonly<Record<string, Option>>
+  /** What the help says below the options, in lines of at most 80 characters. */
+  readonly details?: string
+  /** The exit code. */
+  readonly run: (call: Call) => number | Promise<number>
+}
+
+/** A command line that says nothing the program knows. */
+export class UsageError extends Error {}
+
+const helpOption: Option = { help: 'Show this text' }
+
+/** Operands and options of a command, or null where its help is asked for. Throws `UsageError`. */
+export function parseCall(command: Command, words: readonly string[]): Omit<Call, 'terminal'> | null {
+  const declared: Readonly<Record<string, Option>> = { ...command.options, help: helpOption }
+  const { tokens } = parseArgs({
+    args: [...words],
+    options: Object.fromEntries(
+      Object.entries(declared).map(([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }]),
+    ),
+    strict: false,
+    tokens: true,
+  } as Parameters<typeof parseArgs>[0] & { tokens: true })
+  const options: Record<string, string> = {}
+  const operands: string[] = []
+  for (const token of tokens) {
+    if (token.kind === 'positional') operands.push(token.value)
+    if (token.kind !== 'option') continue
+    if (token.rawName === '-h') return null
+    const option =
+      Object.hasOwn(declared, token.name) && token.rawName.startsWith('--') ? declared[token.name] : undefined
+    if (!option)
+      throw new UsageError(
+        `${token.rawName} is no option of \`plinth ${command.name}\`.${suggestOption(token.rawName, declared)}`,
+      )
+    if (option.value === undefined && token.value !== undefined) throw new UsageError(`--${token.name} takes no value.`)
+    const isMissing = !token.value || (!token.inlineValue && token.value.startsWith('--'))
+    if (option.value !== undefined && isMissing)
+      throw new UsageError(`--${token.name} needs a value: --${token.name} ${option.value}`)
+    options[token.name] = token.value ?? ''
+  }
+  if (options.help !== undefined) return null
+  checkOperands(command, operands)
+  return { options, operands }
+}
+
+const suggestOption = (rawName: string, declared: Readonly<Record<string, Option>>): string =>
+  suggest(
+    rawName,
+    Object.keys(declared).map((name) => `--${name}`),
+  )
+
+function checkOperands({ name, operands: declared = [] }: Command, operands: readonly string[]): void {
+  const missing = declared.filter((operand) => operand.startsWith('<'))[operands.length]
+  if (missing !== undefined) throw new UsageError(`\`plinth ${name}\` needs ${missing}.`)
+  const extra = operands[declared.length]
+  if (extra !== undefined) throw new UsageError(`\`plinth ${name}\` does not take "${extra}".`)
+}
+
+/** The help of one command. */
+export function formatHelp(command: Command): string {
+  const { name, summary, operands = [], options, details } = command
+  const rows = Object.entries({ ...options, help: helpOption }).map(([option, { value, help }]): [string, string] => [
+    value === undefined ? `--${option}` : `--${option} ${value}`,
+    help,
+  ])
+  const usage = ['plinth', name, ...operands, '[options]'].join(' ')
+  return [
+    `${summary}.`,
+    '',
+    `Usage: ${usage}`,
+    '',
+    'Options:',
+    formatRows(rows),
+    ...(details ? ['', details] : []),
+  ].join('\n')
+}
+
+/** Two columns, the second aligned. */
+export function formatRows(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
+}

@@ -1,0 +1,25 @@
+/**
+ * How a command that failed says why: a sentence for what its user can mend, everything there is for what is a mistake
+ * of ours.
+ */
+
+/** Errors whose message was written for the person at the terminal. */
+const plainNames: ReadonlySet<string> = new Set([
+  'ConfigError',
+  'SchemaError',
+  'EngineError',
+  'ApiError',
+  'BackupError',
+])
+
+/** The text for the terminal. */
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (plainNames.has(error.name)) return error.message
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') return 'The port is in use. Stop what listens there, or take another one with --port.'
+  if (code === 'EACCES' && syscall === 'listen') return 'The port needs more rights. Take one above 1023 with --port.'
+  // Disks and permissions: the message names the file and what was tried.
+  if (syscall !== undefined) return error.message
+  return error.stack ?? error.message
+}

@@ -1,0 +1,76 @@
+/**
+ * Serving, as `dev` and `start` share it: load, open, wait for a signal, close. What is printed in between is theirs.
+ */
+import { type App, openApp } from '../app.ts'
+import { systemClock } from '../base/clock.ts'
+import { createLog, type Log } from '../base/log.ts'
+import type { Mode } from '../config/config.ts'
+import { type Loaded, type LoadOptions, load } from '../config/load.ts'
+import { setupPath } from '../features/users/admin-setup.ts'
+import type { Option, Terminal } from './command.ts'
+import { describeFailure } from './failure.ts'
+import { keepAddress, removeAddress } from './served-address.ts'
+import { waitForShutdown } from './shutdown.ts'
+
+/** Options that every command has that loads a configuration. */
+export const configOptions: Readonly<Record<string, Option>> = {
+  config: { value: '<file>', help: 'The configuration (default plinth.config.ts)' },
+  data: { value: '<folder>', help: 'The data folder, made when missing (default ./data)' },
+}
+
+/** Options of a server. */
+export const serveOptions = (defaultHost: string): Readonly<Record<string, Option>> => ({
+  ...configOptions,
+  port: { value: '<number>', help: 'The port; 0 takes any free one (default 4100)' },
+  host: { value: '<address>', help: `The address to listen on (default ${defaultHost})` },
+  'log-level': { value: '<level>', help: 'debug, info, warn or error (default info)' },
+})
+
+export interface Serving {
+  readonly app: App
+  readonly loaded: Loaded
+  readonly log: Log
+  /** By which the first administrator is made; null once there is one, and where it was not asked for. */
+  readonly setupLink: string | null
+}
+
+/** The line by which programs know that the server takes requests. */
+export const readyLine = (url: string): string => `Plinth is ready at ${url}`
+
+/**
+ * Serves until a signal comes. `onReady` runs once requests are taken; what it gives back is let go before the app is.
+ * Resolves with the exit code; throws when the server cannot start.
+ */
+export async function serve(options: {
+  readonly mode: Mode
+  readonly options: LoadOptions
+  readonly terminal: Terminal
+  /** Whether a set-up link may be shown: it is a secret, for people and not for collected logs. */
+  readonly showsSetupLink: boolean
+  readonly onReady: (serving: Serving) => { close(): void } | null
+}): Promise<number> {
+  const { mode, terminal, showsSetupLink, onReady } = options
+  const loaded = await load(options.options, mode)
+  const { config, settings, warnings } = loaded
+  const format = mode === 'development' ? 'pretty' : 'json'
+  const log = createLog({ level: settings.logLevel, format, colors: process.stdout.isTTY === true })
+  const app = await openApp({ config, settings, log })
+  // PostgreSQL is nobody's alone: commands go to it directly.
+  const isAlone = settings.databaseUrl === null
+  if (isAlone) await keepAddress(settings.dataFolder, app.url)
+  const setupToken = showsSetupLink ? await app.issueSetupToken() : null
+  const setupLink = setupToken === null ? null : `${settings.publicUrl ?? app.url}${setupPath}#${setupToken}`
+  const watch = onReady({ app, loaded, log, setupLink })
+  for (const warning of warnings) log.warn(warning)
+  return waitForShutdown({
+    process,
+    clock: systemClock,
+    async close() {
+      watch?.close()
+      if (isAlone) await removeAddress(settings.dataFolder)
+      await app.close()
+      log.flush()
+    },
+    onFailure: (error) => terminal.error(describeFailure(error)),
+  })
+}

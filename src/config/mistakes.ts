@@ -1,0 +1,78 @@
+/** Mistakes in a configuration: where each one is, said so that its author can mend it, and all of them at once. */
+
+/** Keys and positions from the top of the configuration. */
+export type Path = readonly PropertyKey[]
+
+export interface Mistake {
+  readonly path: Path
+  /** Without a subject: the path is printed before it. */
+  readonly message: string
+}
+
+/** A configuration that cannot be used. The message is the mistakes, one a line. */
+export class ConfigError extends Error {
+  constructor(
+    message: string,
+    /** Absolute paths of files in which it may be mended, beside the configuration itself. */
+    readonly files: readonly string[] = [],
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+    this.name = 'ConfigError'
+  }
+}
+
+/** `databases.shared.tables.posts.indexes[0]`; keys that are no identifiers are quoted. */
+export function formatPath(path: Path): string {
+  let text = ''
+  for (const key of path) {
+    if (typeof key === 'number') text += `[${key}]`
+    else if (/^[A-Za-z_$][\w$]*$/.test(String(key))) text += text === '' ? String(key) : `.${String(key)}`
+    else text += `[${JSON.stringify(String(key))}]`
+  }
+  return text
+}
+
+export const formatMistake = ({ path, message }: Mistake): string =>
+  path.length === 0 ? message : `${formatPath(path)}: ${message}`
+
+/** ` Did you mean "type"?` for the candidate nearest to a misspelt word, or nothing where none is near. */
+export function suggest(word: string, candidates: Iterable<string>): string {
+  let best: string | null = null
+  // A third of the letters may be wrong: enough for slips, too few to make one word of another.
+  let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - word.length) >= bestDistance) continue
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    if (distance < bestDistance) {
+      best = candidate
+      bestDistance = distance
+    }
+  }
+  return best === null ? '' : ` Did you mean "${best}"?`
+}
+
+/** Names are short; this bounds the work for one that is not. */
+const comparedCharsMax = 64
+
+/** Insertions, deletions, replacements and swaps of neighbours that make one text of the other. */
+function editDistance(a: string, b: string): number {
+  if (a.length > comparedCharsMax || b.length > comparedCharsMax) return Number.POSITIVE_INFINITY
+  let before: number[] = []
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = at(previous, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      let least = Math.min(at(previous, j) + 1, at(current, j - 1) + 1, replaced)
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        least = Math.min(least, at(before, j - 2) + 1)
+      current.push(least)
+    }
+    before = previous
+    previous = current
+  }
+  return at(previous, b.length)
+}
+
+const at = (row: readonly number[], index: number): number => row[index] as number

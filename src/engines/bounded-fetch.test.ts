@@ -1,0 +1,90 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { gzipSync } from 'node:zlib'
+import { createBoundedFetch, readAtMost } from './bounded-fetch.ts'
+
+const cancelled = Promise.withResolvers<void>()
+const server = Bun.serve({
+  hostname: '127.0.0.1',
+  port: 0,
+  idleTimeout: 0,
+  routes: {
+    '/small': () => Response.json({ ok: true }, { headers: { 'x-kept': 'yes' } }),
+    '/large': () => new Response('x'.repeat(1001)),
+    '/just': () => new Response('x'.repeat(1000)),
+    '/bomb': () => new Response(gzipSync('x'.repeat(1_000_000)), { headers: { 'content-encoding': 'gzip' } }),
+    '/endless': () =>
+      new Response(
+        new ReadableStream({
+          async pull(controller) {
+            controller.enqueue(new Uint8Array(600))
+          },
+          cancel() {
+            cancelled.resolve()
+          },
+        }),
+      ),
+    '/silent': () => new Promise<Response>(() => {}),
+    '/stalled': () =>
+      new Response(
+        new ReadableStream({
+          start(controller) {
+            controller.enqueue(new Uint8Array(1))
+          },
+        }),
+      ),
+    '/elsewhere': () => new Response(null, { status: 302, headers: { location: '/small' } }),
+    '/nothing': () => new Response(null, { status: 204 }),
+  },
+})
+afterAll(() => server.stop(true))
+
+const origin = server.url.origin
+const ask = createBoundedFetch({ timeoutMs: 10_000, bytesMax: 1000 })
+const askBriefly = createBoundedFetch({ timeoutMs: 50, bytesMax: 1000 })
+
+describe('asking a provider', () => {
+  test('[OAUTH-6] an answer within bounds is given as it is', async () => {
+    const answer = await ask(`${origin}/small`)
+    expect([answer.status, answer.headers.get('x-kept'), await answer.json()]).toEqual([200, 'yes', { ok: true }])
+    expect((await (await ask(`${origin}/just`)).text()).length).toBe(1000)
+    expect((await ask(`${origin}/nothing`)).status).toBe(204)
+  })
+
+  test('[OAUTH-6] one that is too large is given up, and the rest is not read', async () => {
+    await expect(ask(`${origin}/large`)).rejects.toThrow('larger than 1000 bytes')
+    await expect(ask(`${origin}/endless`)).rejects.toThrow('larger than 1000 bytes')
+    await cancelled.promise
+  })
+
+  test('[OAUTH-6] nothing is unpacked, so that a small answer cannot become a large one', async () => {
+    const answer = await ask(`${origin}/bomb`).then(
+      (response) => response.bytes(),
+      (error: Error) => error.message,
+    )
+    expect(typeof answer === 'string' ? answer : answer.length).toBe('The answer is larger than 1000 bytes')
+  })
+
+  test('[OAUTH-6] one that does not come, or does not end, is not waited for', async () => {
+    for (const path of ['silent', 'stalled'])
+      await expect(askBriefly(`${origin}/${path}`)).rejects.toMatchObject({ name: 'TimeoutError' })
+  })
+
+  test('[OAUTH-6] a redirect is not followed', async () => {
+    const answer = await ask(`${origin}/elsewhere`)
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/small'])
+  })
+
+  test('[OAUTH-6] plain HTTP leaves no machine', async () => {
+    for (const url of [
+      'http://example.org/',
+      'http://127.0.0.1.example.org/',
+      'http://localhost@example.org/',
+      'file:///x',
+    ])
+      await expect(ask(url)).rejects.toThrow('over HTTPS')
+  })
+})
+
+test('[OAUTH-6] no stream is no bytes', async () => {
+  expect(await readAtMost(null, 1)).toEqual(new Uint8Array())
+})

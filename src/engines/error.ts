@@ -1,0 +1,24 @@
+/**
+ * What an engine may fail with. Adapters map their vendor's errors to these few kinds; features decide what each means
+ * to a caller.
+ */
+
+export type EngineErrorKind =
+  /** A unique index refused the row; `columns` names them. */
+  | 'unique'
+  /** Too many operations are waiting; nothing was done. */
+  | 'busy'
+  /** The engine is away, full, or has failed; nothing was acknowledged. */
+  | 'unavailable'
+
+export class EngineError extends Error {
+  constructor(
+    readonly kind: EngineErrorKind,
+    message: string,
+    readonly columns: readonly string[] = [],
+    cause?: unknown,
+  ) {
+    super(message, { cause })
+    this.name = 'EngineError'
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Chooses the engines from the settings. The only file that names adapters. Those that speak to other servers are
+ * loaded where they are wanted: their libraries are a fifth of the start and of the memory of a server without them.
+ */
+import { join } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Blobs } from './blobs.ts'
+import { openFsBlobs } from './blobs-fs.ts'
+import type { Cluster } from './cluster.ts'
+import { createMemoryCluster } from './cluster-memory.ts'
+import type { Sandboxes } from './sandbox.ts'
+import { createSqliteSandboxes } from './sandbox-sqlite.ts'
+import type { Sql } from './sql.ts'
+import { openSqlite } from './sqlite.ts'
+import type { PrepareInstance } from './sqlite-instances.ts'
+import type { StoreAddress } from './store-address.ts'
+import type { Vectors } from './vectors.ts'
+import { openVectorThreads } from './vectors-threads.ts'
+
+/** PostgreSQL where it is configured, else SQLite in the data folder. */
+export async function openSql(options: {
+  databaseUrl: string | null
+  dataFolder: string
+  prepareInstance: PrepareInstance
+  log: Log
+}): Promise<Sql> {
+  const { databaseUrl, dataFolder, prepareInstance, log } = options
+  if (databaseUrl === null) return openSqlite({ folder: dataFolder, prepareInstance })
+  const { openPostgres } = await import('./postgres.ts')
+  return openPostgres({ url: databaseUrl, log })
+}
+
+/** With a Redis that is away, opens all the same, unhealthy until it is back. */
+export async function openCluster(options: {
+  redisUrl: string | null
+  redisPrefix: string
+  clock: Clock
+  log: Log
+}): Promise<Cluster> {
+  const { redisUrl, redisPrefix, clock, log } = options
+  if (redisUrl === null) return createMemoryCluster({ clock, log })
+  const { openRedisCluster } = await import('./cluster-redis.ts')
+  return openRedisCluster({ url: redisUrl, prefix: redisPrefix, log })
+}
+
+/** With a store that is away, opens all the same, unhealthy until it is back. Throws where a folder cannot be used. */
+export async function openBlobs(options: { s3: StoreAddress | null; dataFolder: string; log: Log }): Promise<Blobs> {
+  const { s3, dataFolder, log } = options
+  if (s3 === null) return openFsBlobs({ folder: join(dataFolder, 'blobs') })
+  const { openS3Blobs } = await import('./blobs-s3.ts')
+  return openS3Blobs({ ...s3, spoolFolder: join(dataFolder, 'spool'), log })
+}
+
+/** Copies of vectors that are searched in threads of this process. What is saved of them is in the data folder. */
+export const openVectors = ({ dataFolder, log }: { dataFolder: string; log: Log }): Vectors =>
+  openVectorThreads({ folder: join(dataFolder, 'vectors'), log })
+
+/** Where strangers' statements run: in PostgreSQL where it is configured, else in files of the data folder. */
+export async function createSandboxes(options: {
+  databaseUrl: string | null
+  dataFolder: string
+  secret: string
+  log: Log
+}): Promise<Sandboxes> {
+  const { databaseUrl, dataFolder, secret, log } = options
+  if (databaseUrl === null) return createSqliteSandboxes({ folder: join(dataFolder, 'sql') })
+  const { createPostgresSandboxes } = await import('./sandbox-postgres.ts')
+  return createPostgresSandboxes({ url: databaseUrl, secret, log })
+}

@@ -1,0 +1,42 @@
+/**
+ * Tables that a feature keeps for itself (users, objects, keys), beside those the configuration declares. Made by
+ * numbered steps, each of which runs once per database, whichever process comes first.
+ */
+import type { Dialect, TableRef } from './dialect.ts'
+import type { Database } from './sql.ts'
+import { type SqlText, sql } from './sql-text.ts'
+
+/** One step from a version to the next. Steps are only ever added: what has run somewhere cannot be changed. */
+export type PlatformStep = (dialect: Dialect) => readonly SqlText[]
+
+/** A table of a static namespace, as the dialect wants to hear of it. */
+export const platformTable = (namespace: string, name: string): TableRef => ({ namespace, name, perInstance: false })
+
+/**
+ * Brings a feature's tables in a static namespace to the newest version. Throws when they were made by a newer version
+ * of the program, with nothing changed.
+ */
+export function preparePlatformTables(
+  database: Database,
+  namespace: string,
+  feature: string,
+  steps: readonly PlatformStep[],
+): Promise<void> {
+  const { dialect } = database
+  const versions = dialect.target(platformTable(namespace, '_versions'))
+  return database.write(async (tx) => {
+    // The turn that the declared tables of the namespace take too.
+    const turn = dialect.lock(`schema ${namespace}`)
+    if (turn) await tx.all(turn)
+    for (const step of dialect.prepareNamespace(namespace)) await tx.run(step)
+    await tx.run(sql`CREATE TABLE IF NOT EXISTS ${versions} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)`)
+    const [row] = await tx.all<{ version: number }>(sql`SELECT version FROM ${versions} WHERE feature = ${feature}`)
+    const version = row?.version ?? 0
+    if (version > steps.length)
+      throw new Error(`The tables of ${feature} were made by a newer version of Plinth: please update`)
+    if (version === steps.length) return
+    for (const step of steps.slice(version)) for (const statement of step(dialect)) await tx.run(statement)
+    await tx.run(sql`INSERT INTO ${versions} (feature, version) VALUES (${feature}, ${steps.length})
+      ON CONFLICT (feature) DO UPDATE SET version = excluded.version`)
+  })
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createFrameReader, writeFrame } from './sandbox-frames.ts'
+
+test('messages arrive whole and in order, in whatever pieces their bytes come', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 8 }),
+      fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 10 }),
+      (texts, sizes) => {
+        const bytes = Buffer.concat(texts.map(writeFrame))
+        const found: string[] = []
+        const take = createFrameReader((text) => found.push(text))
+        for (let at = 0, turn = 0; at < bytes.length; turn++) {
+          const size = sizes[turn % sizes.length] as number
+          take(bytes.subarray(at, at + size))
+          at += size
+        }
+        expect(found).toEqual(texts)
+      },
+    ),
+  )
+})

@@ -1,0 +1,145 @@
+/**
+ * What a stranger's statement may do in SQLite. SQLite itself asks about every action while it compiles a statement,
+ * those of views, triggers and foreign keys included, so nothing can be hidden from this by how it is written. What is
+ * not allowed here is refused.
+ */
+import { constants } from 'node:sqlite'
+
+/** In SQLite's order: the action, two arguments whose meaning hangs on it, the database, the trigger or view. */
+export type Action = readonly [
+  code: number,
+  first: string | null,
+  second: string | null,
+  database: string | null,
+  source: string | null,
+]
+
+const {
+  SQLITE_ALTER_TABLE,
+  SQLITE_ANALYZE,
+  SQLITE_ATTACH,
+  SQLITE_CREATE_INDEX,
+  SQLITE_CREATE_TABLE,
+  SQLITE_CREATE_TEMP_INDEX,
+  SQLITE_CREATE_TEMP_TABLE,
+  SQLITE_CREATE_TEMP_TRIGGER,
+  SQLITE_CREATE_TEMP_VIEW,
+  SQLITE_CREATE_TRIGGER,
+  SQLITE_CREATE_VIEW,
+  SQLITE_CREATE_VTABLE,
+  SQLITE_DELETE,
+  SQLITE_DETACH,
+  SQLITE_DROP_INDEX,
+  SQLITE_DROP_TABLE,
+  SQLITE_DROP_TRIGGER,
+  SQLITE_DROP_VIEW,
+  SQLITE_DROP_VTABLE,
+  SQLITE_FUNCTION,
+  SQLITE_INSERT,
+  SQLITE_PRAGMA,
+  SQLITE_READ,
+  SQLITE_RECURSIVE,
+  SQLITE_REINDEX,
+  SQLITE_SAVEPOINT,
+  SQLITE_SELECT,
+  SQLITE_TRANSACTION,
+  SQLITE_UPDATE,
+} = constants
+
+/** Whatever these touch lies within the one file. */
+const harmless: ReadonlySet<number> = new Set([
+  SQLITE_ALTER_TABLE,
+  SQLITE_ANALYZE,
+  SQLITE_CREATE_INDEX,
+  SQLITE_CREATE_TABLE,
+  SQLITE_CREATE_TRIGGER,
+  SQLITE_CREATE_VIEW,
+  SQLITE_DELETE,
+  SQLITE_DROP_INDEX,
+  SQLITE_DROP_TABLE,
+  SQLITE_DROP_TRIGGER,
+  SQLITE_DROP_VIEW,
+  SQLITE_DROP_VTABLE,
+  SQLITE_INSERT,
+  SQLITE_READ,
+  SQLITE_RECURSIVE,
+  SQLITE_REINDEX,
+  SQLITE_SELECT,
+  SQLITE_UPDATE,
+])
+
+/** Extensions of SQLite that keep what they store in tables of the file. */
+const modules: ReadonlySet<string> = new Set(['fts5', 'fts5vocab', 'rtree', 'rtree_i32'])
+
+/** The one loads machine code, the other takes addresses of it. */
+const refusedFunctions: ReadonlySet<string> = new Set(['load_extension', 'fts3_tokenizer'])
+
+/** Pragmas that only tell something about the file, and nothing of where it is. */
+const tellingPragmas: ReadonlySet<string> = new Set([
+  'collation_list',
+  'compile_options',
+  'foreign_key_check',
+  'foreign_key_list',
+  'function_list',
+  'index_info',
+  'index_list',
+  'index_xinfo',
+  'integrity_check',
+  'module_list',
+  'pragma_list',
+  'quick_check',
+  'table_info',
+  'table_list',
+  'table_xinfo',
+])
+
+/** Pragmas that tell something where no value is given, and set it where one is. */
+const readablePragmas: ReadonlySet<string> = new Set([
+  'auto_vacuum',
+  'data_version',
+  'encoding',
+  'foreign_keys',
+  'freelist_count',
+  'journal_mode',
+  'max_page_count',
+  'page_count',
+  'page_size',
+  'schema_version',
+])
+
+/** Numbers in the file's head that mean nothing to SQLite. */
+const ownPragmas: ReadonlySet<string> = new Set(['application_id', 'user_version'])
+
+const named: Readonly<Record<number, string>> = {
+  [SQLITE_ATTACH]: 'ATTACH or VACUUM',
+  [SQLITE_CREATE_TEMP_INDEX]: 'what is temporary',
+  [SQLITE_CREATE_TEMP_TABLE]: 'what is temporary',
+  [SQLITE_CREATE_TEMP_TRIGGER]: 'what is temporary',
+  [SQLITE_CREATE_TEMP_VIEW]: 'what is temporary',
+  [SQLITE_DETACH]: 'DETACH',
+}
+
+/** What is refused of an action, in words for whoever wrote the statement; null where it may be done. */
+export function findRefused([code, first, second, database]: Action): string | null {
+  // Besides `CREATE TEMP` there is `CREATE TABLE temp.t`; either is entered in a schema of what is temporary, which
+  // would live as long as the process.
+  if (database === 'temp' && code === SQLITE_INSERT) return 'what is temporary'
+  if (harmless.has(code)) return null
+  const name = (first ?? '').toLowerCase()
+  switch (code) {
+    case SQLITE_PRAGMA: {
+      const allowed = tellingPragmas.has(name) || ownPragmas.has(name) || (second === null && readablePragmas.has(name))
+      return allowed ? null : `PRAGMA ${name}`
+    }
+    case SQLITE_FUNCTION:
+      return refusedFunctions.has((second ?? '').toLowerCase()) ? `the function ${second}` : null
+    case SQLITE_CREATE_VTABLE:
+      return modules.has((second ?? '').toLowerCase()) ? null : `a virtual table of ${second}`
+    case SQLITE_TRANSACTION:
+      return first
+    case SQLITE_SAVEPOINT:
+      return 'SAVEPOINT'
+    default:
+      return named[code] ?? 'this'
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * SQL databases of the embedded engine: a SQLite file each, in whose processes statements run. Owns the files and the
+ * lanes: what writes takes turns in one process, what reads runs beside it in a few others.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../limits-resources.ts'
+import { EngineError } from './error.ts'
+import type { Sandbox, SandboxAnswer, Sandboxes, SandboxLimits, SandboxValue } from './sandbox.ts'
+import type { SandboxLane } from './sandbox-sqlite-child.ts'
+import { SandboxProcess } from './sandbox-sqlite-process.ts'
+import { keywordsOf, parseStatement } from './sandbox-statement.ts'
+import type { Token } from './sandbox-tokens.ts'
+import { createTurns } from './sandbox-turns.ts'
+import { openConnection } from './sqlite-connection.ts'
+
+/** Whether a statement only reads. Where that is not plain it waits for its turn among those that write. */
+function onlyReads(tokens: readonly Token[]): boolean {
+  const words = keywordsOf(tokens)
+  return (
+    ['select', 'values', 'with', 'explain'].includes(words[0] ?? '') &&
+    !words.some((word) => ['insert', 'update', 'delete', 'replace'].includes(word))
+  )
+}
+
+/** Processes that are asked the same kind of thing. They start when they are needed and end when they are not. */
+function createLane(path: string, limits: SandboxLimits, lane: SandboxLane, running: number) {
+  const turns = createTurns({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
+  const all = new Set<SandboxProcess>()
+  let isClosed = false
+  const idle: { process: SandboxProcess; timer: ReturnType<typeof setTimeout> }[] = []
+
+  function end(process: SandboxProcess): Promise<void> {
+    return process.close().finally(() => all.delete(process))
+  }
+
+  function take(): SandboxProcess {
+    if (isClosed) throw new EngineError('unavailable', 'The database is closing')
+    for (let last = idle.pop(); last; last = idle.pop()) {
+      clearTimeout(last.timer)
+      if (last.process.isUsable) return last.process
+      void end(last.process)
+    }
+    const started = new SandboxProcess(path, limits, lane)
+    all.add(started)
+    return started
+  }
+
+  function giveBack(process: SandboxProcess): void {
+    if (!process.isUsable || isClosed) {
+      void end(process)
+      return
+    }
+    const timer = setTimeout(() => {
+      idle.splice(
+        idle.findIndex((one) => one.process === process),
+        1,
+      )
+      void end(process)
+    }, sqlProcessIdleMs)
+    idle.push({ process, timer: timer.unref() })
+  }
+
+  return {
+    run: (request: { query: string; params: readonly SandboxValue[] }): Promise<SandboxAnswer> =>
+      turns.enter(async () => {
+        const process = take()
+        try {
+          return await process.run(request)
+        } finally {
+          giveBack(process)
+        }
+      }),
+    async close() {
+      isClosed = true
+      for (const { timer } of idle.splice(0)) clearTimeout(timer)
+      await Promise.all([...all].map(end))
+    },
+  }
+}
+
+/** `folder` holds one file per database. */
+export function createSqliteSandboxes({ folder }: { readonly folder: string }): Sandboxes {
+  return {
+    async open(name, limits): Promise<Sandbox> {
+      mkdirSync(folder, { recursive: true })
+      const path = join(folder, `${name}.sqlite`)
+      // Made here, so that processes that start together find it made.
+      try {
+        openConnection(path, { small: true }).close()
+      } catch (error) {
+        const { message } = error as Error
+        throw new EngineError('unavailable', `The SQL database "${name}" cannot be opened: ${message}`, [], error)
+      }
+      const reads = createLane(path, limits, 'reads', sqlReadsAtOnceMax)
+      const writes = createLane(path, limits, 'writes', 1)
+      return {
+        async run(query, params) {
+          const { tokens } = parseStatement(query, params, 'sqlite')
+          return (onlyReads(tokens) ? reads : writes).run({ query, params })
+        },
+        async close() {
+          await Promise.all([reads.close(), writes.close()])
+        },
+      }
+    },
+  }
+}

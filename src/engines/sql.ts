@@ -1,0 +1,78 @@
+/**
+ * The port to relational storage: databases that are read at once and written in all-or-nothing turns. Text comes from
+ * `sql-text`, what differs between engines in text from `dialect`; adapters (`sqlite`) own connections and durability.
+ */
+import type { Dialect } from './dialect.ts'
+import type { SqlText } from './sql-text.ts'
+
+export type SqlRow = Record<string, unknown>
+
+export interface Reader {
+  /** Rows in the statement's order, each with its columns as keys. */
+  all<Row = SqlRow>(query: SqlText): Promise<Row[]>
+}
+
+export interface Transaction extends Reader {
+  /** Runs a writing statement; gives the number of rows it changed. Throws `EngineError` `unique`. */
+  run(query: SqlText): Promise<number>
+  /**
+   * Runs a writing statement, in its order, whose answer nobody waits for: where the database is elsewhere, that is a
+   * way there and back saved. Should it fail, the whole write does.
+   */
+  send(query: SqlText): void
+  /**
+   * Called in the same turn as the commit, before any later read can see its rows. Never called for a rolled-back
+   * write.
+   */
+  afterCommit(hook: () => void): void
+}
+
+export interface Database extends Reader {
+  readonly dialect: Dialect
+  /**
+   * Runs `work` all or nothing, and resolves once its effects are on disk. A throw undoes all of it. Rows read with the
+   * dialect's `forUpdate` stay as they are until the end. `work` awaits nothing but its transaction, has no other
+   * effects, and may run more than once. Throws `EngineError` `busy` or `unavailable` when nothing could be
+   * acknowledged.
+   */
+  write<T>(work: (tx: Transaction) => Promise<T>, options?: WriteOptions): Promise<T>
+  /**
+   * Resolves once everything committed before the call is on disk: what was read may be ahead of that by a moment.
+   * Rejects with `EngineError` `unavailable` when the disk refuses.
+   */
+  synced(): Promise<void>
+}
+
+export interface WriteOptions {
+  /** False: an instance that was never written is not created for this write, whose effects are then lost. */
+  readonly creates?: boolean
+}
+
+/** Which database: a static namespace, or one instance of a dynamic one. */
+export interface DatabaseAddress {
+  readonly namespace: string
+  readonly instanceId: string | null
+}
+
+export interface Sql {
+  /**
+   * The database at an address. An instance that was never written reads as empty and is created by its first write
+   * that changes something.
+   */
+  database(address: DatabaseAddress): Database
+  /**
+   * Whether each instance is a database of its own, made by its first write; otherwise all of a namespace share tables.
+   */
+  readonly keepsInstancesApart: boolean
+  /**
+   * Has the writes to all databases of static namespaces wait, once those under way are committed, until the function
+   * it gives is called; meanwhile no other hold may be asked for. Null where others write as well.
+   */
+  readonly holdWrites: (() => Promise<() => void>) | null
+  /** Has every instance prepared anew before its next use: what instances should look like has changed. */
+  prepareAgain(): void
+  /** False while writes cannot be acknowledged. */
+  isHealthy(): boolean | Promise<boolean>
+  /** Finishes what is queued and lets go of every handle. */
+  close(): Promise<void>
+}

@@ -1,0 +1,111 @@
+/** One connection to one SQLite file: pragmas, a bounded cache of prepared statements, errors in the port's words. */
+import { Database as BunDatabase, SQLiteError, type Statement } from 'bun:sqlite'
+import { createLru } from '../base/lru.ts'
+import { sqliteCacheKiB, sqliteInstanceCacheKiB, statementCacheEntriesMax } from '../limits.ts'
+import { EngineError } from './error.ts'
+import type { SqlRow } from './sql.ts'
+import type { SqlText } from './sql-text.ts'
+
+export interface ConnectionOptions {
+  readonly readonly?: boolean
+  /** Smaller page cache: one of many databases rather than the main one. */
+  readonly small?: boolean
+}
+
+export interface Connection {
+  all(query: SqlText): SqlRow[]
+  /** Rows changed by the statement itself, not by its triggers. */
+  run(query: SqlText): number
+  /** The steps SQLite would take, as it words them. */
+  plan(query: SqlText): string[]
+  readonly inTransaction: boolean
+  /** Runs fixed text such as `BEGIN` or a pragma. */
+  exec(text: string): void
+  close(): void
+}
+
+const uniqueMessage = /^UNIQUE constraint failed: (.+)$/
+
+/**
+ * SQLite names the columns of a failed unique index only in its message: `UNIQUE constraint failed: posts.slug,
+ * posts.lang`.
+ */
+function engineErrorOf(error: unknown): unknown {
+  if (!(error instanceof SQLiteError)) return error
+  if (error.code === 'SQLITE_CONSTRAINT_UNIQUE' || error.code === 'SQLITE_CONSTRAINT_PRIMARYKEY') {
+    const columns = uniqueMessage.exec(error.message)?.[1]?.split(', ') ?? []
+    const names = columns.map((column) => column.slice(column.indexOf('.') + 1))
+    return new EngineError('unique', error.message, names, error)
+  }
+  const away = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_BUSY', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_CORRUPT']
+  if (away.some((code) => error.code?.startsWith(code))) return new EngineError('unavailable', error.message, [], error)
+  return error
+}
+
+/** Opens (and, unless read-only, creates) the file. `:memory:` is private to the connection. */
+export function openConnection(path: string, options: ConnectionOptions = {}): Connection {
+  const db = new BunDatabase(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
+  const statements = createLru<string, Statement>(statementCacheEntriesMax, (statement) => statement.finalize())
+  if (!options.readonly) {
+    db.run('PRAGMA journal_mode = WAL')
+    // Commits reach the log without waiting for the disk; the writer syncs it off the main thread before it
+    // acknowledges.
+    db.run('PRAGMA synchronous = NORMAL')
+    // Folding the log back is the checkpointer's, off the main thread.
+    db.run('PRAGMA wal_autocheckpoint = 0')
+  }
+  db.run(`PRAGMA cache_size = -${options.small ? sqliteInstanceCacheKiB : sqliteCacheKiB}`)
+  db.run('PRAGMA temp_store = MEMORY')
+  db.run('PRAGMA busy_timeout = 5000')
+
+  function prepare(text: string): Statement {
+    let statement = statements.get(text)
+    if (!statement) {
+      statement = db.prepare(text)
+      statements.set(text, statement)
+    }
+    return statement
+  }
+
+  return {
+    all({ text, values }) {
+      try {
+        return prepare(text).all(...(values as string[])) as SqlRow[]
+      } catch (error) {
+        throw engineErrorOf(error)
+      }
+    },
+    run({ text, values }) {
+      try {
+        return prepare(text).run(...(values as string[])).changes
+      } catch (error) {
+        throw engineErrorOf(error)
+      }
+    },
+    plan({ text, values }) {
+      // Not from the cache: this runtime leaves an EXPLAIN unfinished, and with it open its connection would see no
+      // later commit.
+      const statement = db.prepare(`EXPLAIN QUERY PLAN ${text}`)
+      try {
+        return statement.all(...(values as string[])).map((step) => (step as { detail: string }).detail)
+      } finally {
+        statement.finalize()
+      }
+    },
+    get inTransaction() {
+      return db.inTransaction
+    },
+    exec(text) {
+      try {
+        prepare(text).run()
+      } catch (error) {
+        throw engineErrorOf(error)
+      }
+    },
+    close() {
+      for (const statement of statements.values()) statement.finalize()
+      statements.clear()
+      db.close()
+    },
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * Databases of dynamic namespaces: one file per instance, a bounded pool of open ones, and an empty stand-in for those
+ * never written. A database comes into being with the first write that changes something: the write is first rehearsed
+ * on the stand-in, so a refused one creates nothing.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { sqliteDialect } from './dialect-sqlite.ts'
+import type { Database, DatabaseAddress } from './sql.ts'
+import type { SqlText } from './sql-text.ts'
+import { type Connection, openConnection } from './sqlite-connection.ts'
+import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
+import { rehearse, runAtOnce } from './sqlite-writer.ts'
+
+/** Creates or extends the tables of a freshly opened instance. */
+export type PrepareInstance = (database: Database, address: DatabaseAddress) => Promise<void>
+
+const plainName = /^[a-z0-9_-]{1,100}$/
+const base32 = 'abcdefghijklmnopqrstuvwxyz234567'
+
+/**
+ * Ids that a file system might confuse (case, dots, length) become `=` and base 32; `=` is in no plain name, so no two
+ * ids share a file.
+ */
+function fileNameOf(instanceId: string): string {
+  if (plainName.test(instanceId)) return instanceId
+  let bits = 0
+  let width = 0
+  let text = '='
+  for (const byte of Buffer.from(instanceId)) {
+    bits = (bits << 8) | byte
+    for (width += 8; width >= 5; width -= 5) text += base32[(bits >>> (width - 5)) & 31]
+    bits &= (1 << width) - 1
+  }
+  return width > 0 ? text + base32[(bits << (5 - width)) & 31] : text
+}
+
+/** `instances/<namespace>/<two hex digits>/<name>.sqlite`: folders stay small with a million instances. */
+export function instancePath(folder: string, namespace: string, instanceId: string): string {
+  const shard = createHash('sha256').update(instanceId).digest('hex').slice(0, 2)
+  return join(folder, 'instances', namespace, shard, `${fileNameOf(instanceId)}.sqlite`)
+}
+
+const isRejected = (promise: Promise<unknown>): Promise<boolean> =>
+  promise.then(
+    () => false,
+    () => true,
+  )
+
+interface Opened {
+  readonly database: SqliteDatabase
+  readonly address: DatabaseAddress
+  ready: Promise<void>
+  /** Calls that hold the database right now; only an unused one may be closed. */
+  users: number
+}
+
+export interface Instances {
+  database(address: DatabaseAddress & { instanceId: string }): Database
+  prepareAgain(): void
+  isHealthy(): boolean
+  close(): Promise<void>
+}
+
+export interface InstancesOptions {
+  readonly folder: string
+  readonly shared: SharedThreads
+  readonly prepare: PrepareInstance
+  /** Databases kept open at once. */
+  readonly openMax: number
+}
+
+export function createInstances({ folder, shared, prepare, openMax }: InstancesOptions): Instances {
+  /** Insertion order is order of use: the first is the one unused for longest. */
+  const opened = new Map<string, Opened>()
+  const standIns = new Map<string, Promise<Connection>>()
+  let turn: Promise<unknown> = Promise.resolve()
+
+  function trim(): void {
+    for (const [path, { database, users }] of opened) {
+      if (opened.size <= openMax) return
+      // One in use stays; the bound is met again when it is let go.
+      if (users > 0 || database.writer.pending > 0) continue
+      opened.delete(path)
+      database.close()
+    }
+  }
+
+  function open(path: string, address: DatabaseAddress): Opened {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const database = openSqliteDatabase(path, shared, { small: true })
+    return { database, address, ready: prepare(database, address), users: 0 }
+  }
+
+  /** Opens the database if need be and holds it open while `task` runs. */
+  async function use<T>(path: string, address: DatabaseAddress, task: (database: Database) => Promise<T>): Promise<T> {
+    const found = opened.get(path) ?? open(path, address)
+    opened.delete(path)
+    opened.set(path, found)
+    found.users += 1
+    trim()
+    try {
+      await found.ready
+      return await task(found.database)
+    } finally {
+      found.users -= 1
+      // A database that could not be prepared is opened anew by the next call.
+      if (found.users === 0 && (await isRejected(found.ready)) && opened.delete(path)) found.database.close()
+    }
+  }
+
+  /**
+   * An empty database of a namespace, in memory: one to read and another to rehearse on, since a rehearsal's rows must
+   * never be read.
+   */
+  function standIn(namespace: string, purpose: 'read' | 'rehearse'): Promise<Connection> {
+    const key = `${namespace}:${purpose}`
+    let found = standIns.get(key)
+    if (!found) {
+      const connection = openConnection(':memory:', { small: true })
+      const all = async <Row>(query: SqlText): Promise<Row[]> => connection.all(query) as Row[]
+      const database: Database = {
+        dialect: sqliteDialect,
+        all,
+        write: (work) => runAtOnce(connection, work),
+        async synced() {},
+      }
+      found = prepare(database, { namespace, instanceId: null }).then(() => connection)
+      standIns.set(key, found)
+    }
+    return found
+  }
+
+  /** Rehearsals share one connection, so they take turns. */
+  function rehearseInTurn<T>(
+    namespace: string,
+    work: Parameters<typeof rehearse<T>>[1],
+  ): ReturnType<typeof rehearse<T>> {
+    const result = turn.then(async () => rehearse(await standIn(namespace, 'rehearse'), work))
+    turn = result.catch(() => undefined)
+    return result
+  }
+
+  return {
+    database(address) {
+      const path = instancePath(folder, address.namespace, address.instanceId)
+      const exists = (): boolean => opened.has(path) || existsSync(path)
+      return {
+        dialect: sqliteDialect,
+        async all<Row>(query: SqlText) {
+          if (exists()) return use(path, address, (database) => database.all<Row>(query))
+          return (await standIn(address.namespace, 'read')).all(query) as Row[]
+        },
+        async write(work, options) {
+          if (!exists()) {
+            const { result, wrote } = await rehearseInTurn(address.namespace, work)
+            if (!wrote || options?.creates === false) return result
+          }
+          return use(path, address, (database) => database.write(work))
+        },
+        async synced() {
+          // One that is not open has nothing on its way.
+          await opened.get(path)?.database.synced()
+        },
+      }
+    },
+    prepareAgain() {
+      for (const one of opened.values()) {
+        one.ready = one.ready.then(() => prepare(one.database, one.address))
+        // Whoever uses the database next is told; nobody is waiting right now.
+        one.ready.catch(() => undefined)
+      }
+      standIns.clear()
+    },
+    isHealthy: () => [...opened.values()].every(({ database }) => !database.writer.failed),
+    async close() {
+      for (const { database } of opened.values()) {
+        await database.writer.idle()
+        database.close()
+      }
+      opened.clear()
+      for (const connection of await Promise.all(standIns.values())) connection.close()
+      standIns.clear()
+    },
+  }
+}

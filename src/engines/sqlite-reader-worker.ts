@@ -1,0 +1,32 @@
+/**
+ * Runs in a thread of its own: reads for statements that would hold up everybody else. Knows files and statements,
+ * nothing more.
+ */
+import { parentPort } from 'node:worker_threads'
+import { createLru } from '../base/lru.ts'
+import { readerFilesMax } from '../limits.ts'
+import { EngineError } from './error.ts'
+import { type Connection, openConnection } from './sqlite-connection.ts'
+import type { ReadAnswer, ReadRequest } from './sqlite-slow-reads.ts'
+
+const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
+
+function connectionTo(path: string): Connection {
+  let connection = connections.get(path)
+  if (!connection) {
+    connection = openConnection(path, { readonly: true, small: true })
+    connections.set(path, connection)
+  }
+  return connection
+}
+
+function read({ id, path, query }: ReadRequest): ReadAnswer {
+  try {
+    return { id, rows: connectionTo(path).all(query) }
+  } catch (error) {
+    const kind = error instanceof EngineError ? error.kind : null
+    return { id, error: { kind, message: error instanceof Error ? error.message : String(error) } }
+  }
+}
+
+parentPort?.on('message', (request: ReadRequest) => parentPort?.postMessage(read(request)))

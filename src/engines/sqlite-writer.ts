@@ -1,0 +1,372 @@
+/**
+ * Group commit. Writes that arrive together share one transaction, all or nothing each. The commit goes to the
+ * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
+ * writes acknowledged. So acknowledged means on disk, and a slow disk delays writers, never readers.
+ *
+ * States: idle → (a write arrives) committing groups → idle. A failed sync is final (`failed`): what the disk holds is
+ * then unknown, so every later write is refused until the process is started anew.
+ */
+import { groupCommitOperationsMax, writeQueueOperationsMax } from '../limits.ts'
+import { EngineError } from './error.ts'
+import type { Transaction } from './sql.ts'
+import type { SqlText } from './sql-text.ts'
+import type { Connection } from './sqlite-connection.ts'
+
+type Work<T> = (tx: Transaction) => Promise<T>
+
+/** Whoever waits for the disk. */
+interface Waiter {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface Operation extends Waiter {
+  readonly work: Work<unknown>
+}
+
+interface Committed {
+  readonly operation: Waiter
+  readonly result: unknown
+}
+
+export interface WriterOptions {
+  readonly connection: Connection
+  /** Brings everything committed so far to the disk; rejects when the disk refuses. */
+  readonly sync: () => Promise<void>
+  /**
+   * Told of the bytes a group added to the log (estimated); the promise it gives, if any, is awaited before the next
+   * group.
+   */
+  readonly onGroup?: (bytes: number) => Promise<void> | undefined
+}
+
+export interface Writer {
+  write<T>(work: Work<T>): Promise<T>
+  /** See `Database`. */
+  synced(): Promise<void>
+  /** Begins no group, once the one under way is committed, until the function it gives is called. Once at a time. */
+  hold(): Promise<() => void>
+  /** Operations not yet acknowledged. */
+  readonly pending: number
+  readonly failed: boolean
+  /** Resolves when nothing is pending. */
+  idle(): Promise<void>
+}
+
+/** A page of the log per statement and what the values take, twice: rows are stored and indexed. */
+const bytesPerStatement = 4096
+
+/** A transaction handle that dies with its turn: a late use throws instead of writing into somebody else's. */
+class Turn implements Transaction {
+  wrote = false
+  bytes = 0
+  readonly hooks: (() => void)[] = []
+  /** The first failure of what was sent without waiting. */
+  private failure: unknown
+  private open = true
+
+  constructor(private readonly connection: Connection) {}
+
+  private check(): void {
+    if (!this.open) throw new Error('The transaction has ended')
+  }
+
+  async all<Row>(query: SqlText): Promise<Row[]> {
+    this.check()
+    return this.connection.all(query) as Row[]
+  }
+
+  async run(query: SqlText): Promise<number> {
+    return this.perform(query)
+  }
+
+  send(query: SqlText): void {
+    try {
+      this.perform(query)
+    } catch (error) {
+      this.failure ??= error
+    }
+  }
+
+  private perform(query: SqlText): number {
+    this.check()
+    const changed = this.connection.run(query)
+    this.wrote = true
+    this.bytes += bytesPerStatement
+    for (const value of query.values) if (typeof value === 'string') this.bytes += 2 * value.length
+    return changed
+  }
+
+  afterCommit(hook: () => void): void {
+    this.check()
+    this.hooks.push(hook)
+  }
+
+  /** Nothing may follow. Throws what was sent without waiting and failed. */
+  finish(): void {
+    this.open = false
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  end(): void {
+    this.open = false
+  }
+}
+
+/** Runs `work` without a transaction: on a database that nobody else has. */
+export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promise<T> {
+  const turn = new Turn(connection)
+  const result = await work(turn)
+  turn.finish()
+  for (const hook of turn.hooks) hook()
+  return result
+}
+
+/** SQLite ended the whole transaction by itself (a full disk, a failed read): what the group had done is undone. */
+class GroupLost extends Error {
+  constructor(cause: unknown) {
+    super('The transaction is gone', { cause })
+  }
+}
+
+/** An operation threw after it had written, without a savepoint to go back to. */
+class NotIsolated extends Error {}
+
+interface Done {
+  readonly operation: Operation
+  readonly turn: Turn
+  readonly result: unknown
+}
+
+interface Refused {
+  readonly operation: Operation
+  readonly error: unknown
+}
+
+interface Outcome {
+  readonly done: readonly Done[]
+  readonly refused: readonly Refused[]
+}
+
+/** Runs `work` in a transaction of its own that is always rolled back. */
+export async function rehearse<T>(connection: Connection, work: Work<T>): Promise<{ result: T; wrote: boolean }> {
+  const turn = new Turn(connection)
+  connection.exec('BEGIN IMMEDIATE')
+  try {
+    const result = await work(turn)
+    turn.finish()
+    return { result, wrote: turn.wrote }
+  } finally {
+    turn.end()
+    connection.exec('ROLLBACK')
+  }
+}
+
+export function createWriter({ connection, sync, onGroup }: WriterOptions): Writer {
+  let queue: Operation[] = []
+  let awaitingSync: Committed[] = []
+  let committing = false
+  /** The sync under way; null while there is none. */
+  let syncing: Promise<void> | null = null
+  let failed = false
+  let pending = 0
+  let idleWaiters: (() => void)[] = []
+  /** What groups wait for, and who waits for them to have stopped; null while nobody holds them. */
+  let held: { readonly over: Promise<void>; reached(): void } | null = null
+
+  function settle(count: number): void {
+    pending -= count
+    if (pending > 0) return
+    for (const waiter of idleWaiters) waiter()
+    idleWaiters = []
+  }
+
+  function refuse(operation: Operation, error: unknown): void {
+    operation.reject(error)
+    settle(1)
+  }
+
+  /** One operation inside the open transaction. A throw leaves no trace of it, or ends the group. */
+  async function attempt(operation: Operation, isolated: boolean): Promise<Done> {
+    const turn = new Turn(connection)
+    if (isolated) connection.exec('SAVEPOINT operation')
+    try {
+      const result = await operation.work(turn)
+      turn.finish()
+      if (isolated) connection.exec('RELEASE operation')
+      return { operation, turn, result }
+    } catch (error) {
+      turn.end()
+      if (!connection.inTransaction) throw new GroupLost(error)
+      if (isolated) rollBackOperation(error)
+      else if (turn.wrote) throw new NotIsolated()
+      throw error
+    }
+  }
+
+  function rollBackOperation(because: unknown): void {
+    try {
+      connection.exec('ROLLBACK TO operation')
+      connection.exec('RELEASE operation')
+    } catch {
+      throw new GroupLost(because)
+    }
+  }
+
+  /** Runs a group inside its transaction, up to the commit. */
+  async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
+    const done: Done[] = []
+    const refused: Refused[] = []
+    connection.exec('BEGIN IMMEDIATE')
+    for (const operation of group) {
+      try {
+        done.push(await attempt(operation, isolated))
+      } catch (error) {
+        if (error instanceof NotIsolated) throw error
+        if (error instanceof GroupLost) throw error.cause
+        refused.push({ operation, error })
+      }
+    }
+    connection.exec('COMMIT')
+    return { done, refused }
+  }
+
+  /**
+   * Most refusals come before anything is written, so a group runs without savepoints, which would cost a full-text
+   * index its batching. An operation that throws after it has written undoes the group, which then runs again with a
+   * savepoint each.
+   */
+  async function commitGroup(group: readonly Operation[]): Promise<Outcome> {
+    try {
+      return await runGroup(group, false)
+    } catch (error) {
+      abandon()
+      if (!(error instanceof NotIsolated)) throw error
+    }
+    try {
+      return await runGroup(group, true)
+    } catch (error) {
+      abandon()
+      throw error
+    }
+  }
+
+  /** Gives the bytes the group added to the log. */
+  async function settleGroup(group: readonly Operation[]): Promise<number> {
+    let outcome: Outcome
+    try {
+      outcome = await commitGroup(group)
+    } catch (error) {
+      const away = error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
+      for (const operation of group) refuse(operation, away)
+      return 0
+    }
+    for (const { turn } of outcome.done) for (const hook of turn.hooks) hook()
+    for (const { operation, error } of outcome.refused) refuse(operation, error)
+    let bytes = 0
+    for (const { operation, turn, result } of outcome.done) {
+      bytes += turn.bytes
+      if (turn.wrote) awaitingSync.push({ operation, result })
+      else {
+        operation.resolve(result)
+        settle(1)
+      }
+    }
+    return bytes
+  }
+
+  function abandon(): void {
+    try {
+      connection.exec('ROLLBACK')
+    } catch {
+      // SQLite has rolled back by itself: there is no transaction left to end.
+    }
+  }
+
+  async function syncCommitted(): Promise<void> {
+    while (awaitingSync.length > 0) {
+      const batch = awaitingSync
+      awaitingSync = []
+      try {
+        syncing = sync()
+        await syncing
+        for (const { operation, result } of batch) operation.resolve(result)
+      } catch (error) {
+        failed = true
+        const away = new EngineError('unavailable', 'The disk refused to sync', [], error)
+        for (const { operation } of batch) operation.reject(away)
+      }
+      settle(batch.length)
+    }
+    syncing = null
+  }
+
+  async function commitQueued(): Promise<void> {
+    while (queue.length > 0) {
+      if (held) {
+        held.reached()
+        await held.over
+        continue
+      }
+      const group = queue.slice(0, groupCommitOperationsMax)
+      queue = queue.slice(groupCommitOperationsMax)
+      const bytes = failed ? refuseAll(group) : await settleGroup(group)
+      if (awaitingSync.length > 0 && !syncing) void syncCommitted()
+      const pause = bytes > 0 ? onGroup?.(bytes) : undefined
+      if (pause) await pause
+      // Lets requests that have arrived meanwhile be read, so that they join the next group.
+      if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
+    }
+    committing = false
+    held?.reached()
+  }
+
+  function refuseAll(group: readonly Operation[]): number {
+    for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
+    return 0
+  }
+
+  return {
+    write<T>(work: Work<T>): Promise<T> {
+      if (failed) return Promise.reject(new EngineError('unavailable', 'The database has failed'))
+      if (pending >= writeQueueOperationsMax)
+        return Promise.reject(new EngineError('busy', 'Too many writes are waiting'))
+      pending += 1
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
+        if (committing) return
+        committing = true
+        // The rest of this turn of the event loop may bring more writes: they share the commit.
+        setImmediate(() => void commitQueued())
+      })
+    },
+    async synced() {
+      if (awaitingSync.length === 0) {
+        await syncing?.catch(() => undefined)
+        if (failed) throw new EngineError('unavailable', 'The database has failed')
+        return
+      }
+      pending += 1
+      await new Promise((resolve, reject) => {
+        awaitingSync.push({ operation: { resolve, reject }, result: undefined })
+      })
+    },
+    async hold() {
+      const over = Promise.withResolvers<void>()
+      const reached = Promise.withResolvers<void>()
+      held = { over: over.promise, reached: reached.resolve }
+      if (committing) await reached.promise
+      return () => {
+        held = null
+        over.resolve()
+      }
+    },
+    get pending() {
+      return pending
+    },
+    get failed() {
+      return failed
+    },
+    idle: () => (pending === 0 ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * The embedded engine: the port's `Sql` on SQLite files in the data folder. `databases/<namespace>.sqlite` per static
+ * namespace, `instances/…` per instance of a dynamic one. One process per folder, held by a lock that ends with the
+ * process.
+ */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { openInstancesMax } from '../limits.ts'
+import { folderTaken, lockFolder } from './folder-lock.ts'
+import type { Sql } from './sql.ts'
+import { openCheckpointer } from './sqlite-checkpoint.ts'
+import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
+import { createInstances, type PrepareInstance } from './sqlite-instances.ts'
+import { openReaderThreads } from './sqlite-slow-reads.ts'
+
+/** Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it. */
+export function openSqlite(options: { folder: string; prepareInstance: PrepareInstance; instancesMax?: number }): Sql {
+  const { folder, prepareInstance } = options
+  mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
+  const lock = lockFolder(folder, folderTaken)
+  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads() }
+  const statics = new Map<string, SqliteDatabase>()
+  const instances = createInstances({
+    folder,
+    shared,
+    prepare: prepareInstance,
+    openMax: options.instancesMax ?? openInstancesMax,
+  })
+
+  return {
+    database({ namespace, instanceId }) {
+      if (instanceId !== null) return instances.database({ namespace, instanceId })
+      let database = statics.get(namespace)
+      if (!database) {
+        database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared)
+        statics.set(namespace, database)
+      }
+      return database
+    },
+    keepsInstancesApart: true,
+    async holdWrites() {
+      const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.hold()))
+      return () => {
+        for (const release of releases) release()
+      }
+    },
+    prepareAgain: () => instances.prepareAgain(),
+    isHealthy: () => instances.isHealthy() && [...statics.values()].every(({ writer }) => !writer.failed),
+    async close() {
+      await instances.close()
+      for (const database of statics.values()) {
+        await database.writer.idle()
+        database.close()
+      }
+      statics.clear()
+      shared.checkpointer.close()
+      shared.threads.close()
+      lock.close()
+    },
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The one catalogue of errors a caller can meet. Owns status, slug and wording; nothing else in the program
+ * decides them. The inside of a failure (SQL, paths, stacks) belongs in `cause`, which is logged and never sent.
+ */
+
+/** Stable machine words of field-level mistakes (CONTRACT "Everywhere"). */
+export type FieldErrorCode =
+  | 'required'
+  | 'type'
+  | 'min'
+  | 'max'
+  | 'pattern'
+  | 'enum'
+  | 'unique'
+  | 'unknown'
+  | 'reference'
+  | 'operator'
+
+export interface FieldError {
+  readonly code: FieldErrorCode
+  readonly message: string
+}
+
+/** Field name (or path, such as `filter[0]`) to its mistake. */
+export type FieldErrors = Readonly<Record<string, FieldError>>
+
+/** The JSON body of every refused request: `{code, message, slug, data?}`; `code` is the HTTP status. */
+export interface ErrorBody {
+  readonly code: number
+  readonly message: string
+  readonly slug: string
+  readonly data?: FieldErrors
+}
+
+/** A refusal whose whole content may be shown to the caller. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly slug: string,
+    message: string,
+    readonly data?: FieldErrors,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message)
+    this.name = 'ApiError'
+  }
+
+  body(): ErrorBody {
+    const { status: code, message, slug, data } = this
+    return data === undefined ? { code, message, slug } : { code, message, slug, data }
+  }
+}
+
+/** 400 without a field to blame: a body that is not JSON, parameters that exclude each other. */
+export const badRequest = (message: string): ApiError => new ApiError(400, 'bad-request', message)
+
+/** 400 that names every bad field. Without a message, the first mistake is the message. */
+export function invalid(data: FieldErrors, message?: string): ApiError {
+  const first = Object.entries(data)[0]
+  const text = message ?? (first ? `${first[0]}: ${first[1].message}` : 'Invalid input')
+  return new ApiError(400, 'invalid-input', text, data)
+}
+
+/** 400 for one bad field or parameter. */
+export const invalidField = (field: string, code: FieldErrorCode, message: string): ApiError =>
+  invalid({ [field]: { code, message } })
+
+export const authenticationRequired = (): ApiError =>
+  new ApiError(401, 'authentication-required', 'Authentication required')
+export const tokenExpired = (): ApiError => new ApiError(401, 'token-expired', 'Token expired')
+export const invalidToken = (): ApiError => new ApiError(401, 'invalid-token', 'Invalid token')
+export const invalidServiceKey = (): ApiError => new ApiError(401, 'invalid-service-key', 'Invalid service key')
+export const accessDenied = (): ApiError => new ApiError(403, 'access-denied', 'Access denied')
+
+/** 404; `what` is a noun of the API (`Record`, `Table`), never an id or a path. */
+export const notFound = (what: string, data?: FieldErrors): ApiError =>
+  new ApiError(404, 'not-found', `${what} not found`, data)
+
+/** 405; `allow` lists the methods the path does answer. */
+export const methodNotAllowed = (allow: readonly string[]): ApiError =>
+  new ApiError(405, 'method-not-allowed', 'Method not allowed', undefined, { Allow: allow.join(', ') })
+
+export const conflict = (message: string, data?: FieldErrors): ApiError => new ApiError(409, 'conflict', message, data)
+export const preconditionFailed = (what = 'record'): ApiError =>
+  new ApiError(412, 'precondition-failed', `The ${what} has changed since it was read`)
+
+/** 412: what a signed URL was made for is no longer what is stored. */
+export const objectChanged = (): ApiError =>
+  new ApiError(412, 'object-changed', 'The file is no longer the one this URL was made for')
+
+/** 413; the bound is said in bytes so that a client can split its work; `what` is what is too large. */
+export const payloadTooLarge = (limitBytes: number, what = 'body'): ApiError =>
+  new ApiError(413, 'payload-too-large', `The ${what} is larger than ${limitBytes} bytes`)
+/** 413: a bound on all files of a bucket or of a user; `what` is what is full. */
+export const quotaExceeded = (what: string): ApiError => new ApiError(413, 'quota-exceeded', `${what} is full`)
+
+/** 416; `size` is the content's in bytes. */
+export const rangeNotSatisfiable = (size: number): ApiError =>
+  new ApiError(416, 'range-not-satisfiable', 'None of these bytes are there', undefined, {
+    'Content-Range': `bytes */${size}`,
+    'Accept-Ranges': 'bytes',
+  })
+export const unsupportedMediaType = (expected: string): ApiError =>
+  new ApiError(415, 'unsupported-media-type', `Content-Type must be ${expected}`)
+
+/** 429; `retryAfterSeconds` is rounded up to whole seconds, at least 1. */
+export const rateLimited = (retryAfterSeconds: number): ApiError =>
+  new ApiError(429, 'rate-limited', 'Rate limit exceeded', undefined, {
+    'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))),
+  })
+
+/** 500: a bug of ours or of the configuration. The cause is logged under the request's id. */
+export const internal = (): ApiError => new ApiError(500, 'internal', 'Internal server error')
+
+/** 503: draining, or an engine is away. Safe to retry. */
+export const unavailable = (retryAfterSeconds = 1): ApiError =>
+  new ApiError(503, 'unavailable', 'Service unavailable', undefined, {
+    'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))),
+  })
+
+/** 401 for a wrong password, code or ticket; the same words whether or not there is such an account. */
+export const invalidCredentials = (message = 'Invalid e-mail or password'): ApiError =>
+  new ApiError(401, 'invalid-credentials', message)
+/** 403 for what a token alone must not do: the session it is of began too long ago. */
+export const signInAgain = (): ApiError => new ApiError(403, 'sign-in-again', 'Sign in again to do this')
+/** 403 (SPEC "States"); said only to those who have proved that the account is theirs. */
+export const accountDisabled = (): ApiError => new ApiError(403, 'account-disabled', 'Account is disabled')

@@ -1,0 +1,62 @@
+/**
+ * Time as analytics counts it: minutes since 1970, days as text, ranges of reports, and ids of events, which say when
+ * the event happened so that their order is that of time.
+ */
+import { invalidField } from '../../errors.ts'
+
+const minuteMs = 60_000
+const dayMs = 24 * 60 * minuteMs
+
+/** Minutes of what a report may be grouped by. */
+export const unitMinutes = { minute: 1, hour: 60, day: 24 * 60 } as const
+export type Unit = keyof typeof unitMinutes
+
+export const ranges = ['1h', '6h', '24h', '7d', '30d', '90d'] as const
+export type Range = (typeof ranges)[number]
+
+const rangeMs: Readonly<Record<Range, number>> = {
+  '1h': 60 * minuteMs,
+  '6h': 6 * 60 * minuteMs,
+  '24h': dayMs,
+  '7d': 7 * dayMs,
+  '30d': 30 * dayMs,
+  '90d': 90 * dayMs,
+}
+
+export const minuteOf = (ms: number): number => Math.floor(ms / minuteMs)
+export const msOfMinute = (minute: number): number => minute * minuteMs
+
+/** The minute in which a range begins that ends now. */
+export const rangeStart = (range: Range, nowMs: number): number => minuteOf(nowMs - rangeMs[range])
+
+/** `2026-01-31`, in UTC. */
+export const dayOf = (minute: number): string => new Date(msOfMinute(minute)).toISOString().slice(0, 10)
+/** The first minute of the day that holds an instant. */
+export const dayStart = (ms: number): number => minuteOf(Math.floor(ms / dayMs) * dayMs)
+/** The first minute that begins a day, from a minute on. */
+export const nextDayStart = (minute: number): number => Math.ceil(minute / unitMinutes.day) * unitMinutes.day
+
+/** 48 bits of time, as the beginning of a UUID; `place` are the 12 bits after the version. */
+function idHead(ms: number, place: number): string {
+  const time = ms.toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${place.toString(16).padStart(3, '0')}`
+}
+
+/**
+ * The id of an event or a request: a UUID v7 of the time at which it happened, and of its place among those it came
+ * with (below 4096), so that those of one millisecond keep their order. The rest is random.
+ */
+export const createEventId = (ms: number, place: number): string => idHead(ms, place) + crypto.randomUUID().slice(18)
+
+/** Less than the id of any event from an instant on, and more than any before it. */
+export const idBound = (ms: number): string => idHead(ms, 0)
+
+/** When an event happened. */
+export const msOfId = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+
+/** The member of a list of words that a query parameter must be; throws 400. */
+export function parseWord<Word extends string>(name: string, text: string, words: readonly Word[]): Word {
+  const word = words.find((one) => one === text)
+  if (word === undefined) throw invalidField(name, 'enum', `must be one of ${words.join(', ')}`)
+  return word
+}

@@ -1,0 +1,69 @@
+/** What became of messages, for a day (SPEC "Push log entry"). */
+import type { Clock } from '../../base/clock.ts'
+import { formatDatetime } from '../../base/datetime.ts'
+import { createUuid7 } from '../../base/ids.ts'
+import type { Transaction } from '../../engines/sql.ts'
+import { sql } from '../../engines/sql-text.ts'
+import { pushLogRetentionMs } from '../../limits-push.ts'
+import type { Payload } from './message.ts'
+import type { Outcome } from './provider.ts'
+import type { PushTables } from './tables.ts'
+
+export interface LogEntry {
+  readonly id: string
+  readonly userId: string
+  readonly status: Outcome['status']
+  readonly platform: string
+  readonly title: string
+  readonly body: string
+  readonly timestamp: string
+  readonly error: string | null
+}
+
+/** To whom a message went; a token that nobody has registered is nobody's, which is the empty text. */
+export interface Addressee {
+  readonly userId: string
+  readonly platform: string
+}
+
+export interface Logs {
+  add(tx: Transaction, to: Addressee, payload: Payload, outcome: Outcome): void
+  /** Newest first, not older than a day; of one user, or of all with null. */
+  list(userId: string | null, limit: number): Promise<LogEntry[]>
+  /** Forgets what is older. */
+  trim(): Promise<void>
+}
+
+interface Row extends Omit<LogEntry, 'userId' | 'timestamp'> {
+  readonly user_id: string
+  readonly created_at: unknown
+}
+
+export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
+  const newId = createUuid7(clock)
+  return {
+    add(tx, { userId, platform }, { title, body }, { status, error }) {
+      tx.send(sql`INSERT INTO ${logs} (id, user_id, status, platform, title, body, created_at, error)
+        VALUES (${newId()}, ${userId}, ${status}, ${platform}, ${title}, ${body}, ${clock.now()}, ${error})`)
+    },
+    async list(userId, limit) {
+      const ofUser = userId === null ? sql`` : sql` AND user_id = ${userId}`
+      const rows = await database.all<Row>(sql`SELECT * FROM ${logs}
+        WHERE created_at > ${clock.now() - pushLogRetentionMs}${ofUser} ORDER BY id DESC LIMIT ${limit}`)
+      return rows.map(({ id, user_id, status, platform, title, body, created_at, error }) => ({
+        id,
+        userId: user_id,
+        status,
+        platform,
+        title,
+        body,
+        timestamp: formatDatetime(Number(created_at)),
+        error,
+      }))
+    },
+    async trim() {
+      const before = clock.now() - pushLogRetentionMs
+      await database.write((tx) => tx.run(sql`DELETE FROM ${logs} WHERE created_at <= ${before}`))
+    },
+  }
+}

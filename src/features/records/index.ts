@@ -1,0 +1,215 @@
+/**
+ * Records: SPEC's Database chapter. This factory turns endpoint calls into operations on tables; what a caller may do
+ * is decided by `access/check` on the way (`tables.resolve`), what happens by `read`, `search`, `write` and `batch`.
+ */
+
+import { required } from '../../access/check.ts'
+import type { Clock } from '../../base/clock.ts'
+import { fingerprint } from '../../base/hash.ts'
+import { createUuid7 } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { Bus } from '../../engines/cluster.ts'
+import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql.ts'
+import { invalidField } from '../../errors.ts'
+import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
+import { json, jsonText } from '../../http/reply.ts'
+import { changesTrimRowsMax, idempotencyRetentionMs } from '../../limits.ts'
+import type { Table } from '../../query/table.ts'
+import { parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
+import { type Change, trimChanges } from './changes.ts'
+import { recordsEndpoints } from './endpoints.ts'
+import { createFeed, type Feed } from './feed.ts'
+import { parseIdempotencyKey, trimIdempotency, writeOnce } from './idempotency.ts'
+import { type Generated, parseInsert, parsePatch } from './input.ts'
+import { createKeepRecord, type KeepRecord } from './platform-records.ts'
+import { count, get, list } from './read.ts'
+import { type RecordRow, withExtra } from './rows.ts'
+import { search } from './search.ts'
+import { createTables, type Namespaces, type TableCall, type Tables } from './tables.ts'
+import { createTotals } from './totals.ts'
+import { parseConflictTarget, parseUpsert, upsertRecord } from './upsert.ts'
+import { deleteRecord, insertRecord, tagOf, updateRecord, type Write } from './write.ts'
+
+export interface RecordsDeps {
+  readonly sql: Sql
+  /** Carries word of writes to the other nodes. */
+  readonly bus: Bus
+  /** What the API serves. */
+  readonly namespaces: () => Namespaces
+  /** What there is, served or not. */
+  readonly storedNamespaces: () => Namespaces
+  /** Seals cursors. */
+  readonly secret: string
+  readonly changesRetentionMs: () => number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Records {
+  readonly endpoints: readonly Endpoint[]
+  readonly feed: Feed
+  /** One caller's way to a table; see `Tables`. */
+  readonly resolve: Tables['resolve']
+  /**
+   * Removes changes and kept answers past their time, from instances as they are written; to be called now and then.
+   */
+  trim(): Promise<void>
+  /** How the owner of a platform table writes its records; see `KeepRecord`. */
+  keepRecord(table: Table): KeepRecord
+  /** Forgets what was derived from the configuration, after it changed. */
+  reset(): void
+}
+
+/** A reply whose entity tag is its content's fingerprint. */
+function tagged(value: unknown): Reply {
+  const text = JSON.stringify(value)
+  return jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
+}
+
+/** SPEC knows one value; anything else is a mistake rather than a plain insert. */
+function isUpsert(text: string | undefined): boolean {
+  if (text === undefined || text === 'false') return false
+  if (text === 'true') return true
+  throw invalidField('upsert', 'enum', 'must be true or false')
+}
+
+export function createRecords(deps: RecordsDeps): Records {
+  const { sql, clock } = deps
+  const tables = createTables(deps)
+  const totals = createTotals(clock, deps.changesRetentionMs)
+  const feed = createFeed({ ...deps, sql })
+  const newId = createUuid7(clock)
+  /** Instances written since the last trim; cleared every few seconds. */
+  const written = new Map<string, DatabaseAddress>()
+
+  const resolve = ({ params, caller }: Call): TableCall =>
+    tables.resolve(
+      {
+        namespace: params.namespace ?? '',
+        instanceId: params.instanceId ?? null,
+        tableName: params.table ?? '',
+      },
+      caller,
+    )
+
+  /** What follows a committed change of a row, in the same turn. */
+  const committed = (call: TableCall, change: Change): void => {
+    totals.apply(call.address, change)
+    feed.wake(call.address, call.database)
+  }
+
+  const generated = (): Generated => ({ id: newId, nowMs: clock.now() })
+
+  /** Runs a write in its transaction, or gives the answer its Idempotency-Key had before. */
+  function write(call: Call, table: TableCall, work: (write: Write) => Promise<Reply>): Promise<Reply> {
+    const nowMs = clock.now()
+    const { namespace, instanceId } = table.address
+    if (instanceId !== null && sql.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, table.address)
+    const header = call.method === 'POST' ? call.headers.get('Idempotency-Key') : null
+    const key =
+      header === null
+        ? null
+        : parseIdempotencyKey(header, {
+            caller: call.caller,
+            method: call.method,
+            path: call.path,
+            content: JSON.stringify([call.query, call.body]),
+          })
+    const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
+    return writeOnce({ database: table.database, namespace }, key, times, (tx: Transaction) =>
+      work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '' }),
+    )
+  }
+
+  async function trimDatabase(address: DatabaseAddress): Promise<void> {
+    const database = sql.database(address)
+    const { namespace } = address
+    const nowMs = clock.now()
+    // The log of a namespace whole: of all its instances where they share it.
+    const log = { namespace, perInstance: false }
+    while ((await trimChanges(database, log, nowMs - deps.changesRetentionMs())) === changesTrimRowsMax);
+    while ((await trimIdempotency(database, namespace, nowMs - idempotencyRetentionMs)) === changesTrimRowsMax);
+  }
+
+  function recordReply({ rows, view }: TableCall, row: RecordRow, status: number): Reply {
+    const text = JSON.stringify(rows.visible(row, view.showsHidden))
+    return jsonText(text, status, { ETag: `"${fingerprint(text)}"` })
+  }
+
+  const endpoints = recordsEndpoints({
+    list: async (call) => tagged(await list(resolve(call), call.query, totals)),
+    get: async (call) => tagged(await get(resolve(call), call.params.id ?? '', call.query.fields)),
+    count: async (call) => json(await count(resolve(call), call.query, totals)),
+    search: async (call) => json(await search(resolve(call), call.query)),
+
+    async insert(call) {
+      const table = resolve(call)
+      if (isUpsert(call.query.upsert)) {
+        const target = parseConflictTarget(table, call.query.conflictTarget)
+        const upsert = parseUpsert(table, call.body, generated(), target)
+        return write(call, table, async (into) => {
+          const { row, inserted } = await upsertRecord(into, upsert)
+          const shown = table.rows.visible(row, table.view.showsHidden)
+          return json(withExtra(shown, 'action', inserted ? 'inserted' : 'updated'), inserted ? 201 : 200, {
+            ETag: tagOf(table, row),
+          })
+        })
+      }
+      required(table.permissions.insert(), call.caller)
+      const row = parseInsert(table.view, call.body, generated())
+      return write(call, table, async (into) => recordReply(table, await insertRecord(into, row), 201))
+    },
+
+    async update(call) {
+      const table = resolve(call)
+      required(table.permissions.updateBefore(), call.caller)
+      const patch = parsePatch(table.view, call.body)
+      const ifMatch = call.headers.get('If-Match')
+      const id = call.params.id ?? ''
+      return write(call, table, async (into) => recordReply(table, await updateRecord(into, id, patch, ifMatch), 200))
+    },
+
+    async delete(call) {
+      const table = resolve(call)
+      required(table.permissions.delete(), call.caller)
+      const ifMatch = call.headers.get('If-Match')
+      return write(call, table, async (into) => {
+        await deleteRecord(into, call.params.id ?? '', ifMatch)
+        return json({ ok: true })
+      })
+    },
+
+    async batch(call) {
+      const table = resolve(call)
+      const upsert = isUpsert(call.query.upsert)
+        ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
+        : null
+      const batch = parseBatch(table, call.body, generated(), upsert)
+      return write(call, table, async (into) => json(await runBatch(into, batch)))
+    },
+
+    async batchByFilter(call) {
+      const table = resolve(call)
+      const selection = parseByFilter(table, call.body)
+      return write(call, table, async (into) => json(await runByFilter(into, selection)))
+    },
+  })
+
+  return {
+    endpoints,
+    feed,
+    resolve: tables.resolve,
+    reset: () => totals.clear(),
+    keepRecord(table) {
+      const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
+      return createKeepRecord({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
+    },
+    async trim() {
+      const instances = [...written.values()]
+      written.clear()
+      for (const [namespace, { instance }] of deps.storedNamespaces())
+        if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null })
+      for (const address of instances) await trimDatabase(address)
+    },
+  }
+}

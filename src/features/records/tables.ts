@@ -1,0 +1,159 @@
+/**
+ * From a request's path and caller to a table it may work with: one place decides which namespaces, instances and
+ * tables exist and who may enter them. Owns what is compiled per configuration.
+ */
+import type { Caller } from '../../access/caller.ts'
+import { denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
+import type { NamespaceDefinition, TableDefinition } from '../../access/definition.ts'
+import { createSeal } from '../../base/hash.ts'
+import type { Log } from '../../base/log.ts'
+import type { Dialect } from '../../engines/dialect.ts'
+import type { Database, DatabaseAddress, Sql } from '../../engines/sql.ts'
+import { invalidField, notFound } from '../../errors.ts'
+import { instanceIdCharsMax } from '../../limits.ts'
+import type { Seal } from '../../query/cursor.ts'
+import type { TableView } from '../../query/filter.ts'
+import type { Table } from '../../query/table.ts'
+import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../query/to-sql.ts'
+import { createTableRows, type TableRows } from './rows.ts'
+
+export type Namespaces = ReadonlyMap<string, NamespaceDefinition>
+
+/** A field of another table that refers to this one. */
+export interface Referrer {
+  readonly rows: TableRows
+  readonly field: string
+}
+
+interface CompiledTable {
+  readonly definition: TableDefinition
+  readonly rows: TableRows
+  readonly referrers: readonly Referrer[]
+}
+
+interface CompiledNamespace {
+  readonly definition: NamespaceDefinition
+  readonly backEnd: SqlBackEnd
+  readonly findTable: FindTable
+  readonly tables: ReadonlyMap<string, CompiledTable>
+}
+
+/** One caller's way to one table: everything an operation on records needs. */
+export interface TableCall {
+  readonly table: Table
+  readonly view: TableView
+  readonly rows: TableRows
+  readonly referrers: readonly Referrer[]
+  readonly backEnd: SqlBackEnd
+  readonly database: Database
+  readonly address: DatabaseAddress
+  readonly caller: Caller
+  readonly permissions: Permissions
+  readonly seal: Seal
+  /** The same caller's way to another table of the same database. */
+  sibling(tableName: string): TableCall
+}
+
+export interface Tables {
+  /**
+   * Throws 404 for what is not declared, 400 for a malformed instance id, 401/403 where the namespace's rule denies.
+   */
+  resolve(path: { namespace: string; instanceId: string | null; tableName: string }, caller: Caller): TableCall
+}
+
+const instanceIdPattern = new RegExp(`^[A-Za-z0-9_.-]{1,${instanceIdCharsMax}}$`)
+
+/**
+ * The first two mean something to file systems; with the third, `/api/db/x/tables/tables/y` would have two readings.
+ */
+const reservedInstanceIds: ReadonlySet<string> = new Set(['.', '..', 'tables'])
+
+function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNamespace {
+  const findTable: FindTable = (name) => {
+    const found = definition.tables.get(name)
+    if (!found) throw new Error(`There is no table "${name}" in namespace "${definition.name}"`)
+    return found.table
+  }
+  const rows = new Map([...definition.tables].map(([name, { table }]) => [name, createTableRows(table, dialect)]))
+  const tables = new Map<string, CompiledTable>()
+  for (const [name, one] of definition.tables) {
+    const referrers: Referrer[] = []
+    for (const other of rows.values())
+      for (const field of other.table.fields.values())
+        if (field.references === name) referrers.push({ rows: other, field: field.name })
+    tables.set(name, { definition: one, rows: rows.get(name) as TableRows, referrers })
+  }
+  return { definition, backEnd: createSqlBackEnd(dialect, findTable), findTable, tables }
+}
+
+export function createTables(deps: { sql: Sql; namespaces: () => Namespaces; log: Log; secret: string }): Tables {
+  const { sql, log } = deps
+  const seal = createSeal(deps.secret, 'cursor')
+  /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
+  const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
+
+  function find(name: string, database: Database): CompiledNamespace {
+    const definition = deps.namespaces().get(name)
+    if (!definition) throw notFound('Table')
+    let found = compiled.get(definition)
+    if (!found) {
+      found = compile(definition, database.dialect)
+      compiled.set(definition, found)
+    }
+    return found
+  }
+
+  const report = ({ table, error }: { table: Table; error: unknown }): void =>
+    log.error('An access rule failed and denied the request', { table: `${table.namespace}.${table.name}`, error })
+
+  function enter(definition: NamespaceDefinition, instanceId: string | null, caller: Caller): void {
+    if (definition.instance !== (instanceId !== null)) throw notFound('Table')
+    if (instanceId === null) return
+    if (!instanceIdPattern.test(instanceId) || reservedInstanceIds.has(instanceId))
+      throw invalidField(
+        'instanceId',
+        'pattern',
+        `must be 1 to ${instanceIdCharsMax} characters of A-Z, a-z, 0-9, _, . and -`,
+      )
+    const reportEntry = (error: unknown): void =>
+      log.error('A namespace rule failed and denied the request', { namespace: definition.name, error })
+    if (!mayEnter(definition, instanceId, caller, reportEntry)) throw denied(caller)
+  }
+
+  function call(
+    namespace: CompiledNamespace,
+    tableName: string,
+    database: Database,
+    address: DatabaseAddress,
+    caller: Caller,
+  ): TableCall {
+    const found = namespace.tables.get(tableName)
+    if (!found) throw notFound('Table')
+    const { definition, rows, referrers } = found
+    const { table } = definition
+    return {
+      table,
+      view: { table, showsHidden: caller.kind === 'service' },
+      rows,
+      referrers,
+      backEnd: namespace.backEnd,
+      database,
+      address,
+      caller,
+      permissions: permissionsOf(caller, definition, namespace.findTable, report),
+      seal,
+      sibling: (name) => call(namespace, name, database, address, caller),
+    }
+  }
+
+  return {
+    resolve({ namespace: name, instanceId, tableName }, caller) {
+      const definition = deps.namespaces().get(name)
+      if (!definition?.tables.has(tableName)) throw notFound('Table')
+      enter(definition, instanceId, caller)
+      const address = { namespace: name, instanceId }
+      const database = sql.database(address)
+      return call(find(name, database), tableName, database, address, caller)
+    },
+  }
+}

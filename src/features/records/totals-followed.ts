@@ -1,0 +1,71 @@
+/**
+ * Totals where several processes write: counted once, then moved by what the change log holds since. Each answer is
+ * exact as of its own statement: the log is asked for what this statement sees and the last one did not.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { createLru } from '../../base/lru.ts'
+import type { Follow } from '../../engines/dialect.ts'
+import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
+import { followedChangesMax, openInstancesMax, rememberedTotalsMax } from '../../limits.ts'
+import type { Expr } from '../../query/expr.ts'
+import { matches, type Row } from '../../query/matches.ts'
+import { changeLog } from './changes.ts'
+import type { TableCall } from './tables.ts'
+
+interface Followed {
+  readonly total: number
+  readonly snapshot: string
+  /** When the snapshot was taken: the log must reach back that far. */
+  readonly atMs: number
+}
+
+export interface FollowedTotals {
+  /** Rows that the condition `where` (the tree `expr` as SQL, without `exists`) selects. */
+  count(call: TableCall, follow: Follow, expr: Expr, where: SqlText): Promise<number>
+  clear(): void
+}
+
+/** As many as an embedded server remembers; what falls out is counted again. */
+const totalsMax = openInstancesMax * rememberedTotalsMax
+
+export function createFollowedTotals(clock: Clock, changesRetentionMs: () => number): FollowedTotals {
+  const known = createLru<string, Followed>(totalsMax)
+
+  async function countAnew(call: TableCall, where: SqlText): Promise<Followed> {
+    const atMs = clock.now()
+    const snapshot = call.database.dialect.logView.snapshot(changeLog(call.table))
+    const [row] = await call.database.all<{ total: unknown; snapshot: string }>(
+      sql`SELECT count(*) AS total, ${snapshot} AS snapshot FROM ${call.rows.from} WHERE ${where}`,
+    )
+    return { total: Number(row?.total ?? 0), snapshot: row?.snapshot ?? '', atMs }
+  }
+
+  /** The total moved by the changes since; null when there are too many to be worth following. */
+  async function moveOn(call: TableCall, follow: Follow, expr: Expr, last: Followed): Promise<Followed | null> {
+    const atMs = clock.now()
+    const log = call.database.dialect.from(changeLog(call.table), ident('_changes'))
+    const limit = followedChangesMax + 1
+    const query = follow.changesSince(log, call.table.name, last.snapshot, limit)
+    const [row] = await call.database.all<{ snapshot: string; changes: string | null }>(query)
+    if (!row) return null
+    const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null][])
+    if (changes.length === limit) return null
+    const isIn = (text: string | null): number => (text !== null && matches(expr, JSON.parse(text) as Row) ? 1 : 0)
+    const moved = changes.reduce((sum, [before, after]) => sum - isIn(before) + isIn(after), 0)
+    return { total: last.total + moved, snapshot: row.snapshot, atMs }
+  }
+
+  return {
+    async count(call, follow, expr, where) {
+      const { namespace, instanceId } = call.address
+      const key = JSON.stringify([namespace, instanceId, call.table.name, where.text, where.values])
+      const last = known.get(key)
+      // Half the log's age leaves room for clocks that differ between nodes.
+      const isFollowable = last && clock.now() - last.atMs < changesRetentionMs() / 2
+      const next = (isFollowable && (await moveOn(call, follow, expr, last))) || (await countAnew(call, where))
+      known.set(key, next)
+      return next.total
+    },
+    clear: () => known.clear(),
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Upserts: inserts that turn out to be updates of the record with the same value in their conflict target. Parses them,
+ * and runs them within a write; inserting and updating themselves are `write`'s matter.
+ */
+import { required } from '../../access/check.ts'
+import { ident, type SqlScalar, sql } from '../../engines/sql-text.ts'
+import { ApiError, badRequest, conflict, invalidField } from '../../errors.ts'
+import { anyOf } from '../../query/expr.ts'
+import { asksOtherTables } from '../../query/matches.ts'
+import { storedTypes, toStored } from '../../query/to-sql.ts'
+import { type Body, type Generated, type Patch, parseInsert, parsePatch } from './input.ts'
+import type { RecordRow } from './rows.ts'
+import type { TableCall } from './tables.ts'
+import { insertRecords, placed, satisfies, updateRow, type Write } from './write.ts'
+
+/**
+ * An insert's body that may turn out to be an update: the whole new record, and the patch of the fields that were
+ * given.
+ */
+export interface Upsert {
+  readonly row: () => RecordRow
+  readonly patch: Patch
+  readonly conflictTarget: string
+  readonly conflictValue: Exclude<SqlScalar, null>
+}
+
+/**
+ * Checks that `conflictTarget` is `id` or a unique field the caller may see, and that the request may proceed at all:
+ * SPEC lets either rule admit it, and what really happens is judged later by its own.
+ */
+export function parseConflictTarget(call: TableCall, text: string | undefined): string {
+  const { permissions, caller, view } = call
+  required(anyOf([permissions.insert(), permissions.updateBefore()]), caller)
+  const name = text ?? 'id'
+  const field = view.table.fields.get(name)
+  if (!field?.unique || (view.table.hidden.has(name) && !view.showsHidden))
+    throw badRequest('conflictTarget must be id or a unique field')
+  return name
+}
+
+/** Checks an upsert's body as both the insert and the update it may become. Throws 400 naming every bad field. */
+export function parseUpsert(
+  call: TableCall,
+  body: Body,
+  generated: Generated,
+  conflictTarget: string,
+  prefix = '',
+): Upsert {
+  const { view } = call
+  const field = view.table.fields.get(conflictTarget)
+  const value = body[conflictTarget]
+  if (!field || value === undefined || value === null)
+    throw invalidField(prefix + conflictTarget, 'required', 'is required to find an existing record')
+  const patch = parsePatch(view, body, prefix)
+  for (const [name, { operator }] of patch.changes)
+    if (operator) throw invalidField(prefix + name, 'operator', 'operators apply to updates only')
+  const conflictValue = toStored(field, patch.changes.get(conflictTarget)?.value, call.database.dialect)
+  if (conflictValue === null) throw invalidField(prefix + conflictTarget, 'required', 'is required')
+  const row = parseLater(() => parseInsert(view, body, generated, prefix))
+  return { row, patch, conflictTarget, conflictValue }
+}
+
+/**
+ * A body that lacks required fields may still be a good update, so its mistakes as an insert count only when it becomes
+ * one. The row is made once: a write may run more than once and must insert the same record.
+ */
+function parseLater<T>(parse: () => T): () => T {
+  try {
+    const parsed = parse()
+    return () => parsed
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    return () => {
+      throw error
+    }
+  }
+}
+
+/** Text under which upserts of one value take turns, so that the second finds what the first has inserted. */
+const turnOf = ({ call }: Write, { conflictTarget, conflictValue }: Upsert): string =>
+  JSON.stringify([call.address, call.table.name, conflictTarget, conflictValue])
+
+/** Reads and locks the records that the upserts of one conflict target may meet, by their values of it. */
+async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Map<SqlScalar, RecordRow>> {
+  const { call, tx } = write
+  const { rows, table, backEnd } = call
+  const { dialect } = backEnd
+  const found = new Map<SqlScalar, RecordRow>()
+  const [first] = upserts
+  const field = first && table.fields.get(first.conflictTarget)
+  if (!first || !field) return found
+  const turn = dialect.lock(...upserts.map((upsert) => turnOf(write, upsert)))
+  if (turn) await tx.all(turn)
+  const column = sql`${rows.name}.${ident(first.conflictTarget)}`
+  const values = upserts.map(({ conflictValue }) => conflictValue)
+  const isTarget =
+    values.length === 1
+      ? sql`${column} = ${first.conflictValue}`
+      : dialect.inList(column, values, storedTypes[field.type])
+  const met = await tx.all<RecordRow>(
+    sql`SELECT ${rows.columns(true)} FROM ${rows.from} WHERE ${isTarget} ORDER BY ${rows.name}."id"${dialect.forUpdate}`,
+  )
+  for (const row of met) {
+    const record = rows.fromSql(row)
+    found.set(toStored(field, record[first.conflictTarget], dialect), record)
+  }
+  return found
+}
+
+/** Updates what an upsert has met. A record that is hidden from the caller is a conflict and no more. */
+async function updateMet(write: Write, before: RecordRow, { conflictTarget, patch }: Upsert): Promise<RecordRow> {
+  if (!(await satisfies(write, write.call.permissions.read(), before)))
+    throw conflict('A record with this value already exists', {
+      [placed(write, conflictTarget)]: { code: 'unique', message: 'is already taken' },
+    })
+  return updateRow(write, before, patch, 'keep')
+}
+
+export interface Upserted {
+  readonly row: RecordRow
+  readonly inserted: boolean
+}
+
+/**
+ * Whether what becomes of a row hangs on that row alone, so that inserts may wait for later ones to share a statement.
+ */
+function judgesRowsAlone({ permissions, table }: TableCall): boolean {
+  const rules = [permissions.read(), permissions.insert(), permissions.updateBefore(), permissions.updateAfter()]
+  return !rules.some(asksOtherTables) && ![...table.fields.values()].some(({ references }) => references !== undefined)
+}
+
+/**
+ * Each inserts, or updates the record that has its conflict target's value; all have the same target. What really
+ * happens must pass its own rule. `placeOf` names the place of each in its batch.
+ */
+export async function upsertRecords(
+  write: Write,
+  upserts: readonly Upsert[],
+  placeOf: (index: number) => string,
+): Promise<Upserted[]> {
+  const met = await lockTargets(write, upserts)
+  const mayWait = judgesRowsAlone(write.call)
+  const results: Upserted[] = []
+  /** Places of the new records not yet inserted. */
+  let waiting: number[] = []
+  const insertWaiting = async (): Promise<void> => {
+    const places = waiting
+    waiting = []
+    const rows = places.map((index) => results[index]?.row as RecordRow)
+    await insertRecords(write, rows, (at) => placeOf(places[at] as number))
+  }
+  for (const [index, upsert] of upserts.entries()) {
+    const before = met.get(upsert.conflictValue)
+    // It may be one that an earlier upsert of this batch is about to insert.
+    if (before && waiting.some((place) => results[place]?.row === before)) await insertWaiting()
+    const row = before ? await updateMet({ ...write, at: placeOf(index) }, before, upsert) : upsert.row()
+    met.set(upsert.conflictValue, row)
+    results.push({ row, inserted: before === undefined })
+    if (!before) waiting.push(index)
+    if (!mayWait) await insertWaiting()
+  }
+  await insertWaiting()
+  return results
+}
+
+/** One of them, outside of a batch. */
+export async function upsertRecord(write: Write, upsert: Upsert): Promise<Upserted> {
+  const [upserted] = await upsertRecords(write, [upsert], () => write.at)
+  return upserted as Upserted
+}

@@ -1,0 +1,57 @@
+/** The last deltas of one state, so that a client that was away gets what it missed instead of everything. */
+
+export interface HistoryBounds {
+  readonly entriesMax: number
+  readonly bytesMax: number
+  readonly ageMs: number
+}
+
+interface Entry {
+  readonly version: number
+  /** The whole message. */
+  readonly text: string
+  readonly atMs: number
+}
+
+export class History {
+  /** Versions follow each other without a gap. */
+  private readonly entries: Entry[] = []
+  private first = 0
+  private bytes = 0
+
+  constructor(private readonly bounds: HistoryBounds) {}
+
+  add(version: number, text: string, atMs: number): void {
+    this.entries.push({ version, text, atMs })
+    this.bytes += text.length
+    while (this.first < this.entries.length && this.isTooMuch(atMs)) {
+      this.bytes -= (this.entries[this.first] as Entry).text.length
+      this.first += 1
+    }
+    if (this.first * 2 > this.entries.length) {
+      this.entries.splice(0, this.first)
+      this.first = 0
+    }
+  }
+
+  /** A version was sent that is no delta: nobody can catch up from before it. */
+  clear(): void {
+    this.entries.length = 0
+    this.first = 0
+    this.bytes = 0
+  }
+
+  /** The messages after `version` up to `current`; null when they are not all kept. */
+  since(version: number, current: number): string[] | null {
+    if (version === current) return []
+    const oldest = this.entries[this.first]
+    if (!oldest || version > current || version < oldest.version - 1) return null
+    return this.entries.slice(this.first + version - oldest.version + 1).map(({ text }) => text)
+  }
+
+  private isTooMuch(nowMs: number): boolean {
+    const { entriesMax, bytesMax, ageMs } = this.bounds
+    const oldest = this.entries[this.first] as Entry
+    return this.entries.length - this.first > entriesMax || this.bytes > bytesMax || nowMs - oldest.atMs > ageMs
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * Rooms: SPEC's chapter. Wires the engine to tables, nodes and sockets, gives it its ticks, and answers the chapter's
+ * endpoints. What a room does is `engine`'s matter, and what its code may reach `app`'s.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Mode } from '../../config/config.ts'
+import type { RoomDatabase, RoomPush } from '../../config/room-code.ts'
+import type { RoomNamespace } from '../../config/rooms.ts'
+import type { Cluster } from '../../engines/cluster.ts'
+import { preparePlatformTables } from '../../engines/platform-tables.ts'
+import type { Sql } from '../../engines/sql.ts'
+import { ApiError, notFound } from '../../errors.ts'
+import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
+import { json } from '../../http/reply.ts'
+import type { Sockets } from '../../http/sockets.ts'
+import { socketAuthTimeoutMs } from '../../limits.ts'
+import { roomDrainMs, roomMessageExtraBytes, roomSweepMs, roomTickMs } from '../../limits-rooms.ts'
+import { createRoomAccess } from './access.ts'
+import { createAudience } from './audience.ts'
+import { createConnect } from './connect.ts'
+import { type RoomHandlers, roomEndpoints, roomSocketEndpoint } from './endpoints.ts'
+import type { RoomEngine, RoomEngineStats, RoomKey, RoomView } from './engine/ports.ts'
+import { createRoomEngine } from './engine/rooms.ts'
+import { createOwnership, type Ownership } from './ownership.ts'
+import { createRelay, type Relay } from './relay.ts'
+import { parseRoomPage } from './room-page.ts'
+import { createRoutes } from './routes.ts'
+import { createSession, type Session } from './session.ts'
+import { createRoomStore } from './store.ts'
+import { createSummaries, type RoomGlance } from './summaries.ts'
+import { createRoomTables, roomsNamespace, roomTableSteps } from './tables.ts'
+
+export interface RoomsDeps {
+  readonly sql: Sql
+  /** Null where this process is alone. */
+  readonly cluster: Cluster | null
+  readonly namespaces: () => ReadonlyMap<string, RoomNamespace>
+  readonly mode: () => Mode
+  readonly sockets: Pick<Sockets, 'pending'>
+  /** Sends a text to every socket that listens to a topic. */
+  readonly publish: (topic: string, text: string) => void
+  /** `room.db`. */
+  readonly db: RoomDatabase
+  /** `room.push`, where there is push. */
+  readonly push?: RoomPush
+  readonly clock: Clock
+  /** Monotonic milliseconds, as rooms count their timeouts. */
+  readonly elapsedMs: () => number
+  readonly log: Log
+}
+
+export interface Rooms {
+  readonly endpoints: readonly Endpoint[]
+  readonly socketEndpoints: readonly SocketEndpoint[]
+  readonly stats: RoomEngineStats
+  /** Makes the tables, unless there are no rooms; to be called before a configuration with rooms is served. */
+  prepare(namespaces: ReadonlyMap<string, RoomNamespace>): Promise<void>
+  /** Asks every join rule anew, after the configuration changed. */
+  reset(): void
+  /** Saves all rooms and hands them over, within a bounded time. Sockets stay open. */
+  drain(): Promise<void>
+  /** To be called when the sockets are closed. */
+  stop(): Promise<void>
+}
+
+const noPush: RoomPush = {
+  send: () => Promise.reject(new ApiError(503, 'push-not-configured', 'Push is not configured')),
+}
+
+export function createRooms(deps: RoomsDeps): Rooms {
+  const { sql, cluster, namespaces, clock, elapsedMs, log } = deps
+  const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
+  const tables = createRoomTables(sql)
+  const store = createRoomStore(tables)
+  const access = createRoomAccess({ mode: deps.mode, log })
+  const sessions = new Set<Session>()
+
+  const audience = createAudience({
+    publish: deps.publish,
+    onSlow: (socket) => routes.tell(socket, { type: 'slow', connectionId: socket.connection.id }),
+  })
+  const routes = createRoutes({
+    receive: (key, command) => engine.receive(key, command),
+    relay: (node, key, command) => relay.tell(node, key, command),
+    takeOwner: (key) => ownership.takeOwner(key),
+    dismiss: audience.dismiss,
+  })
+  const relay: Relay = createRelay({
+    cluster,
+    audience,
+    routes,
+    receive: (key, command) => engine.receive(key, command),
+    released: (key) => ownership.released(key),
+    answer: (question) => summaries.answer(question),
+    // Of the machine, whatever the clock of the rooms is: it is other machines that wait.
+    elapsedMs: () => performance.now(),
+    log,
+  })
+  const ownership: Ownership = createOwnership({ tables, nodes: relay.nodes, clock, log })
+  const engine: RoomEngine = createRoomEngine({
+    store,
+    network: relay.network,
+    ownership,
+    findDefinition: findNamespace,
+    services: { db: deps.db, push: deps.push ?? noPush },
+    clock,
+    elapsedMs,
+    log,
+  })
+  const summaries = createSummaries({
+    engine: () => engine,
+    findStored: store.findStored,
+    findNodes: store.findNodes,
+    ownName: () => relay.nodes?.current?.name ?? null,
+    ask: relay.ask,
+  })
+  const connect = createConnect({ findNamespace, sockets: deps.sockets, isFull: (key) => engine.isFull(key) })
+
+  let timers: ReturnType<typeof setInterval>[] = []
+  let prepared: Promise<void> | null = null
+
+  function begin(): void {
+    const ticks = setInterval(() => engine.tick(), roomTickMs)
+    const sweeps = setInterval(() => {
+      engine.sweep().catch((error) => log.error('Rooms could not be swept', { error }))
+    }, roomSweepMs)
+    timers = [ticks, sweeps]
+    for (const timer of timers) timer.unref()
+  }
+
+  async function prepareOnce(): Promise<void> {
+    await preparePlatformTables(tables.database, roomsNamespace, 'rooms', roomTableSteps)
+    begin()
+  }
+
+  /** Throws 404 for a namespace that is not configured. */
+  function getNamespace(name: string): RoomNamespace {
+    const found = findNamespace(name)
+    if (!found) throw notFound('Room namespace')
+    return found
+  }
+
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  const summaryOf = ({ namespace, id }: RoomKey, { metadata, occupancy }: RoomGlance) => ({
+    namespace,
+    roomId: id,
+    metadata,
+    occupancy,
+    updatedAt: now(),
+  })
+
+  async function glance(key: RoomKey): Promise<RoomGlance> {
+    const [found] = await summaries.glance(key.namespace, [key.id])
+    return found as RoomGlance
+  }
+
+  function openSession(connection: Parameters<typeof createSession>[0], key: RoomKey): Session {
+    const session = createSession(connection, key, { findNamespace, access, audience, routes })
+    const { onClose } = session
+    const tracked: Session = Object.assign(session, {
+      onClose() {
+        sessions.delete(tracked)
+        onClose()
+      },
+    })
+    sessions.add(tracked)
+    return tracked
+  }
+
+  const handlers: RoomHandlers = {
+    check: connect.check,
+    open(call) {
+      const room = connect.admit(call)
+      return 'status' in room ? room : (connection) => openSession(connection, room)
+    },
+    refuseCrowd: connect.refuseCrowd,
+    authTimeoutMs: ({ query }) => findNamespace(query.namespace ?? '')?.authTimeoutMs ?? socketAuthTimeoutMs,
+    messageBytesMax: ({ query }) =>
+      2 * (findNamespace(query.namespace ?? '')?.maxStateBytes ?? 0) + roomMessageExtraBytes,
+    async summary({ query, caller }) {
+      access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      return json(summaryOf(query, await glance(query)))
+    },
+    async summaries({ body, caller }) {
+      const { namespace: name } = body
+      const namespace = getNamespace(name)
+      const ids = [...new Set(body.ids)]
+      const deniedIds = ids.filter((id) => !access.maySeeMetadata(namespace, id, caller))
+      const shown = ids.filter((id) => !deniedIds.includes(id))
+      const glances = await summaries.glance(name, shown)
+      const items = shown.map((id, at) => summaryOf({ namespace: name, id }, glances[at] as RoomGlance))
+      return json({ namespace: name, items, deniedIds, updatedAt: now() })
+    },
+    async metadata({ query, caller }) {
+      access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      return json((await glance(query)).metadata)
+    },
+    async list({ query }) {
+      const { rooms, cursor } = await summaries.list(parseRoomPage(query))
+      return json({
+        rooms: rooms.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy })),
+        cursor,
+      })
+    },
+    async inspect({ query }) {
+      const view = await summaries.inspect(query)
+      if (!view) throw notFound('Room')
+      return json(shownView(view))
+    },
+    async kick({ body: { userId, ...key } }) {
+      if (!(await summaries.kick(key, userId))) throw notFound('Room')
+      return json({ ok: true })
+    },
+    async hibernate({ body }) {
+      if (!(await summaries.hibernate(body))) throw notFound('Room')
+      return json({ ok: true })
+    },
+  }
+
+  return {
+    endpoints: roomEndpoints(handlers),
+    socketEndpoints: [roomSocketEndpoint(handlers)],
+    get stats() {
+      return engine.stats
+    },
+    async prepare(configured) {
+      if (configured.size === 0) return
+      prepared ??= prepareOnce().catch((error) => {
+        prepared = null
+        throw error
+      })
+      await prepared
+    },
+    reset() {
+      for (const session of sessions) session.review()
+    },
+    async drain() {
+      routes.stop()
+      await engine.drain(roomDrainMs)
+      await ownership.released()
+    },
+    async stop() {
+      for (const timer of timers) clearInterval(timer)
+      await relay.stop()
+    },
+  }
+}
+
+/** An administrator's look at a room. */
+const shownView = ({ key, actions, ...view }: RoomView) => ({
+  namespace: key.namespace,
+  roomId: key.id,
+  ...view,
+  actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
+})

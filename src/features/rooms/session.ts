@@ -1,0 +1,167 @@
+/**
+ * Protocol version 2 on one socket: what its messages mean, and whether they may be said. The room decides what comes
+ * of them, wherever it is, and answers over the same socket.
+ */
+import type { Auth } from '../../access/caller.ts'
+import type { RoomNamespace } from '../../config/rooms.ts'
+import type { JsonObject } from '../../http/body.ts'
+import { type Connection, type Conversation, closeCodes } from '../../http/socket.ts'
+import { socketBacklogBytesMax } from '../../limits.ts'
+import { roomNameCharsMax } from '../../limits-rooms.ts'
+import type { RoomAccessCheck } from './access.ts'
+import type { Audience, RoomSocket } from './audience.ts'
+import type { ResumePoint, RoomCommand, RoomKey } from './engine/ports.ts'
+import type { Routes } from './routes.ts'
+
+export interface SessionDeps {
+  /** The room's namespace as it is configured now; null when it is not any longer. */
+  readonly findNamespace: (name: string) => RoomNamespace | null
+  readonly access: RoomAccessCheck
+  readonly audience: Audience
+  readonly routes: Routes
+}
+
+export interface Session extends Conversation {
+  /** Asks the join rule again: the configuration has changed. */
+  review(): void
+}
+
+/** What a client may ask for in `auth.caps`. */
+const capabilities = ['resume', 'multi'] as const
+type Capability = (typeof capabilities)[number]
+
+type Handle = (auth: Auth, message: JsonObject, bytes: number) => void
+
+const isName = (value: unknown): value is string =>
+  typeof value === 'string' && value.length > 0 && value.length <= roomNameCharsMax
+
+const isVersion = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+
+/** Only what was said by the server before; states that clients send are never looked at. */
+function findResumePoint({ epoch, lastSharedVersion, lastPlayerVersion }: JsonObject): ResumePoint | null {
+  if (!isName(epoch) || !isVersion(lastSharedVersion) || !isVersion(lastPlayerVersion)) return null
+  return { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion }
+}
+
+export function createSession(connection: Connection, key: RoomKey, deps: SessionDeps): Session {
+  const { findNamespace, access, audience, routes } = deps
+  const { id: connectionId } = connection
+  const socket: RoomSocket = { connection, key, isMulti: false, isSlow: false }
+  let asked: ReadonlySet<Capability> = new Set()
+  let hasJoined = false
+  audience.enter(socket)
+
+  function tell(command: RoomCommand): void {
+    if (!routes.tell(socket, command)) connection.error('RATE_LIMITED', 'Too much waits for the room')
+  }
+
+  function turnAway(): void {
+    connection.error('JOIN_DENIED', 'You may not join this room')
+    connection.close(closeCodes.joinDenied, 'JOIN_DENIED')
+  }
+
+  /** The room's namespace where the join rule lets the user in. */
+  function admit(auth: Auth): RoomNamespace | null {
+    const namespace = findNamespace(key.namespace)
+    return namespace && access.mayJoin(namespace, key.id, auth) ? namespace : null
+  }
+
+  function join(auth: Auth, message: JsonObject): void {
+    if (!admit(auth)) {
+      turnAway()
+      return
+    }
+    hasJoined = true
+    tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? findResumePoint(message) : null })
+  }
+
+  function send(auth: Auth, { actionType, payload = {}, requestId }: JsonObject, bytes: number): void {
+    if (!isName(requestId)) {
+      connection.error('INVALID_ACTION', `requestId must be text of 1 to ${roomNameCharsMax} characters`)
+      return
+    }
+    const refuse = (code: string, message: string): void =>
+      connection.send({ type: 'action_error', requestId, actionType: actionType ?? null, code, message })
+    if (!isName(actionType)) refuse('INVALID_ACTION', `actionType must be text of 1 to ${roomNameCharsMax} characters`)
+    else if (!hasJoined) refuse('NOT_JOINED', 'Join the room first')
+    else {
+      const namespace = findNamespace(key.namespace)
+      if (!namespace || !access.mayAct(namespace, key.id, auth, actionType, payload))
+        refuse('ACTION_DENIED', 'You may not do this')
+      else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
+        refuse('RATE_LIMITED', 'Too much waits for the room')
+    }
+  }
+
+  function signal(auth: Auth, { event, payload = null, memberId = null }: JsonObject, bytes: number): void {
+    const namespace = findNamespace(key.namespace)
+    if (!isName(event) || (memberId !== null && typeof memberId !== 'string'))
+      connection.error('INVALID_SIGNAL', `event must be text of 1 to ${roomNameCharsMax} characters`)
+    else if (!namespace || !access.maySignal(namespace, key.id, auth, event, payload))
+      connection.error('SIGNAL_DENIED', 'You may not send this signal')
+    else tell({ type: 'signal', connectionId, event, payload, memberId, bytes })
+  }
+
+  /** Messages that only somebody who has joined may send, without an answer of their own. */
+  const asMember =
+    (handle: Handle): Handle =>
+    (auth, message, bytes) =>
+      hasJoined ? handle(auth, message, bytes) : connection.error('NOT_JOINED', 'Join the room first')
+
+  const handlers: Readonly<Record<string, Handle>> = {
+    join,
+    send,
+    leave: asMember(() => tell({ type: 'leave', connectionId })),
+    member_state: asMember((_, { state = null }, bytes) => tell({ type: 'member_state', connectionId, state, bytes })),
+    signal: asMember(signal),
+  }
+
+  function review(): void {
+    const { caller } = connection
+    if (hasJoined && caller.kind === 'user' && !admit(caller.auth)) turnAway()
+  }
+
+  return {
+    get messageRate() {
+      return findNamespace(key.namespace)?.messageRate ?? 0
+    },
+    // A `sync` may be as large as two states.
+    get backlogBytesMax() {
+      return socketBacklogBytesMax + 2 * (findNamespace(key.namespace)?.maxStateBytes ?? 0)
+    },
+    review,
+    onOpen() {},
+    onAuth(_, isRefresh, { caps }) {
+      if (isRefresh) return { connectionId }
+      asked = new Set(capabilities.filter((name) => Array.isArray(caps) && caps.includes(name)))
+      socket.isMulti = asked.has('multi')
+      return asked.size > 0 ? { connectionId, caps: [...asked] } : { connectionId }
+    },
+    afterAuth(isRefresh) {
+      const { caller } = connection
+      if (!isRefresh || !hasJoined || caller.kind !== 'user') return
+      review()
+      if (connection.isOpen) tell({ type: 'auth', connectionId, auth: caller.auth })
+    },
+    onMessage(type, message, chars) {
+      const handle = Object.hasOwn(handlers, type) ? handlers[type] : undefined
+      const { caller } = connection
+      if (!handle) connection.error('UNKNOWN_TYPE', 'There is no message of this type')
+      else if (caller.kind === 'user') handle(caller.auth, message, chars)
+      else if (caller.kind === 'service') connection.error('UNAUTHENTICATED', 'A room is for users')
+      else {
+        connection.error('NOT_AUTHENTICATED', 'Authenticate first')
+        connection.close(closeCodes.badMessage, 'NOT_AUTHENTICATED')
+      }
+    },
+    onDrained() {
+      if (!socket.isSlow) return
+      socket.isSlow = false
+      tell({ type: 'drained', connectionId })
+    },
+    onClose() {
+      routes.leave(socket)
+      audience.leave(socket)
+    },
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Who asks for a bucket, by credentials or by a signed URL. A URL's token stands for its issuer, who must still be who
+ * they were; a token that is not good is refused, whatever the rules would have allowed its bearer.
+ */
+import { type Caller, callerKey, type UserCaller } from '../../access/caller.ts'
+import { sha256 } from '../../base/hash.ts'
+import type { Transaction } from '../../engines/sql.ts'
+import { sql } from '../../engines/sql-text.ts'
+import { authenticationRequired, invalidToken } from '../../errors.ts'
+import type { BucketCall, Buckets } from './buckets.ts'
+import type { Store } from './schema.ts'
+import { callerOf, type ReadToken, type Tokens, type WriteToken } from './tokens.ts'
+
+/** The query parameters of a signed URL; undefined where they were not sent. */
+export interface SignedQuery {
+  readonly token?: string | undefined
+  readonly key?: string | undefined
+}
+
+export interface Reader {
+  readonly call: BucketCall
+  readonly token: ReadToken | null
+}
+
+export interface Writer {
+  readonly call: BucketCall
+  readonly grant: WriteToken | null
+  /** Whose the upload is: its session can be continued by this one alone. */
+  readonly owner: string
+  /** The user who counts as uploader; null for the service's own. */
+  readonly uploader: string | null
+  /** Of one file, by the bucket and by the grant. */
+  readonly bytesMax: number
+}
+
+export interface Admission {
+  /** Throws 404 for an unknown bucket, 401 for a bad token or one for another object. */
+  admitReader(bucket: string, caller: Caller, key: string, token: string | undefined): Promise<Reader>
+  /** Throws the same, and 401 for an anonymous caller without a token. */
+  admitWriter(bucket: string, caller: Caller, query: SignedQuery): Promise<Writer>
+  /** Throws 401 for a grant that was used: early, for those who would send bytes in vain. */
+  checkGrant(grant: WriteToken | null): Promise<void>
+  /** Uses the grant up. Throws 401 where somebody else has. */
+  useGrant(tx: Transaction, grant: WriteToken | null): Promise<void>
+}
+
+export interface AdmissionDeps {
+  readonly store: Store
+  readonly buckets: Buckets
+  readonly tokens: Tokens
+  /** Whether a user may still act: neither disabled nor deleted. */
+  readonly isActive: (user: UserCaller) => Promise<boolean>
+  /** Whether a service key of this name is still configured. */
+  readonly knowsKey: (keyName: string) => boolean
+}
+
+export function createAdmission({ store, buckets, tokens, isActive, knowsKey }: AdmissionDeps): Admission {
+  const { database, tables } = store
+
+  async function resolveIssuer(bucket: string, { issuer }: ReadToken | WriteToken): Promise<BucketCall> {
+    const caller = callerOf(issuer)
+    const isGood = caller.kind === 'service' ? knowsKey(caller.keyName) : await isActive(caller)
+    if (!isGood) throw invalidToken()
+    return buckets.resolve(bucket, caller)
+  }
+
+  return {
+    async admitReader(bucket, caller, key, text) {
+      const call = buckets.resolve(bucket, caller)
+      if (text === undefined) return { call, token: null }
+      const token = tokens.open('read', text)
+      if (token.bucket !== bucket || token.key !== key) throw invalidToken()
+      return { call: await resolveIssuer(bucket, token), token }
+    },
+
+    async admitWriter(bucket, caller, query) {
+      const call = buckets.resolve(bucket, caller)
+      const { fileBytesMax } = call.bucket
+      if (query.token !== undefined) {
+        const grant = tokens.open('write', query.token)
+        if (grant.bucket !== bucket || grant.key !== query.key) throw invalidToken()
+        const issued = await resolveIssuer(bucket, grant)
+        const uploader = issued.caller.auth?.id ?? null
+        const bytesMax = Math.min(fileBytesMax, grant.bytesMax ?? fileBytesMax)
+        return { call: issued, grant, owner: `grant:${grant.id}`, uploader, bytesMax }
+      }
+      if (caller.kind === 'anonymous') throw authenticationRequired()
+      const uploader = caller.auth?.id ?? null
+      return { call, grant: null, owner: callerKey(caller), uploader, bytesMax: fileBytesMax }
+    },
+
+    async checkGrant(grant) {
+      if (!grant) return
+      const [used] = await database.all(sql`SELECT id FROM ${tables.grants} WHERE id = ${sha256(grant.id)}`)
+      if (used) throw invalidToken()
+    },
+
+    async useGrant(tx, grant) {
+      if (!grant) return
+      const made =
+        await tx.run(sql`INSERT INTO ${tables.grants} (id, expires) VALUES (${sha256(grant.id)}, ${grant.expires})
+        ON CONFLICT (id) DO NOTHING`)
+      if (made !== 1) throw invalidToken()
+    },
+  }
+}

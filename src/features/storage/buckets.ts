@@ -1,0 +1,49 @@
+/**
+ * From a name and a caller to a bucket they may work with. The one place that knows which buckets there are and asks
+ * `access/check` what a caller may do in them; whatever is done with an object needs a `BucketCall`.
+ */
+import type { Caller } from '../../access/caller.ts'
+import { denied, type Permissions, permissionsOf } from '../../access/check.ts'
+import type { BucketDefinition } from '../../access/definition.ts'
+import type { Log } from '../../base/log.ts'
+import { notFound } from '../../errors.ts'
+import type { Expr } from '../../query/expr.ts'
+import { matches, type Row } from '../../query/matches.ts'
+import type { FindTable } from '../../query/to-sql.ts'
+
+export type BucketDefinitions = ReadonlyMap<string, BucketDefinition>
+
+/** One caller's way to one bucket. */
+export interface BucketCall {
+  readonly bucket: BucketDefinition
+  readonly caller: Caller
+  readonly permissions: Permissions
+}
+
+export interface Buckets {
+  /** Throws 404 for a bucket that is not declared. */
+  resolve(name: string, caller: Caller): BucketCall
+}
+
+/** Objects stand in a database of their own, so rules over them can ask no other table. */
+export const findNoTable: FindTable = () => {
+  throw new Error('exists(…) is not known to the rules of buckets')
+}
+
+export function createBuckets(deps: { buckets: () => BucketDefinitions; log: Log }): Buckets {
+  const { buckets, log } = deps
+  return {
+    resolve(name, caller) {
+      const bucket = buckets().get(name)
+      if (!bucket) throw notFound('Bucket')
+      const report = ({ error }: { error: unknown }): void =>
+        log.error('An access rule failed and denied the request', { bucket: name, error })
+      return { bucket, caller, permissions: permissionsOf(caller, bucket.objects, findNoTable, report) }
+    },
+  }
+}
+
+/** Throws 401 or 403 where the tree is not true of the object. */
+export function judge(expr: Expr, object: Row, caller: Caller): void {
+  if (!matches(expr, object)) throw denied(caller)
+}

@@ -1,0 +1,214 @@
+/**
+ * Storage: SPEC's Storage chapter. This factory turns endpoint calls into operations on objects and uploads; who asks
+ * is `admission`'s, what they may do is judged in `objects`, bytes are the blobs engine's.
+ */
+import type { UserCaller } from '../../access/caller.ts'
+import { required } from '../../access/check.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Blobs } from '../../engines/blobs.ts'
+import { ApiError, badRequest, invalidField } from '../../errors.ts'
+import type { Call, Endpoint } from '../../http/endpoint.ts'
+import { createListCursors } from '../../http/list-cursor.ts'
+import { json } from '../../http/reply.ts'
+import { listLimitDefault, listLimitMax } from '../../limits.ts'
+import { createAdmission } from './admission.ts'
+import { createBlobRows } from './blob-rows.ts'
+import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
+import { sendContent } from './download.ts'
+import { storageEndpoints } from './endpoints.ts'
+import { createImages, parseVariant } from './images.ts'
+import { parseKey } from './keys.ts'
+import { parseMetadata } from './metadata.ts'
+import { createMultipart } from './multipart.ts'
+import { createObjects, type StoredObject } from './objects.ts'
+import type { Store } from './schema.ts'
+import { createSignedUrls } from './signed-urls.ts'
+import { createSweeper } from './sweeper.ts'
+import { createTokens } from './tokens.ts'
+import { createTus } from './tus.ts'
+import { createUpload } from './upload.ts'
+import { uploadEndpoints } from './upload-endpoints.ts'
+import { createUploads } from './uploads.ts'
+
+export interface StorageDeps {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly buckets: () => BucketDefinitions
+  /** Signs URLs and seals cursors. */
+  readonly secret: string
+  /** Whether a user may still act, so that what they signed is still good. */
+  readonly isActive: (user: UserCaller) => Promise<boolean>
+  /** Where browsers reach the server, without a slash at the end; null while it is not known. */
+  readonly publicUrl: () => string | null
+  /** Whether a service key of this name is configured. */
+  readonly knowsKey: (keyName: string) => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Storage {
+  readonly endpoints: readonly Endpoint[]
+  /** Removes what is past its time; to be called now and then. */
+  sweep(signal?: AbortSignal): Promise<void>
+}
+
+/** An object as SPEC's "Stored file object" shows it. */
+const show = ({ key, size, contentType, customMetadata, createdAt, etag, uploadedBy }: StoredObject) => ({
+  key,
+  size,
+  httpMetadata: { contentType },
+  customMetadata,
+  uploaded: createdAt,
+  contentType,
+  etag,
+  uploadedBy,
+})
+
+/** Throws 400; more than the most is clamped. */
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return listLimitDefault
+  const limit = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
+  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
+  return Math.min(limit, listLimitMax)
+}
+
+export function createStorage(deps: StorageDeps): Storage {
+  const { store, blobs, clock, log, secret, knowsKey, isActive, publicUrl } = deps
+  const buckets = createBuckets({ buckets: deps.buckets, log })
+  const tokens = createTokens(secret, () => clock.now())
+  const admission = createAdmission({ store, buckets, tokens, isActive, knowsKey })
+  const blobRows = createBlobRows({ store, blobs, clock })
+  const objects = createObjects({ store, blobRows, clock })
+  const shared = { store, objects, blobRows, admission }
+  const uploads = createUploads(shared, clock)
+  const upload = createUpload(shared)
+  const multipart = createMultipart(shared, uploads)
+  const tus = createTus(shared, uploads, clock)
+  const images = createImages({ store, blobs, blobRows, clock })
+  const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
+  const cursors = createListCursors(secret, 'storage cursor')
+
+  const resolve = ({ params, caller }: Call): BucketCall => buckets.resolve(params.bucket ?? '', caller)
+  const keyOf = ({ params }: Call): string => parseKey(params.key ?? '')
+  const admitWriter = ({ params, caller, query }: Call<{ token?: string | undefined; key?: string | undefined }>) =>
+    admission.admitWriter(params.bucket ?? '', caller, query)
+
+  function parsePrefix(text: string): string {
+    if (!text.isWellFormed() || text.includes('\0')) throw invalidField('prefix', 'pattern', 'must be text without NUL')
+    return text
+  }
+
+  const objectEndpoints = storageEndpoints({
+    async upload(call) {
+      return json(show(await upload(await admitWriter(call), call.request)), 201)
+    },
+
+    async download(call) {
+      const key = keyOf(call)
+      const { call: reader, token } = await admission.admitReader(
+        call.params.bucket ?? '',
+        call.caller,
+        key,
+        call.query.token,
+      )
+      const variant = parseVariant(call.query)
+      if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
+      const object = await objects.getReadable(reader, key, token ?? undefined)
+      const content = variant ? await images.derive(reader.bucket.name, object, variant) : object
+      const cache = token ? { cacheSeconds: Math.floor((token.expires - clock.now()) / 1000) } : {}
+      return sendContent(blobs, content, { method: call.method, headers: call.headers, ...cache })
+    },
+
+    async list(call) {
+      const bucketCall = resolve(call)
+      const bucket = bucketCall.bucket.name
+      const limit = parseLimit(call.query.limit)
+      const prefix = parsePrefix(call.query.prefix ?? '')
+      const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)
+      const { objects: found, hasMore } = await objects.list(bucketCall, { prefix, after, limit })
+      const shown = found.map(({ key, size, createdAt, contentType, etag }) => ({
+        key,
+        size,
+        uploaded: createdAt,
+        contentType,
+        etag,
+      }))
+      const last = hasMore ? shown.at(-1) : undefined
+      return json({
+        objects: shown,
+        truncated: hasMore,
+        cursor: last ? cursors.format([bucket, prefix], last.key) : null,
+      })
+    },
+
+    async delete(call) {
+      await objects.remove(resolve(call), keyOf(call))
+      return json({ ok: true })
+    },
+
+    async deleteBatch(call) {
+      const bucket = resolve(call)
+      required(bucket.permissions.delete(), bucket.caller)
+      const keys = [...new Set(call.body.keys)]
+      const results = await Promise.all(
+        keys.map(async (key) => {
+          try {
+            await objects.remove(bucket, parseKey(key))
+            return { key, error: null }
+          } catch (error) {
+            if (error instanceof ApiError && error.status < 500) return { key, error: error.message }
+            throw error
+          }
+        }),
+      )
+      return json({
+        deleted: results.filter(({ error }) => error === null).map(({ key }) => key),
+        failed: results.filter(({ error }) => error !== null),
+      })
+    },
+
+    metadata: async (call) => json(show(await objects.getReadable(resolve(call), keyOf(call)))),
+
+    async updateMetadata(call) {
+      const changes = parseMetadata(call.body, 'customMetadata')
+      const merge = (known: object) => parseMetadata({ ...known, ...changes }, 'customMetadata')
+      return json(show(await objects.setMetadata(resolve(call), keyOf(call), merge)))
+    },
+
+    signedUrl: async (call) => json(await signedUrls.read(resolve(call), call, call.body)),
+    signedUrls: async (call) => json({ urls: await signedUrls.readMany(resolve(call), call, call.body) }),
+    signedUploadUrl: async (call) => json(await signedUrls.write(resolve(call), call, call.body)),
+  })
+
+  const partEndpoints = uploadEndpoints({
+    async create(call) {
+      const { id, key } = await multipart.create(await admitWriter(call), call.body)
+      return json({ uploadId: id, key })
+    },
+    async uploadPart(call) {
+      const { number, etag } = await multipart.uploadPart(await admitWriter(call), call, call.query)
+      return json({ partNumber: number, etag })
+    },
+    complete: async (call) => json(show(await multipart.complete(await admitWriter(call), call.body))),
+    async abort(call) {
+      await multipart.abort(await admitWriter(call), call.body)
+      return json({ ok: true })
+    },
+    async parts(call) {
+      const parts = await multipart.parts(await admitWriter(call), call.params.uploadId ?? '', call.query.key)
+      return json({ parts: parts.map(({ number, size, etag }) => ({ partNumber: number, size, etag })) })
+    },
+    tusOptions: tus.options,
+    tusCreate: async (call) => tus.create(await admitWriter(call), call, call.query),
+    tusHead: async (call) => tus.head(await admitWriter(call), call),
+    tusPatch: async (call) => tus.patch(await admitWriter(call), call),
+    tusTerminate: async (call) => tus.terminate(await admitWriter(call), call),
+  })
+
+  return {
+    endpoints: [...objectEndpoints, ...partEndpoints],
+    sweep: createSweeper({ store, blobs, uploads, buckets: deps.buckets, clock }),
+  }
+}

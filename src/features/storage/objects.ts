@@ -1,0 +1,243 @@
+/**
+ * Objects: rows over lists of blobs. Every way to an object ends here, where the rules are judged on the row itself:
+ * reading one, listing, putting one in place of another, changing what is said of one, removing. What travels over HTTP
+ * is decided by those who call.
+ */
+import { randomUUID } from 'node:crypto'
+import { required } from '../../access/check.ts'
+import type { Clock } from '../../base/clock.ts'
+import { formatDatetime } from '../../base/datetime.ts'
+import { findPrefixEnd } from '../../base/text.ts'
+import type { Transaction } from '../../engines/sql.ts'
+import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
+import { notFound, objectChanged } from '../../errors.ts'
+import { allOf } from '../../query/expr.ts'
+import type { Row } from '../../query/matches.ts'
+import { createSqlBackEnd } from '../../query/to-sql.ts'
+import type { BlobRows } from './blob-rows.ts'
+import { type BucketCall, findNoTable, judge } from './buckets.ts'
+import { fromExtra, type Metadata, toExtra } from './metadata.ts'
+import type { Store } from './schema.ts'
+import { changeUsage } from './usage.ts'
+
+/** A blob of an object and its size in bytes. */
+export type BlobPart = readonly [id: string, size: number]
+
+/** An object as everything but the database sees it. */
+export interface StoredObject {
+  readonly key: string
+  readonly size: number
+  readonly contentType: string
+  /** A user's id; null for the service's own. */
+  readonly uploadedBy: string | null
+  readonly createdAt: string
+  readonly customMetadata: Metadata
+  /** Another one for every content that was ever stored under a key. */
+  readonly version: string
+  /** Without quotes. */
+  readonly etag: string
+  readonly blobs: readonly BlobPart[]
+}
+
+/** What is to be stored under a key. */
+export interface NewObject {
+  readonly key: string
+  readonly contentType: string
+  readonly uploadedBy: string | null
+  readonly customMetadata: Metadata
+  readonly etag: string
+  readonly blobs: readonly BlobPart[]
+}
+
+/** What a signed URL was made for. */
+export interface Expected {
+  readonly size: number
+  /** Media type. */
+  readonly type: string
+  readonly etag: string
+}
+
+const isExpected = ({ size, contentType, etag }: StoredObject, expected: Expected): boolean =>
+  size === expected.size && contentType === expected.type && etag === expected.etag
+
+export interface Page {
+  readonly objects: readonly StoredObject[]
+  readonly hasMore: boolean
+}
+
+export interface Objects {
+  /**
+   * Throws 404 for an absent object, 412 for one that is not the expected one, 401 or 403 where the read rule denies.
+   */
+  getReadable(call: BucketCall, key: string, expected?: Expected): Promise<StoredObject>
+  /** Those the read rule allows, in order of key, after one. */
+  list(call: BucketCall, page: { prefix: string; after: string | null; limit: number }): Promise<Page>
+  /** Throws 401 or 403 where what is there may not be overwritten; for those who would rather know before an upload. */
+  checkOverwrite(call: BucketCall, key: string): Promise<void>
+  /**
+   * Stores an object in place of whatever is there. Its blobs must be live, or adopted in the same transaction. Throws
+   * 401 or 403 where the write rule is not true of it or of the one there, 413 over a quota.
+   */
+  put(tx: Transaction, call: BucketCall, object: NewObject, usage: { counted: number }): Promise<StoredObject>
+  /** Sets members of the custom metadata. Write is judged before and after. */
+  setMetadata(call: BucketCall, key: string, merge: (known: Metadata) => Metadata): Promise<StoredObject>
+  /** Throws 404, 401 or 403. */
+  remove(call: BucketCall, key: string): Promise<void>
+}
+
+interface ObjectRow {
+  readonly key: string
+  readonly size: number
+  readonly contentType: string
+  readonly uploadedBy: string | null
+  readonly createdAt: string
+  readonly _extra: string
+  readonly version: string
+  readonly etag: string
+  readonly blobs: string
+}
+
+const columnNames = ['key', 'size', 'contentType', 'uploadedBy', 'createdAt', '_extra', 'version', 'etag', 'blobs']
+const alias = ident('objects')
+const columns = join(
+  columnNames.map((name) => sql`${alias}.${ident(name)}`),
+  ', ',
+)
+/** What a list shows: without the blobs, of which an object of many parts has a long list. */
+const listedColumns = join(
+  columnNames.map((name) => (name === 'blobs' ? sql`'[]' AS blobs` : sql`${alias}.${ident(name)}`)),
+  ', ',
+)
+
+const toObject = ({ _extra, blobs, ...row }: ObjectRow): StoredObject => ({
+  ...row,
+  customMetadata: fromExtra(JSON.parse(_extra)),
+  blobs: JSON.parse(blobs),
+})
+
+/** An object as rules see it. */
+const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, customMetadata }: StoredObject): Row => ({
+  ...toExtra(customMetadata),
+  key,
+  size,
+  contentType,
+  uploadedBy,
+  createdAt,
+})
+
+export const sizeOf = (blobs: readonly BlobPart[]): number => blobs.reduce((sum, [, size]) => sum + size, 0)
+
+export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: Clock }): Objects {
+  const { store, blobRows, clock } = deps
+  const { database, tables } = store
+  const { dialect } = database
+  const backEnd = createSqlBackEnd(dialect, findNoTable)
+
+  const from = (call: BucketCall): SqlText => dialect.from(call.bucket.objects.table, alias)
+  const select = (call: BucketCall, key: string): SqlText =>
+    sql`SELECT ${columns} FROM ${from(call)} WHERE ${alias}.bucket = ${call.bucket.name} AND ${alias}.key = ${key}`
+
+  async function find(call: BucketCall, key: string): Promise<StoredObject | null> {
+    const [row] = await database.all<ObjectRow>(select(call, key))
+    return row ? toObject(row) : null
+  }
+
+  /** The row as it stays until the end of the transaction; nobody else puts or removes this key meanwhile. */
+  async function findLocked(tx: Transaction, call: BucketCall, key: string): Promise<StoredObject | null> {
+    const turn = dialect.lock(`storage ${call.bucket.name} ${key}`)
+    if (turn) await tx.all(turn)
+    const [row] = await tx.all<ObjectRow>(sql`${select(call, key)}${dialect.forUpdate}`)
+    return row ? toObject(row) : null
+  }
+
+  const at = (call: BucketCall, key: string): SqlText => sql`bucket = ${call.bucket.name} AND key = ${key}`
+
+  /** Gives up the blobs of a version and of the pictures made from it. */
+  async function releaseVersion(tx: Transaction, { version, blobs }: StoredObject): Promise<void> {
+    const derived = await tx.all<{ blob: string }>(sql`SELECT blob FROM ${tables.derived} WHERE version = ${version}`)
+    if (derived.length > 0) await tx.run(sql`DELETE FROM ${tables.derived} WHERE version = ${version}`)
+    await blobRows.release(tx, [...blobs.map(([id]) => id), ...derived.map(({ blob }) => blob)])
+  }
+
+  return {
+    async getReadable(call, key, expected) {
+      const rule = required(call.permissions.read(), call.caller)
+      const object = await find(call, key)
+      if (!object) throw notFound('File')
+      if (expected && !isExpected(object, expected)) throw objectChanged()
+      judge(rule, toRuleRow(object), call.caller)
+      return object
+    },
+
+    async list(call, { prefix, after, limit }) {
+      const { bucket, caller, permissions } = call
+      const conditions = [sql`${alias}.bucket = ${bucket.name}`]
+      const end = findPrefixEnd(prefix)
+      if (prefix !== '') conditions.push(sql`${alias}.key >= ${prefix}`)
+      if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
+      if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
+      conditions.push(backEnd.condition(allOf([required(permissions.read(), caller)]), bucket.objects.table))
+      const rows = await database.all<ObjectRow>(sql`SELECT ${listedColumns} FROM ${from(call)}
+        WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit + 1}`)
+      return { objects: rows.slice(0, limit).map(toObject), hasMore: rows.length > limit }
+    },
+
+    async checkOverwrite(call, key) {
+      const rule = required(call.permissions.updateBefore(), call.caller)
+      const there = await find(call, key)
+      if (there) judge(rule, toRuleRow(there), call.caller)
+    },
+
+    async put(tx, call, object, { counted }) {
+      const { bucket, caller, permissions } = call
+      const stored: StoredObject = {
+        ...object,
+        size: sizeOf(object.blobs),
+        createdAt: formatDatetime(clock.now()),
+        version: randomUUID(),
+      }
+      const there = await findLocked(tx, call, object.key)
+      if (there) {
+        judge(permissions.updateBefore(), toRuleRow(there), caller)
+        judge(permissions.updateAfter(), toRuleRow(stored), caller)
+        await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, object.key)}`)
+        await releaseVersion(tx, there)
+      } else judge(permissions.insert(), toRuleRow(stored), caller)
+      const { key, size, contentType, uploadedBy, createdAt, version, etag } = stored
+      await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
+        VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
+          ${JSON.stringify(toExtra(stored.customMetadata))}, ${version}, ${etag}, ${JSON.stringify(stored.blobs)})`)
+      const gone = there ? [{ owner: there.uploadedBy, bytes: -there.size }] : []
+      await changeUsage(tx, store, bucket, [...gone, { owner: uploadedBy, bytes: size - counted }])
+      return stored
+    },
+
+    setMetadata(call, key, merge) {
+      const { caller, permissions } = call
+      const rule = required(permissions.updateBefore(), caller)
+      return database.write(async (tx) => {
+        const there = await findLocked(tx, call, key)
+        if (!there) throw notFound('File')
+        judge(rule, toRuleRow(there), caller)
+        const stored = { ...there, customMetadata: merge(there.customMetadata) }
+        judge(permissions.updateAfter(), toRuleRow(stored), caller)
+        await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
+          WHERE ${at(call, key)}`)
+        return stored
+      })
+    },
+
+    async remove(call, key) {
+      const { bucket, caller, permissions } = call
+      const rule = required(permissions.delete(), caller)
+      await database.write(async (tx) => {
+        const there = await findLocked(tx, call, key)
+        if (!there) throw notFound('File')
+        judge(rule, toRuleRow(there), caller)
+        await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
+        await releaseVersion(tx, there)
+        await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])
+      })
+    },
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * What goes away by itself: sessions nobody continues, blobs nobody refers to, grants past their time. Small steps, any
+ * of which may fail or run on several nodes at once: a row goes last, so what a step leaves undone the next one finds.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Blobs } from '../../engines/blobs.ts'
+import { sql } from '../../engines/sql-text.ts'
+import { adoptMarginMs, stagedBlobMs, strayScanIntervalMs, sweepRowsMax, uploadIdleMs } from '../../limits-storage.ts'
+import type { BucketDefinitions } from './buckets.ts'
+import type { Store } from './schema.ts'
+import type { Uploads } from './uploads.ts'
+
+export interface SweeperDeps {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly uploads: Uploads
+  readonly buckets: () => BucketDefinitions
+  readonly clock: Clock
+}
+
+/** Does what is due, in steps of a bounded size, none after the signal; to be called now and then. */
+export type Sweep = (signal?: AbortSignal) => Promise<void>
+
+export function createSweeper({ store, blobs, uploads, buckets, clock }: SweeperDeps): Sweep {
+  const { database, tables, deployment } = store
+  let nextScanMs = clock.now() + strayScanIntervalMs
+
+  async function closeIdle(): Promise<void> {
+    const before = clock.now() - uploadIdleMs
+    const idle = await database.all<{ id: string; bucket: string }>(sql`SELECT id, bucket FROM ${tables.uploads}
+      WHERE touched <= ${before} ORDER BY touched LIMIT ${sweepRowsMax}`)
+    for (const { id, bucket } of idle) {
+      const quotas = buckets().get(bucket) ?? { name: bucket, quotaBytes: null, userQuotaBytes: null }
+      await database.write((tx) => uploads.close(tx, id, quotas))
+    }
+  }
+
+  async function removeBlobs(signal?: AbortSignal): Promise<void> {
+    while (!signal?.aborted) {
+      const due = await database.all<{ id: string }>(sql`SELECT id FROM ${tables.blobs}
+        WHERE sweepafter <= ${clock.now()} ORDER BY sweepafter LIMIT ${sweepRowsMax}`)
+      if (due.length === 0) return
+      const ids = due.map(({ id }) => id)
+      await blobs.remove(ids)
+      const list = database.dialect.inList(sql`id`, ids, 'text')
+      await database.write((tx) => tx.run(sql`DELETE FROM ${tables.blobs} WHERE ${list} AND sweepafter IS NOT NULL`))
+      if (due.length < sweepRowsMax) return
+    }
+  }
+
+  async function forgetGrants(): Promise<void> {
+    // A clock that is set back must not make a used grant good again.
+    const before = clock.now() - adoptMarginMs
+    await database.write((tx) => tx.run(sql`DELETE FROM ${tables.grants} WHERE expires <= ${before}`))
+  }
+
+  /** Blobs of ours without a row: only a database that lost its last commits leaves such. */
+  async function removeStrays(): Promise<void> {
+    const before = clock.now() - stagedBlobMs
+    let page: string[] = []
+    const removeUnknown = async (): Promise<void> => {
+      const list = database.dialect.inList(sql`id`, page, 'text')
+      const known = await database.all<{ id: string }>(sql`SELECT id FROM ${tables.blobs} WHERE ${list}`)
+      const ids = new Set(known.map(({ id }) => id))
+      await blobs.remove(page.filter((id) => !ids.has(id)))
+      page = []
+    }
+    for await (const { id } of blobs.listOlderThan(before)) {
+      if (id.startsWith(`${deployment}-`)) page.push(id)
+      if (page.length >= sweepRowsMax) await removeUnknown()
+    }
+    if (page.length > 0) await removeUnknown()
+    await blobs.removeUnfinished(before)
+  }
+
+  return async (signal) => {
+    await closeIdle()
+    await removeBlobs(signal)
+    await forgetGrants()
+    if (signal?.aborted || clock.now() < nextScanMs) return
+    nextScanMs = clock.now() + strayScanIntervalMs
+    await removeStrays()
+  }
+}

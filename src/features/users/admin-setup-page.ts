@@ -1,0 +1,85 @@
+/**
+ * The page that a set-up link opens: asks for the first administrator's e-mail and password. The token stands behind
+ * the `#` of the link, which browsers send to nobody; the page sends it in the body of its one request.
+ */
+import { createHash } from 'node:crypto'
+
+/** Runs in the browser. Builds no markup. */
+function setUp(): void {
+  const form = document.querySelector('form') as HTMLFormElement
+  const told = document.querySelector('output') as HTMLOutputElement
+  const token = location.hash.slice(1)
+  // Neither the history nor a bookmark keeps the token.
+  history.replaceState(null, '', location.pathname)
+  const fieldsOf = (): { email: string; password: string } => {
+    const data = new FormData(form)
+    return { email: String(data.get('email')), password: String(data.get('password')) }
+  }
+  async function send(): Promise<void> {
+    const body = JSON.stringify({ token, ...fieldsOf() })
+    const headers = { 'Content-Type': 'application/json' }
+    const response = await fetch('/api/auth/setup', { method: 'POST', headers, body })
+    const { message } = await response.json()
+    if (response.ok) {
+      form.hidden = true
+      told.textContent = 'Done: the first administrator is there and can sign in.'
+    } else {
+      const hint = response.status === 401 ? ' The link is used up, too old, or not needed any more.' : ''
+      told.textContent = `${message}.${hint}`
+    }
+  }
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    send().catch(() => {
+      told.textContent = 'The server does not answer.'
+    })
+  })
+}
+
+const script = `(${setUp.toString()})()`
+const style = `
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 22rem; margin: 15vh auto; padding: 0 1rem; }
+h1 { font-size: 1.3rem; }
+label { display: block; margin-bottom: 1rem; }
+input, button { display: block; width: 100%; box-sizing: border-box; padding: .5rem; font: inherit; }
+output { display: block; margin-top: 1rem; }
+`
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+const policy = [
+  "default-src 'none'",
+  `script-src ${hashOf(script)}`,
+  `style-src ${hashOf(style)}`,
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const setupPageHeaders: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': policy,
+  'Referrer-Policy': 'no-referrer',
+}
+
+export const setupPage = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>First administrator</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<h1>First administrator</h1>
+<form>
+<label>E-mail <input name="email" type="email" required autocomplete="username"></label>
+<label>Password <input name="password" type="password" required minlength="8" autocomplete="new-password"></label>
+<button>Create</button>
+</form>
+<output></output>
+<script>${script}</script>
+</body>
+</html>
+`

@@ -1,0 +1,187 @@
+/**
+ * What the service key does with users: SPEC's Admin users chapter but the import, as functions that the endpoints and
+ * the command line share. Every change is one transaction that has the user's row first, so that a sign-in, a refresh
+ * and an administrator who want the same user take turns.
+ */
+import type { Clock } from '../../base/clock.ts'
+import { formatDatetime } from '../../base/datetime.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Database, Reader, Transaction } from '../../engines/sql.ts'
+import { sql } from '../../engines/sql-text.ts'
+import { notFound } from '../../errors.ts'
+import type { Account, Accounts } from './accounts.ts'
+import { type CreateInput, isUserId, type UpdateInput } from './admin-input.ts'
+import { formatCursor, type Place } from './admin-page.ts'
+import { emailTaken, normaliseEmail, orEmailTaken } from './email.ts'
+import type { OneTimeTokens } from './one-time-tokens.ts'
+import type { Passwords } from './passwords.ts'
+import type { Revocation } from './revocation.ts'
+import type { Sessions } from './sessions.ts'
+import { usersTable } from './tables.ts'
+
+/** A user as the service key sees one; both names of a field where SPEC has two. Never a hash. */
+export interface AdminView {
+  readonly id: string
+  readonly email: string | null
+  readonly name: string | null
+  readonly displayName: string | null
+  readonly avatarUrl: string | null
+  readonly role: string
+  readonly emailVerified: boolean
+  readonly verified: boolean
+  readonly emailVisibility: 'public' | 'private'
+  readonly locale: string | null
+  readonly disabled: boolean
+  readonly isAnonymous: boolean
+  readonly metadata: JsonObject
+  readonly appMetadata: JsonObject
+  readonly customClaims: JsonObject
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+/** A user in a list, without what may be large. */
+export type ListedUser = Omit<AdminView, 'metadata' | 'appMetadata' | 'customClaims'>
+
+export interface UserPage {
+  readonly users: readonly ListedUser[]
+  /** Null on the last page. */
+  readonly cursor: string | null
+}
+
+/** Every function but `list` and `create` throws 404 for an id that no user has. */
+export interface UserAdmin {
+  /** Newest first, from behind a place on; with an e-mail, the one user who has it. */
+  list(page: { readonly limit: number; readonly after: Place | null; readonly email?: string }): Promise<UserPage>
+  get(id: string): Promise<AdminView>
+  /** Throws 400, and 409 when the e-mail is taken. */
+  create(input: CreateInput): Promise<AdminView>
+  /** What is given replaces what is there. Disabling ends every session and every ticket to one. */
+  update(id: string, input: UpdateInput): Promise<AdminView>
+  /** Replaces all claims; open sockets have the new ones at once, requests with the next access token. */
+  setClaims(id: string, claims: JsonObject): Promise<void>
+  /** Ends every session, and sign-ins that wait for their second factor. */
+  revoke(id: string): Promise<void>
+  /** The user and all that hangs on the user. */
+  remove(id: string): Promise<void>
+  /** Second factors and recovery codes, all or none; passkeys are ways in of their own and stay. */
+  removeFactors(id: string): Promise<void>
+}
+
+export interface UserAdminDeps {
+  readonly database: Database
+  readonly accounts: Accounts
+  readonly passwords: Passwords
+  readonly sessions: Sessions
+  readonly oneTimeTokens: OneTimeTokens
+  readonly revocation: Revocation
+  readonly clock: Clock
+}
+
+const listed = (account: Account): ListedUser => ({
+  id: account.id,
+  email: account.email,
+  name: account.displayName,
+  displayName: account.displayName,
+  avatarUrl: account.avatarUrl,
+  role: account.role,
+  emailVerified: account.emailVerifiedAtMs !== null,
+  verified: account.emailVerifiedAtMs !== null,
+  emailVisibility: account.emailVisibility,
+  locale: account.locale,
+  disabled: account.disabledAtMs !== null,
+  isAnonymous: account.isAnonymous,
+  createdAt: formatDatetime(account.createdAtMs),
+  updatedAt: formatDatetime(account.updatedAtMs),
+})
+
+export const adminView = (account: Account): AdminView => ({
+  ...listed(account),
+  metadata: account.metadata,
+  appMetadata: account.appMetadata,
+  customClaims: account.customClaims,
+})
+
+const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
+
+export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
+  const { database, accounts, passwords, sessions, oneTimeTokens, revocation, clock } = deps
+  const { dialect } = database
+
+  async function getAccount(on: Reader, id: string, lock?: 'lock'): Promise<Account> {
+    const account = isUserId(id) ? await accounts.find(on, id, lock) : null
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  /** One who is disabled already has been so since then. */
+  const disabledAt = ({ disabledAtMs }: Account, disabled: boolean): number | null =>
+    disabled ? (disabledAtMs ?? clock.now()) : null
+
+  /** Runs `work` on a user who stays as found until it ends. */
+  const change = <T>(id: string, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
+    database.write(async (tx) => work(tx, await getAccount(tx, id, 'lock')))
+
+  return {
+    async list({ limit, after, email }) {
+      if (email !== undefined) {
+        const account = await accounts.findByEmail(database, normaliseEmail(email))
+        return { users: account ? [listed(account)] : [], cursor: null }
+      }
+      // One more than asked for tells whether there is another page.
+      const found = await accounts.list(database, { limit: limit + 1, after })
+      const users = found.slice(0, limit)
+      const last = users.at(-1)
+      return { users: users.map(listed), cursor: found.length > limit && last ? formatCursor(last) : null }
+    },
+
+    get: async (id) => adminView(await getAccount(database, id)),
+
+    async create({ email: written, password, displayName = null, role = 'user' }) {
+      const email = normaliseEmail(written)
+      passwords.check(password)
+      // Not hashed for nothing; who comes in between is refused by the index.
+      if (await accounts.findByEmail(database, email)) throw emailTaken()
+      const passwordHash = await passwords.hash(password)
+      const account = { email, passwordHash, displayName, role }
+      return adminView(await orEmailTaken(() => database.write((tx) => accounts.insert(tx, account))))
+    },
+
+    update: (id, { disabled, ...fields }) =>
+      change(id, async (tx, account) => {
+        if (disabled) {
+          await sessions.endAll(tx, id)
+          await oneTimeTokens.removeAll(tx, id)
+        }
+        const changes = disabled === undefined ? fields : { ...fields, disabledAtMs: disabledAt(account, disabled) }
+        if (changes.role !== undefined && changes.role !== account.role) revocation.change(tx, id)
+        return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
+      }),
+
+    setClaims: (id, customClaims) =>
+      change(id, async (tx, account) => {
+        await accounts.update(tx, account, { customClaims })
+        revocation.change(tx, id)
+      }),
+
+    revoke: (id) =>
+      change(id, async (tx) => {
+        await sessions.endAll(tx, id)
+        await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
+      }),
+
+    remove: (id) =>
+      change(id, async (tx) => {
+        await sessions.endAll(tx, id)
+        await accounts.remove(tx, id)
+      }),
+
+    removeFactors: (id) =>
+      change(id, async (tx) => {
+        await tx.run(sql`DELETE FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id}`)
+        await tx.run(sql`DELETE FROM ${usersTable(dialect, 'recovery_codes')} WHERE user_id = ${id}`)
+        // A ticket is a question for a factor that is gone: the way in is to sign in again.
+        await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
+      }),
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * From a bearer token to a caller, for every request: the token is verified once, and its session and user are asked
+ * for again every few seconds, or at once when `revocation` has something to say. A hit costs one look-up.
+ */
+import type { Auth, UserCaller } from '../../access/caller.ts'
+import type { Clock } from '../../base/clock.ts'
+import { createLru } from '../../base/lru.ts'
+import type { Database } from '../../engines/sql.ts'
+import { sql } from '../../engines/sql-text.ts'
+import { invalidToken, tokenExpired } from '../../errors.ts'
+import { tokenCacheEntriesMax } from '../../limits.ts'
+import { sessionCheckMs } from '../../limits-users.ts'
+import type { Revocation, Standing } from './revocation.ts'
+import { usersTable, usersTableAs } from './tables.ts'
+import { type BelievedToken, sealClaims, type Tokens } from './tokens.ts'
+
+/** The caller a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
+export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
+
+export interface Authentication {
+  readonly authenticate: Authenticate
+  /**
+   * The caller with the role and the claims that the user has now, for what stays open longer than a request: a token
+   * keeps those it was made with. Rejects with 401 once the session has ended.
+   */
+  renew(caller: UserCaller): Promise<UserCaller>
+}
+
+type Claims = Pick<Auth, 'role' | 'custom'>
+
+interface Known extends BelievedToken {
+  standing: Standing
+  /** Of the standing when the session was last asked for. */
+  epoch: number
+  checkedAtMs: number
+}
+
+export function createAuthentication(deps: {
+  database: Database
+  tokens: Tokens
+  revocation: Revocation
+  clock: Clock
+}): Authentication {
+  const { database, tokens, revocation, clock } = deps
+  const { dialect } = database
+  const known = createLru<string, Known>(tokenCacheEntriesMax)
+
+  /**
+   * Role and claims of the user now; null when the session has ended or the user may be nobody any longer. What a token
+   * without a session says of its user is all there is.
+   */
+  async function findClaims({ auth, sessionId }: UserCaller): Promise<Claims | null> {
+    if (sessionId === null) {
+      // Made by whoever has the secret; the user need not exist.
+      const [row] = await database.all<{ disabled_at: unknown }>(
+        sql`SELECT disabled_at FROM ${usersTable(dialect, 'users')} WHERE id = ${auth.id}`,
+      )
+      return row === undefined || row.disabled_at === null ? auth : null
+    }
+    const [row] = await database.all<{ role: string; custom_claims: string }>(
+      sql`SELECT u.role, u.custom_claims FROM ${usersTableAs(dialect, 'sessions', 's')}
+        JOIN ${usersTableAs(dialect, 'users', 'u')} ON u.id = s.user_id
+        WHERE s.id = ${sessionId} AND s.user_id = ${auth.id} AND s.expires_at > ${clock.now()}
+        AND u.disabled_at IS NULL`,
+    )
+    return row ? { role: row.role, custom: sealClaims(JSON.parse(row.custom_claims)) } : null
+  }
+
+  async function check(token: string, believed: BelievedToken): Promise<UserCaller> {
+    const { caller } = believed
+    const standing = revocation.standingOf(caller.auth.id)
+    // Read before the question: an answer that a revocation overtakes is not kept.
+    const { epoch } = standing
+    const checkedAtMs = clock.now()
+    if (!(await findClaims(caller))) {
+      known.delete(token)
+      throw invalidToken()
+    }
+    known.set(token, { ...believed, standing, epoch, checkedAtMs })
+    return caller
+  }
+
+  const authenticate: Authenticate = (token) => {
+    const entry = known.get(token)
+    if (!entry) return tokens.verifyAccess(token).then((believed) => check(token, believed))
+    const nowMs = clock.now()
+    if (nowMs >= entry.expiresAtMs) {
+      known.delete(token)
+      throw tokenExpired()
+    }
+    const ageMs = nowMs - entry.checkedAtMs
+    const isFresh = ageMs < sessionCheckMs && ageMs >= 0 && entry.epoch === entry.standing.epoch
+    return isFresh ? entry.caller : check(token, entry)
+  }
+
+  return {
+    authenticate,
+    async renew(caller) {
+      const claims = await findClaims(caller)
+      if (!claims) throw invalidToken()
+      const { role, custom } = claims
+      return Object.freeze({ ...caller, auth: Object.freeze({ ...caller.auth, role, custom }) })
+    },
+  }
+}

@@ -1,0 +1,172 @@
+/** The address of an account: showing that it is one's own, and changing it to another that is. */
+
+import type { Transaction } from '../../engines/sql.ts'
+import { sql } from '../../engines/sql-text.ts'
+import {
+  accessDenied,
+  accountDisabled,
+  invalidCredentials,
+  invalidField,
+  invalidToken,
+  notFound,
+} from '../../errors.ts'
+import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../../limits-users.ts'
+import type { Account } from './accounts.ts'
+import { orEmailTaken } from './email.ts'
+import { composeMail, countMail, lifetimeValues, textOf } from './email-requests.ts'
+import type { MailLinkTo } from './mail-links.ts'
+import type { Purpose, TokenSubject } from './one-time-tokens.ts'
+import type { UsersParts } from './parts.ts'
+import { signInKey } from './sign-in.ts'
+import { usersTable } from './tables.ts'
+
+/** A signed-in user who asks, as their token tells. */
+export interface Asker {
+  readonly userId: string
+  readonly sessionId: string | null
+}
+
+export interface EmailAddress {
+  /** Has a link mailed to the user's address, unless it is verified already. Rejects with 429. */
+  requestVerification(userId: string): Promise<void>
+  /**
+   * Has a link mailed to the address of a new account, where the configuration wants that. Whatever keeps the mail from
+   * being sent, its user can ask for another.
+   */
+  welcome(account: Account): Promise<void>
+  /** Rejects with 401 for a token that is none. */
+  verify(token: string): Promise<void>
+  /**
+   * Has a link mailed to the new address, unless it is somebody's, and a notice to the old one. `newEmail` is
+   * normalised. Rejects with 400, 401 for a wrong password, 429.
+   */
+  requestChange(asker: Asker, newEmail: string, password: string | undefined): Promise<void>
+  /**
+   * Makes the new address the account's; sessions other than the asker's end. Rejects with 401 for a token that is
+   * none, or whose asker's session has ended, 403 `Account is disabled`, 409 when the address has become somebody's.
+   */
+  verifyChange(token: string): Promise<void>
+}
+
+type Deps = UsersParts & { readonly linkTo: MailLinkTo }
+
+export function createEmailAddress(deps: Deps): EmailAddress {
+  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, limiter, clock, config } = deps
+  const { linkTo } = deps
+
+  /** The account a token was issued for, locked, and the token used up. Throws 401 where the two are not to be had. */
+  async function redeem(tx: Transaction, purpose: Purpose, token: string, fits: Fits): Promise<Redeemed> {
+    const known = await oneTimeTokens.find(tx, purpose, token)
+    const account = known?.userId ? await accounts.find(tx, known.userId, 'lock') : null
+    if (!known || !account || !fits(account, known)) throw invalidToken()
+    const subject = await oneTimeTokens.redeem(tx, purpose, token)
+    if (!subject) throw invalidToken()
+    return { account, subject }
+  }
+
+  /** Whoever was thrown out after asking must not come back by what they asked for. */
+  async function isAlive(tx: Transaction, userId: string, sessionId: string | null): Promise<boolean> {
+    // Tokens made by whoever has the secret belong to no session.
+    if (sessionId === null) return true
+    const [found] = await tx.all(
+      sql`SELECT 1 AS yes FROM ${usersTable(database.dialect, 'sessions')}
+        WHERE id = ${sessionId} AND user_id = ${userId} AND expires_at > ${clock.now()}`,
+    )
+    return found !== undefined
+  }
+
+  async function getAsker(userId: string): Promise<Account> {
+    const account = await accounts.find(database, userId)
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  /** A stolen token alone must not be enough to carry the account off. */
+  async function checkPassword({ id, email, passwordHash }: Account, password: string | undefined): Promise<void> {
+    if (passwordHash === null) return
+    if (password === undefined) throw invalidField('password', 'required', 'is required')
+    await limiter.count('signin', signInKey(email ?? id))
+    if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
+  }
+
+  async function mailVerification(account: Account): Promise<void> {
+    const { id: userId, email, emailVerifiedAtMs } = account
+    if (email === null || emailVerifiedAtMs !== null) return
+    await countMail(limiter, email)
+    const order = { purpose: 'email-verification', userId, email, lifetimeMs: emailVerificationLifetimeMs } as const
+    mailer.sendLater('email-verification', async () => {
+      const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
+      const link = linkTo('emailVerification', token)
+      return composeMail(email, account, { link, ...lifetimeValues(emailVerificationLifetimeMs) })
+    })
+  }
+
+  return {
+    requestVerification: async (userId) => mailVerification(await getAsker(userId)),
+
+    async welcome(account) {
+      if (config().mail?.verifiesSignups) await mailVerification(account).catch(() => undefined)
+    },
+
+    verify: (token) =>
+      database.write(async (tx) => {
+        const { account } = await redeem(tx, 'email-verification', token, ({ email }, known) => email === known.email)
+        if (account.emailVerifiedAtMs === null) await accounts.update(tx, account, { emailVerifiedAtMs: clock.now() })
+      }),
+
+    async requestChange({ userId, sessionId }, newEmail, password) {
+      const account = await getAsker(userId)
+      const { email } = account
+      // With an address an anonymous account is a real one.
+      if (account.isAnonymous && !config().signup) throw accessDenied()
+      if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
+      await checkPassword(account, password)
+      await countMail(limiter, newEmail)
+      if (email !== null) await countMail(limiter, email)
+      mailer.sendLater('email-change', async () => {
+        if (await accounts.findByEmail(database, newEmail)) return null
+        const token = await database.write(async (tx) => {
+          await oneTimeTokens.removeAll(tx, userId, 'email-change')
+          const data = { sessionId, from: email }
+          const order = {
+            purpose: 'email-change',
+            userId,
+            email: newEmail,
+            data,
+            lifetimeMs: emailChangeLifetimeMs,
+          } as const
+          return oneTimeTokens.issue(tx, order)
+        })
+        const link = linkTo('emailChange', token)
+        return composeMail(newEmail, account, { link, newEmail, ...lifetimeValues(emailChangeLifetimeMs) })
+      })
+      // Whether or not there is a mail to the new one, or its absence would tell that the address is somebody's.
+      if (email !== null) mailer.send({ ...composeMail(email, account, { newEmail }), template: 'email-change-notice' })
+    },
+
+    verifyChange: (token) =>
+      // Whoever asks holds the mailbox, so that there is such an account is theirs to know.
+      orEmailTaken(() =>
+        database.write(async (tx) => {
+          const isCurrent: Fits = ({ email }, { data }) => email === textOf(data, 'from')
+          const { account, subject } = await redeem(tx, 'email-change', token, isCurrent)
+          const sessionId = textOf(subject.data, 'sessionId')
+          if (account.disabledAtMs !== null) throw accountDisabled()
+          if (!(await isAlive(tx, account.id, sessionId))) throw invalidToken()
+          const changes = { email: subject.email, emailVerifiedAtMs: clock.now(), isAnonymous: false }
+          await accounts.update(tx, account, changes)
+          await sessions.endAll(tx, account.id, { except: sessionId })
+          // Also what was sent to the old address.
+          await oneTimeTokens.removeAll(tx, account.id)
+        }),
+      ),
+  }
+}
+
+interface Redeemed {
+  readonly account: Account
+  readonly subject: TokenSubject
+}
+
+/** Whether a token still says something about the account as it is now. */
+type Fits = (account: Account, known: TokenSubject) => boolean

@@ -1,0 +1,187 @@
+/**
+ * The users feature: makes its parts in their order, hands out what proves a caller, and lists the chapter's endpoints.
+ * The only file that knows every area of it.
+ */
+import { join } from 'node:path'
+import type { UserCaller } from '../../access/caller.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { AuthConfig } from '../../config/auth.ts'
+import type { Mode } from '../../config/config.ts'
+import type { Cluster } from '../../engines/cluster.ts'
+import type { Sql, Transaction } from '../../engines/sql.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import type { RateLimiter } from '../../http/rate-limit.ts'
+import { sessionsSweptMax } from '../../limits-users.ts'
+import { createAccountEndpoints } from './account-endpoints.ts'
+import { createAccounts, type KeepPublicUser } from './accounts.ts'
+import { createUserAdmin } from './admin.ts'
+import { createAdminEndpoints } from './admin-endpoints.ts'
+import { createKeyAdmin, createKeyEndpoints } from './admin-keys.ts'
+import { createSetup, createSetupEndpoints, type Setup } from './admin-setup.ts'
+import { type Authentication, createAuthentication } from './authentication.ts'
+import { createEmailAddress } from './email-address.ts'
+import { createEmailEndpoints } from './email-endpoints.ts'
+import { createEmailOwnership } from './email-ownership.ts'
+import { createIdentities } from './identities.ts'
+import { createIdentitiesEndpoints } from './identities-endpoints.ts'
+import { createImport } from './import.ts'
+import { openMailer } from './mail.ts'
+import { createMailLinks } from './mail-links.ts'
+import { createMfa } from './mfa.ts'
+import { createMfaEndpoints } from './mfa-endpoints.ts'
+import { createOAuthEndpoints } from './oauth-endpoints.ts'
+import { createOAuthFlows } from './oauth-flow.ts'
+import { createOAuthProviders } from './oauth-providers.ts'
+import { createOneTimeTokens } from './one-time-tokens.ts'
+import type { UsersParts } from './parts.ts'
+import { createPasskeys } from './passkeys.ts'
+import { createPasskeyEndpoints } from './passkeys-endpoints.ts'
+import { createPasswordAccounts } from './password-accounts.ts'
+import { createPasswords } from './passwords.ts'
+import { createRevocation, type Revocation, type RevocationDeps } from './revocation.ts'
+import { createSessionEndpoints } from './session-endpoints.ts'
+import { createSessions } from './sessions.ts'
+import { createSignIn } from './sign-in.ts'
+import { openSigningKeys, type StoredSigningKeys } from './signing-keys.ts'
+import { prepareUsersTables, usersAddress } from './tables.ts'
+import { createTokens } from './tokens.ts'
+
+export interface UsersDeps {
+  readonly sql: Sql
+  readonly cluster: Cluster
+  readonly limiter: RateLimiter
+  readonly keepPublicUser: KeepPublicUser
+  readonly config: () => AuthConfig
+  readonly mode: Mode
+  readonly dataFolder: string
+  /** The server's secret; everyone who knows it can sign tokens. */
+  readonly secret: string
+  readonly publicUrl: () => string | null
+  /** What must end in the same transaction as a session, or as all that a user has. */
+  readonly onEnding: RevocationDeps['onEnding']
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Users extends Authentication {
+  /** Whether what the user did before is still good: false once they are disabled or deleted. */
+  readonly isActive: (user: UserCaller) => Promise<boolean>
+  /**
+   * Whether the user and the session are still there, both kept as found until the transaction ends: for what is
+   * written on their behalf and goes when they do.
+   */
+  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  /** See `Revocation`: for whatever stays open longer than a request. */
+  readonly onRevoked: Revocation['onRevoked']
+  readonly onChanged: Revocation['onChanged']
+  readonly endpoints: readonly Endpoint[]
+  /** A token for the link by which the first administrator is made; null once there is one. */
+  readonly issueSetupToken: Setup['issue']
+  /** Forgets what has expired; to be called now and then. */
+  sweep(): Promise<void>
+  /** Learns of keys that other nodes have made; to be called now and then on each. */
+  reloadKeys(): Promise<void>
+  /** Sends what is queued and lets go of every connection. */
+  close(): Promise<void>
+}
+
+/** The parts that endpoints are made from, and those that only this file has to do with. */
+type Made = UsersParts &
+  Authentication & {
+    readonly keys: StoredSigningKeys
+    readonly setup: Setup
+    close(): Promise<void>
+  }
+
+async function openParts(deps: UsersDeps): Promise<Made> {
+  const { sql, cluster, keepPublicUser, config, mode, secret, clock, log } = deps
+  const database = sql.database(usersAddress)
+  const { dialect } = database
+  await prepareUsersTables(database)
+  const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
+  const revocation = createRevocation({ bus: cluster, onEnding: deps.onEnding, log })
+  const tokens = createTokens(keys, clock)
+  const accounts = createAccounts({ dialect, keepPublicUser, clock })
+  const passwords = createPasswords(() => config().passwordCharsMin)
+  const sessions = createSessions({ database, accounts, tokens, keys, revocation, clock })
+  const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
+  const signIn = createSignIn({ dialect, sessions, oneTimeTokens })
+  const outboxFolder = join(deps.dataFolder, 'outbox')
+  const mailer = openMailer({ config: () => config().mail, mode, outboxFolder, clock, log })
+  return {
+    database,
+    accounts,
+    passwords,
+    signIn,
+    sessions,
+    oneTimeTokens,
+    mailer,
+    revocation,
+    limiter: deps.limiter,
+    clock,
+    log,
+    secret,
+    config,
+    publicUrl: deps.publicUrl,
+    ...createAuthentication({ database, tokens, revocation, clock }),
+    keys,
+    setup: createSetup({ database, accounts, passwords, oneTimeTokens, signIn }),
+    async close() {
+      keys.close()
+      revocation.close()
+      await mailer.close()
+    },
+  }
+}
+
+function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[] {
+  const providers = createOAuthProviders(parts)
+  const identities = createIdentities(parts)
+  const flows = createOAuthFlows({ ...parts, providers, identities })
+  const linkTo = createMailLinks(parts)
+  const ownership = createEmailOwnership(parts)
+  const address = createEmailAddress({ ...parts, linkTo })
+  return [
+    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome })),
+    ...createSessionEndpoints(parts),
+    ...createEmailEndpoints({ ...parts, linkTo, ownership, address }),
+    ...createMfaEndpoints(createMfa({ ...parts, counters: cluster })),
+    ...createPasskeyEndpoints(createPasskeys(parts)),
+    ...createOAuthEndpoints({ ...parts, flows, providers }),
+    ...createIdentitiesEndpoints({ ...parts, identities, flows }),
+    ...createSetupEndpoints(parts.setup),
+    ...createAdminEndpoints({ admin: createUserAdmin(parts), importUsers: createImport(parts) }),
+    ...createKeyEndpoints(createKeyAdmin(parts)),
+  ]
+}
+
+/** Makes the tables where they are missing. Must be closed. */
+export async function openUsers(deps: UsersDeps): Promise<Users> {
+  const parts = await openParts(deps)
+  const { sessions, oneTimeTokens, keys, clock } = parts
+  return {
+    authenticate: parts.authenticate,
+    renew: parts.renew,
+    async isActive({ auth, sessionId }) {
+      const account = await parts.accounts.find(parts.database, auth.id)
+      // Without a session the token was made by whoever has the secret, and its user need not exist.
+      return account ? account.disabledAtMs === null : sessionId === null
+    },
+    async holdActive(tx, { auth, sessionId }) {
+      const account = await parts.accounts.find(tx, auth.id, 'lock')
+      if (!account || account.disabledAtMs !== null) return !account && sessionId === null
+      return sessionId === null || parts.sessions.hold(tx, auth.id, sessionId)
+    },
+    onRevoked: parts.revocation.onRevoked,
+    onChanged: parts.revocation.onChanged,
+    endpoints: listEndpoints(parts, deps),
+    issueSetupToken: parts.setup.issue,
+    async sweep() {
+      await sessions.sweep(sessionsSweptMax)
+      await oneTimeTokens.sweep(clock.now())
+    },
+    reloadKeys: keys.reload,
+    close: parts.close,
+  }
+}

@@ -1,0 +1,35 @@
+/** What the areas of the users feature are built from: one set of parts, made in `index`, handed to each of them. */
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { AuthConfig } from '../../config/auth.ts'
+import type { Database } from '../../engines/sql.ts'
+import type { RateLimiter } from '../../http/rate-limit.ts'
+import type { Accounts } from './accounts.ts'
+import type { Mailer } from './mail.ts'
+import type { OneTimeTokens } from './one-time-tokens.ts'
+import type { Passwords } from './passwords.ts'
+import type { Revocation } from './revocation.ts'
+import type { Sessions } from './sessions.ts'
+import type { SignIn } from './sign-in.ts'
+
+export interface UsersParts {
+  /** Of the namespace `shared`. */
+  readonly database: Database
+  readonly accounts: Accounts
+  readonly passwords: Passwords
+  readonly signIn: SignIn
+  readonly sessions: Sessions
+  readonly oneTimeTokens: OneTimeTokens
+  readonly mailer: Mailer
+  readonly revocation: Revocation
+  /** Counts what is limited by something other than the caller's address; see `signInKey`. */
+  readonly limiter: RateLimiter
+  readonly clock: Clock
+  readonly log: Log
+  /** The server's secret; derive a key of one's own from it under a label of one's own. */
+  readonly secret: string
+  /** The configuration now being served. */
+  readonly config: () => AuthConfig
+  /** Where browsers reach the server, without a slash at the end; null while it is not known. Never from a header. */
+  readonly publicUrl: () => string | null
+}

@@ -1,0 +1,143 @@
+/**
+ * Accounts that people make and use themselves: with e-mail and password, or with nothing at all until they say who
+ * they are. Owns sign-up, sign-in by password, its change, and the profile.
+ */
+import type { UserCaller } from '../../access/caller.ts'
+import type { Transaction } from '../../engines/sql.ts'
+import { accessDenied, conflict, invalidCredentials, notFound } from '../../errors.ts'
+import type { Account, NewAccount } from './accounts.ts'
+import { normaliseEmail, orEmailTaken } from './email.ts'
+import type { UsersParts } from './parts.ts'
+import { type ClientInfo, type MfaRequired, type SignedIn, signInKey } from './sign-in.ts'
+
+export interface SignUp {
+  readonly email: string
+  readonly password: string
+  readonly displayName: string | null
+  readonly avatarUrl: string | null
+  readonly locale: string | null
+}
+
+export type ProfileChanges = Partial<
+  Pick<Account, 'displayName' | 'avatarUrl' | 'emailVisibility' | 'locale' | 'metadata'>
+>
+
+export interface PasswordAccounts {
+  /**
+   * Makes an account, or gives an anonymous user's own account an e-mail and a password: same id, same data, and the
+   * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address.
+   */
+  signUp(order: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
+  signUpAnonymously(client: ClientInfo): Promise<SignedIn>
+  /**
+   * Rejects with 401 for an unknown address and a wrong password alike, after the same time, 403 `Account is disabled`,
+   * and 429 by address unless `isExempt`.
+   */
+  signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
+  /** Ends every session and begins a new one. Rejects with 401 where the current password is wrong. */
+  changePassword(id: string, current: string, next: string, client: ClientInfo): Promise<SignedIn>
+  /** Rejects with 404 for a token whose user does not exist. */
+  get(id: string): Promise<Account>
+  changeProfile(id: string, changes: ProfileChanges): Promise<Account>
+}
+
+type Deps = Pick<
+  UsersParts,
+  'database' | 'accounts' | 'passwords' | 'signIn' | 'sessions' | 'oneTimeTokens' | 'limiter' | 'config'
+> & {
+  /** Called with each account that has signed up with an e-mail. */
+  readonly welcome: (account: Account) => Promise<void>
+}
+
+export function createPasswordAccounts(deps: Deps): PasswordAccounts {
+  const { database, accounts, passwords, signIn, sessions, oneTimeTokens, limiter, config, welcome } = deps
+
+  /** The account that an anonymous user has, to become a real one. */
+  async function getAnonymous(tx: Transaction, id: string): Promise<Account> {
+    const account = await accounts.find(tx, id, 'lock')
+    if (!account) throw notFound('User')
+    // The token is older than the account's new life; a second account is not what was meant.
+    if (!account.isAnonymous) throw conflict('The account is not anonymous any more')
+    return account
+  }
+
+  async function get(id: string): Promise<Account> {
+    const account = await accounts.find(database, id)
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  return {
+    async signUp({ email, password, displayName, avatarUrl, locale }, client, anonymous) {
+      if (!config().signup) throw accessDenied()
+      const address = normaliseEmail(email)
+      passwords.check(password)
+      const passwordHash = await passwords.hash(password)
+      const { account, signedIn } = await orEmailTaken(() =>
+        database.write(async (tx) => {
+          const before = anonymous && (await getAnonymous(tx, anonymous.auth.id))
+          const given: NewAccount = {
+            email: address,
+            passwordHash,
+            displayName: displayName ?? before?.displayName ?? null,
+            avatarUrl: avatarUrl ?? before?.avatarUrl ?? null,
+            locale: locale ?? before?.locale ?? null,
+            isAnonymous: false,
+          }
+          const account = before ? await accounts.update(tx, before, given) : await accounts.insert(tx, given)
+          return { account, signedIn: await sessions.open(tx, account, client) }
+        }),
+      )
+      await welcome(account)
+      return signedIn
+    },
+
+    async signUpAnonymously(client) {
+      if (!config().anonymous) throw accessDenied()
+      return database.write(async (tx) => sessions.open(tx, await accounts.insert(tx, { isAnonymous: true }), client))
+    },
+
+    async signIn(email, password, client, isExempt) {
+      const address = normaliseEmail(email)
+      if (!isExempt) await limiter.count('signin', signInKey(address))
+      const found = await accounts.findByEmail(database, address)
+      const known = found?.passwordHash ?? null
+      if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
+      const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
+      return database.write(async (tx) => {
+        const account = await accounts.find(tx, found.id, 'lock')
+        // Changed while the password was being checked.
+        if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
+        const isSame = passwordHash === known || account.disabledAtMs !== null
+        return signIn.complete(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
+      })
+    },
+
+    async changePassword(id, current, next, client) {
+      passwords.check(next, 'newPassword')
+      const { passwordHash: known, email } = await get(id)
+      await limiter.count('signin', signInKey(email ?? id))
+      const wrong = invalidCredentials('The current password is wrong')
+      if (!(await passwords.verify(current, known))) throw wrong
+      const passwordHash = await passwords.hash(next)
+      return database.write(async (tx) => {
+        const account = await accounts.find(tx, id, 'lock')
+        if (!account || account.passwordHash !== known || account.disabledAtMs !== null) throw wrong
+        const changed = await accounts.update(tx, account, { passwordHash })
+        // What was sent before would undo the change.
+        await oneTimeTokens.removeAll(tx, id)
+        await sessions.endAll(tx, id)
+        return sessions.open(tx, changed, client)
+      })
+    },
+
+    get,
+
+    changeProfile: (id, changes) =>
+      database.write(async (tx) => {
+        const account = await accounts.find(tx, id, 'lock')
+        if (!account) throw notFound('User')
+        return accounts.update(tx, account, changes)
+      }),
+  }
+}

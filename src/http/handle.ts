@@ -1,0 +1,332 @@
+/**
+ * One request from its first look to its line in the log: who asks, whether they may, what they say, the endpoint's
+ * handler, and the answer. Knows no runtime (`server` does) and no feature.
+ */
+import type { Caller, UserCaller } from '../access/caller.ts'
+import { permitsScope, type ServiceKeys } from '../access/service-keys.ts'
+import { countedAddress, type TrustProxy } from '../base/address.ts'
+import type { Log } from '../base/log.ts'
+import { EngineError } from '../engines/error.ts'
+import {
+  ApiError,
+  accessDenied,
+  authenticationRequired,
+  badRequest,
+  internal,
+  invalidServiceKey,
+  invalidToken,
+  unavailable,
+} from '../errors.ts'
+import { jsonBodyBytesMax } from '../limits.ts'
+import { readJsonObject } from './body.ts'
+import { clientAddress } from './client-address.ts'
+import type { Cors } from './cors.ts'
+import type { Begin, Call, Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
+import type { Meter, Metrics } from './metrics.ts'
+import { parseQueryString, parseTarget } from './query-string.ts'
+import type { RateLimiter } from './rate-limit.ts'
+import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
+import type { Admitted, Sockets } from './sockets.ts'
+import { createQueryReader, validate } from './validate.ts'
+
+export interface HandleParts {
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly limiter: RateLimiter
+  readonly serviceKeys: ServiceKeys
+  /** The user a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
+  readonly authenticate: (bearerToken: string) => UserCaller | Promise<UserCaller>
+  readonly cors: Cors
+  readonly trustProxy: TrustProxy
+  readonly sockets: Sockets
+  /** What is told of each request of an endpoint once it is answered; must take no time. */
+  readonly noteOf?: (endpoint: string) => NoteRequest
+  /** True once no new work is taken. */
+  readonly isDraining: () => boolean
+}
+
+/** `userId` is null for whoever is no user. */
+export type NoteRequest = (method: string, status: number, ms: number, userId: string | null) => void
+
+/** The runtime's knowledge of who is at the other end of a connection, and its way to make a socket of it. */
+export interface Peers {
+  requestIP(request: Request): { readonly address: string } | null
+  upgrade(request: Request, options: { data: OpenedSocket }): boolean
+}
+
+/** What the runtime keeps with a socket. */
+export interface OpenedSocket {
+  readonly admitted: Admitted
+  readonly begin: Begin
+  readonly messageBytesMax: number
+}
+
+/** Answers one request; never throws or rejects. Nothing is left to answer where a socket was made of it. */
+export type Answer = (
+  request: Request,
+  params: Params,
+  peers: Peers,
+) => Response | undefined | Promise<Response | undefined>
+
+export interface Handle {
+  /** Executes an endpoint. */
+  endpoint(endpoint: Endpoint): Answer
+  /** Makes a socket of a request. */
+  socket(endpoint: SocketEndpoint): Answer
+  /** Answers a request that belongs to no endpoint; it is counted and logged under `name`. */
+  stray(name: string, respond: (request: Request, path: string) => Reply): Answer
+}
+
+/** A request on its way: what its handler is called with, filled in step by step, and what is needed around it. */
+interface Exchange extends Call {
+  query: unknown
+  body: unknown
+  caller: Caller
+  /** Endpoint's name, for logs and counts. */
+  readonly name: string
+  readonly peers: Peers
+  readonly queryString: string
+  readonly startMs: number
+}
+
+/** An endpoint, and what can be prepared before it is asked. */
+interface Work {
+  readonly endpoint: Endpoint
+  readonly readQuery: ((queryString: string) => unknown) | null
+}
+
+/** Tells processes and their requests apart in gathered logs; unguessability is not needed. */
+const processPrefix = crypto.randomUUID().slice(0, 8)
+let requests = 0
+
+export function createHandle(parts: HandleParts): Handle {
+  const { log, metrics, limiter, serviceKeys, authenticate, cors, trustProxy, sockets, noteOf, isDraining } = parts
+  const templates = createReplyTemplates(cors.common)
+
+  /**
+   * What every request goes through, whatever it asks. Waits only where there is something to wait for: each turn of
+   * the loop costs as much as a look at the rate limit.
+   */
+  function frame(name: string, work: (exchange: Exchange) => Reply | Promise<Reply>): Answer {
+    const meter = metrics.meter(name)
+    const note = noteOf?.(name)
+    const end = (exchange: Exchange, reply: Reply): Response | undefined => finish(exchange, reply, meter, note)
+    return (request, params, peers) => {
+      metrics.started()
+      const exchange = begin(name, request, params, peers)
+      let reply: Reply | Promise<Reply>
+      try {
+        if (isDraining()) throw unavailable()
+        reply = work(exchange)
+      } catch (error) {
+        return end(exchange, refuse(error, exchange))
+      }
+      if (!(reply instanceof Promise)) return end(exchange, reply)
+      return reply.then(
+        (late) => end(exchange, late),
+        (error) => end(exchange, refuse(error, exchange)),
+      )
+    }
+  }
+
+  function begin(name: string, request: Request, params: Params, peers: Peers): Exchange {
+    const { headers, method, url } = request
+    const { path, query: queryString } = parseTarget(url)
+    const address = clientAddress(headers, peers.requestIP(request)?.address ?? null, trustProxy)
+    return {
+      params,
+      query: undefined,
+      body: undefined,
+      caller: anonymous(address),
+      headers,
+      method,
+      path,
+      requestId: `${processPrefix}-${(++requests).toString(36)}`,
+      name,
+      request,
+      peers,
+      queryString,
+      address,
+      startMs: performance.now(),
+    }
+  }
+
+  function finish(exchange: Exchange, reply: Reply, meter: Meter, note?: NoteRequest): Response | undefined {
+    if (reply === upgraded) {
+      record(exchange, 101, meter, note)
+      return undefined
+    }
+    const response = respond(exchange, reply)
+    response.headers.set('X-Request-Id', exchange.requestId)
+    cors.expose(exchange.headers, response.headers)
+    if (isDraining()) response.headers.set('Connection', 'close')
+    record(exchange, response.status, meter, note)
+    return response
+  }
+
+  function record(exchange: Exchange, status: number, meter: Meter, note?: NoteRequest): void {
+    const ms = performance.now() - exchange.startMs
+    meter.record(status, ms / 1000)
+    metrics.ended()
+    logRequest(exchange, status, ms)
+    try {
+      note?.(exchange.method, status, ms, exchange.caller.auth?.id ?? null)
+    } catch (error) {
+      // What is written down of a request never changes its answer.
+      log.error('A request could not be noted', { requestId: exchange.requestId, error })
+    }
+  }
+
+  function respond(exchange: Exchange, reply: Reply): Response {
+    try {
+      return toResponse(freshen(exchange, reply), templates)
+    } catch (error) {
+      // A header or status that cannot be sent.
+      return toResponse(refuse(error, exchange), templates)
+    }
+  }
+
+  /**
+   * An endpoint's part of a request. The order is part of the contract: nothing is read for a caller who may not ask.
+   */
+  function execute(work: Work, exchange: Exchange): Reply | Promise<Reply> {
+    const { endpoint } = work
+    const caller = endpoint.ignoresCredentials ? exchange.caller : identify(endpoint, exchange)
+    return caller instanceof Promise
+      ? caller.then((late) => callEndpoint(work, exchange, late))
+      : callEndpoint(work, exchange, caller)
+  }
+
+  function callEndpoint({ endpoint, readQuery }: Work, exchange: Exchange, caller: Caller): Reply | Promise<Reply> {
+    exchange.caller = caller
+    permit(endpoint, caller, exchange.params)
+    if (readQuery) exchange.query = readQuery(exchange.queryString)
+    const schema = endpoint.body
+    if (!schema) return endpoint.handle(exchange)
+    const { bodyBytesMax = jsonBodyBytesMax } = endpoint
+    const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
+    return readJsonObject(exchange.request, bytesMax).then((json) => {
+      exchange.body = validate(schema, json)
+      return endpoint.handle(exchange)
+    })
+  }
+
+  /**
+   * A socket instead of an answer. Who is there, it will say itself; only a service key comes with the request.
+   */
+  async function openSocket(endpoint: SocketEndpoint, exchange: Exchange): Promise<Reply> {
+    const { request, peers, headers, address } = exchange
+    const key = headers.get('x-platform-service-key')
+    const service = key === null ? null : serviceKeys.find(key, address)
+    if (!service) await limiter.count(endpoint.rateLimit, address)
+    if (key !== null && !service) throw invalidServiceKey()
+    if (service) exchange.caller = service
+    exchange.query = validate(endpoint.query, parseQueryString(exchange.queryString))
+    const begin = await endpoint.open(exchange)
+    if (typeof begin !== 'function') return begin
+    if (isDraining()) throw unavailable()
+    const { kind } = endpoint
+    const bound = (most: number | ((call: Call) => number)): number =>
+      typeof most === 'number' ? most : most(exchange)
+    const [authTimeoutMs, messageBytesMax] = [bound(endpoint.authTimeoutMs), bound(endpoint.messageBytesMax)]
+    const isKeyGood = (): boolean => key !== null && serviceKeys.find(key, address) !== null
+    const from = { kind, address: countedAddress(address), caller: exchange.caller, isKeyGood, authTimeoutMs }
+    const admitted = sockets.admit(from)
+    if (!admitted) return endpoint.refuseCrowd(exchange)
+    if (peers.upgrade(request, { data: { admitted, begin, messageBytesMax } })) return upgraded
+    admitted.ended()
+    throw badRequest('This path is for WebSockets')
+  }
+
+  /**
+   * Who asks. A service key is believed or refused but never overlooked, and only a good one is exempt from the rate
+   * limit, so that neither keys nor tokens can be guessed faster than the limit allows.
+   */
+  function identify(endpoint: Endpoint, exchange: Exchange): Caller | Promise<Caller> {
+    const key = exchange.headers.get('x-platform-service-key')
+    const service = key === null ? null : serviceKeys.find(key, exchange.address)
+    if (service) return service
+    // An endpoint without a limit of its own does not become the place to guess keys at.
+    const group = endpoint.rateLimit ?? (key === null ? null : 'auth')
+    const counting = group === null ? undefined : limiter.count(group, exchange.address)
+    return counting instanceof Promise ? counting.then(() => identifyUser(key, exchange)) : identifyUser(key, exchange)
+  }
+
+  function identifyUser(badKey: string | null, { headers, caller }: Exchange): Caller | Promise<Caller> {
+    if (badKey !== null) throw invalidServiceKey()
+    const authorization = headers.get('authorization')
+    return authorization === null ? caller : authenticate(parseBearer(authorization))
+  }
+
+  function refuse(error: unknown, { requestId, name }: Exchange): Reply {
+    const refusal = asRefusal(error)
+    if (refusal.status === 500) log.error('request failed', { requestId, endpoint: name, error })
+    else if (refusal !== error) log.warn('engine refused', { requestId, endpoint: name, error })
+    return json(refusal.body(), refusal.status, refusal.headers)
+  }
+
+  function logRequest(
+    { method, path, name, caller, requestId, address }: Exchange,
+    status: number,
+    exactMs: number,
+  ): void {
+    const ms = Math.round(exactMs * 1000) / 1000
+    const who = caller.kind === 'service' ? caller.keyName : caller.kind
+    log.info('request', { method, path, endpoint: name, status, ms, caller: who, requestId, address })
+  }
+
+  return {
+    endpoint(endpoint) {
+      const work: Work = { endpoint, readQuery: endpoint.query ? createQueryReader(endpoint.query) : null }
+      return frame(endpoint.name, (exchange) => execute(work, exchange))
+    },
+    socket: (endpoint) => frame(endpoint.name, (exchange) => openSocket(endpoint, exchange)),
+    stray: (name, respond) => frame(name, ({ request, path }) => respond(request, path)),
+  }
+}
+
+/** The reply of a request that has become a socket: nothing is left to answer. */
+const upgraded = empty(101)
+
+const anonymous = (address: string): Caller => ({ kind: 'anonymous', auth: null, address: countedAddress(address) })
+
+/**
+ * The token of `Bearer <token>`. Another scheme is a mistake to be told, not a reason to go on as nobody. Throws 401.
+ */
+function parseBearer(authorization: string): string {
+  const token = /^bearer +([^\s]+) *$/i.exec(authorization)?.[1]
+  if (token === undefined) throw invalidToken()
+  return token
+}
+
+/** Whether this kind of caller may ask at all; what they may see is for the feature's rules. Throws 401 or 403. */
+function permit(endpoint: Endpoint, caller: Caller, params: Params): void {
+  if (caller.kind === 'service') {
+    const scopes = endpoint.scope?.(params)
+    const needed = typeof scopes === 'string' ? [scopes] : scopes
+    if (needed && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
+    return
+  }
+  if (endpoint.credentials === 'public' || endpoint.credentials === 'rules') return
+  if (endpoint.credentials === 'key') throw accessDenied()
+  if (caller.kind === 'anonymous') throw authenticationRequired()
+  if (endpoint.credentials === 'service') throw accessDenied()
+}
+
+/** A client that has the answer already is told so: 304 instead of a 200 whose `ETag` it named. */
+function freshen({ method, headers }: Exchange, reply: Reply): Reply {
+  const etag = reply.headers?.ETag
+  if (etag === undefined || reply.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return reply
+  const ifNoneMatch = headers.get('if-none-match')
+  return ifNoneMatch !== null && matchesEtag(ifNoneMatch, etag) ? empty(304, reply.headers) : reply
+}
+
+/**
+ * What the caller may know of a failure: a refusal as it is, an engine that is away as 503, and of anything else
+ * nothing.
+ */
+function asRefusal(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (error instanceof EngineError && error.kind !== 'unique') return unavailable()
+  return internal()
+}

@@ -1,0 +1,30 @@
+/** The numbers of jobs, and of backups. Each as in `limits`. */
+
+/** A job's lease while it runs, renewed at a third of it: how soon another node may go on after one that died. */
+export const jobLeaseMs = 30_000
+/** What the clocks of nodes may differ by: whoever is late must still find that the job was done. */
+export const jobClockSkewMs = 2000
+/** Nodes begin up to a tenth of the interval late, and at most this, so that they do not all ask at once. */
+export const jobJitterMaxMs = 5000
+/** A job that has not ended is told to, and others may do it: some thousand times what any takes. */
+export const jobRunMaxMs = 15 * 60 * 1000
+/** How long a server that ends waits for jobs that were told to. */
+export const jobDrainMs = 10_000
+
+// Backups
+/** How long writes wait for a backup to begin, at most: opening a few dozen files takes milliseconds. */
+export const backupHoldMs = 2000
+/** Attempts at a moment, where the machine is so busy that one was over too soon. */
+export const backupHoldsMax = 5
+/** From its moment to its end: files that were removed meanwhile are kept for 24 hours (`garbageGraceMs`). */
+export const backupRunMaxMs = 20 * 60 * 60 * 1000
+/** Pieces in which files are read and written. */
+export const backupChunkBytes = 1024 * 1024
+/** Pages copied between looks at anything else. */
+export const backupPagesPerStep = 1000
+/** What says what the archive is: a few numbers and two sealed secrets. */
+export const backupHeadBytesMax = 64 * 1024
+/** Names that tell of a file's name at more length than this are no names of ours. */
+export const backupPathCharsMax = 1024
+/** Guesses cost as much as the hash makes them; words of this length are not found by trying. */
+export const passphraseCharsMin = 12

@@ -1,0 +1,91 @@
+/** The numbers of files: blobs and the stores they are in, objects, uploads, pictures. Each as in `limits`. */
+import { KiB, MiB } from './limits.ts'
+
+// Blobs
+/** Enough of a file to tell its type: the marks that say so are within its first few hundred bytes. */
+export const sniffBytes = 4 * KiB
+/**
+ * Bytes handed to the system in one write of a file. What Linux is given at once it wants in one piece of its page
+ * cache, and larger pieces than this are hard to come by: on ext4, 6.18, a file of 1 MiB took 0.3 ms of the kernel in
+ * writes of 64 KiB and 2 to 3 ms in larger ones, with which 150 files a second got through instead of 900.
+ */
+export const fileWriteBytesMax = 64 * KiB
+/** Stores refuse parts below 5 MiB, and more than 10,000 of them; together these allow 78 GiB. */
+export const s3PartBytes = 8 * MiB
+export const s3PartsMax = 10_000
+/** Pieces in which a part is read back from disk on its way to the store: all that it takes of memory. */
+export const s3SpoolReadBytes = 256 * KiB
+/** The store's answer to a request without a body, and its silence in the middle of one. It is next door. */
+export const s3AnswerMs = 10_000
+/** One part: 8 MiB at 280 KiB/s. Also the end of an upload, which stores take their time for. */
+export const s3BodyMs = 30_000
+/** Attempts at one exchange; a store answers 503 as a way to say "slower". */
+export const s3AttemptsMax = 3
+/** Pauses between attempts grow from the first to the last. */
+export const s3RetryMinMs = 100
+export const s3RetryMaxMs = 2000
+/** Health waits this long for an answer. */
+export const s3HealthMs = 1000
+/** The most that stores list at once. */
+export const s3ListKeysMax = 1000
+/** Removals under way at once: the sweeper is in no hurry. */
+export const s3RemovalsMax = 8
+
+// Storage (SPEC "Limits", CONTRACT "Storage")
+export const objectKeyBytesMax = KiB
+/** S3's largest object, and what 10,000 parts of a reasonable size add up to. */
+export const fileBytesMax = 5 * 1024 * 1024 * MiB
+export const partBytesMax = 5 * 1024 * MiB
+export const partNumberMax = 10_000
+/** 10,000 parts with their tags are about 700 KB of JSON. */
+export const completeBodyBytesMax = 2 * MiB
+export const batchKeysMax = 100
+export const signedUrlLifetimeMs = 60 * 60 * 1000
+export const signedUrlLifetimeMaxMs = 7 * 24 * 60 * 60 * 1000
+export const signedUploadLifetimeMs = 30 * 60 * 1000
+/** A token with 4 KB of claims inside; it travels in the URL. */
+export const storageTokenCharsMax = 12 * KiB
+export const rangesMax = 8
+/** Custom metadata as JSON; it is read with every object and sent with many. */
+export const customMetadataBytesMax = 8 * KiB
+/** With its prefix a name must still be a field's name. */
+export const customMetadataNameCharsMax = 100
+export const contentTypeCharsMax = 127
+/** Fields of an upload form, of which four mean something. */
+export const formFieldsMax = 16
+export const formFieldBytesMax = 64 * KiB
+/** Headers of one part. */
+export const formHeadBytesMax = 16 * KiB
+/** Of a form beside its file: fields, boundaries and headers. */
+export const formOverheadBytesMax = 2 * MiB
+/** Uploads in parts that one caller may have open in one bucket. */
+export const openUploadsMax = 1000
+export const uploadIdleMs = 7 * 24 * 60 * 60 * 1000
+/** A single request body may take this long; far less than a staged blob is kept. */
+export const uploadTimeoutMs = 24 * 60 * 60 * 1000
+/** A staged blob is kept this long; it may be adopted up to `adoptMarginMs` before, so clocks may differ by as much. */
+export const stagedBlobMs = 3 * 24 * 60 * 60 * 1000
+export const adoptMarginMs = 24 * 60 * 60 * 1000
+/** Longer than any download of a version that is no more; a file that is being read stays readable anyway. */
+export const garbageGraceMs = 24 * 60 * 60 * 1000
+/** Blobs and uploads that one go of the sweeper removes. */
+export const sweepRowsMax = 500
+export const sweepIntervalMs = 60_000
+/** Looking for blobs without a row reads the whole store, and finds any only where a database lost its last commits. */
+export const strayScanIntervalMs = 24 * 60 * 60 * 1000
+/** A piece of a resumable upload: what a broken connection can cost. Larger files have larger pieces. */
+export const tusPieceBytes = 16 * MiB
+/** Streamed answers up to this size are read first, so that they can say their length. */
+export const bufferedAnswerBytes = MiB
+
+// Pictures
+export const imageSideMax = 4096
+/** A picture of a large camera has 100 million; decoding one takes four bytes for each. */
+export const imagePixelsMax = 64 * 1024 * 1024
+export const imageSourceBytesMax = 64 * MiB
+export const imageSeconds = 10
+export const imagesAtOnceMax = 2
+/** Waiting for their turn; beyond it 503. */
+export const imagesWaitingMax = 64
+/** Kept per object; beyond it the oldest goes. */
+export const imageVariantsMax = 64

@@ -1,0 +1,231 @@
+/**
+ * Every number that bounds the program: SPEC's Limits table, CONTRACT's bounds, and our own, each with its
+ * unit in the name and its reason beside it. KB and MB are 1,024-based (CONTRACT "Everywhere").
+ */
+
+export const KiB = 1024
+export const MiB = 1024 * KiB
+
+// Database (SPEC "Limits", CONTRACT "Database")
+export const batchOperationsMax = 500
+export const batchByFilterRecordsMax = 500
+export const orFilterConditionsMax = 5
+export const filterConditionsMax = 100
+export const inValuesMax = 1000
+export const listLimitDefault = 100
+/** More is clamped, not refused. */
+export const listLimitMax = 1000
+export const recordIdCharsMax = 64
+export const instanceIdCharsMax = 128
+export const fieldNameCharsMax = 128
+export const searchWordsMax = 20
+/** A search text of 20 words never needs more; bounds the tokenizer's work. */
+export const searchTextCharsMax = 2 * KiB
+/** One sort key per field is plenty; each adds a segment to a cursor's query. */
+export const sortFieldsMax = 8
+/** A cursor travels in the URL; one that sorts by longer texts names the record instead of its place. */
+export const cursorCharsMax = 12 * KiB
+/** Nesting of rule filters; far beyond any written rule, far below the stack and SQLite's 1,000. */
+export const exprDepthMax = 32
+/** PostgreSQL cuts identifiers at 63 bytes; the rest is for what we put before and behind a declared name. */
+export const declaredNameCharsMax = 48
+/** SQLite refuses more than 2,000 columns; wide tables this far are a design mistake. */
+export const tableFieldsMax = 500
+export const idempotencyKeyCharsMax = 255
+export const idempotencyRetentionMs = 24 * 60 * 60 * 1000
+
+// HTTP
+export const jsonBodyBytesMax = MiB
+export const jsonDepthMax = 64
+/** A refusal names this many bad fields; a body of wrong ones must not make a larger answer. */
+export const fieldErrorsMax = 100
+/** Ours are below 1 KiB with 4 KB of claims in base64 below 8 KiB; longer is refused before any parsing. */
+export const accessTokenCharsMax = 8 * KiB
+export const serviceKeyCharsMax = 512
+/** 16 random characters are beyond guessing over a network; shorter ones tend to be words. */
+export const serviceKeyCharsMin = 16
+/** A secret can be tried without asking the server: 32 characters are 24 random bytes in base64. */
+export const secretCharsMin = 32
+/** Verified tokens kept until they expire; about 1 KiB each. */
+export const tokenCacheEntriesMax = 10_000
+/** CONTRACT "Users": 15 minutes. */
+export const accessTokenLifetimeMs = 15 * 60 * 1000
+/** CONTRACT "Users"; argon2id hashes any length, so the upper bound only limits what is sent. */
+export const passwordCharsMin = 8
+export const passwordCharsMax = 256
+/** Addresses whose windows are remembered at once; beyond it the oldest window is forgotten. */
+export const rateLimitKeysMax = 100_000
+export const rateLimitWindowMs = 60_000
+/** Requests per IP and window (CONTRACT "Everywhere"; SPEC for the analytics groups). */
+export const rateLimitRequests = {
+  db: 1000,
+  storage: 500,
+  auth: 60,
+  signin: 10,
+  signup: 10,
+  mail: 5,
+  push: 100,
+  events: 100,
+  global: 10_000_000,
+} as const
+/** Where a group's window is another: mails to one address, whoever asks for them, would fill it in a day otherwise. */
+export const rateLimitWindowsMs: { readonly [Group in keyof typeof rateLimitRequests]?: number } = {
+  mail: 60 * 60 * 1000,
+}
+/** Development is one person reloading a page, not a crowd. */
+export const rateLimitDevelopmentFactor = 100
+/** In-flight work gets this long after SIGTERM before sockets are cut. */
+export const drainTimeoutMs = 10_000
+/** Seconds without traffic before a kept-alive connection is closed; also the slow-request bound. */
+export const connectionIdleSeconds = 60
+
+// The embedded engine
+/** Prepared statements kept per connection: a few shapes per endpoint and table. */
+export const statementCacheEntriesMax = 500
+/** Operations that may share one commit; bounds how long one group holds the event loop. */
+export const groupCommitOperationsMax = 256
+/** Writes waiting for a group; beyond it a write is refused with 503 rather than queued without end. */
+export const writeQueueOperationsMax = 10_000
+/** Estimated log bytes after which the log is folded back into the database, off the main thread. */
+export const walCheckpointBytes = 16 * MiB
+/** Beyond this the writers wait for the fold, so the log cannot grow without end. */
+export const walPauseBytes = 128 * MiB
+/** Instance databases kept open; three file handles and about 100 KiB each. */
+export const openInstancesMax = 200
+/** Page cache of a static database's connection. */
+export const sqliteCacheKiB = 64 * KiB
+export const sqliteInstanceCacheKiB = 512
+/** Filtered totals kept exact per table; each costs one in-memory match per write. */
+export const rememberedTotalsMax = 32
+/** The change log's age before it is trimmed: long enough for a client to reconnect, short enough to stay small. */
+export const changesRetentionMs = 60 * 60 * 1000
+/** Rows trimmed per write, so that trimming never holds other writers for long. */
+export const changesTrimRowsMax = 1000
+/** How often old changes and kept answers are trimmed. */
+export const housekeepingIntervalMs = 10_000
+/**
+ * A read longer than this on the main thread is a pause everybody feels. A page of scattered rows takes a few
+ * milliseconds on a busy machine, and a thread would make that no shorter.
+ */
+export const slowReadMs = 20
+/** Reads that wait together let other work in between after so long. */
+export const readTurnMs = 5
+/** Files below this are scanned in a few milliseconds whatever the statement. */
+export const slowReadBytes = 8 * MiB
+/** How often a statement's plan is looked at again. */
+export const slowReadRunsPerLook = 1000
+export const slowReadTimeoutMs = 30_000
+/** Slow reads waiting per thread; beyond it they are refused with 503. */
+export const slowReadsWaitingMax = 100
+export const readerThreadsMax = 4
+/** Files a reader thread keeps open. */
+export const readerFilesMax = 16
+
+// Subscriptions
+/** Changes read from a log at a time: some milliseconds of work between looks at anything else. */
+export const feedPageChangesMax = 1000
+/**
+ * Where other processes write too, how often a log is looked at that nobody has spoken of: what a lost message costs.
+ */
+export const feedPollMs = 1000
+/** Writes tell the other nodes at most this often per namespace. */
+export const feedNoticeMs = 5
+/** Changes a client that was away is brought up to date with; beyond it, reading its view anew is quicker. */
+export const recoveredChangesMax = 10_000
+/** The same in characters of the log, which is what they take in memory. */
+export const recoveredCharsMax = 32 * MiB
+
+/** A request with as many changes goes out as one message. CONTRACT "Subscriptions". */
+export const batchedChangesMin = 10
+/** Characters of one `batch_changes`; a request that changed more is told in several. */
+export const batchedCharsMax = 256 * KiB
+/** Bytes a socket may be behind before it is set aside until it has read them. */
+export const socketSlowBytes = 64 * KiB
+/** Characters sent to a view between looks at who of its sockets is slow. */
+export const slowCheckChars = 64 * KiB
+/** Changes and characters of a slow socket's catching up that are taken together, each row's last word only. */
+export const catchUpChangesMax = 500
+export const catchUpCharsMax = 256 * KiB
+/** After this long at changes, everybody else has a turn. */
+export const deliverySliceMs = 5
+/** Channels one socket may watch at once. */
+export const subscriptionsPerSocketMax = 100
+/** SPEC "Limits": conditions in each of a subscription's filters. */
+export const subscriptionFiltersMax = 5
+/** Messages a second from one socket: a page that opens asks for all it shows at once. */
+export const subscriptionMessageRate = 100
+/** A filter of 5 conditions of a few hundred values each; filters are kept for as long as they are watched. */
+export const subscriptionMessageBytesMax = 64 * KiB
+export const broadcastEventCharsMax = 128
+/** A broadcast goes to any number of sockets; whoever has more to say sends a reference. */
+export const broadcastBodyBytesMax = 64 * KiB
+/** `dblive:` and four names of the longest kind. */
+export const channelCharsMax = 512
+/** Two snapshots of a busy server: 20 digits for each running transaction. */
+export const placeCharsMax = 16 * KiB
+
+// Sockets
+/** Sockets open at once in one process, some 10 KiB each when idle; beyond it, new ones are refused with 503. */
+export const socketsMax = 50_000
+/** SPEC "Limits": sockets from one address that have not shown yet what they are for. */
+export const pendingSocketsMax = 5
+/** CONTRACT: what a socket has to show itself. */
+export const socketAuthTimeoutMs = 5000
+/** How often the deadlines of all sockets are looked at. */
+export const socketTickMs = 250
+/** CONTRACT: without any traffic for this long the other side is gone; a ping asks at half of it. */
+export const socketStaleMs = 45_000
+/** How often a silent socket is asked. */
+export const socketPingMs = 10_000
+/** How long the other side has to answer a close. */
+export const socketCloseMs = 3000
+/** A socket that is behind is closed when it has not read this much more in this time. */
+export const socketSlowMs = 10_000
+export const socketProgressBytes = 16 * KiB
+/** A backlog beyond this closes the socket at once: more than what is sent before a look, with the largest records. */
+export const socketBacklogBytesMax = 4 * MiB
+/** What the runtime keeps for a socket before it drops it, should a single message be larger than a backlog may be. */
+export const socketBufferBytesMax = 32 * MiB
+/** Messages that wait for the one before to be dealt with: a second's worth, and what goes without counting. */
+export const socketMessagesWaitingMax = 128
+/** A token and a few words. */
+export const socketPendingMessageBytesMax = 64 * KiB
+/** The largest message of any conversation, a `join` with two states in it; each may say less. */
+export const socketMessageBytesMax = 21 * MiB
+
+// Several nodes
+/** Leases held at once in one process: a few per room and node, with room to spare; about 200 bytes each. */
+export const leasesMax = 100_000
+/** Redis is next door: a connection that takes longer is not going to be of use. */
+export const redisConnectTimeoutMs = 2000
+/** A request waits this long for its rate limit at most; also the silence after which a connection counts as dead. */
+export const redisCommandTimeoutMs = 1000
+/** Commands without an answer; far beyond what a second of full load sends, so only a Redis that hangs gets there. */
+export const redisCommandsMax = 20_000
+/** How often an idle connection is tried, so that one that died silently is noticed and health tells the truth. */
+export const redisPingIntervalMs = 2000
+/** Pauses between attempts to reach a Redis that is away grow from the first to the last. */
+export const redisRetryMinMs = 50
+export const redisRetryMaxMs = 2000
+
+// PostgreSQL
+/** Connections per node: twice the cores of a small database server keeps it busy without queueing inside it. */
+export const postgresConnectionsMax = 20
+/** Of these, how many reads share: each carries many at once, and the others are left to transactions. */
+export const postgresSharedConnectionsMax = 8
+/** How long a connection may take to be made, and a transaction to get one. */
+export const postgresConnectTimeoutMs = 3000
+/** Prepared statements on one connection before it is replaced; the server keeps them all, some 20 KiB each. */
+export const postgresStatementsMax = 1000
+/** A statement of the API longer than this is a mistake of indexes; it is ended and answered with 503. */
+export const statementTimeoutMs = 30_000
+/** Without an answer after this, past the server's own limit, the connection is dead. */
+export const statementAnswerMs = statementTimeoutMs + 5000
+/** Attempts at a transaction that others got in the way of. */
+export const postgresRetriesMax = 10
+/** Health waits this long for an answer. */
+export const postgresHealthMs = 1000
+/** Changes a total is moved by before counting anew is cheaper. */
+export const followedChangesMax = 1000
+/** Connections unused for this long are given back to the database server, which has room for few. */
+export const postgresIdleMs = 60_000

@@ -1,0 +1,66 @@
+/**
+ * The one tree that selects records. API filters parse into it, access rules are built from it, and three back
+ * ends read it: SQL for each engine and `matches` in memory. Semantics, the same in all:
+ *
+ * - A comparison with a null field, or between different types, is false; so is its opposite. `not` is two-valued: the
+ *   negation of a comparison that is false because of a null is true.
+ * - `== null` is "is null", `!= null` is "is not null".
+ * - Text is ordered by code point; `contains` is a case-sensitive substring.
+ */
+
+export type Scalar = string | number | boolean
+
+export type CompareOp = '==' | '!=' | '>' | '>=' | '<' | '<='
+
+/** Inside `exists`: a field of the row outside. */
+export interface OuterField {
+  readonly outer: string
+}
+
+export type Expr =
+  | { readonly kind: 'const'; readonly value: boolean }
+  | { readonly kind: 'null'; readonly field: string; readonly negated: boolean }
+  | { readonly kind: 'compare'; readonly field: string; readonly op: CompareOp; readonly value: Scalar | OuterField }
+  | { readonly kind: 'contains'; readonly field: string; readonly value: Scalar }
+  | { readonly kind: 'in'; readonly field: string; readonly values: readonly Scalar[]; readonly negated: boolean }
+  | { readonly kind: 'and'; readonly of: readonly Expr[] }
+  | { readonly kind: 'or'; readonly of: readonly Expr[] }
+  | { readonly kind: 'not'; readonly of: Expr }
+  /** Some row of `table` (same namespace) satisfies `where`, whose `OuterField`s are of the row being judged. */
+  | { readonly kind: 'exists'; readonly table: string; readonly where: Expr }
+
+export const always: Expr = Object.freeze({ kind: 'const', value: true })
+export const never: Expr = Object.freeze({ kind: 'const', value: false })
+
+/** AND that folds constants, so that `and(always, x)` is `x` and a denied rule stays visibly `never`. */
+export function allOf(parts: readonly Expr[]): Expr {
+  const kept: Expr[] = []
+  for (const part of parts) {
+    if (part.kind === 'const') {
+      if (!part.value) return never
+    } else if (part.kind === 'and') kept.push(...part.of)
+    else kept.push(part)
+  }
+  if (kept.length === 0) return always
+  return kept.length === 1 ? (kept[0] as Expr) : { kind: 'and', of: kept }
+}
+
+/** OR that folds constants; of nothing it is `never`. */
+export function anyOf(parts: readonly Expr[]): Expr {
+  const kept: Expr[] = []
+  for (const part of parts) {
+    if (part.kind === 'const') {
+      if (part.value) return always
+    } else if (part.kind === 'or') kept.push(...part.of)
+    else kept.push(part)
+  }
+  if (kept.length === 0) return never
+  return kept.length === 1 ? (kept[0] as Expr) : { kind: 'or', of: kept }
+}
+
+/** Two-valued negation: true exactly where `of` is not true. */
+export function negate(of: Expr): Expr {
+  if (of.kind === 'const') return of.value ? never : always
+  if (of.kind === 'not') return of.of
+  return { kind: 'not', of }
+}

@@ -1,0 +1,4 @@
+/** The program's version, from the package. */
+import manifest from '../package.json' with { type: 'json' }
+
+export const version: string = manifest.version

@@ -1,0 +1,154 @@
+/** A headless Chromium of its own, driven over its debugging protocol. What its pages do is for the tests. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface Chromium {
+  /** Shows a page, once it is loaded. */
+  open(url: string): Promise<void>
+  /** A passkey authenticator built into the machine, whose user agrees to everything. */
+  addAuthenticator(): Promise<void>
+  /** Lets pages of the origin show notifications, without asking anybody. */
+  allowNotifications(origin: string): Promise<void>
+  /** Hands a message to the service worker of an origin's whole site, as the browser's push service would. */
+  deliverPush(origin: string, text: string): Promise<void>
+  /** Runs a function in the page; what it is given and gives back must be JSON. Rejects with what it throws. */
+  run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
+  close(): Promise<void>
+}
+
+interface Message {
+  readonly id?: number
+  readonly method?: string
+  readonly params?: unknown
+  readonly error?: { readonly message: string }
+  // biome-ignore lint/suspicious/noExplicitAny: each method of the protocol answers in a form of its own.
+  readonly result?: any
+}
+
+/** It may run as root, and asks nobody but the pages' servers for anything. */
+const flags = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+/** Must be closed. `program` is where Chromium is. */
+export async function openChromium(program: string): Promise<Chromium> {
+  const profile = mkdtempSync(join(tmpdir(), 'plinth-browser-'))
+  const child = Bun.spawn(
+    [program, ...flags, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank'],
+    // What it leaves behind when it is killed goes with its profile.
+    { env: { ...process.env, TMPDIR: profile }, stdout: 'ignore', stderr: 'pipe' },
+  )
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await child.exited
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+  }
+  try {
+    const { send, next, disconnect } = await connect(await debuggerUrl(child.stderr))
+    return {
+      async open(url) {
+        await send('Page.enable')
+        const loaded = next('Page.loadEventFired')
+        await send('Page.navigate', { url })
+        await loaded
+      },
+      async addAuthenticator() {
+        await send('WebAuthn.enable')
+        await send('WebAuthn.addVirtualAuthenticator', {
+          options: {
+            protocol: 'ctap2',
+            transport: 'internal',
+            hasResidentKey: true,
+            hasUserVerification: true,
+            isUserVerified: true,
+            automaticPresenceSimulation: true,
+          },
+        })
+      },
+      async allowNotifications(origin) {
+        await send('Browser.grantPermissions', { origin, permissions: ['notifications'] })
+      },
+      async deliverPush(origin, text) {
+        const told = next('ServiceWorker.workerRegistrationUpdated')
+        await send('ServiceWorker.enable')
+        const { registrations } = (await told) as { registrations: { registrationId: string; scopeURL: string }[] }
+        await send('ServiceWorker.disable')
+        const found = registrations.find(({ scopeURL }) => scopeURL === `${origin}/`)
+        if (!found) throw new Error(`no service worker at ${origin}`)
+        const { registrationId } = found
+        await send('ServiceWorker.enable')
+        await send('ServiceWorker.deliverPushMessage', { origin, registrationId, data: text })
+        await send('ServiceWorker.disable')
+      },
+      async run(work, ...args) {
+        const expression = `(${work})(...${JSON.stringify(args)})`
+        const answer = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+        if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails.exception))
+        return answer.result.value
+      },
+      async close() {
+        disconnect()
+        await end()
+      },
+    }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** The address of the one page, from what Chromium writes when it is ready. */
+async function debuggerUrl(stderr: ReadableStream<Uint8Array>): Promise<string> {
+  let text = ''
+  for await (const chunk of stderr) {
+    text += Buffer.from(chunk).toString()
+    const [, host] = /ws:\/\/([^/]+)\/devtools/.exec(text) ?? []
+    if (host === undefined) continue
+    const targets = (await (await fetch(`http://${host}/json/list`)).json()) as {
+      type: string
+      webSocketDebuggerUrl: string
+    }[]
+    const page = targets.find(({ type }) => type === 'page')
+    if (page) return page.webSocketDebuggerUrl
+  }
+  throw new Error(`Chromium did not start: ${text}`)
+}
+
+/** The protocol: numbered calls, their answers, and events. */
+async function connect(url: string) {
+  const socket = new WebSocket(url)
+  const waiting = new Map<number, { resolve: (result: Message['result']) => void; reject: (error: Error) => void }>()
+  const events = new Map<string, (params: unknown) => void>()
+  let calls = 0
+  socket.onmessage = ({ data }) => {
+    const { id, method, params, error, result } = JSON.parse(String(data)) as Message
+    if (method !== undefined) events.get(method)?.(params)
+    const call = id === undefined ? undefined : waiting.get(id)
+    if (!call) return
+    if (error) call.reject(new Error(error.message))
+    else call.resolve(result)
+  }
+  await new Promise<void>((resolve, reject) => {
+    socket.onopen = () => resolve()
+    socket.onerror = () => reject(new Error(`no connection to ${url}`))
+  })
+  return {
+    send: (method: string, params: object = {}): Promise<Message['result']> =>
+      new Promise((resolve, reject) => {
+        const id = ++calls
+        waiting.set(id, { resolve, reject })
+        socket.send(JSON.stringify({ id, method, params }))
+      }),
+    next: (event: string) => new Promise<unknown>((resolve) => void events.set(event, resolve)),
+    disconnect: () => socket.close(),
+  }
+}

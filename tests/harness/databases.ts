@@ -1,0 +1,35 @@
+/** Databases of the PostgreSQL that runs beside the tests, each for one test. */
+import pg from 'pg'
+
+export interface Database {
+  readonly url: string
+  /** Also while somebody is connected. */
+  drop(): Promise<void>
+}
+
+/** The server to create databases on; one connection each, for as long as the tests run. */
+const servers = new Map<string, pg.Pool>()
+
+function connect(serverUrl: string): pg.Pool {
+  const known = servers.get(serverUrl)
+  if (known) return known
+  const server = new pg.Pool({ connectionString: serverUrl, max: 1 })
+  servers.set(serverUrl, server)
+  return server
+}
+
+/** Creates an empty database; `serverUrl` names any database of the server. */
+export async function createDatabase(serverUrl: string): Promise<Database> {
+  const server = connect(serverUrl)
+  const name = `test_${crypto.randomUUID().replaceAll('-', '')}`
+  // The one template that nobody is ever connected to.
+  await server.query(`CREATE DATABASE ${name} TEMPLATE template0`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return {
+    url: url.href,
+    async drop() {
+      await server.query(`DROP DATABASE ${name} WITH (FORCE)`)
+    },
+  }
+}

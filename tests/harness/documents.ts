@@ -1,0 +1,144 @@
+/**
+ * Documents that are run as they are written: every fenced `sh` block goes word for word through bash, all of a
+ * document in one shell, and what it prints must be what stands below it. Whom they talk to is the tests' business.
+ *
+ * Below a block, ```json is compared as a subset (`"…"` is anything, as the last item of a list any further items) and
+ * ```text line by line (`…` is anything within a line). A block that is not to be run is preceded by a comment that
+ * begins with `not run:` and says why.
+ */
+import { expect } from 'bun:test'
+import { join } from 'node:path'
+
+interface Block {
+  readonly line: number
+  readonly script: string
+  readonly expected: { readonly language: string; readonly text: string; readonly line: number } | null
+}
+
+/** A block of code as it stands in a document. */
+export interface Fence {
+  readonly language: string
+  readonly text: string
+  readonly line: number
+  readonly skipped: boolean
+}
+
+/** Every fenced block. Throws where one is never closed. */
+export function parseFences(markdown: string): Fence[] {
+  const fences: Fence[] = []
+  const lines = markdown.split('\n')
+  for (let start = 0; start < lines.length; start++) {
+    const opening = /^```(\w*)/.exec(lines[start] ?? '')
+    if (!opening) continue
+    const end = lines.indexOf('```', start + 1)
+    if (end < 0) throw new Error(`line ${start + 1}: this code block is never closed`)
+    fences.push({
+      language: opening[1] ?? '',
+      text: lines.slice(start + 1, end).join('\n'),
+      line: start + 1,
+      skipped: (lines[start - 1] ?? '').startsWith('<!-- not run:'),
+    })
+    start = end
+  }
+  return fences
+}
+
+/** The blocks to run, each with the output that directly follows it, if any does. */
+function parseBlocks(markdown: string): Block[] {
+  const fences = parseFences(markdown)
+  return fences.flatMap((fence, index) => {
+    if (fence.language !== 'sh' || fence.skipped) return []
+    const next = fences[index + 1]
+    const expected = next && ['json', 'text'].includes(next.language) ? next : null
+    return [{ line: fence.line, script: fence.text, expected }]
+  })
+}
+
+/** Where `actual` lacks something of `expected`, in words; null when it has everything. */
+function findMissing(expected: unknown, actual: unknown, path = '$'): string | null {
+  if (expected === '…') return actual === undefined ? `${path} is missing` : null
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(actual)) return `${path} should be a list, is ${JSON.stringify(actual)}`
+    const open = expected.at(-1) === '…'
+    const items = open ? expected.slice(0, -1) : expected
+    if (open ? actual.length < items.length : actual.length !== items.length) {
+      return `${path} should have ${items.length} items, has ${actual.length}: ${JSON.stringify(actual)}`
+    }
+    return firstOf(items, (item, index) => findMissing(item, actual[index], `${path}[${index}]`))
+  }
+  if (typeof expected === 'object' && expected !== null) {
+    if (typeof actual !== 'object' || actual === null)
+      return `${path} should be an object, is ${JSON.stringify(actual)}`
+    return firstOf(Object.entries(expected), ([name, value]) =>
+      findMissing(value, (actual as Record<string, unknown>)[name], `${path}.${name}`),
+    )
+  }
+  return Object.is(expected, actual)
+    ? null
+    : `${path} should be ${JSON.stringify(expected)}, is ${JSON.stringify(actual)}`
+}
+
+function firstOf<T>(items: readonly T[], find: (item: T, index: number) => string | null): string | null {
+  for (const [index, item] of items.entries()) {
+    const found = find(item, index)
+    if (found !== null) return found
+  }
+  return null
+}
+
+function checkOutput({ expected, script }: Block, output: string): void {
+  if (!expected) return
+  if (expected.language === 'json') {
+    let actual: unknown
+    try {
+      actual = JSON.parse(output)
+    } catch {
+      throw new Error(`not JSON:\n${output}`)
+    }
+    const missing = findMissing(JSON.parse(expected.text), actual)
+    if (missing !== null) throw new Error(`${missing}\n\n${script}\n\nprinted ${output}`)
+    return
+  }
+  const lines = output.replaceAll('\r', '').split('\n').filter(Boolean)
+  const wanted = expected.text.split('\n').filter(Boolean)
+  if (lines.length !== wanted.length) throw new Error(`${lines.length} lines instead of ${wanted.length}:\n${output}`)
+  for (const [index, line] of wanted.entries()) {
+    const pattern = line.split('…').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+    expect(lines[index]).toMatch(new RegExp(`^${pattern.join('.*')}$`))
+  }
+}
+
+/** Runs all blocks in one shell, as a reader would; the outputs, one per block that ended well, and the last error. */
+async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ outputs: string[]; failure: string }> {
+  const mark = `---${crypto.randomUUID()}---`
+  const script = blocks.map((block) => `${block.script}\nprintf '%s' '${mark}'\n`).join('')
+  const shell = Bun.spawn(['bash', '-e', '-o', 'pipefail', '-c', script], {
+    cwd: folder,
+    // Nothing of the developer's own: no proxy, no ~/.curlrc, no key left over from another server.
+    env: { PATH: Bun.env.PATH ?? '', HOME: folder, LC_ALL: 'C.UTF-8' },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [output, failure] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text()])
+  await shell.exited
+  const outputs = output.split(mark)
+  return { outputs: outputs.slice(0, -1), failure: `${outputs.at(-1)}\n${failure}` }
+}
+
+/**
+ * Runs the document at a path below the repository as a reader in `folder` would. Throws with the line of the first
+ * block that fails.
+ */
+export async function runDocument(repository: string, document: string, folder: string): Promise<void> {
+  const blocks = parseBlocks(await Bun.file(join(repository, document)).text())
+  const { outputs, failure } = await runBlocks(blocks, folder)
+  for (const [index, block] of blocks.entries()) {
+    const output = outputs[index]
+    if (output === undefined) throw new Error(`${document}:${block.line}: the command failed:\n${failure}`)
+    try {
+      checkOutput(block, output)
+    } catch (error) {
+      throw new Error(`${document}:${block.line}: ${error instanceof Error ? error.message : error}`)
+    }
+  }
+}

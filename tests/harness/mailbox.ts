@@ -1,0 +1,144 @@
+/**
+ * A real mail server on loopback, and what has come in. Owns taking mails apart; whom they should have gone to is the
+ * tests' business.
+ */
+import type { AddressInfo } from 'node:net'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+export interface ReceivedMail {
+  /** Recipients of the envelope, which is what counts. */
+  readonly to: readonly string[]
+  readonly subject: string
+  readonly text: string
+  /** Names in lower case to values, unfolded and decoded. */
+  readonly headers: ReadonlyMap<string, readonly string[]>
+  readonly isEncrypted: boolean
+}
+
+export interface Mailbox {
+  readonly port: number
+  /** All that came in, oldest first. */
+  readonly received: readonly ReceivedMail[]
+  /** The next mail to this address that was not asked for before. */
+  next(to: string): Promise<ReceivedMail>
+  /** The token of the link in the next mail to this address. */
+  nextToken(to: string): Promise<string>
+  /** The six digits in the next mail to this address. */
+  nextCode(to: string): Promise<string>
+  close(): Promise<void>
+}
+
+/** Without TLS unless told otherwise. */
+export async function openMailbox(options: SMTPServerOptions = {}, port = 0): Promise<Mailbox> {
+  const received: ReceivedMail[] = []
+  const taken = new Map<string, number>()
+  let arrived: (() => void)[] = []
+
+  const server = new SMTPServer({
+    authOptional: true,
+    hideSTARTTLS: !options.secure,
+    key: testKey,
+    cert: testCertificate,
+    closeTimeout: 100,
+    onData(stream, session, done) {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => void chunks.push(chunk))
+      stream.on('end', () => {
+        const to = session.envelope.rcptTo.map(({ address }) => address)
+        received.push({ to, isEncrypted: Boolean(session.secure), ...parseMail(Buffer.concat(chunks).toString()) })
+        done()
+        const listeners = arrived
+        arrived = []
+        for (const listener of listeners) listener()
+      })
+    },
+    ...options,
+  })
+  // Connections that a test breaks off are no errors of the server.
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
+
+  async function next(to: string): Promise<ReceivedMail> {
+    for (;;) {
+      const mails = received.filter((mail) => mail.to.includes(to))
+      const at = taken.get(to) ?? 0
+      const mail = mails[at]
+      if (mail) {
+        taken.set(to, at + 1)
+        return mail
+      }
+      await new Promise<void>((resolve) => void arrived.push(resolve))
+    }
+  }
+  const find = async (to: string, pattern: RegExp): Promise<string> => {
+    const { text } = await next(to)
+    const found = pattern.exec(text)?.[1]
+    if (found === undefined) throw new Error(`nothing to use in: ${text}`)
+    return found
+  }
+
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    next,
+    nextToken: (to) => find(to, /^.*[?&]token=([\w-]{43})$/m),
+    nextCode: (to) => find(to, /^(\d{6})$/m),
+    close: () => new Promise((resolve) => server.close(resolve)),
+  }
+}
+
+function parseMail(raw: string): Pick<ReceivedMail, 'subject' | 'text' | 'headers'> {
+  const split = raw.indexOf('\r\n\r\n')
+  const headers = new Map<string, string[]>()
+  for (const line of raw
+    .slice(0, split)
+    .replace(/\r\n[ \t]+/g, ' ')
+    .split('\r\n')) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    headers.set(name, [...(headers.get(name) ?? []), decodeWords(line.slice(colon + 1).trim())])
+  }
+  const text = decodeBody(raw.slice(split + 4), headers.get('content-transfer-encoding')?.[0])
+  return { subject: headers.get('subject')?.[0] ?? '', text: text.replaceAll('\r\n', '\n'), headers }
+}
+
+function decodeBody(body: string, encoding: string | undefined): string {
+  if (encoding === 'base64') return Buffer.from(body, 'base64').toString()
+  return encoding === 'quoted-printable' ? decodeQuoted(body.replace(/=\r\n/g, '')) : body
+}
+
+/** `=C3=A9` to what it stands for. */
+const decodeQuoted = (text: string): string =>
+  Buffer.from(
+    text.replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  ).toString()
+
+/** RFC 2047; space between two encoded words is none. */
+const decodeWords = (value: string): string =>
+  value
+    .replace(/\?=\s+=\?/g, '?==?')
+    .replace(/=\?utf-8\?([BQ])\?([^?]*)\?=/gi, (_, kind: string, word: string) =>
+      kind.toUpperCase() === 'B' ? Buffer.from(word, 'base64').toString() : decodeQuoted(word.replaceAll('_', ' ')),
+    )
+
+/** For 127.0.0.1 and localhost, signed by itself, good for a century, and of no use anywhere else. */
+export const testCertificate = `-----BEGIN CERTIFICATE-----
+MIIBnDCCAUGgAwIBAgIUMyjFI6zPgZuOzgGTCY0GHyOc3r8wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE3NTczOFoYDzIxMjYxMDI4
+MTc1NzM4WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAASvmANk+R/Bvb4EqIWrvMJC9OT0Whm1LRXibjKRGtDiZyNzQ/5l+NRC
+nLFyzkjLjDTh4nnBGbOuGcMgubfcMXRbo28wbTAdBgNVHQ4EFgQUG/iBIwK16g7f
+zOGl4muyFgu7LwEwHwYDVR0jBBgwFoAUG/iBIwK16g7fzOGl4muyFgu7LwEwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwCgYIKoZI
+zj0EAwIDSQAwRgIhANmOshOncLXMo/DC+c2zYh4CRQAhC4PUDGG9E5u+g776AiEA
+6nqJV0AeaU+tiV/yeWBDKVUMPOdglcQjZ+qVIObyZgk=
+-----END CERTIFICATE-----
+`
+
+const testKey = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgFdZKhJoG5AgXNOed
+nFei7zba56rGS1nEUyF/dATM0RShRANCAASvmANk+R/Bvb4EqIWrvMJC9OT0Whm1
+LRXibjKRGtDiZyNzQ/5l+NRCnLFyzkjLjDTh4nnBGbOuGcMgubfcMXRb
+-----END PRIVATE KEY-----
+`

@@ -1,0 +1,74 @@
+/** POST {base}/batch where operations of one batch meet each other, however many of them go to the engine at once. */
+import { beforeEach, expect, test } from 'bun:test'
+import { open } from './harness/config.ts'
+import { expectRefusal } from './harness/refusal.ts'
+import { describeServer } from './harness/server.ts'
+
+const base = '/api/db/shared/tables/items'
+
+const schema = {
+  title: { type: 'string', required: true },
+  rank: { type: 'number' },
+  slug: { type: 'string', unique: true },
+} as const
+
+const config = { databases: { shared: { tables: { items: { schema, access: open } } } } }
+
+describeServer('batches of many', { config }, (server) => {
+  beforeEach(async () => {
+    while ((await server.service.post(`${base}/batch-by-filter`, { action: 'delete' })).body.processed > 0);
+    const inserts = ['a', 'b', 'c'].map((id, rank) => ({ id, title: id.toUpperCase(), rank, slug: `s${id}` }))
+    expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
+  })
+
+  const batch = (body: unknown, search = '') => server.anonymous.post(`${base}/batch${search}`, body)
+
+  test('[DB-BATCH-6] an upsert meets what an earlier one of the batch has made', async () => {
+    const { status, body } = await batch(
+      {
+        inserts: [
+          { id: 'new', title: 'first', rank: 1 },
+          { id: 'a', title: 'A2' },
+          { id: 'other', title: 'O', slug: 'so' },
+          { id: 'new', title: 'second' },
+          { id: 'new', title: 'third', slug: 'sn' },
+        ],
+      },
+      '?upsert=true',
+    )
+    expect(status).toBe(200)
+    expect(body.inserted.map(({ title }: { title: string }) => title)).toEqual(['first', 'A2', 'O', 'second', 'third'])
+    expect((await server.anonymous.get(`${base}/new`)).body).toMatchObject({ title: 'third', rank: 1, slug: 'sn' })
+    expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(5)
+  })
+
+  test('[DB-BATCH-5] a conflict among hundreds of inserts is named by its place', async () => {
+    const inserts = Array.from({ length: 300 }, (_, i) => ({ title: `t${i}`, slug: i === 217 ? 'sb' : `t${i}` }))
+    for (const search of ['', '?upsert=true&conflictTarget=id']) {
+      const rows = search ? inserts.map((row, i) => ({ ...row, id: `u${i}` })) : inserts
+      expectRefusal(await batch({ inserts: rows }, search), 409, 'inserts[217].slug')
+      expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(3)
+    }
+  })
+
+  test('[DB-BATCH-1, DB-BATCH-3] a record is inserted, changed twice and deleted by one batch', async () => {
+    const { status, body } = await batch({
+      inserts: [
+        { id: 'x', title: 'X' },
+        { id: 'y', title: 'Y' },
+      ],
+      updates: [
+        { id: 'x', data: { rank: 1 } },
+        { id: 'a', data: { rank: { $op: 'increment', value: 5 } } },
+        { id: 'a', data: { rank: { $op: 'increment', value: 5 } } },
+      ],
+      deletes: ['y', 'a'],
+    })
+    expect(status).toBe(200)
+    expect(body.updated.map(({ rank }: { rank: number }) => rank)).toEqual([1, 5, 10])
+    const { items } = (await server.anonymous.get(base)).body
+    expect(items.map(({ id }: { id: string }) => id)).toEqual(['b', 'c', 'x'])
+    expectRefusal(await batch({ deletes: ['b', 'b'] }), 404)
+    expect((await server.anonymous.get(`${base}/b`)).status).toBe(200)
+  })
+})

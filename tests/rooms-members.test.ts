@@ -1,0 +1,168 @@
+/** Messages, members, signals and timers of a room, and what a client may ask for beyond version 2. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { manualClock } from '../src/base/clock.ts'
+import { roomKinds } from './harness/room-kinds.ts'
+import { enter, join, newRoomId, type RoomClient } from './harness/rooms.ts'
+import { describeServer } from './harness/server.ts'
+import type { Message } from './harness/socket.ts'
+
+const clock = manualClock()
+const startMs = clock.now()
+
+describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server) => {
+  beforeAll(() => clock.set(startMs))
+
+  describe('messages and members', () => {
+    test('[ROOM-MESSAGE-1] a message reaches all, all but some, or one', async () => {
+      const id = newRoomId()
+      const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
+      const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
+      await ann.act('tell', {})
+      await ann.act('tell', { except: 'bob' })
+      await ann.act('tell', { to: 'eve' })
+      await ann.act('assign', { path: ['end'], value: 1 })
+      const counts: number[] = []
+      for (const client of [ann, bob, eve]) {
+        const end =
+          client.passed.findLast(({ type }) => type === 'shared_delta') ?? (await client.nextOf('shared_delta'))
+        expect(end.delta).toEqual({ end: 1 })
+        await client.act('tell', { to: 'nobody' })
+        const told = client.passed.filter(({ type }) => type === 'message')
+        for (const message of told)
+          expect(message).toEqual({ type: 'message', messageType: 'told', data: { by: 'ann' } })
+        counts.push(told.length)
+      }
+      for (const client of clients) await client.close()
+      expect(counts).toEqual([2, 1, 3])
+    })
+
+    test('[ROOM-MEMBER-1] members are told of each other as they come, change and go', async () => {
+      const id = newRoomId()
+      const ann = await join(server, 'ann', { id })
+      const bob = await join(server, 'bob', { id })
+      expect(ann.members).toMatchObject({
+        occupancy: { activeMembers: 1, activeConnections: 1 },
+        members: [{ memberId: 'ann' }],
+      })
+      expect(bob.members.members.map(({ memberId }: Message) => memberId).toSorted()).toEqual(['ann', 'bob'])
+      expect(await ann.nextOf('member_join')).toMatchObject({ memberId: 'bob' })
+      bob.send({ type: 'member_state', state: { cursor: [1, 2] } })
+      expect(await ann.nextOf('member_state')).toEqual({
+        type: 'member_state',
+        memberId: 'bob',
+        state: { cursor: [1, 2] },
+      })
+      bob.send({ type: 'leave' })
+      expect(await bob.closed).toMatchObject({ code: 4005 })
+      expect(await ann.nextOf('member_leave')).toEqual({ type: 'member_leave', memberId: 'bob', reason: 'left' })
+      expect(await ann.act('who')).toMatchObject({ result: ['ann'] })
+      await ann.close()
+    })
+
+    test('[ROOM-MEMBER-2] who loses the connection leaves after the grace', async () => {
+      const id = newRoomId()
+      const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
+      await bob.close()
+      expect(await ann.act('who')).toMatchObject({ result: ['ann', 'bob'] })
+      clock.advance(30_000)
+      ann.send({ type: 'ping' })
+      expect(await ann.nextOf('member_leave')).toMatchObject({ memberId: 'bob', reason: 'disconnected' })
+      await ann.close()
+    })
+
+    test('[ROOM-MEMBER-3] a kicked player is told so, on all sockets, and may be let in again by the rule', async () => {
+      const id = newRoomId()
+      const [ann, bob, second] = [
+        await join(server, 'ann', { id }),
+        await join(server, 'bob', { id }),
+        await join(server, 'bob', { id }),
+      ]
+      await ann.act('kick', 'bob')
+      for (const socket of [bob, second]) {
+        expect(await socket.nextOf('kicked')).toEqual({ type: 'kicked' })
+        expect(await socket.closed).toEqual({ code: 4004, reason: 'KICKED' })
+      }
+      expect(await ann.nextOf('member_leave')).toMatchObject({ memberId: 'bob', reason: 'kicked' })
+      expect((await join(server, 'bob', { id })).sync.type).toBe('sync')
+      await ann.close()
+    })
+
+    test('[ROOM-SIGNAL-1] a signal reaches the others, or one of them, where the rule allows it', async () => {
+      const id = newRoomId()
+      const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
+      const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
+      ann.send({ type: 'signal', event: 'wave', payload: { n: 1 } })
+      ann.send({ type: 'signal', event: 'whisper', payload: null, memberId: 'eve' })
+      ann.send({ type: 'signal', event: 'forbidden' })
+      expect(await ann.nextOf('error')).toMatchObject({ code: 'SIGNAL_DENIED' })
+      for (const event of [undefined, '', 7, 'x'.repeat(129)]) {
+        ann.send({ type: 'signal', event })
+        expect(await ann.nextOf('error')).toMatchObject({ code: 'INVALID_SIGNAL' })
+      }
+      expect(await bob.nextOf('signal')).toEqual({ type: 'signal', event: 'wave', payload: { n: 1 }, memberId: 'ann' })
+      expect(await eve.nextOf('signal')).toMatchObject({ event: 'wave' })
+      expect(await eve.nextOf('signal')).toEqual({ type: 'signal', event: 'whisper', payload: null, memberId: 'ann' })
+      await ann.act('tell', {})
+      await bob.nextOf('message')
+      await ann.nextOf('message')
+      for (const client of [ann, bob]) expect(client.passed.filter(({ type }) => type === 'signal')).toEqual([])
+      const other = await join(server, 'ann', { namespace: 'plain', id })
+      other.send({ type: 'signal', event: 'wave' })
+      expect(await other.nextOf('error')).toMatchObject({ code: 'SIGNAL_DENIED' })
+      for (const client of [...clients, other]) await client.close()
+    })
+
+    test('[ROOM-TIMER-1] a timer runs when its time has come, and not before', async () => {
+      const id = newRoomId()
+      const ann = await join(server, 'ann', { id })
+      await ann.act('later', { ms: 2000, data: 'second' })
+      await ann.act('later', { ms: 1000, data: 'first' })
+      clock.advance(1000)
+      expect(await ann.nextOf('shared_delta')).toMatchObject({ delta: { marks: ['first'] } })
+      clock.advance(1000)
+      expect(await ann.nextOf('shared_delta')).toMatchObject({ delta: { marks: ['first', 'second'] } })
+      await ann.close()
+    })
+  })
+
+  describe('what a client may ask for', () => {
+    test('[ROOM-CAPS-1] who comes back with resume is told what was missed, and nothing else', async () => {
+      const id = newRoomId()
+      const [ann, bob] = [
+        await join(server, 'ann', { id, auth: { caps: ['resume', 'nonsense'] } }),
+        await join(server, 'bob', { id }),
+      ]
+      await bob.act('assign', { path: ['a'], value: 1 })
+      const seen = await ann.nextOf('shared_delta')
+      await ann.close()
+      await bob.act('assign', { path: ['b'], value: 2 })
+      await bob.nextOf('shared_delta')
+      const at = { epoch: ann.sync.epoch, lastSharedVersion: seen.version, lastPlayerVersion: ann.sync.playerVersion }
+      const back = await join(server, 'ann', { id, auth: { caps: ['resume'] }, join: at })
+      expect(back.sync).toMatchObject({ type: 'resumed', epoch: ann.sync.epoch })
+      expect(back.passed.filter(({ type }) => type === 'shared_delta')).toEqual([
+        { type: 'shared_delta', delta: { b: 2 }, version: seen.version + 1 },
+      ])
+      // Who has not asked for it is given the whole state.
+      expect((await join(server, 'ann', { id, join: at })).sync.type).toBe('sync')
+      for (const client of [back, bob]) await client.close()
+    })
+
+    test('[ROOM-CAPS-2] with multi several messages may come in one frame, and all of them come', async () => {
+      const id = newRoomId()
+      const ann = await enter(server, 'ann', { id, auth: { caps: ['multi'] } })
+      const bob = await join(server, 'bob', { id })
+      ann.send({ type: 'join' })
+      const frames = [await ann.next()]
+      while (!frames.flat().some(({ type }) => type === 'members_sync')) frames.push(await ann.next())
+      await bob.act('assign', { path: ['a'], value: 1 })
+      await bob.act('tell', {})
+      while (!frames.flat().some(({ type }) => type === 'message')) frames.push(await ann.next())
+      const types = frames.flat().map(({ type }) => type)
+      expect(types.indexOf('sync')).toBe(0)
+      expect(types.indexOf('shared_delta')).toBeLessThan(types.indexOf('message'))
+      expect(frames.some(Array.isArray)).toBe(true)
+      for (const client of [ann, bob]) await client.close()
+    })
+  })
+})

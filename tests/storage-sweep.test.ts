@@ -1,0 +1,170 @@
+/** What is left over goes away, in time and not before; what is in use never does. */
+import { afterAll, expect, test } from 'bun:test'
+import sharp from 'sharp'
+import { manualClock } from '../src/base/clock.ts'
+import { garbageGraceMs, stagedBlobMs, uploadIdleMs } from '../src/limits-storage.ts'
+import {
+  bucketPath,
+  createMultipart,
+  filePath,
+  store,
+  tusCreate,
+  tusPatch,
+  upload,
+  uploadPart,
+} from './harness/files.ts'
+import { expectRefusal } from './harness/refusal.ts'
+import { describeServer, type TestServer } from './harness/server.ts'
+import { countLooseBlobs } from './harness/staged.ts'
+
+const clock = manualClock(Date.now())
+const config = {
+  storage: {
+    buckets: {
+      files: {
+        maxFileSize: 100_000,
+        images: true,
+        access: { read: true, write: () => ({ uploadedBy: 'alice' }), delete: true },
+      },
+    },
+  },
+}
+
+/** Ids of everything in the store. */
+const blobsOf = (server: TestServer): Promise<string[]> =>
+  server.withBlobs(async (blobs) => {
+    const ids: string[] = []
+    for await (const { id } of blobs.listOlderThan(Date.now() + 60_000)) ids.push(id)
+    return ids
+  })
+
+/** A form upload whose last bytes come when it is told. */
+function beginUpload(server: TestServer, token: string, key: string): { finish(): Promise<number> } {
+  const release = Promise.withResolvers<void>()
+  async function* form() {
+    yield `--b\r\nContent-Disposition: form-data; name="key"\r\n\r\n${key}\r\n`
+    yield '--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nfirst'
+    await release.promise
+    yield ' last\r\n--b--\r\n'
+  }
+  const answer = fetch(`${server.url}${bucketPath('files')}/upload`, {
+    method: 'POST',
+    body: form() as unknown as BodyInit,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'multipart/form-data; boundary=b' },
+  })
+  return {
+    async finish() {
+      release.resolve()
+      return (await answer).status
+    },
+  }
+}
+
+describeServer('sweep', { config, clock }, (server) => {
+  const alice = server.as('alice')
+  // The store's own clock is the machine's; each engine begins with both alike.
+  afterAll(() => clock.set(Date.now()))
+
+  test('[STORE-SWEEP-1] never takes what a running upload will refer to', async () => {
+    const before = await countLooseBlobs(server)
+    const running = beginUpload(server, await server.token('alice'), 'slow')
+    await staged(server, before)
+    clock.advance(garbageGraceMs)
+    await server.tidy()
+    expect(await running.finish()).toBe(201)
+    expect((await alice.get(filePath('files', 'slow'))).text).toBe('first last')
+    clock.advance(2 * stagedBlobMs)
+    await server.tidy()
+    expect((await alice.get(filePath('files', 'slow'))).text).toBe('first last')
+  })
+
+  test('[STORE-SWEEP-1] leaves exactly what is referred to', async () => {
+    const png = await sharp({ create: { width: 9, height: 9, channels: 3, background: 'red' } })
+      .png()
+      .toBuffer()
+    for (const content of ['one', 'two', 'three']) await store(alice, 'files', { key: 'replaced', content })
+    await store(alice, 'files', { key: 'deleted', content: 'x' })
+    await alice.delete(filePath('files', 'deleted'))
+    for (const key of ['picture', 'gone']) {
+      await store(alice, 'files', { key, content: png })
+      expect((await alice.get(`${filePath('files', key)}?width=3`)).status).toBe(200)
+    }
+    await alice.delete(filePath('files', 'gone'))
+    expectRefusal(await upload(server.as('bob'), 'files', { key: 'denied', content: 'x' }), 403)
+    expectRefusal(await upload(alice, 'files', { key: 'large', content: 'x'.repeat(100_001) }), 413)
+    const uploadId = await createMultipart(alice, 'files', { key: 'parts' })
+    const parts = []
+    for (const partNumber of [1, 1, 2, 3])
+      parts.push((await uploadPart(alice, 'files', { uploadId, partNumber, key: 'parts' }, `p${partNumber}`)).body)
+    const complete = { uploadId, key: 'parts', parts: [parts[1], parts[3]] }
+    expect((await alice.post(`${bucketPath('files')}/multipart/complete`, complete)).status).toBe(200)
+    const aborted = await createMultipart(alice, 'files', { key: 'aborted' })
+    await uploadPart(alice, 'files', { uploadId: aborted, partNumber: 1, key: 'aborted' }, 'x')
+    await alice.post(`${bucketPath('files')}/multipart/abort`, { uploadId: aborted, key: 'aborted' })
+    const idle = await createMultipart(alice, 'files', { key: 'idle' })
+    await uploadPart(alice, 'files', { uploadId: idle, partNumber: 1, key: 'idle' }, 'x')
+    const tus = await tusCreate(alice, 'files', 4, { key: 'tus' })
+    for (const [offset, piece] of [
+      [0, 'ab'],
+      [2, 'cd'],
+    ] as const)
+      await tusPatch(alice, tus.headers.get('location') ?? '', offset, piece)
+
+    // Whoever reads what is gone by now may finish: nothing but what was refused goes at once.
+    const all = (await blobsOf(server)).length
+    await server.tidy()
+    expect((await blobsOf(server)).length).toBeGreaterThanOrEqual(all - 2)
+    clock.advance(garbageGraceMs)
+    await server.tidy()
+    // slow of the test before, replaced, picture and its variant, two parts, the idle part, two tus pieces
+    expect(await blobsOf(server)).toHaveLength(9)
+    clock.advance(uploadIdleMs)
+    await server.tidy()
+    clock.advance(garbageGraceMs)
+    await server.tidy()
+    expect(await blobsOf(server)).toHaveLength(8)
+    for (const [key, text] of [
+      ['replaced', 'three'],
+      ['parts', 'p1p3'],
+      ['tus', 'abcd'],
+    ] as const)
+      expect((await alice.get(filePath('files', key))).text).toBe(text)
+    expect((await alice.get(`${filePath('files', 'picture')}?width=3`)).status).toBe(200)
+  })
+
+  test('[STORE-SWEEP-1] an upload that took too long is refused rather than lost', async () => {
+    const token = await server.token({ id: 'alice', expiresInMs: 10 * stagedBlobMs })
+    const before = await countLooseBlobs(server)
+    const running = beginUpload(server, token, 'too-slow')
+    await staged(server, before)
+    clock.advance(stagedBlobMs)
+    await server.tidy()
+    expect(await running.finish()).toBe(503)
+    expectRefusal(await alice.get(filePath('files', 'too-slow')), 404)
+  })
+
+  test('[STORE-SWEEP-1] strays of this deployment go, those of others stay', async () => {
+    await store(alice, 'files', { key: 'known', content: 'x' })
+    clock.advance(2 * stagedBlobMs)
+    await server.tidy()
+    const [known = ''] = await blobsOf(server)
+    const [deployment] = known.split('-')
+    const strays = [`${deployment}-stray`, 'somebody-else']
+    async function* body() {
+      yield new TextEncoder().encode('x')
+    }
+    await server.withBlobs(async (blobs) => {
+      for (const id of strays) await blobs.write(id, body(), { bytesMax: 1 })
+    })
+    const before = await blobsOf(server)
+    clock.advance(2 * stagedBlobMs)
+    await server.tidy()
+    expect((await blobsOf(server)).sort()).toEqual(before.filter((id) => id !== strays[0]).sort())
+  })
+})
+
+/** Resolves when another blob is staged than there were. */
+async function staged(server: TestServer, before: number): Promise<void> {
+  // Each question lets the server, which is in this process, go on.
+  while ((await countLooseBlobs(server)) <= before) await server.anonymous.get('/api/health')
+}
