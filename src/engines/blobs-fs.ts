@@ -6,7 +6,6 @@
 import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileWriteBytesMax } from '../limits-storage.ts'
 import { type BlobMeter, createBlobMeter } from './blob-meter.ts'
 import {
   BlobMissingError,
@@ -18,6 +17,7 @@ import {
   type WrittenBlob,
 } from './blobs.ts'
 import { EngineError } from './error.ts'
+import { writeWhole } from './write-whole.ts'
 
 /** Beside the folders of the blobs, on the same file system, under a name that none of those can have. */
 const unfinishedName = '.unfinished'
@@ -163,14 +163,6 @@ async function writeThrough(file: FileHandle, body: AsyncIterable<Uint8Array>, m
     // A number given back while a write is under way could be another file's when it gets there.
     await writing.catch(() => {})
     await file.close()
-  }
-}
-
-/** A bounded piece at a time; the system may take less than it is given. */
-async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let at = 0; at < chunk.length; ) {
-    const { bytesWritten } = await file.write(chunk, at, Math.min(fileWriteBytesMax, chunk.length - at))
-    at += bytesWritten
   }
 }
 

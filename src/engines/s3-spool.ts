@@ -5,8 +5,9 @@
  */
 import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileWriteBytesMax, s3SpoolReadBytes } from '../limits-storage.ts'
+import { s3SpoolReadBytes } from '../limits-storage.ts'
 import { EngineError } from './error.ts'
+import { writeWhole } from './write-whole.ts'
 
 /** A filled half, until the other one is taken. */
 export interface SpooledPart {
@@ -39,14 +40,8 @@ export async function openSpool(folder: string, partBytes: number): Promise<Spoo
     },
     async add(chunk) {
       const room = chunk.subarray(0, partBytes - size)
-      for (let at = 0; at < room.length; ) {
-        const position = half * partBytes + size
-        const { bytesWritten } = await attempt(
-          file.write(room, at, Math.min(fileWriteBytesMax, room.length - at), position),
-        )
-        at += bytesWritten
-        size += bytesWritten
-      }
+      await attempt(writeWhole(file, room, half * partBytes + size))
+      size += room.length
       hash.update(room)
       return room.length
     },

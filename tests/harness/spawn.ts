@@ -34,11 +34,20 @@ export interface SpawnedServer {
   remove(): Promise<void>
 }
 
+export interface SpawnOptions {
+  /** Path of a module that the process loads before it does anything. */
+  readonly preload?: string
+}
+
 /**
  * Serves a configuration given as the text of its file in release mode, on the first engine unless told otherwise;
  * resolves when it is ready.
  */
-export async function spawnServer(configText: string, engine = engines[0] as Engine): Promise<SpawnedServer> {
+export async function spawnServer(
+  configText: string,
+  engine = engines[0] as Engine,
+  { preload }: SpawnOptions = {},
+): Promise<SpawnedServer> {
   const storage = await engine.openStorage()
   const { databaseUrl, redisUrl, redisPrefix, s3 } = storage.settings
   const folder = mkdtempSync(join(tmpdir(), 'plinth-spawn-'))
@@ -51,6 +60,7 @@ export async function spawnServer(configText: string, engine = engines[0] as Eng
     child = Bun.spawn(
       [
         process.execPath,
+        ...(preload === undefined ? [] : ['--preload', preload]),
         main,
         'start',
         '--port',
