@@ -18,7 +18,7 @@ export default defineConfig({
 })
 `
 
-/** Twice what buffers and their garbage of an instant came to at most, and less than half of the smallest large file. */
+/** Twice what buffers and garbage of an instant came to at most, and less than half of the smallest large file. */
 const growthMax = 192 * MiB
 
 /** Begins to measure; the function it gives back tells by how much the process has grown at its largest since. */
