@@ -1,9 +1,10 @@
 /**
  * `npm test`: every test of the repository, or those that the arguments name: `npm test -- records-list`, `npm test --
- * -t cursor`. Real PostgreSQL, Redis and S3 servers run beside the tests, started here and gone at the end. The last
- * line is `Tests: N passed, N failed`.
+ * -t cursor`. Real PostgreSQL, Redis and S3 servers run beside the tests, started here and gone at the end, and pages
+ * are tried in a real browser. The last line is `Tests: N passed, N failed`.
  *
- * PLINTH_TEST_ALL_ENGINES=1 makes it a failure when a server cannot be had; else what was left out is said, twice.
+ * PLINTH_TEST_ALL_ENGINES=1 makes it a failure when a server or the browser cannot be had; else what was left out is
+ * said, twice.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openPostgres } from './servers/postgres.ts'
 import type { PrivateServer } from './servers/private-server.ts'
-import { providePgvector, providePostgres, provideRedis, provideS3 } from './servers/programs.ts'
+import { provideChromium, providePgvector, providePostgres, provideRedis, provideS3 } from './servers/programs.ts'
 import { openRedis } from './servers/redis.ts'
 import { openS3 } from './servers/s3.ts'
 
@@ -72,7 +73,7 @@ async function runAll(filters: readonly string[], environment: Environment): Pro
 type Environment = Readonly<Record<string, string>>
 
 interface Servers {
-  /** Where the tests find them. */
+  /** Where the tests find them, and a browser. */
   readonly environment: Environment
   /** What could not be had, in words. */
   readonly missing: readonly string[]
@@ -83,10 +84,11 @@ async function openServers(): Promise<Servers> {
   const opened: PrivateServer[] = []
   const environment: Record<string, string> = {}
   const missing: string[] = []
+  const notHere = 'not on this machine, and it cannot be installed here'
   const add = async (what: string, variable: string, open: () => Promise<PrivateServer> | null): Promise<void> => {
     try {
       const server = await open()
-      if (server === null) return void missing.push(`${what}: not on this machine, and it cannot be installed here`)
+      if (server === null) return void missing.push(`${what}: ${notHere}`)
       opened.push(server)
       environment[variable] = server.url
     } catch (error) {
@@ -109,6 +111,9 @@ async function openServers(): Promise<Servers> {
     const path = provideS3()
     return path === null ? null : openS3(path)
   })
+  const chromium = provideChromium()
+  if (chromium === null) missing.push(`a browser, Chromium: ${notHere}`)
+  else environment.PLINTH_TEST_CHROMIUM = chromium
   return { environment, missing, close: async () => void (await Promise.all(opened.map((server) => server.remove()))) }
 }
 

@@ -4,8 +4,8 @@
  * says so, and the README is run all the same.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Chromium, openChromium } from './harness/chromium.ts'
-import { describeInBrowser, describePageExample } from './harness/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from './harness/chromium.ts'
+import { describePageExample } from './harness/page-example.ts'
 
 const example = describePageExample('arena')
 

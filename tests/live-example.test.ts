@@ -4,8 +4,8 @@
  * the README is run all the same.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Chromium, openChromium } from './harness/chromium.ts'
-import { describeInBrowser, describePageExample, repository } from './harness/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from './harness/chromium.ts'
+import { describePageExample, repository } from './harness/page-example.ts'
 
 const example = describePageExample('live')
 const tokenOf = (name: string): string => example.demo(name).replace('Authorization: Bearer ', '')

@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createECDH } from 'node:crypto'
 import { systemClock } from '../src/base/clock.ts'
-import { type Chromium, openChromium } from './harness/chromium.ts'
-import { describeInBrowser, describePageExample } from './harness/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from './harness/chromium.ts'
+import { describePageExample } from './harness/page-example.ts'
 import { openPushEndpoint } from './harness/push-endpoint.ts'
 
 const keys = createECDH('prime256v1')

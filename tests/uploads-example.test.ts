@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
 import { Transform } from 'node:stream'
-import { type Chromium, openChromium } from './harness/chromium.ts'
-import { describeInBrowser, describePageExample } from './harness/page-example.ts'
+import { type Chromium, describeInBrowser, openChromium } from './harness/chromium.ts'
+import { describePageExample } from './harness/page-example.ts'
 
 const MiB = 1024 * 1024
 /** The page sends pieces of 8 MiB: five, of which two are there when the third is held in its middle. */

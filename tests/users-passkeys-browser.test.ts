@@ -2,12 +2,10 @@
  * Passkeys in a real browser with Chromium's own virtual authenticator: the options and answers in the browser's own
  * JSON. Runs where Chromium is installed; elsewhere it says that it did not.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { openChromium } from './harness/chromium.ts'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { describeInBrowser, openChromium } from './harness/chromium.ts'
 import { type Person, signUp } from './harness/person.ts'
 import { startServer, type TestServer } from './harness/server.ts'
-
-const chromium = Bun.which('chromium') ?? Bun.which('chromium-browser') ?? Bun.which('google-chrome')
 
 /** Runs in the page. Registers a passkey with the token, and signs in with it, saying who it is only if told to. */
 async function registerAndSignIn(token: string, email: string | null) {
@@ -39,34 +37,30 @@ async function registerAndSignIn(token: string, email: string | null) {
   return { registered, signedIn: await post('authenticate', { response: got.toJSON() }) }
 }
 
-if (chromium === null) {
-  console.warn('\n*** NOT RUN: passkeys in a real browser, because no Chromium is installed here. ***\n')
-} else {
-  describe('passkeys in a real browser', () => {
-    let server: TestServer
-    beforeAll(async () => {
-      server = await startServer({ config: {} })
-    })
-    afterAll(() => server.close())
-
-    async function inBrowser(person: Person, email: string | null) {
-      const browser = await openChromium(chromium as string)
-      try {
-        await browser.open(`${server.url.replace('127.0.0.1', 'localhost')}/api/health`)
-        await browser.addAuthenticator()
-        return await browser.run(registerAndSignIn, person.token, email)
-      } finally {
-        await browser.close()
-      }
-    }
-
-    for (const saysWho of [false, true])
-      test(`[PASSKEY-1] register and sign in ${saysWho ? 'with' : 'without'} an e-mail`, async () => {
-        const person = await signUp(server)
-        const { registered, signedIn } = await inBrowser(person, saysWho ? person.email : null)
-        expect(registered).toMatchObject({ status: 201, body: { passkey: { name: 'Browser' } } })
-        expect(signedIn.status).toBe(200)
-        expect(signedIn.body.user.id).toBe(person.id)
-      })
+describeInBrowser('passkeys', 'passkeys in a real browser', (chromium) => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startServer({ config: {} })
   })
-}
+  afterAll(() => server.close())
+
+  async function inBrowser(person: Person, email: string | null) {
+    const browser = await openChromium(chromium)
+    try {
+      await browser.open(`${server.url.replace('127.0.0.1', 'localhost')}/api/health`)
+      await browser.addAuthenticator()
+      return await browser.run(registerAndSignIn, person.token, email)
+    } finally {
+      await browser.close()
+    }
+  }
+
+  for (const saysWho of [false, true])
+    test(`[PASSKEY-1] register and sign in ${saysWho ? 'with' : 'without'} an e-mail`, async () => {
+      const person = await signUp(server)
+      const { registered, signedIn } = await inBrowser(person, saysWho ? person.email : null)
+      expect(registered).toMatchObject({ status: 201, body: { passkey: { name: 'Browser' } } })
+      expect(signedIn.status).toBe(200)
+      expect(signedIn.body.user.id).toBe(person.id)
+    })
+})

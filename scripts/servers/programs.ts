@@ -1,6 +1,7 @@
 /**
- * The server programs of this machine: where they are, and how they get here where they are missing. Leaves running
- * them to the files beside this one. Nothing is replaced or upgraded, and nothing that is installed is left running.
+ * The programs of this machine that tests and measurements need, servers and a browser: where they are, and how they
+ * get here where they are missing. Leaves running them to others. Nothing is replaced or upgraded, and nothing that is
+ * installed is left running.
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -130,6 +131,9 @@ export function provideProgram(names: readonly string[], debianPackage: string):
 }
 
 export const provideRedis = (): string | null => provideProgram(['redis-server', 'valkey-server'], 'redis-server')
+
+export const provideChromium = (): string | null =>
+  provideProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium')
 
 export const provideHaproxy = (): string | null => provideProgram(['haproxy'], 'haproxy')
 

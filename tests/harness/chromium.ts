@@ -1,4 +1,5 @@
 /** A headless Chromium of its own, driven over its debugging protocol. What its pages do is for the tests. */
+import { describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +16,13 @@ export interface Chromium {
   /** Runs a function in the page; what it is given and gives back must be JSON. Rejects with what it throws. */
   run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
   close(): Promise<void>
+}
+
+/** Describes what needs a real browser, by the path of its program; where there is none, says what is not run. */
+export function describeInBrowser(what: string, title: string, body: (chromium: string) => void): void {
+  const chromium = process.env.PLINTH_TEST_CHROMIUM
+  if (chromium !== undefined) describe(title, () => body(chromium))
+  else console.warn(`\n*** NOT RUN: ${what} in a real browser, because no Chromium is installed here. ***\n`)
 }
 
 interface Message {

@@ -89,10 +89,3 @@ function makeWorkFolder(name: string): string {
   link(`examples/${name}`, 'data')
   return folder
 }
-
-/** Describes what needs a real browser, by the path of its program; where there is none, says what is not run. */
-export function describeInBrowser(what: string, title: string, body: (chromium: string) => void): void {
-  const chromium = Bun.which('chromium') ?? Bun.which('chromium-browser') ?? Bun.which('google-chrome')
-  if (chromium !== null) describe(title, () => body(chromium))
-  else console.warn(`\n*** NOT RUN: ${what} in a real browser, because no Chromium is installed here. ***\n`)
-}
