@@ -1,5 +1,5 @@
 /** The contenders of the rooms bench, how each is started, and the players. Measures nothing. */
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadCore } from './proc.ts'
 import { type FloorProcess, type JobProcess, startJobs, startListener, startServer } from './processes.ts'
@@ -14,12 +14,28 @@ export interface Contender {
   readonly start: (folder: string) => Promise<FloorProcess>
 }
 
+const peersFolder = join(import.meta.dir, 'peers')
+
+/** The peers' packages are not among those that a clone installs: nothing but this bench wants them. */
+function installPeers(): void {
+  if (existsSync(join(peersFolder, 'node_modules'))) return
+  console.error('Installing the peers…')
+  const { success } = Bun.spawnSync(['npm', 'install', '--no-save', '--ignore-scripts', '--loglevel=error'], {
+    cwd: peersFolder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (!success) throw new Error('npm could not install the peers; see above')
+}
+
 /** The server of a peer runs in the same runtime on the same core. */
 const peer = (title: string, wire: WireName, program: string): Contender => ({
   title,
   wire,
   namespace: '',
-  start: () => startListener([program]),
+  async start() {
+    installPeers()
+    return startListener([program])
+  },
 })
 
 export const startRoomsServer = (folder: string) => startServer(folder, null, 'bench/arena/plinth.config.ts')
@@ -28,7 +44,7 @@ export const startRoomsServer = (folder: string) => startServer(folder, null, 'b
 export const contenders: readonly [Contender, ...Contender[]] = [
   { title: 'Plinth', wire: 'plinth', namespace: 'arena', start: startRoomsServer },
   { title: 'Plinth, saved once a minute', wire: 'plinth', namespace: 'unsaved', start: startRoomsServer },
-  peer('Bare WebSockets', 'plinth', 'bench/rooms-floor.ts'),
+  { title: 'Bare WebSockets', wire: 'plinth', namespace: '', start: () => startListener(['bench/rooms-floor.ts']) },
   peer('Colyseus', 'colyseus', 'bench/peers/colyseus.ts'),
   peer('Socket.IO', 'socket-io', 'bench/peers/socket-io.ts'),
 ]

@@ -3,10 +3,9 @@
  * its memory, on any of the nodes, and any node shows all of them. Finds that server; opens none of its own, which
  * would take rooms over for the moment.
  */
-import { silentLog } from '../base/log.ts'
 import { type LoadOptions, load } from '../config/load.ts'
 import { EngineError } from '../engines/error.ts'
-import { openSql } from '../engines/open.ts'
+import { checkFolderFree } from '../engines/folder-lock.ts'
 import type { RoomKey, RoomOccupancy } from '../features/rooms/engine/ports.ts'
 import { roomListLimitMax } from '../limits-rooms.ts'
 import { createAsk } from './admin-call.ts'
@@ -59,20 +58,14 @@ function parseAddress(text: string): string {
 
 async function findServed(dataFolder: string): Promise<string> {
   // An address may have outlived its server, and anybody may have the port now: the key is not shown to them.
-  const url = (await isServed(dataFolder)) ? await findAddress(dataFolder) : null
+  const url = isServed(dataFolder) ? await findAddress(dataFolder) : null
   return url ?? noServer()
 }
 
 /** Whether another process has the folder. */
-async function isServed(folder: string): Promise<boolean> {
+function isServed(folder: string): boolean {
   try {
-    const sql = await openSql({
-      databaseUrl: null,
-      dataFolder: folder,
-      prepareInstance: async () => {},
-      log: silentLog,
-    })
-    await sql.close()
+    checkFolderFree(folder)
     return false
   } catch (error) {
     if (error instanceof EngineError && error.kind === 'unavailable') return true

@@ -1,5 +1,6 @@
 /** Who has a folder alone: a lock that the operating system ends however the process ends. */
 import { Database as BunDatabase } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { EngineError } from './error.ts'
 
@@ -24,3 +25,8 @@ export function lockFolder(folder: string, taken: (reason: unknown) => Error): {
 /** Said to whoever wants a data folder that is served. */
 export const folderTaken = (reason: unknown): EngineError =>
   new EngineError('unavailable', 'Another process is serving this data folder', [], reason)
+
+/** Throws as `lockFolder` does while another process has the folder. A folder without a lock gets none. */
+export function checkFolderFree(folder: string): void {
+  if (existsSync(join(folder, lockFileName))) lockFolder(folder, folderTaken).close()
+}

@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/prom
 import { dirname, join } from 'node:path'
 import { syncFolder } from './backup.ts'
 import { BackupError, readArchive } from './backup-archive.ts'
-import { folderTaken, lockFileName, lockFolder } from './folder-lock.ts'
+import { checkFolderFree, lockFolder } from './folder-lock.ts'
 
 export interface RestorePlan {
   readonly archive: string
@@ -87,7 +87,7 @@ async function checkMovable(folder: string): Promise<void> {
 /** Throws for a folder that is served, or that anything lies in. */
 async function checkEmpty(folder: string): Promise<void> {
   const names = existsSync(folder) ? await readdir(folder) : []
-  if (names.includes(lockFileName)) lockFolder(folder, folderTaken).close()
+  checkFolderFree(folder)
   if (names.length > 0)
     throw new BackupError(`${folder} is not empty. Restore to another folder, or move this one away.`)
 }
