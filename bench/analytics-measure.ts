@@ -2,12 +2,10 @@
  * What analytics costs, measured: every report on millions of events, at rest and while old days are rolled up; events
  * that come in; and what the request log takes from a point read. Gives figures; prints nothing.
  */
-import { Database } from 'bun:sqlite'
-import { join } from 'node:path'
-import { analyticsNamespace } from '../src/features/analytics/tables.ts'
 import { msOfId } from '../src/features/analytics/time.ts'
 import { rawRetentionMs, rollUpMarginMs } from '../src/limits-analytics.ts'
 import { busyUser, frequentEvent } from './analytics-seed.ts'
+import type { AnalyticsStore } from './analytics-store.ts'
 import type { LoadRequest } from './load-requests.ts'
 import { type Comparison, compare, median, type Plan, type Round, roundOf } from './measure.ts'
 import { type LoadProcess, type ServerProcess, serviceKey } from './processes.ts'
@@ -56,36 +54,32 @@ async function ask(server: ServerProcess, path: string): Promise<number> {
 }
 
 /** Looks at the database beside the server, to know when it rolls up and when it is done. */
-function watchRollUp(folder: string) {
-  const db = new Database(join(folder, 'databases', `${analyticsNamespace}.sqlite`), { readonly: true })
-  const oldest = db.query('SELECT id FROM _events ORDER BY id LIMIT 1')
-  const oldestMs = (): number => msOfId((oldest.get() as { id: string }).id)
-  const firstMs = oldestMs()
+async function watchRollUp(store: AnalyticsStore) {
+  const oldestMs = async (): Promise<number> => msOfId((await store.oldestEvent()) ?? '')
+  const firstMs = await oldestMs()
   const dueMs = Date.now() - rawRetentionMs - rollUpMarginMs
   const lastMs = Math.floor(dueMs / 86_400_000) * 86_400_000
   return {
-    hasBegun: () => oldestMs() !== firstMs,
-    isDone: () => oldestMs() >= lastMs,
-    close: () => db.close(),
+    hasBegun: async () => (await oldestMs()) !== firstMs,
+    isDone: async () => (await oldestMs()) >= lastMs,
   }
 }
 
 /** All reports in turn, several times; then over and over while the server rolls three days up. */
 export async function measureReports(
   server: ServerProcess,
-  folder: string,
+  store: AnalyticsStore,
   rounds: number,
 ): Promise<{ times: ReportTimes[]; rollUpSeconds: number }> {
-  const watched = watchRollUp(folder)
+  const { hasBegun, isDone } = await watchRollUp(store)
   const times = reports.map(([title, path]) => ({ title, path, restMs: [] as number[], rollUpMs: [] as number[] }))
   for (const { path } of times) await ask(server, path)
-  for (let round = 0; round < rounds && !watched.hasBegun(); round++)
+  for (let round = 0; round < rounds && !(await hasBegun()); round++)
     for (const { path, restMs } of times) restMs.push(await ask(server, path))
-  while (!watched.hasBegun()) await Bun.sleep(20)
+  while (!(await hasBegun())) await Bun.sleep(20)
   const begunAt = performance.now()
-  while (!watched.isDone())
-    for (const { path, rollUpMs } of times) if (!watched.isDone()) rollUpMs.push(await ask(server, path))
-  watched.close()
+  while (!(await isDone()))
+    for (const { path, rollUpMs } of times) if (!(await isDone())) rollUpMs.push(await ask(server, path))
   return { times, rollUpSeconds: (performance.now() - begunAt) / 1000 }
 }
 

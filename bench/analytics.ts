@@ -2,12 +2,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openPostgres } from '../scripts/servers/postgres.ts'
+import { providePostgres } from '../scripts/servers/programs.ts'
 import { measureReports, measureRequestLog, measureTracking } from './analytics-measure.ts'
-import { toMarkdown, toText as toReportText } from './analytics-report.ts'
-import { seedAnalytics } from './analytics-seed.ts'
+import { type ReportedEngine, toMarkdown, toText as toReportText } from './analytics-report.ts'
+import { type AnalyticsPlace, openStore, seedAnalytics } from './analytics-seed.ts'
 import { readEnvironment } from './environment.ts'
-import { copyFolder, folderBytes } from './folders.ts'
+import { copyFolder } from './folders.ts'
 import type { Plan } from './measure.ts'
+import { postgresSettings } from './postgres-stage.ts'
 import { startLoad, startServer } from './processes.ts'
 import { type Reported, textHeader, toText } from './report.ts'
 import { type OnProgress, seedFolder } from './seed.ts'
@@ -47,12 +50,28 @@ export async function runAnalytics(plan: Plan, quick: boolean, onProgress: OnPro
   }
 
   const events = quick ? 200_000 : 10_000_000
-  const folder = join(work, 'events')
-  await seedAnalytics(folder, events, onProgress)
-  const dataBytes = folderBytes(folder)
-  const server = await startServer(folder)
-  stack.defer(() => server.stop())
-  const { times, rollUpSeconds } = await measureReports(server, folder, rounds)
-  console.log(`\n${toReportText(times)}`)
-  return toMarkdown(readEnvironment(work), plan, { events, dataBytes, times, rollUpSeconds, measurements })
+  const reported: ReportedEngine[] = []
+  const addReports = async (engine: string, place: AnalyticsPlace): Promise<void> => {
+    await using own = new AsyncDisposableStack()
+    await seedAnalytics(place, events, onProgress)
+    const store = await openStore(place, true)
+    own.defer(() => store.close())
+    const dataBytes = await store.diskBytes()
+    const { folder, databaseUrl } = place
+    const server = await startServer(folder, databaseUrl === null ? null : { databaseUrl, redisUrl: '' })
+    own.defer(() => server.stop())
+    const found = { engine, dataBytes, ...(await measureReports(server, store, rounds)) }
+    reported.push(found)
+    console.log(`\n${toReportText(found)}`)
+  }
+  await addReports('SQLite', { folder: join(work, 'events'), databaseUrl: null })
+  rmSync(join(work, 'events'), { recursive: true })
+  const programs = providePostgres()
+  if (programs === null) console.log('\nTHERE IS NO PostgreSQL ON THIS MACHINE. Its reports are left out.')
+  else {
+    const postgres = await openPostgres(programs, postgresSettings)
+    stack.defer(() => postgres.remove())
+    await addReports('PostgreSQL', { folder: join(work, 'node'), databaseUrl: postgres.url })
+  }
+  return toMarkdown(readEnvironment(work), plan, { events, reported, measurements })
 }

@@ -31,8 +31,8 @@ const help = `npm run bench -- [options]
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
   --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
   --kv                    key-value stores beside Redis: 3 rounds of a second
-  --analytics             reports on ten million events while old days are rolled up, incoming events, the request log:
-                          about four minutes and 5 GB of disk; with --quick on 200,000
+  --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
+                          the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
   --write                 put the figures into docs/benchmarks.md
   --keep <folder>         keep the seeded folders there and use them again (after a change of the schema, remove it)`
 

@@ -29,7 +29,7 @@ export interface Stage {
  * As durable as it comes, with room for the table and without a checkpoint in the middle of a round, which would fall
  * on one side only.
  */
-const postgresSettings = { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '1h' }
+export const postgresSettings = { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '1h' }
 
 function needed<T>(found: T | null, name: string): T {
   if (found === null) throw new Error(`${name} is not on this machine and cannot be installed here`)
