@@ -24,6 +24,7 @@ const config = {
             tags: { type: 'json' },
             slug: { type: 'string', unique: true },
             kind: { type: 'string', enum: ['x', 'y'] },
+            level: { type: 'number', enum: [1, 2, 3] },
             authorId: { type: 'string', references: 'authors' },
             points: { type: 'number', required: true, default: 1 },
             secret: { type: 'string' },
@@ -47,6 +48,7 @@ const start = {
   tags: { a: 1 },
   slug: 'sa',
   kind: 'x',
+  level: 2,
   authorId: 'ann',
   points: 3,
   secret: 'sesame',
@@ -200,6 +202,7 @@ describeServer('update', { config }, (server) => {
       ),
       refused('DB-UPDATE-9', 'increment over the declared maximum', { stock: add(6) }, { stock: 'max' }),
       refused('DB-UPDATE-9', 'increment under the declared minimum', { stock: add(-6) }, { stock: 'min' }),
+      refused('DB-UPDATE-9', 'increment to a number outside the enum', { level: add(2) }, { level: 'enum' }),
       refused('DB-UPDATE-5', 'deleteField of a required field', { title: remove }, { title: 'operator' }),
       refused(
         'DB-UPDATE-5',

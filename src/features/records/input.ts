@@ -128,7 +128,7 @@ function applyOperator(field: Field | null, before: unknown, operator: Operator)
   if (before !== null && typeof before !== 'number') throw mistake('operator', 'increment applies to numbers only')
   const sum = (before ?? 0) + operator.by
   if (!Number.isFinite(sum)) throw mistake('operator', 'the sum is out of range')
-  return field ? checkNumber(field, sum) : sum
+  return field ? checkDeclared(field, sum) : sum
 }
 
 /** Collects mistakes by field; `prefix` is the place in a batch, such as `inserts[3].`. */
