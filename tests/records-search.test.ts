@@ -8,6 +8,7 @@ import { open } from './harness/config.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { runScenarios, type Scenario } from './harness/scenarios.ts'
 import { describeServer } from './harness/server.ts'
+import { times } from './harness/times.ts'
 
 const base = '/api/db/shared/tables/posts'
 const plain = '/api/db/shared/tables/plain'
@@ -41,7 +42,11 @@ const config = {
             delete: true,
           },
         },
-        many: { schema: { text: { type: 'text' } }, search: ['text'], access: open },
+        many: {
+          schema: { text: { type: 'text' }, more: { type: 'text' } },
+          search: ['text', 'more'],
+          access: open,
+        },
       },
     },
   },
@@ -157,6 +162,18 @@ describeServer('search', { config }, (server) => {
       const { status } = await server.anonymous.get(`${base}/search${query({ q })}`)
       expect([200, 400]).toContain(status)
     })
+
+  test('[DB-SEARCH-10, ERR-7] texts larger than an index can hold are stored all the same', async () => {
+    const long = (from: number) =>
+      times(2600, (n) => String.fromCharCode(0x4e00 + from + n).repeat(2) + '語'.repeat(98)).join(' ')
+    const { status } = await server.anonymous.post(many, { id: 'long', text: `first ${long(0)}` })
+    expect(status).toBe(201)
+    const updated = await server.anonymous.patch(`${many}/long`, { more: `second ${long(3000)}` })
+    expect([updated.status, updated.body.more?.length]).toEqual([200, 7 + 2600 * 101 - 1])
+    const found = await server.anonymous.get(`${many}/search${query({ q: 'first', fields: 'id' })}`)
+    expect(found.body.items).toMatchObject([{ id: 'long' }])
+    expect((await server.anonymous.delete(`${many}/long`)).status).toBe(200)
+  })
 
   test('[DB-SEARCH-7] a column name is no syntax', async () => {
     expect(await ids('title')).toBe('')

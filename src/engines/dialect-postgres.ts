@@ -24,20 +24,20 @@ const textOf = (json: SqlText): SqlText => sql`(${json} #>> '{}')`
 /** A word as a lexeme of a query: quoted, so that nothing the caller types is query syntax. */
 const lexeme = (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
-/** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1 MB. */
+/** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1,048,576 bytes. */
 const positionMax = 16_383
 const positionsPerWordMax = 255
-const vectorCharsMax = 400_000
+const vectorBytesMax = 1_000_000
 
 /** Words in order as the text of a tsvector: each with the places it stands at, since more of them rank higher. */
 function vectorOf(words: readonly string[]): string {
   const places = new Map<string, number[]>()
-  let chars = 0
+  let bytes = 0
   for (const [at, word] of words.entries()) {
     const found = places.get(word)
     if (found && found.length >= positionsPerWordMax) continue
-    chars += found ? 6 : word.length + 10
-    if (chars > vectorCharsMax) break
+    bytes += found ? 2 : Buffer.byteLength(word) + 6
+    if (bytes > vectorBytesMax) break
     const place = Math.min(at + 1, positionMax)
     if (found) found.push(place)
     else places.set(word, [place])
