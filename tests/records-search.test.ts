@@ -163,6 +163,14 @@ describeServer('search', { config }, (server) => {
       expect([200, 400]).toContain(status)
     })
 
+  test('[DB-SEARCH-3, ERR-7] a word longer than any that is indexed is in no record', async () => {
+    for (const word of ['x'.repeat(2048), 'あ'.repeat(800)])
+      for (const q of [word, `fox ${word}`.slice(0, 2048), `${word.slice(4)} fox`]) {
+        const { status, body } = await server.anonymous.get(`${base}/search${query({ q })}`)
+        expect([status, body]).toMatchObject([200, { items: [], total: 0 }])
+      }
+  })
+
   test('[DB-SEARCH-10, ERR-7] texts larger than an index can hold are stored all the same', async () => {
     const long = (from: number) =>
       times(2600, (n) => String.fromCharCode(0x4e00 + from + n).repeat(2) + '語'.repeat(98)).join(' ')

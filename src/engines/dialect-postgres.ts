@@ -24,6 +24,9 @@ const textOf = (json: SqlText): SqlText => sql`(${json} #>> '{}')`
 /** A word as a lexeme of a query: quoted, so that nothing the caller types is query syntax. */
 const lexeme = (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
+/** PostgreSQL refuses longer ones, in a query too. */
+const lexemeBytesMax = 2046
+
 /** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1,048,576 bytes. */
 const positionMax = 16_383
 const positionsPerWordMax = 255
@@ -176,7 +179,10 @@ export const postgresDialect: Dialect = {
   },
   searchIndex({ name }, words) {
     const column = sql`${ident(name)}.${searchColumnName}`
-    const query = words.map(({ folded, isPrefix }) => lexeme(folded) + (isPrefix ? ':*' : '')).join(' & ')
+    // A query without words matches nothing, as does one with a word that no text can hold.
+    const isHopeless = words.some(({ folded }) => Buffer.byteLength(folded) > lexemeBytesMax)
+    const terms = isHopeless ? [] : words.map(({ folded, isPrefix }) => lexeme(folded) + (isPrefix ? ':*' : ''))
+    const query = terms.join(' & ')
     return {
       joins: sql``,
       matches: sql`${column} @@ ${query}::text::tsquery`,
