@@ -149,6 +149,21 @@ describeServer('without a schema', { config }, (server) => {
     expect(await find('v', 'contains', '1')).toBe('t1')
   })
 
+  test('[DB-FILTER-5, DB-FILTER-11, DB-TABLE-14] as many conditions and values as are allowed', async () => {
+    const inserts = [5, '5', true, 1000, null].map((of, at) => ({ id: `many-${at}`, of }))
+    expect((await server.anonymous.post(`${base}/batch`, { inserts })).status).toBe(200)
+    const thousand = Array.from({ length: 1000 }, (_, at) => (at < 998 ? at : at === 998 ? '5' : true))
+    const mark = async (op: string, seen: string) => {
+      const filter = Array.from({ length: 100 }, () => ['of', op, thousand])
+      const body = { action: 'update', filter, data: { seen } }
+      const { status, body: answer } = await server.anonymous.post(`${base}/batch-by-filter`, body)
+      expect([status, answer.processed]).toEqual([200, answer.succeeded])
+      return idsOf(await server.anonymous.get(`${base}${query({ filter: JSON.stringify([['seen', '==', seen]]) })}`))
+    }
+    expect(await mark('in', 'inside')).toBe('many-0,many-1,many-2')
+    expect(await mark('not in', 'outside')).toBe('many-3')
+  })
+
   test('[RULE-5, RULE-7] rules reach into fields nobody declared', async () => {
     await server.service.post(`${owned}/batch`, {
       inserts: [

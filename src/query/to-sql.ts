@@ -28,6 +28,13 @@ export const storedTypes: Readonly<Record<FieldType, StoredType>> = {
   json: 'json',
 }
 
+/** A list for an undeclared field is one for each type of its values: only values of one type are ever equal. */
+const listTypes = [
+  ['string', 'text'],
+  ['number', 'number'],
+  ['boolean', 'boolean'],
+] as const
+
 /** Tables by name within the namespace, for `exists`; throws on an unknown name (a mistake in a rule). */
 export type FindTable = (name: string) => Table
 
@@ -82,8 +89,11 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
       const list = dialect.inList(column(source, name), values, storedTypes[field.type])
       return negated ? sql`(${column(source, name)} IS NOT NULL AND NOT ${list})` : list
     }
-    const equal = values.map((value) => compare(source, name, '==', value))
-    const any = equal.length === 0 ? sql`FALSE` : sql`(${join(equal, ' OR ')})`
+    const lists = listTypes.flatMap(([type, storedType]) => {
+      const own = values.filter((value) => typeof value === type)
+      return own.length === 0 ? [] : [dialect.inList(dialect.memberAs(extra(source), name, type), own, storedType)]
+    })
+    const any = lists.length === 0 ? sql`FALSE` : sql`(${join(lists, ' OR ')})`
     return negated ? sql`(NOT (${isNull(source, name)}) AND (${any}) IS NOT TRUE)` : any
   }
 
