@@ -5,6 +5,7 @@ import { open } from './harness/config.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { runScenarios } from './harness/scenarios.ts'
 import { describeServer } from './harness/server.ts'
+import { times } from './harness/times.ts'
 
 const base = '/api/db/shared/tables/items'
 
@@ -64,6 +65,22 @@ describeServer('delete', { config }, (server) => {
     expect(await server.dump(base, refs)).toEqual(before)
     await server.anonymous.delete(`${refs}/r`)
     expect((await server.anonymous.delete(`${base}/d4`)).status).toBe(200)
+  })
+
+  test('[DB-DELETE-2, DB-TABLE-9] of a delete and a reference to its record at the same time, one is refused', async () => {
+    const refs = '/api/db/shared/tables/refs'
+    const ids = times(20, (n) => `raced-${n}`)
+    expect((await server.service.post(`${base}/batch`, { inserts: ids.map((id) => ({ id })) })).status).toBe(200)
+    const raced = async (id: string): Promise<string> => {
+      const answers = await Promise.all([
+        server.anonymous.post(refs, { item: id }),
+        server.anonymous.delete(`${base}/${id}`),
+      ])
+      return answers.map(({ status }) => status).join()
+    }
+    for (const id of ids) expect(['201,409', '400,200']).toContain(await raced(id))
+    const { items } = (await server.dump(refs))[refs] ?? { items: [] }
+    for (const { item } of items) expect((await server.anonymous.get(`${base}/${item}`)).status).toBe(200)
   })
 
   runScenarios(

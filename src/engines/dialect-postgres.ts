@@ -127,6 +127,7 @@ export const postgresDialect: Dialect = {
   fromBoolean: (value) => value,
   toBoolean: (stored) => stored === true,
   forUpdate: sql` FOR UPDATE`,
+  forReference: sql` FOR KEY SHARE`,
   // In one order for everybody, so that two transactions never wait for each other.
   lock: (...keys) =>
     sql`SELECT pg_advisory_xact_lock(hash) FROM (SELECT DISTINCT hashtextextended(key, 0) AS hash

@@ -40,6 +40,7 @@ export const sqliteDialect: Dialect = {
   fromBoolean: (value) => (value ? 1 : 0),
   toBoolean: (stored) => stored === 1,
   forUpdate: sql``,
+  forReference: sql``,
   lock: () => null,
   insertMany: null,
   ascending: (column) => sql`${column} ASC`,

@@ -79,6 +79,8 @@ export interface Dialect {
   readonly toBoolean: (stored: unknown) => boolean
   /** Makes other transactions that read the row to change it wait; goes at the end of a SELECT. */
   readonly forUpdate: SqlText
+  /** Makes other transactions that read the row to change it wait, but none that refer to it as well; in its place. */
+  readonly forReference: SqlText
   /** Makes transactions that ask for one of the same keys take turns; null where all do anyway. */
   readonly lock: (...keys: readonly string[]) => SqlText | null
   /**

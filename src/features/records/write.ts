@@ -81,8 +81,10 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
     if (references === undefined || id === null || id === undefined) continue
     const target = write.call.sibling(references)
     const visible = target.backEnd.condition(target.permissions.read(), target.table)
+    // Until this is committed nobody may remove what it refers to.
+    const { forReference } = target.backEnd.dialect
     const found = await write.tx.all(
-      sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}`,
+      sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}${forReference}`,
     )
     if (found.length === 0)
       throw invalid({ [placed(write, name)]: { code: 'reference', message: `no such record in ${references}` } })
