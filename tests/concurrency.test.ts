@@ -42,6 +42,31 @@ describeServer('many at once', { config }, (server) => {
     expect(await total()).toBe(1)
   })
 
+  test('[DB-UPSERT-9, DB-BATCH-6] an upsert beside an insert of the same value is never in conflict with it', async () => {
+    const upserts = [
+      (n: number) => server.anonymous.post(`${base}?upsert=true`, { id: `id-${n}`, rank: n }),
+      (n: number) => server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, { slug: `slug-${n}`, rank: n }),
+      (n: number) =>
+        server.anonymous.post(`${base}/batch?upsert=true`, {
+          inserts: [
+            { id: `id-${n}`, rank: n },
+            { id: `other-${n}`, rank: n },
+          ],
+        }),
+    ]
+    for (const upsert of upserts)
+      for (const n of times(10, (at) => at)) {
+        const [inserted, upserted] = await Promise.all([
+          server.anonymous.post(base, { id: `id-${n}`, slug: `slug-${n}` }),
+          upsert(n),
+        ])
+        expect([[201, 409].includes(inserted.status), upserted.status < 300]).toEqual([true, true])
+        const { items } = (await server.anonymous.get(base)).body
+        expect(items.map(({ rank }: { rank: number }) => rank)).toEqual(times(items.length, () => n))
+        await server.service.post(`${base}/batch-by-filter`, { action: 'delete' })
+      }
+  })
+
   test('[DB-UPDATE-2] a hundred increments, singly, in batches and by filter, all count', async () => {
     await server.anonymous.post(base, { id: 'sum', rank: 0 })
     const rank = { $op: 'increment', value: 1 }

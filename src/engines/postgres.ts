@@ -16,6 +16,11 @@ import { instanceToken, type SqlText } from './sql-text.ts'
 /** States (SQLSTATE) in which the work was undone and may succeed when done again. */
 const retryable: ReadonlySet<string> = new Set(['40001', '40P01'])
 
+const isRetryable = (error: unknown): boolean =>
+  error instanceof EngineError
+    ? error.kind === 'outrun'
+    : error instanceof pg.DatabaseError && retryable.has(error.code ?? '')
+
 /** Classes of SQLSTATE that say the server is away, starting, stopping, full or out of connections. */
 const awayClasses = /^(08|53|57P|58)/
 
@@ -159,7 +164,7 @@ export function openPostgres({ url, log }: { readonly url: string; readonly log:
       try {
         return await attempt(instanceId, work)
       } catch (error) {
-        if (!(error instanceof pg.DatabaseError) || !retryable.has(error.code ?? '')) throw engineErrorOf(error)
+        if (!isRetryable(error)) throw engineErrorOf(error)
         if (tries >= postgresRetriesMax) throw new EngineError('busy', 'Too many writes want the same rows', [], error)
       }
     }

@@ -147,7 +147,8 @@ export async function upsertRecords(
     const places = waiting
     waiting = []
     const rows = places.map((index) => results[index]?.row as RecordRow)
-    await insertRecords(write, rows, (at) => placeOf(places[at] as number))
+    const into: Write = { ...write, conflictTarget: upserts[0]?.conflictTarget as string }
+    await insertRecords(into, rows, (at) => placeOf(places[at] as number))
   }
   for (const [index, upsert] of upserts.entries()) {
     const before = met.get(upsert.conflictValue)

@@ -28,6 +28,8 @@ export interface Write {
   readonly at: string
   /** Records by id that were read and locked beforehand, as this transaction has left them. */
   readonly locked?: Map<string, RecordRow>
+  /** Field by which no record was found to update: one that has its value now came in between. */
+  readonly conflictTarget?: string
 }
 
 /** Judges a row by a tree, asking the database only for what the row does not decide. */
@@ -64,6 +66,7 @@ async function runUnique(write: Write, statement: SqlText): Promise<void> {
     await write.tx.run(statement)
   } catch (error) {
     if (!(error instanceof EngineError) || error.kind !== 'unique') throw error
+    if (error.columns.join() === write.conflictTarget) throw new EngineError('outrun', error.message, [], error)
     const data: FieldErrors = Object.fromEntries(
       error.columns
         .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))
