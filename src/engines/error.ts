@@ -6,6 +6,8 @@
 export type EngineErrorKind =
   /** A unique index refused the row; `columns` names them. */
   | 'unique'
+  /** Some index cannot hold a row's texts; it is not said which. */
+  | 'oversized'
   /** Another transaction was quicker; this one would find what that one did if it were run again. Thrown by `work`. */
   | 'outrun'
   /** Too many operations are waiting; nothing was done. */

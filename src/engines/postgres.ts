@@ -36,6 +36,8 @@ function engineErrorOf(error: unknown): unknown {
     const declared = columns.filter((name) => name !== '_instance')
     return new EngineError('unique', message, declared, error)
   }
+  // Beside the size of an index's row this is about statements that we never make.
+  if (code === '54000') return new EngineError('oversized', message, [], error)
   // 57014: the statement took longer than `statement_timeout`.
   return code === '57014' || awayClasses.test(code) ? new EngineError('unavailable', message, [], error) : error
 }

@@ -327,6 +327,6 @@ function freshen({ method, headers }: Exchange, reply: Reply): Reply {
  */
 function asRefusal(error: unknown): ApiError {
   if (error instanceof ApiError) return error
-  if (error instanceof EngineError && error.kind !== 'unique') return unavailable()
+  if (error instanceof EngineError && error.kind !== 'unique' && error.kind !== 'oversized') return unavailable()
   return internal()
 }

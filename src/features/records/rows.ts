@@ -30,8 +30,10 @@ export interface TableRows {
   insert(record: Row): SqlText
   /** Inserts any number of records; null where a statement each is as quick. */
   readonly insertMany: ((records: readonly Row[]) => SqlText) | null
-  /** Whether a change of these fields may meet another record's unique value. */
-  mayViolate(changed: readonly string[]): boolean
+  /** Fields of text that some index is over. */
+  readonly indexedTexts: readonly string[]
+  /** Whether an index may refuse the record after a change of these fields: a value that is taken, a text too long. */
+  mayBeRefused(record: Row, changed: readonly string[]): boolean
   /** Writes the named fields of the record. */
   update(record: Row, changed: readonly string[]): SqlText
   /** The row of an id, with all columns or those everybody may see. */
@@ -44,6 +46,9 @@ export interface TableRows {
   /** The record without the fields its caller may not see. */
   visible(record: RecordRow, showsHidden: boolean): RecordRow
 }
+
+/** Texts of a record that have no more characters together fit into an index on every engine: 2,704 bytes at least. */
+const indexedCharsMax = 500
 
 type Fix = (row: RecordRow) => void
 
@@ -126,6 +131,11 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     ...table.indexes.filter((index) => index.unique).flatMap((index) => index.fields),
   ])
 
+  const indexed = new Set([...unique, ...table.indexes.flatMap((index) => index.fields)])
+  const indexedTexts = fields
+    .filter(({ name, type }) => storedTypes[type] === 'text' && name !== 'id' && indexed.has(name))
+    .map((field) => field.name)
+
   /** Text of the insert without search words: the same for every row. */
   function insertTextOf(names: readonly SqlText[]): string {
     const head = sql`INSERT INTO ${target} (${join(own ? [own.column, ...names] : names, ', ')})`.text
@@ -160,7 +170,13 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
       return sql`INSERT INTO ${target} (${join([...columns, searchColumn.column], ', ')}) VALUES (${owned}${stored}, ${words})`
     },
     insertMany: createInsertMany(table, dialect, columnNames, storedOf),
-    mayViolate: (changed) => changed.some((fieldName) => unique.has(fieldName)),
+    indexedTexts,
+    mayBeRefused(record, changed) {
+      if (changed.some((fieldName) => unique.has(fieldName))) return true
+      if (!changed.some((fieldName) => indexedTexts.includes(fieldName))) return false
+      const chars = indexedTexts.reduce((sum, fieldName) => sum + String(record[fieldName] ?? '').length, 0)
+      return chars > indexedCharsMax
+    },
     update(record, changed) {
       const sets: SqlText[] = []
       let changesExtra = false

@@ -8,7 +8,7 @@ import { fingerprint } from '../../base/hash.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { conflict, type FieldErrors, invalid, notFound, preconditionFailed } from '../../errors.ts'
+import { badRequest, conflict, type FieldErrors, invalid, notFound, preconditionFailed } from '../../errors.ts'
 import type { Expr } from '../../query/expr.ts'
 import { settle } from '../../query/matches.ts'
 import type { Change } from './changes.ts'
@@ -57,15 +57,29 @@ function record({ call, tx, committed, requestId, nowMs, locked }: Write, change
 /** A field's name in the refusal of a batch or of one write. */
 export const placed = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)
 
+const isOfIndex = (error: unknown): error is EngineError =>
+  error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
+
+/** 400 that names the text no index can hold: the longest of those the caller may know of. */
+function tooLong(write: Write, row: RecordRow): Error {
+  const { table, rows, view } = write.call
+  const known = rows.indexedTexts.filter((name) => view.showsHidden || !table.hidden.has(name))
+  const lengthOf = (name: string): number => ((row[name] as string | null) ?? '').length
+  const [longest] = known.sort((a, b) => lengthOf(b) - lengthOf(a))
+  if (longest === undefined) return badRequest('A text is too long for its index')
+  return invalid({ [placed(write, longest)]: { code: 'max', message: 'is too long for the index over it' } })
+}
+
 /**
- * Runs a statement that may hit a unique index: 409 that names the fields, and no more, so that a hidden row stays
- * hidden.
+ * Runs a statement that an index may refuse. For a unique value that is taken 409 that names the fields, and no more,
+ * so that a hidden row stays hidden; for a text that is too long 400.
  */
-async function runUnique(write: Write, statement: SqlText): Promise<void> {
+async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Promise<void> {
   try {
     await write.tx.run(statement)
   } catch (error) {
-    if (!(error instanceof EngineError) || error.kind !== 'unique') throw error
+    if (!isOfIndex(error)) throw error
+    if (error.kind === 'oversized') throw tooLong(write, row)
     if (error.columns.join() === write.conflictTarget) throw new EngineError('outrun', error.message, [], error)
     const data: FieldErrors = Object.fromEntries(
       error.columns
@@ -102,7 +116,7 @@ export async function insertRecord(write: Write, row: RecordRow): Promise<Record
   const { call } = write
   await require(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row))
-  await runUnique(write, call.rows.insert(row))
+  await runIndexed(write, call.rows.insert(row), row)
   record(write, { table: call.table, id: row.id as string, before: null, after: row })
   return row
 }
@@ -140,7 +154,7 @@ async function insertTogether(
   try {
     await tx.run(insertMany(rows))
   } catch (error) {
-    if (!(error instanceof EngineError) || error.kind !== 'unique') throw error
+    if (!isOfIndex(error)) throw error
     // One of them is in the way; each by itself will tell which.
     tx.send(sql`ROLLBACK TO SAVEPOINT together`)
     return false
@@ -193,7 +207,7 @@ export async function updateRow(
   await require(write, call.permissions.updateAfter(), after)
   await checkReferences(write, after, changed)
   const statement = call.rows.update(after, changed)
-  if (call.rows.mayViolate(changed)) await runUnique(write, statement)
+  if (call.rows.mayBeRefused(after, changed)) await runIndexed(write, statement, after)
   else write.tx.send(statement)
   record(write, { table: call.table, id: before.id as string, before, after })
   return after
