@@ -92,6 +92,9 @@ describeServer('batch', { config }, (server) => {
     const before = await server.dump(base)
     expectRefusal(await batch({ inserts, deletes: ['a', 'b'] }), 400, '500')
     expectRefusal(await batch({ inserts: [...inserts, { title: 'x' }, { title: 'y' }] }), 400, '500')
+    // Too many is said before anything is said of each.
+    for (const list of ['inserts', 'updates', 'deletes'])
+      expectRefusal(await batch({ [list]: Array(501).fill(1) }), 400, '500')
     expect(await server.dump(base)).toEqual(before)
     const { status, body } = await batch({ inserts, deletes: ['a'] })
     expect([status, body.inserted.length]).toEqual([200, 499])

@@ -56,10 +56,13 @@ const record = z
     'must be an object',
   )
   .meta({ type: 'object', additionalProperties: true }) as z.ZodType<Body>
+/** Bounded here already, so that the parts of a list that is too long are not looked at one by one. */
+const operations = <Operation extends z.ZodType>(operation: Operation) =>
+  z.array(operation).max(batchOperationsMax).optional()
 const batchBody = z.strictObject({
-  inserts: z.array(record).optional(),
-  updates: z.array(z.strictObject({ id: z.string(), data: record })).optional(),
-  deletes: z.array(z.string()).optional(),
+  inserts: operations(record),
+  updates: operations(z.strictObject({ id: z.string(), data: record })),
+  deletes: operations(z.string()),
 })
 const byFilterBody = z.strictObject({
   action: z.enum(['update', 'delete']),
