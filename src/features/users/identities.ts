@@ -9,6 +9,7 @@
  */
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/ids.ts'
+import { isStorableText } from '../../base/text.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Database, Reader, Transaction } from '../../engines/sql.ts'
 import { type SqlText, sql } from '../../engines/sql-text.ts'
@@ -196,7 +197,8 @@ function createIdentityRows(database: Database, clock: Clock) {
         VALUES (${identity.id}, ${userId}, ${provider}, ${profile.subject}, ${profile.email}, ${identity.createdAtMs})`)
       return identity
     },
-    remove: (tx: Transaction, userId: string, id: string) =>
-      tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`),
+    /** Gives how many there were. Not every engine can be asked for any text. */
+    remove: async (tx: Transaction, userId: string, id: string): Promise<number> =>
+      isStorableText(id) ? tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`) : 0,
   }
 }

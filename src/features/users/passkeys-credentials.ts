@@ -3,6 +3,7 @@
  * good is for `passkeys-ceremony`.
  */
 import type { Clock } from '../../base/clock.ts'
+import { isStorableText } from '../../base/text.ts'
 import type { Dialect } from '../../engines/dialect.ts'
 import type { Reader, SqlRow, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
@@ -70,7 +71,8 @@ export function createPasskeyCredentials({
     },
 
     remove: async (tx, userId, id) =>
-      (await tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`)) === 1,
+      // Not every engine can be asked for any text.
+      isStorableText(id) && (await tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`)) === 1,
   }
 }
 

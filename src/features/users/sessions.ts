@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import { formatDatetime } from '../../base/datetime.ts'
 import { sha256 } from '../../base/hash.ts'
 import { createUuid7 } from '../../base/ids.ts'
+import { isStorableText } from '../../base/text.ts'
 import type { Database, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { invalidToken } from '../../errors.ts'
@@ -151,6 +152,8 @@ export function createSessions(deps: {
   }
 
   async function end(tx: Transaction, userId: string, sessionId: string): Promise<boolean> {
+    // Not every engine can be asked for any text.
+    if (!isStorableText(sessionId)) return false
     const ended = await tx.run(sql`DELETE FROM ${sessions} WHERE id = ${sessionId} AND user_id = ${userId}`)
     if (ended > 0) revocation.revoke(tx, { userId, sessionId })
     return ended > 0
