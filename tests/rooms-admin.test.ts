@@ -11,7 +11,7 @@ import { type Engine, engines, sharedEngine } from './harness/engines.ts'
 import { type Nodes, openNodes } from './harness/nodes.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { join, newRoomId, type RoomClient } from './harness/rooms.ts'
-import { createServer, rootKey, type TestServer } from './harness/server.ts'
+import { createServer, describeServer, rootKey, type TestServer } from './harness/server.ts'
 
 const config = {
   rooms: {
@@ -224,5 +224,17 @@ describe('the server that `plinth rooms` goes to', () => {
     const terminal = { out: (text: string) => printed.push(text), error: (text: string) => printed.push(text) }
     expect(await runCommandLine(['rooms', ...words], terminal)).toBe(2)
     expect(printed.join('\n')).toContain(message)
+  })
+})
+
+describeServer('a server without rooms', { config: {} }, (server) => {
+  test('[ROOM-ADMIN-2, ROOM-ADMIN-3, ERR-7] has none to list, show or change', async () => {
+    const admin = '/api/room/admin'
+    const { status, body } = await server.service.get(`${admin}/rooms`)
+    expect([status, body]).toEqual([200, { rooms: [], cursor: null }])
+    const room = { namespace: 'game', id: 'a' }
+    expectRefusal(await server.service.get(`${admin}/room${query(room)}`), 404)
+    expectRefusal(await server.service.post(`${admin}/kick`, { ...room, userId: 'ann' }), 404)
+    expectRefusal(await server.service.post(`${admin}/hibernate`, room), 404)
   })
 })

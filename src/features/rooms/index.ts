@@ -108,17 +108,18 @@ export function createRooms(deps: RoomsDeps): Rooms {
     elapsedMs,
     log,
   })
+  let prepared: Promise<void> | null = null
   const summaries = createSummaries({
     engine: () => engine,
-    findStored: store.findStored,
-    findNodes: store.findNodes,
+    // A server that was never told of rooms has no tables for them.
+    findStored: async (...rooms) => (prepared ? store.findStored(...rooms) : new Map()),
+    findNodes: async () => (prepared ? store.findNodes() : []),
     ownName: () => relay.nodes?.current?.name ?? null,
     ask: relay.ask,
   })
   const connect = createConnect({ findNamespace, sockets: deps.sockets, isFull: (key) => engine.isFull(key) })
 
   let timers: ReturnType<typeof setInterval>[] = []
-  let prepared: Promise<void> | null = null
 
   function begin(): void {
     const ticks = setInterval(() => engine.tick(), roomTickMs)
