@@ -204,6 +204,25 @@ for (const { engine, storage } of engines.map(watchedEngine))
         expect(await rows.count('_sessions', 'user_id', person.id)).toBe(0)
       })
 
+    for (const [what, end] of [
+      ['disabled', disable],
+      ['revoked', revoke],
+    ] as const)
+      test(`[ADMIN-20, USER-9] an anonymous user who is ${what} beside signing up is left with no token`, async () => {
+        const anonymous = (await server.anonymous.request('POST', '/api/auth/signin/anonymous')).body
+        const { id } = anonymous.user
+        const email = `anonymous-${id}@example.com`
+        const signingUp = server.anonymous.post('/api/auth/signup', { email, password }, bearer(anonymous.accessToken))
+        // The password takes its time to be hashed: whichever is first, the session is over.
+        expect((await end(id)).status).toBe(200)
+        const { status, body } = await signingUp
+        expect([201, 401]).toContain(status)
+        await server.service.patch(`${users}/${id}`, { disabled: false })
+        await expectSignedOut({ ...anonymous, id })
+        if (status === 201) await expectSignedOut({ ...body, id })
+        expect((await server.service.get(`${users}/${id}`)).body.isAnonymous).toBe(status === 401)
+      })
+
     const belongings = [
       ['_users', 'id'],
       ['_sessions', 'user_id'],

@@ -4,7 +4,7 @@
  */
 import type { UserCaller } from '../../access/caller.ts'
 import type { Transaction } from '../../engines/sql.ts'
-import { accessDenied, conflict, invalidCredentials, notFound } from '../../errors.ts'
+import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../errors.ts'
 import type { Account, NewAccount } from './accounts.ts'
 import { normaliseEmail, orEmailTaken } from './email.ts'
 import type { UsersParts } from './parts.ts'
@@ -25,7 +25,8 @@ export type ProfileChanges = Partial<
 export interface PasswordAccounts {
   /**
    * Makes an account, or gives an anonymous user's own account an e-mail and a password: same id, same data, and the
-   * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address.
+   * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address, 401 where that session
+   * has ended.
    */
   signUp(order: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
   signUpAnonymously(client: ClientInfo): Promise<SignedIn>
@@ -53,9 +54,12 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
   const { database, accounts, passwords, signIn, sessions, oneTimeTokens, limiter, config, welcome } = deps
 
   /** The account that an anonymous user has, to become a real one. */
-  async function getAnonymous(tx: Transaction, id: string): Promise<Account> {
+  async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
     const account = await accounts.find(tx, id, 'lock')
     if (!account) throw notFound('User')
+    // Disabled or thrown out while the password was being hashed.
+    const isAlive = account.disabledAtMs === null && (sessionId === null || (await sessions.hold(tx, id, sessionId)))
+    if (!isAlive) throw invalidToken()
     // The token is older than the account's new life; a second account is not what was meant.
     if (!account.isAnonymous) throw conflict('The account is not anonymous any more')
     return account
@@ -75,7 +79,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const passwordHash = await passwords.hash(password)
       const { account, signedIn } = await orEmailTaken(() =>
         database.write(async (tx) => {
-          const before = anonymous && (await getAnonymous(tx, anonymous.auth.id))
+          const before = anonymous && (await getAnonymous(tx, anonymous))
           const given: NewAccount = {
             email: address,
             passwordHash,
