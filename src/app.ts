@@ -3,7 +3,7 @@
  * hands each the functions it needs, and features never meet otherwise.
  */
 
-import { createServiceKeys } from './access/service-keys.ts'
+import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { countAnalytics, countJobs, countPush, countRooms, countSockets } from './app/counts.ts'
 import { closing, openEngines, orClose } from './app/engines.ts'
 import { every, openJobs } from './app/jobs.ts'
@@ -122,7 +122,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     blobs,
     buckets: () => config.buckets,
     secret: settings.secret,
-    knowsKey: (name) => config.serviceKeys.some((key) => key.name === name),
+    keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
     isActive: users.isActive,
     publicUrl: () => settings.publicUrl,
     clock,

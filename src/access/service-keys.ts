@@ -49,6 +49,13 @@ export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): Se
   }
 }
 
+/** Whether the key of a name is still good and has a scope: for what it has signed, wherever that is shown. */
+export const keyPermits = (keys: readonly ServiceKey[], keyName: string, scope: string, clock: Clock): boolean =>
+  keys.some(
+    ({ name, scopes, expiresAtMs = Number.POSITIVE_INFINITY }) =>
+      name === keyName && clock.now() < expiresAtMs && permitsScope(scopes, scope),
+  )
+
 const digestOf = (key: string): Buffer => Buffer.from(sha256(key), 'latin1')
 
 interface ScopeForm {

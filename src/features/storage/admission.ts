@@ -7,7 +7,7 @@ import { sha256 } from '../../base/hash.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { authenticationRequired, invalidToken } from '../../errors.ts'
-import type { BucketCall, Buckets } from './buckets.ts'
+import { type BucketCall, type Buckets, scopeOf } from './buckets.ts'
 import type { Store } from './schema.ts'
 import { callerOf, type ReadToken, type Tokens, type WriteToken } from './tokens.ts'
 
@@ -50,16 +50,17 @@ export interface AdmissionDeps {
   readonly tokens: Tokens
   /** Whether a user may still act: neither disabled nor deleted. */
   readonly isActive: (user: UserCaller) => Promise<boolean>
-  /** Whether a service key of this name is still configured. */
-  readonly knowsKey: (keyName: string) => boolean
+  /** Whether the service key of this name is still good and has the scope. */
+  readonly keyPermits: (keyName: string, scope: string) => boolean
 }
 
-export function createAdmission({ store, buckets, tokens, isActive, knowsKey }: AdmissionDeps): Admission {
+export function createAdmission({ store, buckets, tokens, isActive, keyPermits }: AdmissionDeps): Admission {
   const { database, tables } = store
 
-  async function resolveIssuer(bucket: string, { issuer }: ReadToken | WriteToken): Promise<BucketCall> {
+  async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
     const caller = callerOf(issuer)
-    const isGood = caller.kind === 'service' ? knowsKey(caller.keyName) : await isActive(caller)
+    const scope = scopeOf(bucket, use)
+    const isGood = caller.kind === 'service' ? keyPermits(caller.keyName, scope) : await isActive(caller)
     if (!isGood) throw invalidToken()
     return buckets.resolve(bucket, caller)
   }

@@ -13,6 +13,10 @@ import type { FindTable } from '../../query/to-sql.ts'
 
 export type BucketDefinitions = ReadonlyMap<string, BucketDefinition>
 
+/** What a service key needs for a bucket of this name (CONTRACT "Everywhere"). */
+export const scopeOf = (bucket: string | undefined, action: 'read' | 'write' | 'delete'): string =>
+  `storage:bucket:${bucket}:${action}`
+
 /** One caller's way to one bucket. */
 export interface BucketCall {
   readonly bucket: BucketDefinition

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
 import { listLimitDefault, listLimitMax } from '../../limits.ts'
 import { batchKeysMax, imageSideMax } from '../../limits-storage.ts'
+import { scopeOf } from './buckets.ts'
 
 export const parameter = (description: string) => z.string().optional().meta({ description })
 
@@ -62,9 +63,9 @@ const listed = storedFile.pick({ key: true, size: true, uploaded: true, contentT
 const signedUrl = z.object({ url: z.string(), expiresAt: z.string() })
 export const done = z.object({ ok: z.literal(true) })
 
-export const reads = (params: Params): string => `storage:bucket:${params.bucket}:read`
-export const writes = (params: Params): string => `storage:bucket:${params.bucket}:write`
-const deletes = (params: Params): string => `storage:bucket:${params.bucket}:delete`
+export const reads = (params: Params): string => scopeOf(params.bucket, 'read')
+export const writes = (params: Params): string => scopeOf(params.bucket, 'write')
+const deletes = (params: Params): string => scopeOf(params.bucket, 'delete')
 
 export const at = (rest = ''): string[] => [`/api/storage/:bucket${rest}`]
 

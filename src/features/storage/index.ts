@@ -41,8 +41,8 @@ export interface StorageDeps {
   readonly isActive: (user: UserCaller) => Promise<boolean>
   /** Where browsers reach the server, without a slash at the end; null while it is not known. */
   readonly publicUrl: () => string | null
-  /** Whether a service key of this name is configured. */
-  readonly knowsKey: (keyName: string) => boolean
+  /** Whether the service key of this name is still good and has the scope. */
+  readonly keyPermits: (keyName: string, scope: string) => boolean
   readonly clock: Clock
   readonly log: Log
 }
@@ -75,10 +75,10 @@ function parseLimit(text: string | undefined): number {
 }
 
 export function createStorage(deps: StorageDeps): Storage {
-  const { store, blobs, clock, log, secret, knowsKey, isActive, publicUrl } = deps
+  const { store, blobs, clock, log, secret, keyPermits, isActive, publicUrl } = deps
   const buckets = createBuckets({ buckets: deps.buckets, log })
   const tokens = createTokens(secret, () => clock.now())
-  const admission = createAdmission({ store, buckets, tokens, isActive, knowsKey })
+  const admission = createAdmission({ store, buckets, tokens, isActive, keyPermits })
   const blobRows = createBlobRows({ store, blobs, clock })
   const objects = createObjects({ store, blobRows, clock })
   const shared = { store, objects, blobRows, admission }

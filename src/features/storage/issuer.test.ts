@@ -27,7 +27,7 @@ const { endpoints } = createStorage({
   buckets: () => config.buckets,
   secret: 's'.repeat(32),
   isActive: async ({ auth }) => auth.id === 'alice' && isActive,
-  knowsKey: () => true,
+  keyPermits: () => true,
   publicUrl: () => null,
   clock: systemClock,
   log,
