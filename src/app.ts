@@ -123,7 +123,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     buckets: () => config.buckets,
     secret: settings.secret,
     keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
-    isActive: users.isActive,
+    asNow: users.asNow,
     publicUrl: () => settings.publicUrl,
     clock,
     log,

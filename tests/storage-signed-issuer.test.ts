@@ -1,6 +1,9 @@
 /** Signed URLs stand for their issuer as the issuer is when they are used. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
+import type { Auth } from '../src/config/define.ts'
+import { adminUsers, bearer, signUp } from './harness/accounts.ts'
+import { createClient } from './harness/client.ts'
 import { bucketPath, filePath, formOf, pathOf, store } from './harness/files.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { describeServer, type TestServer } from './harness/server.ts'
@@ -50,4 +53,48 @@ describeServer('signed URLs of a service key', { config, clock }, (server) => {
     expectRefusal(await server.service.get(filePath('own', 'new')), 404)
     expect((await send(server, upload, 'new')).status).toBe(201)
   })
+})
+
+const isEditor = (auth: Auth | null) => auth?.role === 'editor'
+const isOnTeam = (auth: Auth | null) => auth?.custom.team === 'a'
+const teams = {
+  databases: { shared: { tables: {} } },
+  storage: {
+    buckets: {
+      own: { access: { read: isEditor, write: isEditor } },
+      team: { access: { read: isOnTeam, write: isOnTeam } },
+    },
+  },
+} as const
+
+describeServer('signed URLs of a user', { config: teams }, (server) => {
+  type Change = (id: string, is: boolean) => Promise<unknown>
+  const cases: readonly (readonly [what: string, bucket: string, change: Change])[] = [
+    ['role', 'own', (id, is) => server.service.patch(`${adminUsers}/${id}`, { role: is ? 'editor' : 'user' })],
+    [
+      'claims',
+      'team',
+      (id, is) =>
+        server.service.request('PUT', `${adminUsers}/${id}/claims`, { body: is ? { team: 'a' } : { team: 'b' } }),
+    ],
+  ]
+  for (const [what, bucket, change] of cases)
+    test(`[STORE-SIGN-5, STORE-SIGN-9] are judged by the ${what} of the moment`, async () => {
+      const { user, refreshToken } = (await signUp(server)).body
+      await change(user.id, true)
+      const { accessToken } = (await server.anonymous.post('/api/auth/refresh', { refreshToken })).body
+      const client = createClient(() => server.url, bearer(accessToken))
+      await store(client, bucket, { key: 'there', content: 'hello' })
+      const sign = async (kind: string, key: string): Promise<string> =>
+        pathOf((await client.post(`${bucketPath(bucket)}/signed-${kind}`, { key, expiresIn: '7d' })).body.url)
+      const [download, upload] = [await sign('url', 'there'), await sign('upload-url', 'new')]
+      await change(user.id, false)
+      expectRefusal(await server.anonymous.get(download), 403)
+      expectRefusal(await send(server, upload, 'new'), 403)
+      expectRefusal(await server.service.get(filePath(bucket, 'new')), 404)
+      await change(user.id, true)
+      expect((await server.anonymous.get(download)).text).toBe('hello')
+      const sent = await send(server, upload, 'new')
+      expect([sent.status, sent.body.uploadedBy]).toEqual([201, user.id])
+    })
 })

@@ -48,21 +48,24 @@ export interface AdmissionDeps {
   readonly store: Store
   readonly buckets: Buckets
   readonly tokens: Tokens
-  /** Whether a user may still act: neither disabled nor deleted. */
-  readonly isActive: (user: UserCaller) => Promise<boolean>
+  /** A user with the role and the claims of now; null for one who is disabled or deleted. */
+  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
   /** Whether the service key of this name is still good and has the scope. */
   readonly keyPermits: (keyName: string, scope: string) => boolean
 }
 
-export function createAdmission({ store, buckets, tokens, isActive, keyPermits }: AdmissionDeps): Admission {
+export function createAdmission({ store, buckets, tokens, asNow, keyPermits }: AdmissionDeps): Admission {
   const { database, tables } = store
 
   async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
-    const caller = callerOf(issuer)
-    const scope = scopeOf(bucket, use)
-    const isGood = caller.kind === 'service' ? keyPermits(caller.keyName, scope) : await isActive(caller)
-    if (!isGood) throw invalidToken()
-    return buckets.resolve(bucket, caller)
+    const signer = callerOf(issuer)
+    if (signer.kind === 'service') {
+      if (!keyPermits(signer.keyName, scopeOf(bucket, use))) throw invalidToken()
+      return buckets.resolve(bucket, signer)
+    }
+    const user = await asNow(signer)
+    if (!user) throw invalidToken()
+    return buckets.resolve(bucket, user)
   }
 
   return {

@@ -26,7 +26,7 @@ const { endpoints } = createStorage({
   blobs,
   buckets: () => config.buckets,
   secret: 's'.repeat(32),
-  isActive: async ({ auth }) => auth.id === 'alice' && isActive,
+  asNow: async (user) => (user.auth.id === 'alice' && isActive ? user : null),
   keyPermits: () => true,
   publicUrl: () => null,
   clock: systemClock,

@@ -3,7 +3,7 @@
  * The only file that knows every area of it.
  */
 import { join } from 'node:path'
-import type { UserCaller } from '../../access/caller.ts'
+import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { AuthConfig } from '../../config/auth.ts'
@@ -14,7 +14,7 @@ import type { Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
 import { sessionsSweptMax } from '../../limits-users.ts'
 import { createAccountEndpoints } from './account-endpoints.ts'
-import { createAccounts, type KeepPublicUser } from './accounts.ts'
+import { type Account, createAccounts, type KeepPublicUser } from './accounts.ts'
 import { createUserAdmin } from './admin.ts'
 import { createAdminEndpoints } from './admin-endpoints.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin-keys.ts'
@@ -45,7 +45,7 @@ import { createSessions } from './sessions.ts'
 import { createSignIn } from './sign-in.ts'
 import { openSigningKeys, type StoredSigningKeys } from './signing-keys.ts'
 import { prepareUsersTables, usersAddress } from './tables.ts'
-import { createTokens } from './tokens.ts'
+import { createTokens, sealClaims } from './tokens.ts'
 
 export interface UsersDeps {
   readonly sql: Sql
@@ -65,8 +65,10 @@ export interface UsersDeps {
 }
 
 export interface Users extends Authentication {
-  /** Whether what the user did before is still good: false once they are disabled or deleted. */
-  readonly isActive: (user: UserCaller) => Promise<boolean>
+  /**
+   * The user with what is true of them now, to judge what they signed before; null once they are disabled or deleted.
+   */
+  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
   /**
    * Whether the user and the session are still there, both kept as found until the transaction ends: for what is
    * written on their behalf and goes when they do.
@@ -156,6 +158,10 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
   ]
 }
 
+/** What rules see of an account, as its next token would say it. */
+const authOf = ({ id, email, displayName, role, isAnonymous, customClaims }: Account): Auth =>
+  Object.freeze({ id, email, displayName, role, isAnonymous, custom: sealClaims(customClaims) })
+
 /** Makes the tables where they are missing. Must be closed. */
 export async function openUsers(deps: UsersDeps): Promise<Users> {
   const parts = await openParts(deps)
@@ -163,10 +169,12 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
   return {
     authenticate: parts.authenticate,
     renew: parts.renew,
-    async isActive({ auth, sessionId }) {
-      const account = await parts.accounts.find(parts.database, auth.id)
-      // Without a session the token was made by whoever has the secret, and its user need not exist.
-      return account ? account.disabledAtMs === null : sessionId === null
+    async asNow(user) {
+      const account = await parts.accounts.find(parts.database, user.auth.id)
+      if (account && account.disabledAtMs !== null) return null
+      // Without a session the token was made by whoever has the secret: its user need not exist, and is as it says.
+      if (user.sessionId === null) return user
+      return account && Object.freeze({ ...user, auth: authOf(account) })
     },
     async holdActive(tx, { auth, sessionId }) {
       const account = await parts.accounts.find(tx, auth.id, 'lock')
