@@ -29,6 +29,8 @@ const config = {
   },
 }
 
+const closedConfig = { storage: { buckets: { ...config.storage.buckets, files: { access: { read: true } } } } }
+
 describeServer('tus', { config }, (server) => {
   const alice = server.as('alice')
   const begin = async (
@@ -89,6 +91,21 @@ describeServer('tus', { config }, (server) => {
     expect(await offsetOf(location)).toBe(3)
     expect((await tusPatch(alice, location, 3, '')).status).toBe(204)
     expectRefusal(await tusPatch(alice, location, 3, 'd'), 413)
+  })
+
+  test('[STORE-TUS-5] of any number that are at its end at once, all hear that it is there', async () => {
+    for (const key of ['end-1', 'end-2', 'end-3']) {
+      const location = await begin(key, 3)
+      // All there and no file yet, as after a server that ended in between.
+      await server.reload(closedConfig)
+      expectRefusal(await tusPatch(alice, location, 0, 'abc'), 403)
+      await server.reload(config)
+      const heads = Array.from({ length: 10 }, () => offsetOf(location))
+      const patches = Array.from({ length: 10 }, () => tusPatch(alice, location, 3, ''))
+      expect(await Promise.all(heads)).toEqual(heads.map(() => 3))
+      expect((await Promise.all(patches)).map(({ status }) => status)).toEqual(patches.map(() => 204))
+      expect((await alice.get(filePath('files', key))).text).toBe('abc')
+    }
   })
 
   test('[STORE-TUS-1] what was terminated is gone', async () => {

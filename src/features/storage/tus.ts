@@ -77,7 +77,15 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     'Upload-Expires': new Date(clock.now() + uploadIdleMs).toUTCString(),
   })
 
-  const finish = (writer: Writer, upload: OpenUpload) => uploads.finish(writer, upload, (parts) => parts)
+  async function finish(writer: Writer, upload: OpenUpload): Promise<void> {
+    try {
+      await uploads.finish(writer, upload, (parts) => parts)
+    } catch (error) {
+      // Who was cut off and asks how far it got may meet its own last piece here: one of the two ends the upload.
+      const { done } = await uploads.get(writer, upload.id, 'tus', null)
+      if (done === 0) throw error
+    }
+  }
 
   /** Keeps the body piece by piece behind what is there; gives how many bytes are there then. */
   async function receive(writer: Writer, upload: OpenUpload, request: Request): Promise<number> {
