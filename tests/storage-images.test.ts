@@ -116,6 +116,34 @@ describeServer('pictures', { config }, (server) => {
     expectRefusal(await server.anonymous.get(`${filePath('pictures', 'bomb')}?width=5`), 400)
   })
 
+  test('[STORE-IMG-2] one that would have too many pixels is not made', async () => {
+    await store(server.service, 'pictures', { key: 'tall', content: await picture(1, 2000) })
+    await store(server.service, 'pictures', { key: 'wide', content: await picture(2000, 1) })
+    const [tall, wide] = [filePath('pictures', 'tall'), filePath('pictures', 'wide')]
+    const tooLarge = [
+      `${tall}?width=4096`,
+      `${tall}?width=4096&fit=contain&format=webp`,
+      `${tall}?width=4096&height=1&fit=outside`,
+      `${wide}?height=4096`,
+      `${wide}?width=1&height=4096&fit=outside`,
+    ]
+    for (const one of tooLarge) {
+      const { message } = expectRefusal(await server.anonymous.get(one), 400)
+      expect(message).toBe('The picture would have too many pixels')
+    }
+    for (const [query, width, height] of [
+      ['?width=2', 2, 4000],
+      ['?width=4096&fit=inside', 1, 2000],
+      ['?width=20&fit=fill', 20, 2000],
+      ['?height=20&width=20', 20, 20],
+      ['?format=webp', 1, 2000],
+    ] as const) {
+      const response = await fetch(server.url + tall + query)
+      const found = await sharp(new Uint8Array(await response.arrayBuffer())).metadata()
+      expect([response.status, found.width, found.height]).toEqual([200, width, height])
+    }
+  })
+
   test('[STORE-IMG-1] under the rules of the file', async () => {
     const query = '?width=5'
     expectRefusal(await server.anonymous.get(filePath('own', 'red') + query), 401)

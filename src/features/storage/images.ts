@@ -7,7 +7,7 @@ import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Blobs } from '../../engines/blobs.ts'
 import { sql } from '../../engines/sql-text.ts'
-import { badRequest, invalidField, payloadTooLarge, unavailable } from '../../errors.ts'
+import { ApiError, badRequest, invalidField, payloadTooLarge, unavailable } from '../../errors.ts'
 import {
   imagePixelsMax,
   imageSeconds,
@@ -83,10 +83,26 @@ export interface Images {
 /** The types sharp reads and we send as pictures. */
 const readable = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
 
-async function render(source: Uint8Array, { width, height, fit, format }: Variant): Promise<Uint8Array> {
+interface Sides {
+  readonly width: number
+  readonly height: number
+}
+
+/** Pixels of what a variant makes of a picture: one side alone, or `outside`, leaves the other to the picture. */
+function pixelsOf({ width, height, fit }: Variant, of: Sides): number {
+  if (width !== null && height !== null && fit !== 'outside') return width * height
+  if (fit === 'fill') return (width ?? of.width) * (height ?? of.height)
+  const scale = Math.max((width ?? 0) / of.width, (height ?? 0) / of.height) || 1
+  return of.width * of.height * (fit === 'inside' ? Math.min(scale, 1) : scale) ** 2
+}
+
+async function render(source: Uint8Array, variant: Variant): Promise<Uint8Array> {
+  const { width, height, fit, format } = variant
   // Loaded when it is first needed: few servers transform pictures, and it is a large library.
   const { default: sharp } = await import('sharp')
   const image = sharp(source, { limitInputPixels: imagePixelsMax, failOn: 'error', sequentialRead: true, pages: 1 })
+  const { autoOrient: oriented } = await image.metadata()
+  if (pixelsOf(variant, oriented) > imagePixelsMax) throw badRequest('The picture would have too many pixels')
   const size = { ...(width === null ? {} : { width }), ...(height === null ? {} : { height }) }
   const sized = image.autoOrient().resize({ ...size, fit, withoutEnlargement: fit === 'inside' })
   const formed = format === null ? sized : sized.toFormat(format)
@@ -127,6 +143,7 @@ export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobR
     // What the bytes are decides, not what they were said to be: other readers of the library are not for strangers.
     if (!readable.has(sniffImage(original) ?? '')) throw badRequest('The file is not a picture')
     const picture = await render(original, variant).catch((cause: unknown) => {
+      if (cause instanceof ApiError) throw cause
       throw Object.assign(badRequest('The file cannot be read as a picture'), { cause })
     })
     const type = sniffImage(picture) ?? object.contentType
