@@ -11,6 +11,7 @@ import {
   upload,
   uploadPart,
 } from './harness/files.ts'
+import { sendRaw } from './harness/raw-http.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { describeServer } from './harness/server.ts'
 
@@ -40,6 +41,29 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     alice.post(`${bucketPath(bucket)}/multipart/complete`, { uploadId, key, parts })
   const parts = (uploadId: string, key: string) =>
     alice.get(`${bucketPath('files')}/uploads/${uploadId}/parts?key=${encodeURIComponent(key)}`)
+
+  test('[ERR-7, STORE-9] a part that breaks off is its sender’s failure, and is not kept', async () => {
+    const uploadId = await begin('broken')
+    const path = `${bucketPath('files')}/multipart/upload-part`
+    const answered = () =>
+      server
+        .logged()
+        .split('\n')
+        .filter((line) => line.includes(`"path":"${path}"`))
+        .map((line) => JSON.parse(line).status)
+    const head = [
+      `POST ${path}?uploadId=${uploadId}&partNumber=1&key=broken HTTP/1.1`,
+      'Host: localhost',
+      'Connection: close',
+      `Authorization: Bearer ${await server.token('alice')}`,
+    ]
+    // What the runtime answers to a chunk that is none does not come from us: our line about it tells.
+    const before = answered().length
+    await sendRaw(server.url, `${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno chunk\r\n`)
+    while (answered().length === before) await server.anonymous.get('/api/health')
+    expect(answered().slice(before)).toEqual([400])
+    expect((await alice.get(`${bucketPath('files')}/uploads/${uploadId}/parts?key=broken`)).body).toEqual({ parts: [] })
+  })
 
   test('[STORE-PART-1, STORE-PART-10] parts sent in any order make a file in the order of their numbers', async () => {
     const uploadId = await begin('a/b', 'files', { contentType: 'Text/Plain', customMetadata: { n: 'v' } })
