@@ -132,6 +132,13 @@ describeServer('sweep', { config, clock }, (server) => {
     expect((await alice.get(`${filePath('files', 'picture')}?width=3`)).status).toBe(200)
   })
 
+  test('[STORE-PART-9] every idle upload is given up, however many they are', async () => {
+    const ids = await Promise.all(Array.from({ length: 510 }, () => createMultipart(alice, 'files', { key: 'many' })))
+    clock.advance(uploadIdleMs)
+    await server.tidy()
+    for (const id of ids) expectRefusal(await alice.get(`${bucketPath('files')}/uploads/${id}/parts?key=many`), 404)
+  })
+
   test('[STORE-SWEEP-1] an upload that took too long is refused rather than lost', async () => {
     const token = await server.token({ id: 'alice', expiresInMs: 10 * stagedBlobMs })
     const before = await countLooseBlobs(server)

@@ -240,6 +240,23 @@ for (const { engine, storage } of engines.map(watchedEngine))
       expect((await me(server, first)).status).toBe(200)
     })
 
+    test('[SESS-4, MAIL-22] what has expired is forgotten, however much it is', async () => {
+      const challenge = () => server.anonymous.post(`${auth}/passkeys/auth-options`, {})
+      for (let made = 0; made <= 1000; made += 91) {
+        await Promise.all(times(91, () => begin(server)))
+        await Promise.all(times(91, challenge))
+      }
+      const countAll = () =>
+        Promise.all([
+          rows.count('_sessions', 'key_id', '0'),
+          rows.count('_one_time_tokens', 'purpose', 'passkey-challenge'),
+        ])
+      for (const count of await countAll()) expect(count).toBeGreaterThan(1000)
+      clock.advance(28 * 24 * 60 * 60 * 1000)
+      await server.tidy()
+      expect(await countAll()).toEqual([0, 0])
+    })
+
     test('[USER-13, SESS-2] storage holds hashes of tokens and passwords, never themselves', async () => {
       const email = 'hashed@example.com'
       const { body } = await server.anonymous.post(`${auth}/signup`, { email, password })

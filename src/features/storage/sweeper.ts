@@ -25,13 +25,16 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
   const { database, tables, deployment } = store
   let nextScanMs = clock.now() + strayScanIntervalMs
 
-  async function closeIdle(): Promise<void> {
+  async function closeIdle(signal?: AbortSignal): Promise<void> {
     const before = clock.now() - uploadIdleMs
-    const idle = await database.all<{ id: string; bucket: string }>(sql`SELECT id, bucket FROM ${tables.uploads}
-      WHERE touched <= ${before} ORDER BY touched LIMIT ${sweepRowsMax}`)
-    for (const { id, bucket } of idle) {
-      const quotas = buckets().get(bucket) ?? { name: bucket, quotaBytes: null, userQuotaBytes: null }
-      await database.write((tx) => uploads.close(tx, id, quotas))
+    while (!signal?.aborted) {
+      const idle = await database.all<{ id: string; bucket: string }>(sql`SELECT id, bucket FROM ${tables.uploads}
+        WHERE touched <= ${before} ORDER BY touched LIMIT ${sweepRowsMax}`)
+      for (const { id, bucket } of idle) {
+        const quotas = buckets().get(bucket) ?? { name: bucket, quotaBytes: null, userQuotaBytes: null }
+        await database.write((tx) => uploads.close(tx, id, quotas))
+      }
+      if (idle.length < sweepRowsMax) return
     }
   }
 
@@ -74,7 +77,7 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
   }
 
   return async (signal) => {
-    await closeIdle()
+    await closeIdle(signal)
     await removeBlobs(signal)
     await forgetGrants()
     if (signal?.aborted || clock.now() < nextScanMs) return

@@ -12,7 +12,7 @@ import type { Cluster } from '../../engines/cluster.ts'
 import type { Sql, Transaction } from '../../engines/sql.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
-import { sessionsSweptMax } from '../../limits-users.ts'
+import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits-users.ts'
 import { createAccountEndpoints } from './account-endpoints.ts'
 import { type Account, createAccounts, type KeepPublicUser } from './accounts.ts'
 import { createUserAdmin } from './admin.ts'
@@ -80,8 +80,8 @@ export interface Users extends Authentication {
   readonly endpoints: readonly Endpoint[]
   /** A token for the link by which the first administrator is made; null once there is one. */
   readonly issueSetupToken: Setup['issue']
-  /** Forgets what has expired; to be called now and then. */
-  sweep(): Promise<void>
+  /** Forgets what has expired, in steps of a bounded size, none after the signal; to be called now and then. */
+  sweep(signal?: AbortSignal): Promise<void>
   /** Learns of keys that other nodes have made; to be called now and then on each. */
   reloadKeys(): Promise<void>
   /** Sends what is queued and lets go of every connection. */
@@ -185,9 +185,9 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     onChanged: parts.revocation.onChanged,
     endpoints: listEndpoints(parts, deps),
     issueSetupToken: parts.setup.issue,
-    async sweep() {
-      await sessions.sweep(sessionsSweptMax)
-      await oneTimeTokens.sweep(clock.now())
+    async sweep(signal) {
+      while (!signal?.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
+      while (!signal?.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
     },
     reloadKeys: keys.reload,
     close: parts.close,
