@@ -139,6 +139,22 @@ describeServer('sweep', { config, clock }, (server) => {
     for (const id of ids) expectRefusal(await alice.get(`${bucketPath('files')}/uploads/${id}/parts?key=many`), 404)
   })
 
+  test('[STORE-PART-9] an upload that goes on beside the sweep is not given up', async () => {
+    await Promise.all(Array.from({ length: 300 }, () => createMultipart(alice, 'files', { key: 'many' })))
+    clock.advance(1)
+    const uploadId = await createMultipart(alice, 'files', { key: 'late' })
+    clock.advance(uploadIdleMs)
+    const sweeping = server.tidy()
+    const { status, body } = await uploadPart(alice, 'files', { uploadId, partNumber: 1, key: 'late' }, 'x')
+    await sweeping
+    expect([200, 404]).toContain(status)
+    const complete = { uploadId, key: 'late', parts: [body] }
+    // Whichever of the two was first: a part that was taken stays.
+    const ended = await alice.post(`${bucketPath('files')}/multipart/complete`, complete)
+    if (status === 200) expect(ended.status).toBe(200)
+    else expectRefusal(ended, 400)
+  })
+
   test('[STORE-SWEEP-1] an upload that took too long is refused rather than lost', async () => {
     const token = await server.token({ id: 'alice', expiresInMs: 10 * stagedBlobMs })
     const before = await countLooseBlobs(server)

@@ -32,7 +32,12 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
         WHERE touched <= ${before} ORDER BY touched LIMIT ${sweepRowsMax}`)
       for (const { id, bucket } of idle) {
         const quotas = buckets().get(bucket) ?? { name: bucket, quotaBytes: null, userQuotaBytes: null }
-        await database.write((tx) => uploads.close(tx, id, quotas))
+        await database.write(async (tx) => {
+          // Somebody may have gone on with it since the list was made.
+          const stillIdle = sql`SELECT id FROM ${tables.uploads} WHERE id = ${id} AND touched <= ${before}`
+          const [found] = await tx.all(sql`${stillIdle}${database.dialect.forUpdate}`)
+          if (found) await uploads.close(tx, id, quotas)
+        })
       }
       if (idle.length < sweepRowsMax) return
     }
