@@ -299,3 +299,28 @@ for (const inner of engines)
         expect(log).not.toContain(secret)
     })
   })
+
+describe('another secret of the server', () => {
+  for (const engine of engines)
+    test(`[MFA-7, ERR-7] makes every code a wrong one, until an administrator takes the app away, on ${engine.name}`, async () => {
+      const settings = { secret: 'the first secret of the server, 0123456789' }
+      const server = createServer({ config, clock, settings }, engine)
+      try {
+        await server.open()
+        const person = await signUpWithApp(server, clock)
+        settings.secret = 'another secret after somebody got in, 0123'
+        await server.restart()
+        for (const proof of [{ code: person.code(1) }, { recoveryCode: person.recoveryCodes[0] }]) {
+          const body = { mfaTicket: await person.ticket(), ...proof }
+          expectRefusal(
+            await server.anonymous.post(`/api/auth/mfa/${'code' in proof ? 'verify' : 'recovery'}`, body),
+            401,
+          )
+        }
+        expect((await server.service.delete(`/api/auth/admin/users/${person.id}/mfa`)).status).toBe(200)
+        expect((await person.signIn()).body).toHaveProperty('accessToken')
+      } finally {
+        await server.close()
+      }
+    })
+})
