@@ -86,7 +86,7 @@ const json = fc
   .jsonValue({ maxDepth: 3 })
   .filter(mayBeHeld)
   .map((value) => clone(value))
-const keys = fc.constantFrom('a', 'b', 'c', 'd.e', '', 'é', '7', 'length')
+const keys = fc.constantFrom('a', 'b', 'c', 'd.e', '', 'é', '7', 'length', 'toString')
 
 /** One step somewhere in a state; works on drafts and on plain objects alike. */
 interface Step {

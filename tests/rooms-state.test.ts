@@ -135,6 +135,23 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       await ann.close()
     })
 
+    test.each(['toString', 'a.valueOf'])(
+      '[ROOM-DELTA-1, ROOM-SAVE-1] %s, a key that every object inherits, is deleted like any other',
+      async (name) => {
+        const id = newRoomId()
+        const path = name.split('.')
+        const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
+        await ann.act('assign', { path, value: 1 })
+        await bob.nextOf('shared_delta')
+        await ann.act('assign', { path, value: null })
+        expect(await bob.nextOf('shared_delta')).toMatchObject({ delta: { [name]: null } })
+        await server.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+        const late = await join(server, 'eve', { id })
+        expect(late.sync.sharedState).toEqual(path.length > 1 ? { a: {} } : {})
+        for (const client of [ann, bob, late]) await client.close()
+      },
+    )
+
     test('[ROOM-STATE-7] a state over its size refuses the action, and one below it is taken', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { namespace: 'small', id })

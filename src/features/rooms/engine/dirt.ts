@@ -69,8 +69,11 @@ export class Dirt {
     if (!this.parts) return 0
     const before = entries.length
     let length = 0
-    for (const [key, part] of this.parts)
-      length += part.collect(entries, path === '' ? key : `${path}.${key}`, (value as JsonRecord)[key])
+    for (const [key, part] of this.parts) {
+      // What is gone may be called as something that every object inherits.
+      const member = Object.hasOwn(value as JsonRecord, key) ? (value as JsonRecord)[key] : undefined
+      length += part.collect(entries, path === '' ? key : `${path}.${key}`, member)
+    }
     if (path === '' || entries.length - before < 2) return length
     // The value is walked only as far as it is shorter.
     const most = length - path.length - 4
