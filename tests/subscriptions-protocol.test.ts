@@ -197,6 +197,17 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
+    test.each(['unsubscribe', 'update_filters'])('[SUB-9] %s of what is no text is no channel', async (type) => {
+      const socket = await watch(server.url)
+      for (const channel of [undefined, null, 7, [itemsChannel], {}, { toString: 1 }]) {
+        socket.send({ type, channel })
+        expect(await socket.next()).toMatchObject({ type: 'error', code: 'NOT_SUBSCRIBED' })
+      }
+      const { body } = await server.service.post(items, { n: 1 })
+      expect((await socket.next()).docId).toBe(body.id)
+      await socket.close()
+    })
+
     test('[SUB-10] subscribing again replaces, and every change is told once', async () => {
       const socket = await watch(server.url)
       socket.send({ type: 'subscribe', channel: itemsChannel, filters: [['n', '==', 1]] })

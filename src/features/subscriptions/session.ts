@@ -68,6 +68,9 @@ const isNothing = (group: unknown): boolean => group === null || (Array.isArray(
 /** Whether the server leaves out changes that the filters do. */
 const hasFilters = ({ filters, orFilters }: Filters): boolean => !isNothing(filters) || !isNothing(orFilters)
 
+/** The channel that a message names; the empty text, which is none, for what is no text. */
+const channelOf = ({ channel }: JsonObject): string => (typeof channel === 'string' ? channel : '')
+
 /** A group as it is kept: what is left out or null is none. */
 const groupOf = (group: unknown): unknown => group ?? null
 
@@ -162,13 +165,14 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     delivery.leave(found.member)
   }
 
-  function unsubscribe({ channel }: JsonObject): void {
-    leave(String(channel))
+  function unsubscribe(message: JsonObject): void {
+    const channel = channelOf(message)
+    leave(channel)
     connection.send({ type: 'unsubscribed', channel })
   }
 
   async function updateFilters(message: JsonObject): Promise<void> {
-    const channel = String(message.channel)
+    const channel = channelOf(message)
     const found = subscriptions.get(channel)
     if (!found) throw new Refusal('NOT_SUBSCRIBED', 'This channel is not subscribed to')
     const { filters = found.filters.filters, orFilters = found.filters.orFilters } = message
