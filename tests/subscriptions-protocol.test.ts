@@ -67,6 +67,8 @@ describeServer('protocol', { config }, (server) => {
       [{ namespace: '', table: 'items' }, 400, 'db_connect_invalid_request', 'request'],
       [{ namespace: 'shared', table: 'items:x' }, 400, 'db_connect_invalid_request', 'request'],
       [{ namespace: 'space', table: 'notes' }, 400, 'db_connect_invalid_request', 'request'],
+      [{ namespace: 'space', table: 'x', docId: 'notes' }, 400, 'db_connect_invalid_request', 'request'],
+      [{ namespace: 'shared', table: 'x', instanceId: 'items' }, 400, 'db_connect_invalid_request', 'request'],
       [{ channel: 'items' }, 400, 'db_connect_invalid_request', 'request'],
       [{ channel: 'dblive' }, 400, 'db_connect_invalid_request', 'request'],
       [{ channel: 'dblive:shared' }, 400, 'db_connect_invalid_request', 'request'],

@@ -48,7 +48,7 @@ export interface ChannelQuery {
 const partPattern = /^[^:]+$/
 
 /** The channel a query names. Throws 400 where a part is missing or would not be read back as it was written. */
-export function parseChannelQuery(query: ChannelQuery): string {
+export function parseChannelQuery(query: ChannelQuery, findNamespace: FindNamespace): string {
   if (query.channel !== undefined) return query.channel
   for (const name of ['namespace', 'table'] as const)
     if (query[name] === undefined) throw invalidField(name, 'required', 'is required without a channel')
@@ -56,5 +56,11 @@ export function parseChannelQuery(query: ChannelQuery): string {
     if (query[name] !== undefined && !partPattern.test(query[name]))
       throw invalidField(name, 'pattern', 'must not be empty or hold a colon')
   const { namespace = '', table = '', instanceId = null, docId = null } = query
+  // With an instance too many, or without the one it needs, the parts are those of another channel.
+  const isDynamic = findNamespace(namespace)?.instance
+  if (isDynamic !== undefined && isDynamic !== (instanceId !== null))
+    throw isDynamic
+      ? invalidField('instanceId', 'required', 'is required in a dynamic namespace')
+      : invalidField('instanceId', 'unknown', 'is nothing in a static namespace')
   return formatChannel({ namespace, table, instanceId, docId })
 }

@@ -76,7 +76,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   function channelOf(call: ChannelCall): string | Reply {
     let channel: string
     try {
-      channel = parseChannelQuery(call.query)
+      channel = parseChannelQuery(call.query, findNamespace)
     } catch (error) {
       return refused(call, 400, (error as ApiError).message)
     }
