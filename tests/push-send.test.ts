@@ -231,6 +231,7 @@ describeServer('sending', { config, clock }, (server) => {
       expect((await server.service.get(`/api/push/logs?userId=${many.userId}&limit=5000`)).body.logs).toHaveLength(60)
       for (const limit of ['0', '-1', '1.5', 'x', ''])
         expectRefusal(await server.service.get(`/api/push/logs?limit=${limit}`), 400)
+      expectRefusal(await server.service.get('/api/push/logs?userId=%00'), 400)
     })
 
     test('[PUSH-LOG-1] a thousand entries at most', async () => {

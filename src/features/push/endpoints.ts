@@ -13,10 +13,8 @@ import {
 import { flatPayloadShape } from './message.ts'
 import { platforms } from './subscription.ts'
 
-const name = z
-  .string()
-  .min(1)
-  .refine(isStorableText, { message: 'must be text without NUL', params: { code: 'pattern' } })
+const text = z.string().refine(isStorableText, { message: 'must be text without NUL', params: { code: 'pattern' } })
+const name = text.min(1)
 const deviceId = name.max(pushDeviceIdCharsMax)
 const token = name.max(pushTokenCharsMax)
 const userId = name.max(pushDeviceIdCharsMax)
@@ -43,7 +41,7 @@ const broadcastBody = z.object({ payload })
 const metadataBody = z.object({ userId, deviceId, metadata: anyObject })
 const tokensQuery = z.object({ userId })
 const logsQuery = z.object({
-  userId: z.string().optional(),
+  userId: text.optional(),
   limit: z
     .string()
     .optional()
