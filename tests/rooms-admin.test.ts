@@ -119,6 +119,18 @@ for (const engine of engines)
       await asked.service.post('/api/room/admin/hibernate', room)
     })
 
+    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] a namespace or id that nothing can be called is refused', async () => {
+      for (const [namespace, id] of [
+        ['\0', 'x'],
+        ['game', '\0'],
+      ]) {
+        const room = { namespace, id }
+        expectRefusal(await asked.service.get(`/api/room/admin/room${query(room)}`), 400)
+        expectRefusal(await asked.service.post('/api/room/admin/kick', { ...room, userId: 'ann' }), 400)
+        expectRefusal(await asked.service.post('/api/room/admin/hibernate', room), 400)
+      }
+    })
+
     test('`plinth rooms` does the same from the command line', async () => {
       const id = `${newRoomId()}/of two`
       const room = { namespace: 'game', id }

@@ -1,5 +1,6 @@
 /** The HTTP surface of rooms: what each endpoint takes and answers. What happens is the handlers' matter. */
 import { z } from 'zod'
+import { isStorableText } from '../../base/text.ts'
 import {
   type Call,
   type Endpoint,
@@ -20,8 +21,9 @@ import { isRoomId } from './room-id.ts'
 const optionalRoom = z.object({ namespace: z.string().optional(), id: z.string().optional() })
 
 const roomId = z.string().refine(isRoomId, `must be 1 to ${roomIdCharsMax} printable characters`)
-const room = z.object({ namespace: z.string(), id: roomId })
-const rooms = z.object({ namespace: z.string(), ids: z.array(roomId).max(roomSummariesMax) })
+const namespace = z.string().refine(isStorableText, 'must be text without NUL')
+const room = z.object({ namespace, id: roomId })
+const rooms = z.object({ namespace, ids: z.array(roomId).max(roomSummariesMax) })
 const roomList = z.object({
   limit: z.string().optional().describe(`At most ${roomListLimitMax}; ${roomListLimit} if not said`),
   cursor: z.string().optional().describe('Of the page before'),
