@@ -266,6 +266,23 @@ describe('owners', () => {
     expect(late.isJoined).toBe(true)
   })
 
+  test('[ROOM-ENGINE-6] a socket that is slow meanwhile does not make what a handler had not finished forgotten', async () => {
+    let hangs = true
+    const actions = { hang: () => (hangs ? new Promise(() => {}) : 'done') }
+    const { world, node, join } = setting({}, { actions })
+    const [ann, bob] = [await join('ann'), await join('bob')]
+    const next = world.addNode()
+    world.post(ann.act('hang'), node)
+    for (const type of ['slow', 'drained'] as const) world.post({ type, connectionId: bob.connectionId ?? '' }, node)
+    await world.settle()
+    hangs = false
+    const drained = node.engine.drain(2000)
+    await world.pass(1500)
+    await drained
+    expect(world.owner).toBe(next)
+    expect([...ann.answers.values()]).toMatchObject([{ type: 'action_result', result: 'done' }])
+  })
+
   test('[ROOM-ENGINE-6] a drain without a store gives up in time', async () => {
     const { world, node, join, act } = setting()
     const ann = await join('ann')

@@ -108,7 +108,8 @@ export class Conduct {
   }
 
   perform(command: RoomCommand): void {
-    this.current = command.type === 'join' || command.type === 'act' ? command : null
+    // Others have no handler, and may come while the one of another command waits.
+    if (command.type === 'join' || command.type === 'act') this.current = command
     this.dispatch(command)
     if (!this.runner.isBusy && this.deps.mayGoOn()) this.current = null
   }
