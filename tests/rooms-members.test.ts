@@ -148,6 +148,26 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [back, bob]) await client.close()
     })
 
+    test('[ROOM-CAPS-1, ROOM-DELTA-6] who comes back to a seat that has been given anew gets the state it has now', async () => {
+      const id = newRoomId()
+      const caps = { auth: { caps: ['resume'] } }
+      const [phone, bob] = [await join(server, 'ann', { id, ...caps }), await join(server, 'bob', { id })]
+      await phone.act('own', { key: 'hand', value: ['queen'] })
+      const delta = phone.passed.find(({ type }) => type === 'player_delta') ?? (await phone.nextOf('player_delta'))
+      await phone.close()
+      clock.advance(30_000)
+      await bob.nextOf('member_leave')
+      const laptop = await join(server, 'ann', { id, ...caps })
+      expect(laptop.sync).toMatchObject({ type: 'sync', playerState: {} })
+      const { epoch, sharedVersion: lastSharedVersion } = phone.sync
+      const at = { epoch, lastSharedVersion, lastPlayerVersion: delta.version }
+      expect((await join(server, 'ann', { id, ...caps, join: at })).sync).toMatchObject({
+        type: 'sync',
+        playerState: {},
+      })
+      for (const client of [laptop, bob]) await client.close()
+    })
+
     test('[ROOM-CAPS-2] with multi several messages may come in one frame, and all of them come', async () => {
       const id = newRoomId()
       const ann = await enter(server, 'ann', { id, auth: { caps: ['multi'] } })

@@ -195,7 +195,7 @@ export class Conduct {
       fanout.attach(known ?? players.connect(player, connectionId), resume)
     } else if (players.size >= definition.maxPlayers) {
       this.turnAway(connectionId, 'ROOM_FULL', 'The room is full')
-    } else this.admit(contents.createPlayer(auth.id, auth, {}, journal.highestVersion), connectionId)
+    } else this.admit(contents.createPlayer(auth.id, auth, {}, journal.takeVersion()), connectionId)
   }
 
   private admit(player: Player, connectionId: string): void {

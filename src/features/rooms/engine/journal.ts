@@ -61,6 +61,15 @@ export class Journal {
     this.highest = Math.max(this.highest, version)
   }
 
+  /**
+   * A version that no state of the room has had, so that nobody takes a state that begins with it for one it knows; the
+   * highest there was where no other may be shown.
+   */
+  takeVersion(): number {
+    if (this.mayUse(this.highest + 1)) this.highest += 1
+    return this.highest
+  }
+
   add(item: LogItem): void {
     this.addText(JSON.stringify(item))
   }
