@@ -113,10 +113,14 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       const late = kept.get(id) as { room: Room; player: RoomPlayer }
       expect(() => late.room.shared).toThrow()
       expect(() => late.player.send('late')).toThrow()
+      expect(() => late.room.db.insert('shared.scores', { title: id })).toThrow()
+      expect(() => late.room.push.send('ann', { title: id })).toThrow()
       gateOf(id).resolve()
       await ann.act('echo')
       expect((await join(server, 'bob', { id })).sync.sharedState).toEqual({})
       expect(late.room.signal.aborted).toBe(true)
+      const filter = JSON.stringify([['title', '==', id]])
+      expect((await server.service.get(`/api/db/shared/tables/scores/count${query({ filter })}`)).body.total).toBe(0)
       await ann.close()
     })
 

@@ -233,10 +233,12 @@ class RoomHandle implements Room {
   }
 
   get db(): RoomDatabase {
+    this.#turn.checkLive()
     return this.#turn.subject.services.db
   }
 
   get push(): RoomPush {
+    this.#turn.checkLive()
     return this.#turn.subject.services.push
   }
 
