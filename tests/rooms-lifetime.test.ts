@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
 import type { Room, RoomPlayer } from '../src/config/define.ts'
+import { roomsPerSweepMax } from '../src/limits-rooms.ts'
 import { query } from './harness/client.ts'
 import { engines } from './harness/engines.ts'
 import { enter, join } from './harness/rooms.ts'
@@ -104,6 +105,22 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
       const back = await join(server, 'ann', { id })
       const heard = back.sync.sharedState.rang ? back.sync.sharedState : (await back.nextOf('shared_delta')).delta
       expect(heard).toMatchObject({ rang: { at: 3_600_000 } })
+    })
+
+    test('[ROOM-LIFE-2] is woken by its timers, whatever many rooms of a kind that is no more wait for', async () => {
+      await server.restart({ rooms: { ...config.rooms, gone: game } })
+      for (let at = 0; at < roomsPerSweepMax; at++) {
+        const other = await join(server, 'ann', { namespace: 'gone', id: newId() })
+        await other.act('later', 1000)
+        await other.close()
+      }
+      const id = newId()
+      const ann = await join(server, 'ann', { id })
+      await ann.act('later', 2000)
+      await ann.close()
+      await server.restart(config)
+      clock.advance(3000)
+      await untilLoaded(server, id, true)
     })
 
     test('[ROOM-LIFE-3] is forgotten when its time is over, and is then a new one', async () => {

@@ -52,7 +52,7 @@ for (const engine of engines)
       sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: async () => undefined, log: silentLog })
       tables = createRoomTables(sql)
       await preparePlatformTables(tables.database, roomsNamespace, 'rooms', roomTableSteps)
-      store = createRoomStore(tables)
+      store = createRoomStore(tables, () => ['game'])
     })
     afterAll(async () => {
       await sql.close()

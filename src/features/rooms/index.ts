@@ -72,7 +72,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   const { sql, cluster, namespaces, clock, elapsedMs, log } = deps
   const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
   const tables = createRoomTables(sql)
-  const store = createRoomStore(tables)
+  const store = createRoomStore(tables, () => namespaces().keys())
   const access = createRoomAccess({ mode: deps.mode, log })
   const sessions = new Set<Session>()
 

@@ -28,7 +28,11 @@ interface KeyRow {
   readonly id: string
 }
 
-export function createRoomStore({ database, rooms, snapshots, journal }: RoomTables): SqlRoomStore {
+/** `declared`: the namespaces that rooms are woken in. Those of others sleep, and keep nobody waiting. */
+export function createRoomStore(
+  { database, rooms, snapshots, journal }: RoomTables,
+  declared: () => Iterable<string>,
+): SqlRoomStore {
   const { dialect } = database
 
   /** The room's row is the owner's: its fence is the last that this statement's transaction has seen. */
@@ -118,7 +122,10 @@ export function createRoomStore({ database, rooms, snapshots, journal }: RoomTab
       })
     },
 
-    findDue: (nowMs, limit) => findKeys(sql`wake_at <= ${nowMs}`, sql`wake_at`, limit),
+    findDue(nowMs, limit) {
+      const isDeclared = dialect.inList(sql`namespace`, [...declared()], 'text')
+      return findKeys(sql`wake_at <= ${nowMs} AND ${isDeclared}`, sql`wake_at`, limit)
+    },
     findExpired: (nowMs, limit) => findKeys(sql`expires_at <= ${nowMs}`, sql`expires_at`, limit),
 
     async findStored(namespace, ids) {

@@ -94,7 +94,7 @@ export interface RoomStore {
   save(saves: readonly RoomSave[]): Promise<readonly RoomKey[]>
   /** Deletes the room, if no higher fence has been seen. */
   remove(key: RoomKey, fence: number): Promise<void>
-  /** Rooms whose `wakeAtMs` has come, the earliest first. */
+  /** Rooms of declared namespaces whose `wakeAtMs` has come, the earliest first. */
   findDue(nowMs: number, limit: number): Promise<readonly RoomKey[]>
   /** Rooms whose `expiresAtMs` has come. */
   findExpired(nowMs: number, limit: number): Promise<readonly RoomKey[]>
