@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
 import { poisons, roomKinds } from './harness/room-kinds.ts'
-import { applyDelta, join, newRoomId, stateOf } from './harness/rooms.ts'
+import { applyDelta, join, newRoomId, stateOf, untilSaved } from './harness/rooms.ts'
 import { describeServer } from './harness/server.ts'
 
 const clock = manualClock()
@@ -151,6 +151,18 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
         for (const client of [ann, bob, late]) await client.close()
       },
     )
+
+    test('[ROOM-SAVE-1] a player called __proto__ is one like any other', async () => {
+      const id = newRoomId()
+      const ann = await join(server, 'ann', { id })
+      await untilSaved(server, () => ann.act('count'))
+      const player = await join(server, '__proto__', { id })
+      await player.act('own', { key: 'hand', value: ['queen'] })
+      await server.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+      const again = await join(server, '__proto__', { id })
+      expect(again.sync.playerState).toEqual({ hand: ['queen'] })
+      for (const client of [ann, player, again]) await client.close()
+    })
 
     test('[ROOM-STATE-7] a state over its size refuses the action, and one below it is taken', async () => {
       const id = newRoomId()

@@ -60,7 +60,8 @@ interface Snapshot {
   shared: JsonRecord
   server: JsonRecord
   metadata: JsonRecord
-  players: Record<string, { auth: Auth; state: JsonRecord }>
+  /** Not an object: an id may be called as something that every object inherits. */
+  players: Map<string, { auth: Auth; state: JsonRecord }>
   timers: RoomTimer[]
   results: (readonly [userId: string, requestId: string, body: object])[]
 }
@@ -79,7 +80,7 @@ export type LogItem =
 export function readContents(saved: SavedRoom, stateBytesMax: number, nowMs: number): Contents {
   const snapshot = readSnapshot(saved)
   const contents = new Contents(stateBytesMax, saved.versionBound, snapshot)
-  for (const [userId, { auth, state }] of Object.entries(snapshot.players)) {
+  for (const [userId, { auth, state }] of snapshot.players) {
     const player = contents.createPlayer(userId, auth, state)
     contents.players.add(player)
     contents.players.awaitReturn(player, nowMs)
@@ -91,9 +92,10 @@ export function readContents(saved: SavedRoom, stateBytesMax: number, nowMs: num
 }
 
 function readSnapshot({ snapshot: text, journal }: SavedRoom): Snapshot {
-  const snapshot: Snapshot = text
+  const stored = text
     ? JSON.parse(text)
     : { shared: {}, server: {}, metadata: {}, players: {}, timers: [], results: [] }
+  const snapshot: Snapshot = { ...stored, players: new Map(Object.entries(stored.players)) }
   for (const entry of journal) for (const item of JSON.parse(entry) as LogItem[]) replay(snapshot, item)
   return snapshot
 }
@@ -106,15 +108,15 @@ function replay(snapshot: Snapshot, item: LogItem): void {
       applyDelta(snapshot[item[0]], item[1])
       return
     case 'player': {
-      const player = snapshot.players[item[1]]
+      const player = snapshot.players.get(item[1])
       if (player) applyDelta(player.state, item[2])
       return
     }
     case 'join':
-      snapshot.players[item[1]] = { auth: item[2], state: item[3] }
+      snapshot.players.set(item[1], { auth: item[2], state: item[3] })
       return
     case 'leave':
-      delete snapshot.players[item[1]]
+      snapshot.players.delete(item[1])
       return
     case 'result':
       snapshot.results.push([item[1], item[2], item[3]])
