@@ -3,7 +3,6 @@
  * room that is in memory somewhere is asked; of any other, what was saved is shown. Whether the caller may see it is
  * asked first (`access`).
  */
-import { isStorableText } from '../../base/text.ts'
 import type { RoomEngine, RoomKey, RoomOccupancy, RoomView } from './engine/ports.ts'
 import { cutPage, type RoomPage, takePage } from './room-page.ts'
 import type { StoredRoom } from './store.ts'
@@ -84,8 +83,6 @@ export function createSummaries(deps: SummariesDeps): Summaries {
 
   /** Another node that the room is said to be on. */
   async function nodeOf({ namespace, id }: RoomKey): Promise<string | null> {
-    // No room is in a namespace of such a name, and not every engine can be asked for one.
-    if (!isStorableText(namespace)) return null
     const node = (await findStored(namespace, [id])).get(id)?.node ?? null
     return node === ownName() ? null : node
   }
