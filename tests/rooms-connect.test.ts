@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
 import { query } from './harness/client.ts'
-import { enter, join, roomPath } from './harness/rooms.ts'
+import { enter, join, roomPath, upgrade } from './harness/rooms.ts'
 import { describeServer } from './harness/server.ts'
 import { frame, openRawSocket, openSocket, type TestSocket } from './harness/socket.ts'
 
@@ -34,7 +34,6 @@ const config = {
 }
 
 const check = (params: Readonly<Record<string, unknown>>): string => `/api/room/connect-check${query(params)}`
-const upgrade = { connection: 'Upgrade', upgrade: 'websocket' }
 
 describeServer(
   'rooms',

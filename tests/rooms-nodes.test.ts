@@ -5,7 +5,7 @@ import { query } from './harness/client.ts'
 import { closeAfterEach } from './harness/closing.ts'
 import { sharedEngine } from './harness/engines.ts'
 import { type Nodes, openNodes, openSharedStorage } from './harness/nodes.ts'
-import { applyDelta, enter, insist, join, type RoomClient, untilSaved } from './harness/rooms.ts'
+import { applyDelta, enter, insist, join, type RoomClient, untilSaved, upgrade } from './harness/rooms.ts'
 import { startServer, type TestServer } from './harness/server.ts'
 import { type SpawnedServer, spawnServer } from './harness/spawn.ts'
 
@@ -80,6 +80,7 @@ if (sharedEngine) {
   describe('rooms on several nodes', () => {
     test('[ROOM-NODE-4] sockets on any node are in the same room', async () => {
       const { engine, nodes } = await startNodes(3)
+      const dan = await enter(nodes[2] as TestServer, 'dan')
       const clients: RoomClient[] = []
       for (const [at, user] of ['ann', 'bob', 'eve'].entries()) clients.push(await join(nodes[at] as TestServer, user))
       const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
@@ -113,7 +114,11 @@ if (sharedEngine) {
       expect(await bob.nextOf('signal')).toMatchObject({ event: 'wave', memberId: 'eve' })
 
       // Seats are counted once for all nodes.
-      const dan = await enter(nodes[2] as TestServer, 'dan')
+      for (const { anonymous } of nodes) {
+        const full = await anonymous.get(`/api/room${room('one')}`, upgrade)
+        expect(full.status).toBe(403)
+        expect(full.body).toMatchObject({ ok: false, slug: 'room-full' })
+      }
       dan.send({ type: 'join' })
       expect(await dan.next()).toMatchObject({ type: 'error', code: 'ROOM_FULL' })
       expect((await dan.closed).code).toBe(4003)

@@ -33,6 +33,9 @@ export interface RoomClient extends TestSocket {
   readonly passed: Message[]
 }
 
+/** Headers that ask for a socket; an answer to them is a refusal. */
+export const upgrade = { connection: 'Upgrade', upgrade: 'websocket' }
+
 export const roomPath = (namespace: string, id: string): string => `/api/room${query({ namespace, id })}`
 
 let requests = 0

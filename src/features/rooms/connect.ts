@@ -16,14 +16,15 @@ import { isRoomId } from './room-id.ts'
 export interface ConnectDeps {
   readonly findNamespace: (name: string) => RoomNamespace | null
   readonly sockets: Pick<Sockets, 'pending'>
-  readonly isFull: (key: RoomKey) => boolean
+  /** Whether all seats are taken by players who are there. */
+  readonly isFull: (key: RoomKey) => Promise<boolean>
 }
 
 export interface Connect {
   /** The answer to the question beforehand. */
   check(call: ConnectCall): Reply
   /** The room that an upgrade is for, or the answer that refuses it. */
-  admit(call: ConnectCall): RoomKey | Reply
+  admit(call: ConnectCall): Promise<RoomKey | Reply>
   refuseCrowd(call: ConnectCall): Reply
 }
 
@@ -70,10 +71,10 @@ export function createConnect({ findNamespace, sockets, isFull }: ConnectDeps): 
       if (now.pendingCount >= now.maxPending) return refuseCrowd(call)
       return json({ ok: true, type: 'room_connect_ready', category: 'ready', message: 'Ready to connect', ...now })
     },
-    admit(call) {
+    async admit(call) {
       const room = roomOf(call)
       if ('status' in room) return room
-      return isFull(room) ? refuse(call, 403, 'The room is full') : room
+      return (await isFull(room)) ? refuse(call, 403, 'The room is full') : room
     },
     refuseCrowd,
   }

@@ -117,7 +117,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
     ownName: () => relay.nodes?.current?.name ?? null,
     ask: relay.ask,
   })
-  const connect = createConnect({ findNamespace, sockets: deps.sockets, isFull: (key) => engine.isFull(key) })
+  const connect = createConnect({ findNamespace, sockets: deps.sockets, isFull: summaries.isFull })
 
   let timers: ReturnType<typeof setInterval>[] = []
 
@@ -172,8 +172,8 @@ export function createRooms(deps: RoomsDeps): Rooms {
 
   const handlers: RoomHandlers = {
     check: connect.check,
-    open(call) {
-      const room = connect.admit(call)
+    async open(call) {
+      const room = await connect.admit(call)
       return 'status' in room ? room : (connection) => openSession(connection, room)
     },
     refuseCrowd: connect.refuseCrowd,

@@ -1,5 +1,5 @@
 /**
- * What is shown of rooms over HTTP, wherever they are: metadata and who is there, and to administrators everything. A
+ * What is known of rooms over HTTP, wherever they are: metadata and who is there, and to administrators everything. A
  * room that is in memory somewhere is asked; of any other, what was saved is shown. Whether the caller may see it is
  * asked first (`access`).
  */
@@ -23,6 +23,8 @@ export interface Summaries {
   hibernate(key: RoomKey): Promise<boolean>
   /** Has a player leave. False for a room that is not in memory. */
   kick(key: RoomKey, userId: string): Promise<boolean>
+  /** Whether all seats are taken by players with an open socket; false where nobody can tell. */
+  isFull(key: RoomKey): Promise<boolean>
   /** Answers what another node has asked. */
   answer(question: unknown): Promise<unknown>
 }
@@ -36,7 +38,7 @@ export interface ListedRoom {
 type Question =
   | { readonly ask: 'glance'; readonly namespace: string; readonly ids: readonly string[] }
   | { readonly ask: 'list'; readonly page: RoomPage }
-  | { readonly ask: 'inspect' | 'hibernate'; readonly key: RoomKey }
+  | { readonly ask: 'inspect' | 'hibernate' | 'full'; readonly key: RoomKey }
   | { readonly ask: 'kick'; readonly key: RoomKey; readonly userId: string }
 
 export interface SummariesDeps {
@@ -136,6 +138,11 @@ export function createSummaries(deps: SummariesDeps): Summaries {
       const node = await nodeOf(key)
       return node !== null && (await ask(node, { ask: 'kick', key, userId } satisfies Question)) === true
     },
+    async isFull(key) {
+      if (ownName() === null || engine().findOccupancy(key)) return engine().isFull(key)
+      const node = await nodeOf(key).catch(() => null)
+      return node !== null && (await ask(node, { ask: 'full', key } satisfies Question)) === true
+    },
     async answer(asked) {
       const question = asked as Question
       switch (question.ask) {
@@ -147,6 +154,8 @@ export function createSummaries(deps: SummariesDeps): Summaries {
           return engine().find(question.key)
         case 'hibernate':
           return hibernateHere(question.key)
+        case 'full':
+          return engine().isFull(question.key)
         case 'kick':
           return kickHere(question.key, question.userId)
       }
