@@ -87,5 +87,12 @@ export const imageSeconds = 10
 export const imagesAtOnceMax = 2
 /** Waiting for their turn; beyond it 503. */
 export const imagesWaitingMax = 64
-/** Kept per object; beyond it the oldest goes. */
+/** Kept per object; another one takes the place of the oldest, once that is `variantKeptMs` old. */
 export const imageVariantsMax = 64
+/**
+ * A variant stays at least this long, so that whoever asks for ever new ones leaves no more of them behind in the time
+ * that what is removed is still there for (`garbageGraceMs`).
+ */
+export const variantKeptMs = 24 * 60 * 60 * 1000
+/** A picture that is not kept is there for this long, to be sent. */
+export const unkeptPictureMs = 10 * 60 * 1000

@@ -2,7 +2,14 @@
 import { afterAll, expect, test } from 'bun:test'
 import sharp from 'sharp'
 import { manualClock } from '../src/base/clock.ts'
-import { garbageGraceMs, stagedBlobMs, uploadIdleMs } from '../src/limits-storage.ts'
+import {
+  garbageGraceMs,
+  imageVariantsMax,
+  stagedBlobMs,
+  unkeptPictureMs,
+  uploadIdleMs,
+  variantKeptMs,
+} from '../src/limits-storage.ts'
 import {
   bucketPath,
   createMultipart,
@@ -76,6 +83,33 @@ describeServer('sweep', { config, clock }, (server) => {
     clock.advance(2 * stagedBlobMs)
     await server.tidy()
     expect((await alice.get(filePath('files', 'slow'))).text).toBe('first last')
+  })
+
+  test('[STORE-IMG-4] of a picture asked for in ever new forms, little is left', async () => {
+    const content = await sharp({ create: { width: imageVariantsMax + 2, height: 1, channels: 3, background: 'red' } })
+      .png()
+      .toBuffer()
+    await store(alice, 'files', { key: 'many', content })
+    const left = async (...widths: number[]): Promise<number> => {
+      for (const width of widths)
+        expect((await alice.get(`${filePath('files', 'many')}?width=${width}`)).status).toBe(200)
+      return (await blobsOf(server)).length
+    }
+    const kept = await left(...Array.from({ length: imageVariantsMax }, (_, at) => at + 1))
+    const next = imageVariantsMax + 1
+    expect(await left(next, next, 1)).toBe(kept + 2)
+    clock.advance(unkeptPictureMs)
+    await server.tidy()
+    expect(await left(1)).toBe(kept)
+
+    clock.advance(variantKeptMs)
+    expect(await left(next, next)).toBe(kept + 1)
+    clock.advance(garbageGraceMs)
+    await server.tidy()
+    expect(await left(2, next)).toBe(kept)
+    await alice.delete(filePath('files', 'many'))
+    clock.advance(garbageGraceMs)
+    await server.tidy()
   })
 
   test('[STORE-SWEEP-1] leaves exactly what is referred to', async () => {

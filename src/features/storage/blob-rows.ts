@@ -22,8 +22,8 @@ export interface BlobRows {
   adopt(tx: Transaction, ids: readonly string[]): Promise<void>
   /** Gives up blobs; who reads them may finish. */
   release(tx: Transaction, ids: readonly string[]): Promise<void>
-  /** Gives up a staged blob after a refusal; nothing happens to one that was adopted after all. */
-  abandon(id: string): Promise<void>
+  /** Gives up a staged blob, at once unless told otherwise; nothing happens to one that was adopted after all. */
+  abandon(id: string, graceMs?: number): Promise<void>
 }
 
 export function createBlobRows(deps: { store: Store; blobs: Blobs; clock: Clock }): BlobRows {
@@ -31,9 +31,10 @@ export function createBlobRows(deps: { store: Store; blobs: Blobs; clock: Clock 
   const { database, tables, deployment } = store
   const table = tables.blobs
 
-  const abandon = async (id: string): Promise<void> => {
+  const abandon = async (id: string, graceMs = 0): Promise<void> => {
+    const sweepAfter = graceMs === 0 ? 0 : clock.now() + graceMs
     await database.write((tx) =>
-      tx.run(sql`UPDATE ${table} SET sweepafter = ${0} WHERE id = ${id} AND sweepafter IS NOT NULL`),
+      tx.run(sql`UPDATE ${table} SET sweepafter = ${sweepAfter} WHERE id = ${id} AND sweepafter IS NOT NULL`),
     )
   }
 
@@ -63,6 +64,6 @@ export function createBlobRows(deps: { store: Store; blobs: Blobs; clock: Clock 
       const list = database.dialect.inList(sql`id`, ids, 'text')
       await tx.run(sql`UPDATE ${table} SET sweepafter = ${clock.now() + garbageGraceMs} WHERE ${list}`)
     },
-    abandon: (id) => abandon(id).catch(() => {}),
+    abandon: (id, graceMs) => abandon(id, graceMs).catch(() => {}),
   }
 }

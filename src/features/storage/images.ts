@@ -16,6 +16,8 @@ import {
   imagesAtOnceMax,
   imagesWaitingMax,
   imageVariantsMax,
+  unkeptPictureMs,
+  variantKeptMs,
 } from '../../limits-storage.ts'
 import type { BlobRows } from './blob-rows.ts'
 import { sniffImage } from './content.ts'
@@ -155,11 +157,16 @@ export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobR
       // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
       const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket}
         AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)
-      const kept = await tx.all<{ variant: string; blob: string }>(sql`SELECT variant, blob FROM ${tables.derived}
+      const kept = await tx.all<{
+        variant: string
+        blob: string
+        made: number
+      }>(sql`SELECT variant, blob, made FROM ${tables.derived}
         WHERE version = ${object.version} ORDER BY made`)
       if (!there || kept.some((one) => one.variant === name)) return false
       const [oldest] = kept
       if (oldest && kept.length >= imageVariantsMax) {
+        if (clock.now() - oldest.made < variantKeptMs) return false
         await tx.run(
           sql`DELETE FROM ${tables.derived} WHERE version = ${object.version} AND variant = ${oldest.variant}`,
         )
@@ -170,8 +177,9 @@ export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobR
         VALUES (${object.version}, ${name}, ${row.blob}, ${row.size}, ${row.etag}, ${type}, ${clock.now()})`)
       return true
     })
-    // Nobody keeps it, but it is there long enough to be sent.
-    return isKept ? row : ((await find(object.version, name)) ?? row)
+    if (isKept) return row
+    await blobRows.abandon(blob.id, unkeptPictureMs)
+    return (await find(object.version, name)) ?? row
   }
 
   return {
