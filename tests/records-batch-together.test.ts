@@ -12,7 +12,10 @@ const schema = {
   slug: { type: 'string', unique: true },
 } as const
 
-const config = { databases: { shared: { tables: { items: { schema, access: open } } } } }
+const leaving = '/api/db/shared/tables/leaving'
+const deletable = { schema, access: { read: true, delete: true } }
+
+const config = { databases: { shared: { tables: { items: { schema, access: open }, leaving: deletable } } } }
 
 describeServer('batches of many', { config }, (server) => {
   beforeEach(async () => {
@@ -70,5 +73,14 @@ describeServer('batches of many', { config }, (server) => {
     expect(items.map(({ id }: { id: string }) => id)).toEqual(['b', 'c', 'x'])
     expectRefusal(await batch({ deletes: ['b', 'b'] }), 404)
     expect((await server.anonymous.get(`${base}/b`)).status).toBe(200)
+  })
+
+  test('[DB-BATCH-6, DB-BATCH-8] without inserts there is no upsert to ask the rules about', async () => {
+    expect((await server.service.post(leaving, { id: 'a', title: 'A' })).status).toBe(201)
+    const upsert = (body: object) => server.as('alice').post(`${leaving}/batch?upsert=true`, body)
+    expectRefusal(await upsert({ inserts: [{ id: 'a', title: 'B' }], deletes: ['a'] }), 403)
+    expect((await server.service.get(`${leaving}/a`)).body.title).toBe('A')
+    expect((await upsert({ inserts: [], deletes: ['a'] })).body).toEqual({ inserted: [], updated: [], deleted: ['a'] })
+    expect((await server.service.get(`${leaving}/a`)).status).toBe(404)
   })
 })

@@ -11,7 +11,7 @@ import { parseFilterGroups } from '../../query/filter.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch } from './input.ts'
 import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
-import { parseUpsert, type Upsert, upsertRecords } from './upsert.ts'
+import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
 import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow, type Write } from './write.ts'
 
 export interface BatchBody {
@@ -66,6 +66,7 @@ export function parseBatch(
   if (operations > batchOperationsMax)
     throw badRequest(`At most ${batchOperationsMax} operations are allowed in one batch`)
   const { permissions, caller, view } = call
+  if (inserts.length > 0 && upsert) requireUpsert(call)
   if (inserts.length > 0 && !upsert) required(permissions.insert(), caller)
   if (updates.length > 0) required(permissions.updateBefore(), caller)
   if (deletes.length > 0) required(permissions.delete(), caller)

@@ -27,7 +27,7 @@ import { type RecordRow, withExtra } from './rows.ts'
 import { search } from './search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables } from './tables.ts'
 import { createTotals } from './totals.ts'
-import { parseConflictTarget, parseUpsert, upsertRecord } from './upsert.ts'
+import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
 import { deleteRecord, insertRecord, tagOf, updateRecord, type Write } from './write.ts'
 
 export interface RecordsDeps {
@@ -145,6 +145,7 @@ export function createRecords(deps: RecordsDeps): Records {
     async insert(call) {
       const table = resolve(call)
       if (isUpsert(call.query.upsert)) {
+        requireUpsert(table)
         const target = parseConflictTarget(table, call.query.conflictTarget)
         const upsert = parseUpsert(table, call.body, generated(), target)
         return write(call, table, async (into) => {

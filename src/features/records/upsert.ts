@@ -25,12 +25,15 @@ export interface Upsert {
 }
 
 /**
- * Checks that `conflictTarget` is `id` or a unique field the caller may see, and that the request may proceed at all:
- * SPEC lets either rule admit it, and what really happens is judged later by its own.
+ * Checks that upserts may proceed at all: SPEC lets either rule admit them, and what really happens is judged later by
+ * its own.
  */
-export function parseConflictTarget(call: TableCall, text: string | undefined): string {
-  const { permissions, caller, view } = call
+export function requireUpsert({ permissions, caller }: TableCall): void {
   required(anyOf([permissions.insert(), permissions.updateBefore()]), caller)
+}
+
+/** Checks that `conflictTarget` is `id` or a unique field the caller may see. */
+export function parseConflictTarget({ view }: TableCall, text: string | undefined): string {
   const name = text ?? 'id'
   const field = view.table.fields.get(name)
   if (!field?.unique || (view.table.hidden.has(name) && !view.showsHidden))
