@@ -226,6 +226,24 @@ describeServer('insert', { config }, (server) => {
       }
   })
 
+  test('[ERR-4] a refusal is bounded, however much of a record is wrong', async () => {
+    const body = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`unknown${i}`, 1]))
+    const rows = Array.from({ length: 500 }, () => ({ title: 1, views: 'x' }))
+    const before = await server.dump(base)
+    for (const answer of [
+      await insert(body),
+      await server.anonymous.post(`${base}?upsert=true`, { ...body, id: 'many' }),
+      await server.anonymous.patch(`${base}/many`, body),
+      await server.anonymous.post(`${base}/batch-by-filter`, { action: 'update', data: body }),
+      await server.anonymous.post(`${base}/batch`, { inserts: [body, body] }),
+      await server.anonymous.post(`${base}/batch`, { inserts: rows }),
+    ]) {
+      const { data } = expectRefusal(answer, 400)
+      expect(Object.keys(data ?? {})).toHaveLength(100)
+    }
+    expect(await server.dump(base)).toEqual(before)
+  })
+
   const wrong = (
     rule: string,
     why: string,

@@ -5,7 +5,7 @@
 import { required } from '../../access/check.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { type ApiError, badRequest, type FieldError, invalid, invalidField } from '../../errors.ts'
-import { batchByFilterRecordsMax, batchOperationsMax } from '../../limits.ts'
+import { batchByFilterRecordsMax, batchOperationsMax, fieldErrorsMax } from '../../limits.ts'
 import { allOf, type Expr } from '../../query/expr.ts'
 import { parseFilterGroups } from '../../query/filter.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch } from './input.ts'
@@ -33,21 +33,23 @@ export interface BatchResult {
   readonly deleted: readonly string[]
 }
 
-/** Runs every check, so that a batch names all its mistakes at once. */
+/** Runs every check, so that a batch names all its mistakes at once, as far as one refusal names them. */
 function parseEach<From, To>(items: readonly From[], parse: (item: From, index: number) => To): To[] {
   const parsed: To[] = []
   // Without a prototype, a field called `__proto__` is a name like any other.
   const errors: Record<string, FieldError> = Object.create(null)
-  items.forEach((item, index) => {
+  let found = 0
+  for (const [index, item] of items.entries()) {
     try {
       parsed.push(parse(item, index))
     } catch (error) {
       const { data } = error as ApiError
       if (!data) throw error
-      Object.assign(errors, data)
+      for (const [name, mistake] of Object.entries(data)) if (found++ < fieldErrorsMax) errors[name] = mistake
+      if (found >= fieldErrorsMax) break
     }
-  })
-  if (Object.keys(errors).length > 0) throw invalid(errors)
+  }
+  if (found > 0) throw invalid(errors)
   return parsed
 }
 

@@ -5,7 +5,7 @@
 import { datetimeMaxMs, findDatetime, formatDatetime } from '../../base/datetime.ts'
 import { codePointLength, isStorableText } from '../../base/text.ts'
 import { accessDenied, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
-import { recordIdCharsMax } from '../../limits.ts'
+import { fieldErrorsMax, recordIdCharsMax } from '../../limits.ts'
 import { findUndeclaredNameMistake } from '../../query/field-name.ts'
 import type { TableView } from '../../query/filter.ts'
 import type { Row } from '../../query/matches.ts'
@@ -131,21 +131,24 @@ function applyOperator(field: Field | null, before: unknown, operator: Operator)
   return field ? checkDeclared(field, sum) : sum
 }
 
-/** Collects mistakes by field; `prefix` is the place in a batch, such as `inserts[3].`. */
+/** Collects mistakes by field, a bounded number; `prefix` is the place in a batch, such as `inserts[3].`. */
 function collect(prefix: string): { attempt(name: string, check: () => void): void; finish(): void } {
   // Without a prototype, a field called `__proto__` is a name like any other.
   const errors: Record<string, FieldError> = Object.create(null)
+  let found = 0
   return {
     attempt(name, check) {
+      if (found >= fieldErrorsMax) return
       try {
         check()
       } catch (error) {
         if (!(error instanceof Mistake)) throw error
         errors[prefix + name] = error.error
+        found += 1
       }
     },
     finish() {
-      if (Object.keys(errors).length > 0) throw invalid(errors)
+      if (found > 0) throw invalid(errors)
     },
   }
 }
