@@ -1,6 +1,7 @@
 /** tus: the protocol as clients speak it, broken connections included. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { where } from '../src/config/define.ts'
 import { tusPieceBytes } from '../src/limits-storage.ts'
 import {
   bucketPath,
@@ -25,6 +26,7 @@ const config = {
       small: { maxFileSize: 10, access: anybody },
       full: { quota: 10, access: anybody },
       closed: {},
+      filled: { access: { read: true, write: () => where('size', '>', 0) } },
     },
   },
 }
@@ -244,5 +246,15 @@ describeServer('tus', { config }, (server) => {
       .url
     expectRefusal(await tusCreate(server.anonymous, 'files', 6, { key: 's/2' }, new URL(large).search), 413)
     expectRefusal(await tusCreate(server.anonymous, 'files', 5, { key: 's/2' }, new URL(large).search), 401)
+  })
+
+  test('[STORE-TUS-4] what the rule denies to a file of no bytes leaves the grant as it was', async () => {
+    const { url } = (await alice.post(`${bucketPath('filled')}/signed-upload-url`, { key: 'e' })).body
+    const { search } = new URL(url)
+    expectRefusal(await tusCreate(server.anonymous, 'filled', 0, { key: 'e' }, search), 403)
+    expect(await dumpBucket(server, 'filled')).toEqual([])
+    const created = await tusCreate(server.anonymous, 'filled', 1, { key: 'e' }, search)
+    expect(created.status).toBe(201)
+    expect((await tusPatch(server.anonymous, created.headers.get('location') ?? '', 0, 'x')).status).toBe(204)
   })
 })

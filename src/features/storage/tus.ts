@@ -141,7 +141,6 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       await objects.checkOverwrite(writer.call, key)
       const type = normalizeType(metadata.get('contentType') ?? metadata.get('filetype'))
       const upload = await uploads.open(writer, { key, kind: 'tus', type, customMetadata, length })
-      if (length === 0) await finish(writer, upload)
       const signed = query.token === undefined ? '' : `?token=${query.token}&key=${keyInPath(key)}`
       const location = `/api/storage/${encodeURIComponent(params.bucket ?? '')}/uploads/tus/${upload.id}${signed}`
       return reply(201, { Location: location, ...expiry() })

@@ -62,8 +62,13 @@ export interface NewUpload {
   readonly length: number | null
 }
 
+type ChooseParts = (parts: readonly Part[]) => readonly Part[]
+
 export interface Uploads {
-  /** Opens a session and uses up the grant. Throws 401 for a grant that was used, 409 with too many open. */
+  /**
+   * Opens a session and uses up the grant; one of no bytes is finished as well, or neither. Throws 401 for a grant that
+   * was used, 409 with too many open.
+   */
   open(writer: Writer, upload: NewUpload): Promise<OpenUpload>
   /** The session, if it is this writer's. Throws 404. */
   get(writer: Writer, id: string, kind: UploadKind, key: string | null): Promise<OpenUpload>
@@ -78,7 +83,7 @@ export interface Uploads {
   append(writer: Writer, upload: OpenUpload, offset: number, blob: StagedBlob): Promise<number>
   parts(upload: OpenUpload): Promise<readonly Part[]>
   /** Makes an object of the parts chosen from those there are, and closes the session. */
-  finish(writer: Writer, upload: OpenUpload, choose: (parts: readonly Part[]) => readonly Part[]): Promise<StoredObject>
+  finish(writer: Writer, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
   /** Gives up the session and its parts. Throws 404 where somebody else was faster. */
   abort(writer: Writer, upload: OpenUpload): Promise<void>
   /** Closes a session and lets its parts go; gives false where it was closed already. */
@@ -125,6 +130,30 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     return row.done === 0
   }
 
+  async function finish(tx: Transaction, writer: Writer, id: string, choose: ChooseParts): Promise<StoredObject> {
+    const upload = await lock(tx, id)
+    const there = await tx.all<Part>(partsOf(id))
+    const chosen = choose(there)
+    const kept = new Set(chosen.map(({ blob }) => blob))
+    await blobRows.release(
+      tx,
+      there.map(({ blob }) => blob).filter((blob) => !kept.has(blob)),
+    )
+    await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
+    // A client that lost the last answer asks how far it got; only tus has a way to ask.
+    if (upload.kind === 'tus') await tx.run(sql`UPDATE ${tables.uploads} SET done = ${1} WHERE id = ${id}`)
+    else await tx.run(sql`DELETE FROM ${tables.uploads} WHERE id = ${id}`)
+    const object = {
+      key: upload.key,
+      contentType: chosen[0]?.sniffed ?? upload.type,
+      uploadedBy: upload.uploader,
+      customMetadata: JSON.parse(upload.metadata) as Metadata,
+      etag: `${etagOf(sha256(chosen.map(({ etag }) => etag).join('')))}-${chosen.length}`,
+      blobs: chosen.map(({ blob, size }) => [blob, size] as const),
+    }
+    return objects.put(tx, writer.call, object, { counted: upload.received })
+  }
+
   /** Runs a change for a staged blob, which is given up when it is refused. */
   async function withBlob<T>(blob: StagedBlob, work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
@@ -138,7 +167,8 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
   return {
     close,
 
-    async open({ call, grant, owner, uploader }, { key, kind, type, customMetadata, length }) {
+    async open(writer, { key, kind, type, customMetadata, length }) {
+      const { call, grant, owner, uploader } = writer
       const id = randomUUID()
       const bucket = call.bucket.name
       await database.write(async (tx) => {
@@ -150,6 +180,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
           reserved, length, received, touched, done) VALUES (${id}, ${bucket}, ${key}, ${kind}, ${type},
           ${JSON.stringify(customMetadata)}, ${uploader}, ${owner}, ${grant?.bytesMax ?? null}, ${0}, ${length}, ${0},
           ${clock.now()}, ${0})`)
+        if (length === 0) await finish(tx, writer, id, (parts) => parts)
       })
       const [row] = await database.all<OpenUpload>(byId(id))
       if (!row) throw notFound('Upload')
@@ -221,31 +252,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
 
     parts: ({ id }) => database.all<Part>(partsOf(id)),
 
-    finish(writer, { id }, choose) {
-      return database.write(async (tx) => {
-        const upload = await lock(tx, id)
-        const there = await tx.all<Part>(partsOf(id))
-        const chosen = choose(there)
-        const kept = new Set(chosen.map(({ blob }) => blob))
-        await blobRows.release(
-          tx,
-          there.map(({ blob }) => blob).filter((blob) => !kept.has(blob)),
-        )
-        await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
-        // A client that lost the last answer asks how far it got; only tus has a way to ask.
-        if (upload.kind === 'tus') await tx.run(sql`UPDATE ${tables.uploads} SET done = ${1} WHERE id = ${id}`)
-        else await tx.run(sql`DELETE FROM ${tables.uploads} WHERE id = ${id}`)
-        const object = {
-          key: upload.key,
-          contentType: chosen[0]?.sniffed ?? upload.type,
-          uploadedBy: upload.uploader,
-          customMetadata: JSON.parse(upload.metadata) as Metadata,
-          etag: `${etagOf(sha256(chosen.map(({ etag }) => etag).join('')))}-${chosen.length}`,
-          blobs: chosen.map(({ blob, size }) => [blob, size] as const),
-        }
-        return objects.put(tx, writer.call, object, { counted: upload.received })
-      })
-    },
+    finish: (writer, { id }, choose) => database.write((tx) => finish(tx, writer, id, choose)),
   }
 }
 
