@@ -1,8 +1,10 @@
 /** Nodes that share a database and a store: a file is everybody's, and what is single is single among them all. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { openUploadsMax } from '../src/limits-storage.ts'
 import { sharedEngine } from './harness/engines.ts'
 import { bucketPath, createMultipart, filePath, formOf, pathOf, store, upload, uploadPart } from './harness/files.ts'
 import { type Nodes, openNodes } from './harness/nodes.ts'
+import { expectRefusal } from './harness/refusal.ts'
 import type { TestServer } from './harness/server.ts'
 
 const config = {
@@ -80,5 +82,17 @@ if (sharedEngine)
       // 100 of her 1,000 bytes are used: 900 more fit, and not one beyond.
       expect((await upload(carol(0), 'files', { key: 'more', content: 'x'.repeat(901) })).status).toBe(413)
       expect((await upload(carol(1), 'files', { key: 'more', content: 'x'.repeat(900) })).status).toBe(201)
+    })
+
+    test('[STORE-PART-11] the uploads that one caller has open are bounded among them all', async () => {
+      const begin = (at: number) =>
+        node(at)
+          .as('carol')
+          .post(`${bucketPath('files')}/multipart/create`, { key: `${at}` })
+      for (let at = 0; at < openUploadsMax - 5; at += 45)
+        await Promise.all(Array.from({ length: Math.min(45, openUploadsMax - 5 - at) }, (_, n) => begin(n)))
+      const answers = await Promise.all(Array.from({ length: 45 }, (_, at) => begin(at)))
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
+      for (const answer of answers.filter(({ status }) => status !== 200)) expectRefusal(answer, 409)
     })
   })
