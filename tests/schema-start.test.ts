@@ -3,11 +3,13 @@
  * without being told to.
  */
 import { afterEach, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
 import { query } from './harness/client.ts'
 import { open } from './harness/config.ts'
 import { engines } from './harness/engines.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { startServer, type TestServer } from './harness/server.ts'
+import { times } from './harness/times.ts'
 
 const items = '/api/db/shared/tables/items'
 const inSpace = (id: string): string => `/api/db/space/${id}/tables/items`
@@ -220,6 +222,28 @@ for (const engine of engines) {
       'title',
       'unique',
     )
+  })
+
+  test(`[DB-START-5] a new unique field with one default for all stops the start: ${engine.name}`, async () => {
+    const running = await start(first)
+    const next = configOf({ ...first, code: { type: 'string', unique: true, default: 'same' } })
+    const onlyShared = { shared: next.databases.shared, space: configOf(first).databases.space }
+    await refuses(running, { databases: onlyShared }, 'databases.shared.tables.items', 'code', 'unique')
+  })
+
+  test(`[DB-START-5, DB-TABLE-17] a text too long for a new index is named, or is none: ${engine.name}`, async () => {
+    const running = await start(first)
+    // Text that no database makes much shorter.
+    const title = times(300, (n) => createHash('sha256').update(`${n}`).digest('base64url')).join('')
+    expect((await running.anonymous.post(items, { title })).status).toBe(201)
+    for (const unique of [false, true]) {
+      const next = configOf(first, { indexes: [{ fields: ['title'], unique }] })
+      const message = await running.restart(next).then(() => null, String)
+      if (message === null) continue
+      for (const name of ['databases.shared.tables.items', 'title', 'too long']) expect(message).toContain(name)
+      await running.restart(configOf(first))
+      expect((await running.anonymous.get(items)).body.total).toBe(4)
+    }
   })
 
   test(`[DB-START-5] a schema given to a table without one, or taken from it, stops the start: ${engine.name}`, async () => {

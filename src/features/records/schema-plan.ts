@@ -26,8 +26,13 @@ export interface Refusal {
   readonly accept?: readonly SqlText[]
 }
 
+/** A statement, and the fields of the index it makes, if it makes one. */
+export interface PlanStep extends SqlText {
+  readonly indexed?: readonly string[]
+}
+
 export interface TablePlan {
-  readonly steps: readonly SqlText[]
+  readonly steps: readonly PlanStep[]
   readonly refusals: readonly Refusal[]
   readonly description: TableDescription
 }
@@ -58,13 +63,14 @@ function indexesOf(table: Table): PlannedIndex[] {
   return [...wanted.values()]
 }
 
-function createIndex(table: Table, { name, fields, unique }: PlannedIndex, dialect: Dialect): SqlText {
+function createIndex(table: Table, { name, fields, unique }: PlannedIndex, dialect: Dialect): PlanStep {
   // Every order ends with the id: with it in the index, a deep page of equal values is a seek and not a sort.
   const columns = unique || fields.includes('id') ? fields : [...fields, 'id']
   const terms = columns.map((column) => (column === 'id' ? ident(column) : dialect.indexColumn(ident(column))))
   const own = dialect.own(table)
   const kind = unique ? sql`UNIQUE INDEX` : sql`INDEX`
-  return sql`CREATE ${kind} ${ident(name)} ON ${dialect.target(table)} (${join(own ? [own.column, ...terms] : terms, ', ')})`
+  const over = join(own ? [own.column, ...terms] : terms, ', ')
+  return { ...sql`CREATE ${kind} ${ident(name)} ON ${dialect.target(table)} (${over})`, indexed: fields }
 }
 
 export function describe(table: Table): TableDescription {
@@ -120,7 +126,7 @@ interface Draft {
    */
   readonly reader: Reader | null
   readonly dialect: Dialect
-  readonly steps: SqlText[]
+  readonly steps: PlanStep[]
   readonly refusals: Refusal[]
 }
 
@@ -162,6 +168,18 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     })
 }
 
+const shared = (table: Table, fields: readonly string[]): Refusal => ({
+  message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be unique, but several records share a value. Change them first.`,
+})
+
+/** What stands in the way of an index that the engine would not make over the rows there are. */
+export const refusalOf = (table: Table, fields: readonly string[], kind: 'unique' | 'oversized'): Refusal =>
+  kind === 'unique'
+    ? shared(table, fields)
+    : {
+        message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be indexed, but there are records whose text is too long for it. Shorten them first.`,
+      }
+
 async function planIndexes(draft: Draft, known: TableDescription): Promise<void> {
   const { table, reader, dialect, steps, refusals } = draft
   const wanted = indexesOf(table)
@@ -173,9 +191,7 @@ async function planIndexes(draft: Draft, known: TableDescription): Promise<void>
     // Values of a column that does not exist yet are all null or all the default: no question to ask.
     const isKnown = index.fields.every((name) => Object.hasOwn(known.fields, name))
     if (index.unique && isKnown && reader && (await hasDuplicates({ reader, table, dialect }, index.fields))) {
-      refusals.push({
-        message: `databases.${table.namespace}.tables.${table.name}: ${index.fields.join(', ')} should be unique, but several records share a value. Change them first.`,
-      })
+      refusals.push(shared(table, index.fields))
     } else steps.push(createIndex(table, index, dialect))
   }
 }

@@ -12,7 +12,15 @@ import type { Table } from '../../query/table.ts'
 import { createChangeLog } from './changes.ts'
 import { createAnswers } from './idempotency.ts'
 import { createTableRows } from './rows.ts'
-import { createPlan, describe, extendPlan, type Refusal, type TableDescription } from './schema-plan.ts'
+import {
+  createPlan,
+  describe,
+  extendPlan,
+  type PlanStep,
+  type Refusal,
+  refusalOf,
+  type TableDescription,
+} from './schema-plan.ts'
 import type { Namespaces } from './tables.ts'
 
 /** The configuration cannot be served with the data there is. The message lists every reason and what to do. */
@@ -112,12 +120,23 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
     const losses = plan.refusals.flatMap(({ accept }) => accept ?? [])
     // Indexes and triggers that name a column go before the column does.
     const additions = plan.steps.filter((step) => !isRemoval(step))
-    for (const step of [...plan.steps.filter(isRemoval), ...losses, ...additions]) await tx.run(step)
+    for (const step of [...plan.steps.filter(isRemoval), ...losses, ...additions]) await runStep(tx, table, step)
     if (before && before.search.join() !== table.search.join()) await fillSearch(tx, dialect, table)
     await remember(tx, descriptions, table.name, JSON.stringify(plan.description))
   }
   if (!mode.isTrial) await remember(tx, descriptions, wholeName, whole)
   return refusals
+}
+
+/** Throws `Undo` for an index that the rows there are do not allow: how long is too long, only the engine knows. */
+async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<void> {
+  try {
+    await tx.run(step)
+  } catch (error) {
+    const isOfIndex = error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
+    if (!isOfIndex || !step.indexed) throw error
+    throw new Undo([refusalOf(table, step.indexed, error.kind as 'unique' | 'oversized')])
+  }
 }
 
 /** Writes the search words of rows that were there before the index, where the engine does not cut words itself. */
