@@ -114,3 +114,12 @@ export function asksOtherTables(expr: Expr): boolean {
   if (expr.kind === 'and' || expr.kind === 'or') return expr.of.some(asksOtherTables)
   return expr.kind === 'not' && asksOtherTables(expr.of)
 }
+
+type Exists = Extract<Expr, { kind: 'exists' }>
+
+/** What must not be there for the tree to be true. */
+export function absencesIn(expr: Expr, isNegated = false): readonly Exists[] {
+  if (expr.kind === 'exists') return isNegated ? [expr] : []
+  if (expr.kind === 'and' || expr.kind === 'or') return expr.of.flatMap((part) => absencesIn(part, isNegated))
+  return expr.kind === 'not' ? absencesIn(expr.of, !isNegated) : []
+}

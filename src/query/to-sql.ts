@@ -48,6 +48,8 @@ interface Source {
 export interface SqlBackEnd {
   /** A condition on rows of `table`, whose alias in the statement is the table's own name. */
   condition(expr: Expr, table: Table): SqlText
+  /** The same for a row that is judged: what its `exists` find stays as it is until the transaction ends. */
+  judgement(settled: Expr, table: Table): SqlText
   /** The values rows are ordered by: one of a declared field, three of an undeclared one (`sort`'s `orderParts`). */
   orderOf(table: Table, fieldName: string): readonly SqlText[]
   readonly dialect: Dialect
@@ -97,19 +99,20 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
     return negated ? sql`(NOT (${isNull(source, name)}) AND (${any}) IS NOT TRUE)` : any
   }
 
-  function exists(source: Source | null, name: string, where: Expr, depth: number): SqlText {
+  /** `held` ends the SELECT. */
+  function exists(source: Source | null, name: string, where: Expr, depth: number, held = sql``): SqlText {
     const table = findTable(name)
     const alias = ident(`_e${depth}`)
     const inner: Source = { table, alias, outer: source }
-    return sql`EXISTS (SELECT 1 FROM ${dialect.from(table, alias)} WHERE ${build(where, inner, depth + 1)})`
+    return sql`EXISTS (SELECT 1 FROM ${dialect.from(table, alias)} WHERE ${build(where, inner, depth + 1)}${held})`
   }
 
-  function build(expr: Expr, source: Source | null, depth: number): SqlText {
+  function build(expr: Expr, source: Source | null, depth: number, held?: SqlText): SqlText {
     if (expr.kind === 'const') return expr.value ? sql`TRUE` : sql`FALSE`
-    if (expr.kind === 'not') return sql`(${build(expr.of, source, depth)}) IS NOT TRUE`
-    if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth)
+    if (expr.kind === 'not') return sql`(${build(expr.of, source, depth, held)}) IS NOT TRUE`
+    if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth, held)
     if (expr.kind === 'and' || expr.kind === 'or') {
-      const parts = expr.of.map((part) => build(part, source, depth))
+      const parts = expr.of.map((part) => build(part, source, depth, held))
       return sql`(${join(parts, expr.kind === 'and' ? ' AND ' : ' OR ')})`
     }
     if (!source) throw new Error('A condition without a table can only be made of exists')
@@ -129,6 +132,7 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
 
   return {
     condition: (expr, table) => build(expr, sourceOf(table), 0),
+    judgement: (settled, table) => build(settled, sourceOf(table), 0, dialect.forReference),
     orderOf(table, name) {
       const source = sourceOf(table)
       return table.fields.has(name) ? [column(source, name)] : dialect.memberOrder(extra(source), name)

@@ -10,7 +10,7 @@ import type { Transaction } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
 import { badRequest, conflict, type FieldErrors, invalid, notFound, preconditionFailed } from '../../errors.ts'
 import type { Expr } from '../../query/expr.ts'
-import { settle } from '../../query/matches.ts'
+import { absencesIn, settle } from '../../query/matches.ts'
 import type { Change } from './changes.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
 import type { RecordRow } from './rows.ts'
@@ -32,13 +32,18 @@ export interface Write {
   readonly conflictTarget?: string
 }
 
-/** Judges a row by a tree, asking the database only for what the row does not decide. */
+/**
+ * Judges a row by a tree, asking the database only for what the row does not decide. What is found there stays until
+ * this is committed; who needs the same not to be there takes turns, so that the second finds what the first has made.
+ */
 export async function satisfies({ call, tx }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
   const settled = settle(expr, row)
   if (settled.kind === 'const') return settled.value
-  const [answer] = await tx.all<{ yes: unknown }>(
-    sql`SELECT 1 AS yes WHERE ${call.backEnd.condition(settled, call.table)}`,
-  )
+  const { backEnd, address, table } = call
+  const absences = absencesIn(settled).map((absence) => JSON.stringify([address, absence]))
+  const turn = absences.length === 0 ? null : backEnd.dialect.lock(...absences)
+  if (turn) await tx.all(turn)
+  const [answer] = await tx.all<{ yes: unknown }>(sql`SELECT 1 AS yes WHERE ${backEnd.judgement(settled, table)}`)
   return answer !== undefined
 }
 
