@@ -227,5 +227,7 @@ export const postgresRetriesMax = 10
 export const postgresHealthMs = 1000
 /** Changes a total is moved by before counting anew is cheaper. */
 export const followedChangesMax = 1000
+/** Bytes of those changes: each holds a record twice, and all of them come in one answer. */
+export const followedBytesMax = 4 * MiB
 /** Connections unused for this long are given back to the database server, which has room for few. */
 export const postgresIdleMs = 60_000

@@ -9,6 +9,7 @@ import { createDatabase } from './harness/databases.ts'
 import { untilStatus } from './harness/nodes.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { startServer, type TestServer } from './harness/server.ts'
+import { times } from './harness/times.ts'
 
 const items = '/api/db/shared/tables/items'
 const config = {
@@ -68,6 +69,25 @@ if (process.env.PLINTH_TEST_DATABASE_URL) {
     await nodes[0].anonymous.patch(`${items}/i3`, { n: 100 })
     await nodes[1].anonymous.delete(`${items}/i4`)
     for (const node of nodes) expect((await node.anonymous.get(small)).body.total).toBe(8)
+  })
+
+  test('[DB-COUNT-1] totals stay exact where few changes of large records are more than is followed', async () => {
+    const url = await newDatabase()
+    const [writer, reader] = await Promise.all([startNode(url), startNode(url)])
+    const small = `${items}/count${query({ filter: JSON.stringify([['n', '<', 10]]) })}`
+    const title = 'x '.repeat(150_000)
+    expect((await writer.anonymous.post(items, { id: 'large', n: 0, title })).status).toBe(201)
+    expect((await reader.anonymous.get(small)).body.total).toBe(1)
+    for (const [value, total] of [
+      [1, 0],
+      [-1, 1],
+    ] as const) {
+      const updates = times(10, () => ({ id: 'large', data: { n: { $op: 'increment', value } } }))
+      expect((await writer.anonymous.post(`${items}/batch`, { updates })).status).toBe(200)
+      expect((await reader.anonymous.get(small)).body.total).toBe(total)
+      expect((await writer.anonymous.post(items, { n: 99 })).status).toBe(201)
+      expect((await reader.anonymous.get(small)).body.total).toBe(total)
+    }
   })
 
   test('[SYS-2, DB-INSERT-1] without PostgreSQL requests are refused, and no acknowledged write is lost', async () => {

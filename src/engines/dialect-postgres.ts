@@ -115,11 +115,14 @@ export const postgresDialect: Dialect = {
     },
   },
   follow: {
-    changesSince(log, table, snapshot, limit) {
+    changesSince(log, table, snapshot, { limit, bytesMax }) {
       const unseen = postgresDialect.logView.beyond(snapshot)
       const changes = sql`SELECT before, after FROM ${log} WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
-      return sql`SELECT pg_current_snapshot()::text AS snapshot,
-        (SELECT json_agg(json_build_array(before, after)) FROM (${changes}) AS unseen) AS changes`
+      // Lengths are known without the texts, which are left where they are when they are too many.
+      const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
+      return sql`WITH unseen AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM unseen)
+        SELECT pg_current_snapshot()::text AS snapshot, fits,
+          (SELECT json_agg(json_build_array(before, after)) FROM unseen WHERE fits) AS changes FROM size`
     },
   },
   indexColumn: (column) => sql`${column} NULLS FIRST`,

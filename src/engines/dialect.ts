@@ -142,10 +142,16 @@ export interface LogView {
 
 export interface Follow {
   /**
-   * One row with `snapshot` and `changes`: of one table's log rows that this statement sees and the given snapshot did
-   * not, in whatever order they were committed, a JSON array of `[before, after]`; null for none. At most `limit`.
+   * One row with `snapshot`, `changes` and `fits`: of one table's log rows that this statement sees and the given
+   * snapshot did not, in whatever order they were committed, a JSON array of `[before, after]`; null for none. At most
+   * `limit`; where those have more than `bytesMax` bytes, `fits` is false and they stay in the database.
    */
-  readonly changesSince: (log: SqlText, table: string, snapshot: string, limit: number) => SqlText
+  readonly changesSince: (
+    log: SqlText,
+    table: string,
+    snapshot: string,
+    bounds: { limit: number; bytesMax: number },
+  ) => SqlText
 }
 
 export interface SearchIndex {

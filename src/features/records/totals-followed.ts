@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import { createLru } from '../../base/lru.ts'
 import type { Follow } from '../../engines/dialect.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { followedChangesMax, openInstancesMax, rememberedTotalsMax } from '../../limits.ts'
+import { followedBytesMax, followedChangesMax, openInstancesMax, rememberedTotalsMax } from '../../limits.ts'
 import type { Expr } from '../../query/expr.ts'
 import { matches, type Row } from '../../query/matches.ts'
 import { changeLog } from './changes.ts'
@@ -45,9 +45,10 @@ export function createFollowedTotals(clock: Clock, changesRetentionMs: () => num
     const atMs = clock.now()
     const log = call.database.dialect.from(changeLog(call.table), ident('_changes'))
     const limit = followedChangesMax + 1
-    const query = follow.changesSince(log, call.table.name, last.snapshot, limit)
-    const [row] = await call.database.all<{ snapshot: string; changes: string | null }>(query)
-    if (!row) return null
+    const bounds = { limit, bytesMax: followedBytesMax }
+    const query = follow.changesSince(log, call.table.name, last.snapshot, bounds)
+    const [row] = await call.database.all<{ snapshot: string; fits: boolean; changes: string | null }>(query)
+    if (!row?.fits) return null
     const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null][])
     if (changes.length === limit) return null
     const isIn = (text: string | null): number => (text !== null && matches(expr, JSON.parse(text) as Row) ? 1 : 0)
