@@ -46,14 +46,14 @@ function openPlinth(folder: string, exactValuesMax?: number): VectorStore {
   let values: Float32Array = new Float32Array()
   const count = (): number => values.length / dimensions
   const source = {
-    async readChanges(after: number, rowsMax: number): Promise<VectorPage> {
+    async readChanges(after: number, _begun: number, rowsMax: number): Promise<VectorPage> {
       const end = Math.min(count(), after + rowsMax)
       const rows = Array.from({ length: end - after }, (_, at) => {
         const key = after + at + 1
         const bytes = new Uint8Array(values.buffer, (key - 1) * dimensions * 4, dimensions * 4)
         return { key, version: key, values: bytes, namespace: '', metadata: [tenthOf(key)] }
       })
-      return { rows, version: end, isLast: end === count() }
+      return { rows, version: end, isLast: end === count(), latest: count() }
     },
   }
   const index = vectors.openIndex({ name: 'docs', dimensions, metric: 'cosine', metadataIndexes: ['tenth'], source })

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test } from 'bun:test'
 import { openPostgres } from '../scripts/servers/postgres.ts'
 import { type PostgresPrograms, providePostgres } from '../scripts/servers/programs.ts'
 import { ConfigError } from '../src/config/mistakes.ts'
+import { vectorBatchMax, vectorDeletionsKept } from '../src/limits-resources.ts'
 import { engines } from './harness/engines.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { startServer, type TestServer } from './harness/server.ts'
@@ -50,6 +51,22 @@ for (const kind of vectorKinds)
     }
     const search = async (server: TestServer, rest: object = {}) =>
       idsOf(await use(server, 'docs', 'search', { vector: [0, 0], ...rest }))
+
+    // Copies in memory alone have to follow them.
+    const testCopies = test.skipIf(kind.engine === 'pgvector')
+    testCopies('[VEC-22] a restart finds what is older than a hundred thousand changes', async () => {
+      const server = await start({ docs })
+      const some = (of: string, count: number) =>
+        Array.from({ length: count }, (_, at) => ({ id: `${of}${at}`, values: [at + 1, 0] }))
+      await use(server, 'docs', 'upsert', { vectors: some('old', 1000) })
+      await use(server, 'docs', 'upsert', { vectors: [...some('new', 900), ...some('gone', 100)] })
+      await use(server, 'docs', 'delete', { ids: ['gone0'] })
+      for (let times = 0; times < vectorDeletionsKept / vectorBatchMax; times++)
+        await use(server, 'docs', 'upsert', { vectors: some('new', vectorBatchMax) })
+      await use(server, 'docs', 'delete', { ids: ['gone1'] })
+      await server.restart()
+      expect(await search(server, { topK: 2 })).toEqual(['old0', 'new0'])
+    })
 
     test('[VEC-22] everything is there after a restart, and goes on', async () => {
       const server = await start({ docs })

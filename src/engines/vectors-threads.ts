@@ -37,6 +37,8 @@ interface Copy {
   readonly name: string
   readonly thread: VectorThread
   version: number
+  /** Deleted vectors of up to this version never were in it. */
+  begun: number
   bytes: number
   /** Searches and pages on their way. */
   uses: number
@@ -64,7 +66,17 @@ export function openVectorThreads(options: VectorThreadsOptions): Vectors {
     const open = { name, dimensions, metric, metadataIndexes, folder, exactValuesMax, saveEveryMs }
     const { hasGraphs } = await thread.ask({ task: 'open', copy: id, options: open })
     if (!hasGraphs) log.warn('no graphs for vectors on this machine: they are compared one by one', { index: name })
-    const copy: Copy = { id, name, thread, version: 0, bytes: 0, uses: 0, usedMs: performance.now(), isLost: false }
+    const copy: Copy = {
+      id,
+      name,
+      thread,
+      version: 0,
+      begun: 0,
+      bytes: 0,
+      uses: 0,
+      usedMs: performance.now(),
+      isLost: false,
+    }
     memory.add(copy)
     return copy
   }
@@ -111,7 +123,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     copy.uses += 1
     try {
       for (;;) {
-        const page = await source.readChanges(copy.version, rowsPerPage)
+        const page = await source.readChanges(copy.version, copy.begun, rowsPerPage)
         if (page ? !page.isLast && page.version <= copy.version : copy.version === 0)
           throw new Error(`The source of the vector index ${index.name} does not come to an end`)
         if (!page) {
@@ -124,6 +136,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
         const rows = packRows(page.rows, dimensions)
         const moved = [rows.keys.buffer, rows.isGone.buffer, rows.values.buffer]
         const { bytes } = await copy.thread.ask({ task: 'apply', copy: copy.id, rows, isCurrent: page.isLast }, moved)
+        if (copy.version === 0) copy.begun = page.latest
         copy.version = page.version
         memory.resize(copy, bytes)
         if (page.isLast) return copy

@@ -31,15 +31,18 @@ export interface VectorPage {
   readonly version: number
   /** False when there may be more rows to read now. */
   readonly isLast: boolean
+  /** The index's last change when this was read, whether or not these rows reach as far. */
+  readonly latest: number
 }
 
 /** Where the copy comes from. */
 export interface VectorSource {
   /**
-   * At most `rowsMax` rows with a version above `after`. After 0 deleted vectors may be left out. Null when deletions
-   * since `after` are no longer known: the copy starts over from 0. May reject with `EngineError`.
+   * At most `rowsMax` rows with a version above `after`. After 0 deleted vectors may be left out. `begun` is the
+   * `latest` of the first page that the copy was given, 0 while there is none: what was deleted before is not in it.
+   * Null when deletions since both are no longer known: the copy starts over from 0. May reject with `EngineError`.
    */
-  readChanges(after: number, rowsMax: number): Promise<VectorPage | null>
+  readChanges(after: number, begun: number, rowsMax: number): Promise<VectorPage | null>
 }
 
 export interface VectorIndexOptions {

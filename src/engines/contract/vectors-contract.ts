@@ -56,15 +56,15 @@ export function createTable(pageRowsMax = 1000) {
     setAway(away: boolean): void {
       isAway = away
     },
-    async readChanges(after: number, rowsMax: number): Promise<VectorPage | null> {
+    async readChanges(after: number, begun: number, rowsMax: number): Promise<VectorPage | null> {
       this.reads += 1
       if (isAway) throw new Error('The table is away')
-      if (after > 0 && after < forgottenTo) return null
+      if (after > 0 && Math.max(after, begun) < forgottenTo) return null
       const changed = [...rows.values()].filter((row) => row.version > after && (after > 0 || row.values))
       changed.sort((one, other) => one.version - other.version)
       const page = changed.slice(0, Math.min(rowsMax, pageRowsMax))
       const isLast = page.length === changed.length
-      return { rows: page, isLast, version: isLast ? version : (page.at(-1)?.version ?? after) }
+      return { rows: page, isLast, version: isLast ? version : (page.at(-1)?.version ?? after), latest: version }
     },
   }
 }
@@ -215,6 +215,14 @@ export function describeVectors(name: string, open: () => Promise<VectorsUnderTe
       table.put({ key: 4, values: [4, 0] })
       expect(keysOf(await search({ vector: origin }))).toEqual([1, 3, 4])
       expect(await index.state()).toMatchObject({ size: 3, version: table.version })
+    })
+
+    withIndex('what is older than forgotten deletions is read page by page', async ({ table, index, search }) => {
+      for (let key = 1; key <= 25; key++) table.put({ key, values: [key, 0] })
+      table.remove(25)
+      table.forget()
+      expect(keysOf(await search({ vector: origin, topK: 3 }))).toEqual([1, 2, 3])
+      expect(await index.state()).toMatchObject({ size: 24, version: table.version })
     })
 
     withIndex('a source that is away fails the search, and nothing later', async ({ table, search }) => {

@@ -9,7 +9,7 @@ import { ConfigError } from '../../../config/mistakes.ts'
 import type { VectorIndexDefinition } from '../../../config/vector.ts'
 import { preparePlatformTables } from '../../../engines/platform-tables.ts'
 import type { Sql } from '../../../engines/sql.ts'
-import type { Vectors } from '../../../engines/vectors.ts'
+import type { VectorSource, Vectors } from '../../../engines/vectors.ts'
 import { invalidServiceKey, notFound } from '../../../errors.ts'
 import type { Call, Endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/reply.ts'
@@ -190,7 +190,9 @@ export function createVectors({ sql, vectors, log }: VectorDeps): VectorIndexes 
     const { name, dimensions, metric, metadataIndexes } = stored.definition
     if (isInDatabase)
       return { stored, searcher: pgvector.openSearcher(stored), fingerprint, sizeMax: Number.POSITIVE_INFINITY }
-    const source = { readChanges: (after: number, rowsMax: number) => rows.readChanges(stored, after, rowsMax) }
+    const source: VectorSource = {
+      readChanges: (after, begun, rowsMax) => rows.readChanges(stored, after, begun, rowsMax),
+    }
     const index = vectors.openIndex({ name, dimensions, metric, metadataIndexes, source })
     index.follow()
     const sizeMax = Math.floor(vectorMemoryBytesMax / (Float32Array.BYTES_PER_ELEMENT * dimensions))

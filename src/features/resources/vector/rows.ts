@@ -50,7 +50,7 @@ export interface VectorRows {
   columns(wanted: Wanted): SqlText
   toVector(row: VectorRow): StoredVector
   /** As `VectorSource` wants it. */
-  readChanges(index: StoredIndex, after: number, rowsMax: number): Promise<VectorPage | null>
+  readChanges(index: StoredIndex, after: number, begun: number, rowsMax: number): Promise<VectorPage | null>
 }
 
 /** Columns as they come; the engines differ in what they make of large whole numbers. */
@@ -202,10 +202,10 @@ export function createVectorRows(
     toVector,
     state: (index) => stateOf(database, index, sql``),
 
-    async readChanges(index, after, rowsMax) {
+    async readChanges(index, after, begun, rowsMax) {
       const { vectors, definition } = index
       const { version, forgotten } = await stateOf(database, index, sql``)
-      if (after > version || (after > 0 && after < forgotten)) return null
+      if (after > version || (after > 0 && Math.max(after, begun) < forgotten)) return null
       const living = after === 0 ? sql` AND id IS NOT NULL` : sql``
       const rows = await database.all<Omit<VectorRow, 'id'> & { readonly id: string | null }>(
         sql`SELECT key, version, id, namespace, metadata, ${floats.select(sql`floats`)} AS floats FROM ${vectors}
@@ -222,6 +222,7 @@ export function createVectorRows(
         })),
         version: isLast ? version : Number(rows.at(-1)?.version),
         isLast,
+        latest: version,
       }
     },
   }
