@@ -143,6 +143,13 @@ function planRemovedFields(draft: Draft, known: TableDescription): void {
   }
 }
 
+/** Whether records that have no value of the field get its default. */
+function isFilled({ name, type, required, default: value }: Field, known: TableDescription): boolean {
+  const before = known.fields[name]
+  if (value === undefined || before === undefined) return value !== undefined
+  return required && !known.required.includes(name) && isSameStorage(before, type)
+}
+
 async function planField(draft: Draft, field: Field, known: TableDescription): Promise<void> {
   const { table, reader, dialect, steps, refusals } = draft
   const column = ident(field.name)
@@ -155,8 +162,7 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     return
   }
   if (isNew) steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${columnOf(field, dialect)}`)
-  if (!field.required && !isNew) return
-  if (field.default !== undefined && (isNew || !known.required.includes(field.name))) {
+  if (isFilled(field, known)) {
     const value = toStored(field, field.default, dialect)
     steps.push(sql`UPDATE ${dialect.target(table)} SET ${column} = ${value} WHERE ${column} IS NULL`)
     return
@@ -168,9 +174,15 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
     })
 }
 
-const shared = (table: Table, fields: readonly string[]): Refusal => ({
-  message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be unique, but several records share a value. Change them first.`,
+const notUnique = (table: Table, fields: readonly string[], reason: string): Refusal => ({
+  message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be unique, but several records ${reason}`,
 })
+
+const shared = (table: Table, fields: readonly string[]): Refusal =>
+  notUnique(table, fields, 'share a value. Change them first.')
+
+const sharedDefault = (table: Table, fields: readonly string[]): Refusal =>
+  notUnique(table, fields, 'would get the same default. Declare it without one first, and give each record a value.')
 
 /** What stands in the way of an index that the engine would not make over the rows there are. */
 export const refusalOf = (table: Table, fields: readonly string[], kind: 'unique' | 'oversized'): Refusal =>
@@ -188,24 +200,35 @@ async function planIndexes(draft: Draft, known: TableDescription): Promise<void>
       steps.unshift(sql`DROP INDEX IF EXISTS ${dialect.indexName(table, name)}`)
   for (const index of wanted) {
     if (Object.hasOwn(known.indexes, index.name)) continue
-    // Values of a column that does not exist yet are all null or all the default: no question to ask.
-    const isKnown = index.fields.every((name) => Object.hasOwn(known.fields, name))
-    if (index.unique && isKnown && reader && (await hasDuplicates({ reader, table, dialect }, index.fields))) {
-      refusals.push(shared(table, index.fields))
+    if (index.unique && reader && (await hasDuplicates({ reader, table, dialect }, index.fields, known))) {
+      const fills = index.fields.some((name) => isFilled(table.fields.get(name) as Field, known))
+      refusals.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))
     } else steps.push(createIndex(table, index, dialect))
   }
 }
 
-async function hasDuplicates({ reader, table, dialect }: Asking, fields: readonly string[]): Promise<boolean> {
+/** Whether several records share the values of these fields, with the defaults that the plan is about to fill in. */
+async function hasDuplicates(
+  { reader, table, dialect }: Asking,
+  names: readonly string[],
+  known: TableDescription,
+): Promise<boolean> {
   const own = dialect.own(table)
-  const owned = own ? sql`${own.column}, ` : sql``
-  const columns = join(fields.map(ident), ', ')
-  const present = join(
-    fields.map((name) => sql`${ident(name)} IS NOT NULL`),
-    ' AND ',
-  )
+  const grouped: SqlText[] = own ? [own.column] : []
+  const present = [sql`1 = 1`]
+  for (const field of names.map((name) => table.fields.get(name) as Field)) {
+    const isThere = Object.hasOwn(known.fields, field.name)
+    if (isFilled(field, known)) {
+      // All records of a column that does not exist yet have the default: it tells none apart.
+      if (isThere) grouped.push(sql`coalesce(${ident(field.name)}, ${toStored(field, field.default, dialect)})`)
+    } else if (isThere) {
+      grouped.push(ident(field.name))
+      present.push(sql`${ident(field.name)} IS NOT NULL`)
+    } else return false
+  }
+  const by = grouped.length > 0 ? sql` GROUP BY ${join(grouped, ', ')}` : sql``
   const found = await reader.all(
-    sql`SELECT 1 FROM ${dialect.target(table)} WHERE ${present} GROUP BY ${owned}${columns} HAVING count(*) > 1 LIMIT 1`,
+    sql`SELECT count(*) AS n FROM ${dialect.target(table)} WHERE ${join(present, ' AND ')}${by} HAVING count(*) > 1 LIMIT 1`,
   )
   return found.length > 0
 }
