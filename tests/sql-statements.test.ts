@@ -350,7 +350,13 @@ describeServer(
       const [row] =
         (await run(`SELECT array[repeat('x', 100000), repeat('"\\', 50000), '{}', 'NULL', '', ' a '] AS texts,
         array[]::int[] AS none, '[0:1]={7,8}'::int[] AS placed, array['\\x00ff'::bytea] AS bytes,
-        array[9007199254740993, 1] AS big, array[null, 'x']::varchar[] AS nulls`)) as Record<string, unknown>[]
+        array[9007199254740993, 1] AS big, array[null, 'x']::varchar[] AS nulls,
+        array[date '2026-01-31', null] AS dates, array[time '12:00', time '01:02:03'] AS times,
+        array['a', 'b']::char(1)[] AS characters, array[interval '1 day'] AS intervals,
+        array['10.0.0.1'::inet] AS addresses, array[7::oid] AS numbers, array['[1,3)'::int4range] AS ranges`)) as Record<
+          string,
+          unknown
+        >[]
       expect(row).toEqual({
         texts: ['x'.repeat(100_000), '"\\'.repeat(50_000), '{}', 'NULL', '', ' a '],
         none: [],
@@ -358,6 +364,9 @@ describeServer(
         bytes: ['AP8='],
         big: ['9007199254740993', 1],
         nulls: [null, 'x'],
+        dates: ['2026-01-31', null],
+        times: ['12:00:00', '01:02:03'],
+        ...{ characters: ['a', 'b'], intervals: ['P1D'], addresses: ['10.0.0.1'], numbers: [7], ranges: ['[1,3)'] },
       })
     })
 

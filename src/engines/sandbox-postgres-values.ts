@@ -14,6 +14,7 @@ const {
   JSONB,
   NUMERIC,
   OID,
+  TEXT,
   TIMESTAMP,
   TIMESTAMPTZ,
 } = pg.types.builtins
@@ -54,22 +55,30 @@ const readers: ReadonlyMap<number, ToJson> = new Map<number, ToJson>([
   [TIMESTAMPTZ, ofTimestamp],
 ])
 
+/**
+ * PostgreSQL's own types of arrays whose elements are text here: dates, times and intervals, characters and names,
+ * addresses, bits, money, geometry, ranges, XML and searches. Not boxes, which it sets apart by semicolons.
+ */
+const textArrays = [
+  143, 629, 651, 719, 775, 791, 1002, 1003, 1009, 1014, 1015, 1017, 1018, 1019, 1027, 1040, 1041, 1182, 1183, 1187,
+  1270, 1561, 1563, 2951, 3643, 3645, 3905, 3907, 3909, 3911, 3913, 3927, 4073,
+] as const
+
 /** Arrays of a type have a type of their own. */
 const elementTypes: ReadonlyMap<number, number> = new Map([
+  ...textArrays.map((id) => [id, TEXT] as const),
   [1000, BOOL],
   [1001, BYTEA],
   [1005, INT2],
   [1007, INT4],
-  [1009, 25],
-  [1015, 1043],
   [1016, INT8],
   [1021, FLOAT4],
   [1022, FLOAT8],
+  [1028, OID],
   [1115, TIMESTAMP],
   [1185, TIMESTAMPTZ],
   [1231, NUMERIC],
   [199, JSON_TEXT],
-  [2951, 2950],
   [3807, JSONB],
 ])
 
