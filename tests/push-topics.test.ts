@@ -139,6 +139,28 @@ describeServer('topics', { config, clock }, (server) => {
     expect(fcm.membersOf(topic)).toEqual([token])
   })
 
+  test('[PUSH-TOPIC-6] what it was not told when it went from the configuration is told when it is back', async () => {
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Response>()]
+    const [first, second] = [newToken(), newToken()]
+    await server.tidy()
+    fcm.scriptTopics(() => {
+      asked.resolve()
+      return answer.promise
+    })
+    await register(server, newName(), first)
+    await asked.promise
+    await register(server, newName(), second)
+    const { push: _, ...without } = config
+    await server.reload(without)
+    answer.resolve(Response.json({}, { status: 500, headers: { 'retry-after': '9999' } }))
+    await server.tidy()
+    await server.reload(config)
+    await server.elapse(60_000)
+    await server.tidy()
+    expect(fcm.membersOf('all')).toContain(first)
+    expect(fcm.membersOf('all')).toContain(second)
+  })
+
   test('[PUSH-TOPIC-7] of 40 changes at once, what is stored last is what FCM knows', async () => {
     const [user, token] = [newName(), newToken()]
     await register(server, user, token)

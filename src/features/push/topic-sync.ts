@@ -130,7 +130,12 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
   async function run(): Promise<void> {
     while (isAsked && fcm()) {
       isAsked = false
-      for (let taken = await take(); taken.length > 0; taken = await take()) await work(taken)
+      // A reload may take the credentials away in between: what is left would be taken and given back for ever.
+      while (fcm()) {
+        const taken = await take()
+        if (taken.length === 0) break
+        await work(taken)
+      }
     }
   }
 
