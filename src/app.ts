@@ -20,7 +20,7 @@ import { createRecords } from './features/records/index.ts'
 import { createSchema, type Schema } from './features/records/schema.ts'
 import { createKv } from './features/resources/kv/index.ts'
 import { openSqlDatabases } from './features/resources/sql/index.ts'
-import { createVectors } from './features/resources/vector/index.ts'
+import { checkVectors, createVectors } from './features/resources/vector/index.ts'
 import { createRoomDatabase } from './features/rooms/database.ts'
 import { createRooms } from './features/rooms/index.ts'
 import { createStorage } from './features/storage/index.ts'
@@ -247,6 +247,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     endpoints,
     issueSetupToken: users.issueSetupToken,
     async reload(next) {
+      await checkVectors(sql, next.vector)
       await schema.migrate(sql, next.storedNamespaces, { accept: false })
       await rooms.prepare(next.rooms)
       await vector.prepare(next.vector)

@@ -112,6 +112,22 @@ for (const kind of vectorKinds)
       expect(idsOf(await use(server, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
     })
 
+    test('[VEC-23] then nothing else of the configuration is there either', async () => {
+      const tables = (schema: object) => ({ databases: { shared: { tables: { notes: { schema } } } } })
+      const before = { ...tables({ title: { type: 'string' } }), ...onKind(kind, { docs }) }
+      const server = await startServer({ config: before }, kind.storage)
+      opened.push(server.close)
+      await use(server, 'docs', 'upsert', { vectors })
+      const more = tables({ title: { type: 'string' }, text: { type: 'string' } })
+      const next = { ...more, ...onKind(kind, { docs: { ...docs, dimensions: 3 } }) }
+      await refusalOf(server.reload(next))
+      await server.restart(before)
+      await refusalOf(server.restart(next))
+      // A field that had been made would be one that this no longer declares.
+      await server.restart(before)
+      expect(await search(server)).toEqual(['a', 'b'])
+    })
+
     test('[VEC-24] a field that becomes an index covers the vectors there already', async () => {
       const server = await start({ docs })
       await use(server, 'docs', 'upsert', { vectors })

@@ -7,6 +7,7 @@ import type { Cluster } from '../engines/cluster.ts'
 import { openBlobs, openCluster, openSql } from '../engines/open.ts'
 import type { Sql } from '../engines/sql.ts'
 import type { Schema } from '../features/records/schema.ts'
+import { checkVectors } from '../features/resources/vector/index.ts'
 import { prepareStore, type Store } from '../features/storage/schema.ts'
 
 /** A step of the start: what was opened before it is let go when it fails. */
@@ -43,6 +44,7 @@ export async function openEngines(
   log: Log,
 ): Promise<Engines> {
   const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, log })
+  await orClose(sql, () => checkVectors(sql, config.vector))
   await orClose(sql, () => schema.migrate(sql, config.storedNamespaces, { accept: false }))
   const store = await orClose(sql, () => prepareStore(sql))
   const { redisUrl, redisPrefix } = settings

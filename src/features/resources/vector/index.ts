@@ -67,6 +67,17 @@ const actionOf: Readonly<Record<VectorCommand['action'], 'query' | 'write'>> = {
 
 type Query = VectorCommandOf<'search'> | VectorCommandOf<'queryById'>
 
+/**
+ * Throws `ConfigError` where there are vectors that do not fit these definitions: to be asked before anything else is
+ * changed for a configuration that could not be served.
+ */
+export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, VectorIndexDefinition>): Promise<void> {
+  if (definitions.size === 0) return
+  const { database, checkIndexes } = createVectorTables(sql)
+  await preparePlatformTables(database, vectorNamespace, 'vector', vectorTableSteps)
+  await checkIndexes([...definitions.values()])
+}
+
 export function createVectors({ sql, vectors, log }: VectorDeps): VectorIndexes {
   const tables = createVectorTables(sql)
   const rows = createVectorRows(tables)

@@ -6,7 +6,7 @@ import { ConfigError } from '../../../config/mistakes.ts'
 import type { VectorIndexDefinition } from '../../../config/vector.ts'
 import type { Dialect, TableRef } from '../../../engines/dialect.ts'
 import { type PlatformStep, platformTable } from '../../../engines/platform-tables.ts'
-import type { Database, Sql, Transaction } from '../../../engines/sql.ts'
+import type { Database, Reader, Sql, Transaction } from '../../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql-text.ts'
 
 /** No declared namespace begins so. */
@@ -37,6 +37,8 @@ export interface StoredIndex {
 export interface VectorTables {
   readonly database: Database
   readonly indexes: SqlText
+  /** Throws `ConfigError` as `prepareIndexes` would; makes nothing but the list of indexes. */
+  checkIndexes(definitions: readonly VectorIndexDefinition[]): Promise<void>
   /**
    * Makes the tables of these indexes, or finds those made before. Throws `ConfigError` where there are vectors that do
    * not fit a definition, with nothing changed.
@@ -56,11 +58,29 @@ export function createVectorTables(all: Sql): VectorTables {
   const { dialect } = database
   const listed = dialect.target(indexes)
 
-  /** The index's number: that of its table. A table without vectors is made again where it does not fit. */
-  async function prepareIn(tx: Transaction, { name, dimensions, metric }: VectorIndexDefinition): Promise<number> {
-    const [known] = await tx.all<IndexRow>(
-      sql`SELECT number, dimensions, metric, size FROM ${listed} WHERE name = ${name}${dialect.forUpdate}`,
+  async function findIndex(on: Reader, name: string, lock: SqlText): Promise<IndexRow | null> {
+    const [known] = await on.all<IndexRow>(
+      sql`SELECT number, dimensions, metric, size FROM ${listed} WHERE name = ${name}${lock}`,
     )
+    return known ?? null
+  }
+
+  /** Whether the table is what is declared. Throws where it is not and has vectors. */
+  function fits({ name, dimensions, metric }: VectorIndexDefinition, known: IndexRow): boolean {
+    if (Number(known.dimensions) === dimensions && known.metric === metric) return true
+    if (Number(known.size) > 0)
+      throw new ConfigError(
+        `vector.${name}: there are ${known.size} vectors of ${known.dimensions} dimensions, compared by ${known.metric}; ` +
+          `${dimensions} dimensions compared by ${metric} are declared. Declare it as it was, or declare an index of ` +
+          'another name and write the vectors to that one',
+      )
+    return false
+  }
+
+  /** The index's number: that of its table. A table without vectors is made again where it does not fit. */
+  async function prepareIn(tx: Transaction, definition: VectorIndexDefinition): Promise<number> {
+    const { name, dimensions, metric } = definition
+    const known = await findIndex(tx, name, dialect.forUpdate)
     if (!known) {
       const [last] = await tx.all<{ number: unknown }>(sql`SELECT max(number) AS number FROM ${listed}`)
       const number = Number(last?.number ?? 0) + 1
@@ -72,13 +92,7 @@ export function createVectorTables(all: Sql): VectorTables {
       return number
     }
     const number = Number(known.number)
-    if (Number(known.dimensions) === dimensions && known.metric === metric) return number
-    if (Number(known.size) > 0)
-      throw new ConfigError(
-        `vector.${name}: there are ${known.size} vectors of ${known.dimensions} dimensions, compared by ${known.metric}; ` +
-          `${dimensions} dimensions compared by ${metric} are declared. Declare it as it was, or declare an index of ` +
-          'another name and write the vectors to that one',
-      )
+    if (fits(definition, known)) return number
     await tx.run(sql`DROP TABLE ${dialect.target(vectorsOf(number))}`)
     for (const statement of createStatements(dialect, number)) await tx.run(statement)
     // Versions and keys go on: what copies know of the old table is known to be gone.
@@ -92,6 +106,12 @@ export function createVectorTables(all: Sql): VectorTables {
   return {
     database,
     indexes: listed,
+    async checkIndexes(definitions) {
+      for (const definition of definitions) {
+        const known = await findIndex(database, definition.name, sql``)
+        if (known) fits(definition, known)
+      }
+    },
     prepareIndexes(definitions) {
       return database.write(async (tx) => {
         const turn = dialect.lock('vector indexes')
