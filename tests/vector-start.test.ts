@@ -4,7 +4,8 @@ import { openPostgres } from '../scripts/servers/postgres.ts'
 import { type PostgresPrograms, providePostgres } from '../scripts/servers/programs.ts'
 import { ConfigError } from '../src/config/mistakes.ts'
 import { vectorBatchMax, vectorDeletionsKept } from '../src/limits-resources.ts'
-import { engines } from './harness/engines.ts'
+import { engines, sharedEngine } from './harness/engines.ts'
+import { openNodes } from './harness/nodes.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { startServer, type TestServer } from './harness/server.ts'
 import { spawnServer } from './harness/spawn.ts'
@@ -53,7 +54,7 @@ for (const kind of vectorKinds)
       idsOf(await use(server, 'docs', 'search', { vector: [0, 0], ...rest }))
 
     // Copies in memory alone have to follow them.
-    const testCopies = test.skipIf(kind.engine === 'pgvector')
+    const testCopies = kind.engine === 'pgvector' ? () => {} : test
     testCopies('[VEC-22] a restart finds what is older than a hundred thousand changes', async () => {
       const server = await start({ docs })
       const some = (of: string, count: number) =>
@@ -126,6 +127,19 @@ for (const kind of vectorKinds)
       // A field that had been made would be one that this no longer declares.
       await server.restart(before)
       expect(await search(server)).toEqual(['a', 'b'])
+    })
+
+    const testNodes = kind.storage === sharedEngine ? test : () => {}
+    testNodes('[VEC-23] a node that declares an empty index as it was no longer writes to it', async () => {
+      const { nodes, engine, close } = await openNodes(sharedEngine, 1, { config: onKind(kind, { docs }) })
+      opened.push(close)
+      const [old] = nodes as readonly [TestServer]
+      const next = await startServer({ config: onKind(kind, { docs: { ...docs, dimensions: 3 } }) }, engine)
+      opened.push(next.close)
+      expectRefusal(await ask(old.service, 'docs', 'upsert', { vectors }), 503)
+      expectRefusal(await ask(old.service, 'docs', 'search', { vector: [0, 0] }), 503)
+      await use(next, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 2, 3] }] })
+      expect(idsOf(await use(next, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
     })
 
     test('[VEC-24] a field that becomes an index covers the vectors there already', async () => {

@@ -4,6 +4,7 @@
  * their order.
  */
 
+import { EngineError } from '../../../engines/error.ts'
 import type { Reader, Transaction } from '../../../engines/sql.ts'
 import { join, type SqlText, sql } from '../../../engines/sql-text.ts'
 import type { VectorPage } from '../../../engines/vectors.ts'
@@ -63,6 +64,16 @@ export interface VectorRow {
   readonly floats: unknown
 }
 
+/** As it is stored. */
+interface StateRow {
+  readonly dimensions: unknown
+  readonly metric: string
+  readonly version: unknown
+  readonly forgotten: unknown
+  readonly last_key: unknown
+  readonly size: unknown
+}
+
 interface IndexState {
   readonly version: number
   readonly forgotten: number
@@ -92,12 +103,15 @@ export function createVectorRows(
     values: selected === null ? null : toFloats(floats.toBytes(selected)),
   })
 
+  /** Throws `EngineError` where another node has made an index without vectors anew, of another definition. */
   const stateOf = async (reader: Reader, index: StoredIndex, lock: SqlText): Promise<IndexState> => {
-    const { name } = index.definition
-    const [row] = await reader.all<{ version: unknown; forgotten: unknown; last_key: unknown; size: unknown }>(
-      sql`SELECT version, forgotten, last_key, size FROM ${indexes} WHERE name = ${name}${lock}`,
+    const { name, dimensions, metric } = index.definition
+    const [row] = await reader.all<StateRow>(
+      sql`SELECT dimensions, metric, version, forgotten, last_key, size FROM ${indexes} WHERE name = ${name}${lock}`,
     )
     if (!row) throw new Error(`The index ${name} has not been prepared`)
+    if (Number(row.dimensions) !== dimensions || row.metric !== metric)
+      throw new EngineError('unavailable', `The vector index ${name} is declared differently at another node`)
     return {
       version: Number(row.version),
       forgotten: Number(row.forgotten),
