@@ -170,6 +170,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       ann.send({ type: 'ping' })
       await ann.nextOf('pong')
       const sent = Array.from({ length: 11 }, () => ann.begin('count'))
+      ann.send({ type: 'member_state', state: {} })
       for (let n = 0; n < 30; n++) ann.send({ type: 'ping' })
       const answers: Message[] = []
       for (let pongs = 0; pongs < 30; ) {
@@ -177,8 +178,13 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
         if (message.type === 'pong') pongs += 1
         else answers.push(message)
       }
-      while (answers.filter(({ requestId }) => sent.includes(requestId)).length < 10) answers.push(await ann.next())
-      expect(answers.filter(({ code }) => code === 'RATE_LIMITED')).toHaveLength(1)
+      while (answers.filter(({ type }) => type === 'error' || type.startsWith('action_')).length < 12)
+        answers.push(await ann.next())
+      const [code, message] = ['RATE_LIMITED', expect.any(String)]
+      expect(answers.filter((answer) => answer.code === code)).toEqual([
+        { type: 'action_error', requestId: sent.at(-1), actionType: 'count', code, message },
+        { type: 'error', code, message },
+      ])
       clock.advance(1000)
       expect(await ann.act('count')).toMatchObject({ result: 11 })
       await ann.close()

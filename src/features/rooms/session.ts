@@ -75,13 +75,16 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? findResumePoint(message) : null })
   }
 
-  function send(auth: Auth, { actionType, payload = {}, requestId }: JsonObject, bytes: number): void {
+  const refuseAction = ({ actionType = null, requestId }: JsonObject, code: string, message: string): void =>
+    connection.send({ type: 'action_error', requestId, actionType, code, message })
+
+  function send(auth: Auth, said: JsonObject, bytes: number): void {
+    const { actionType, payload = {}, requestId } = said
     if (!isName(requestId)) {
       connection.error('INVALID_ACTION', `requestId must be text of 1 to ${roomNameCharsMax} characters`)
       return
     }
-    const refuse = (code: string, message: string): void =>
-      connection.send({ type: 'action_error', requestId, actionType: actionType ?? null, code, message })
+    const refuse = (code: string, message: string): void => refuseAction(said, code, message)
     if (!isName(actionType)) refuse('INVALID_ACTION', `actionType must be text of 1 to ${roomNameCharsMax} characters`)
     else if (!hasJoined) refuse('NOT_JOINED', 'Join the room first')
     else {
@@ -153,6 +156,12 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
         connection.error('NOT_AUTHENTICATED', 'Authenticate first')
         connection.close(closeCodes.badMessage, 'NOT_AUTHENTICATED')
       }
+    },
+    onExcess(type, message) {
+      // Whoever waits for the answer to a request is to have one.
+      const isRequest = type === 'send' && isName(message.requestId)
+      if (isRequest) refuseAction(message, 'RATE_LIMITED', 'Too many messages')
+      return isRequest
     },
     onDrained() {
       if (!socket.isSlow) return
