@@ -94,6 +94,18 @@ describe('rest and return', () => {
     expect(calls.slice(-2)).toEqual(['create', 'join ann'])
   })
 
+  test('[ROOM-LIFE-3] who joins before an expired state is looked for finds a new room too', async () => {
+    const { world, join, act, calls } = setting({ reconnectGraceMs: 0, hibernateAfterMs: 1000, stateTtlMs: 20_000 })
+    const ann = await join('ann')
+    await act(ann, 'add')
+    world.hangUp(ann)
+    await world.pass(22_000)
+    await world.join(ann)
+    await world.settle()
+    expect([ann.shared, ann.problems]).toEqual([{ n: 0 }, []])
+    expect(calls.slice(-3)).toEqual(['destroy 1', 'create', 'join ann'])
+  })
+
   test('[ROOM-LIFE-3] nor does one that somebody saved while it was about to be forgotten', async () => {
     const { world, node, join, act, calls } = setting({ reconnectGraceMs: 0, hibernateAfterMs: 1000 })
     const ann = await join('ann')

@@ -216,11 +216,13 @@ class Engine implements RoomEngine {
       if (!lease || !saved || !this.isKnown(entry)) {
         this.forget(entry, lease)
         if (!saved) this.deps.network.moved(key, entry.inbox.drain())
-      } else if (purpose === 'destroy' && saved.expiresAtMs > clock.now()) {
-        this.reopen(entry, lease)
-      } else if (purpose === 'destroy' && (saved.snapshot === null || !definition?.code.onDestroy)) {
-        await this.remove(entry, lease)
-      } else if (definition) this.start(entry, purpose, { definition, lease, saved })
+        return
+      }
+      // Whoever comes first finds out. A room that was never loaded cannot have come too late.
+      const isExpired = saved.expiresAtMs <= clock.now() && (purpose === 'destroy' || saved.versionBound > 0)
+      if (purpose === 'destroy' && !isExpired) this.reopen(entry, lease)
+      else if (isExpired && (saved.snapshot === null || !definition?.code.onDestroy)) await this.remove(entry, lease)
+      else if (definition) this.start(entry, isExpired ? 'destroy' : purpose, { definition, lease, saved })
       else throw new Error('The namespace is not declared')
     } catch (error) {
       log.error('a room could not be opened', { ...key, error })
