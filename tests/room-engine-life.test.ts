@@ -295,6 +295,25 @@ describe('owners', () => {
     expect([...ann.answers.values()]).toMatchObject([{ type: 'action_result', result: 'done' }])
   })
 
+  test('[ROOM-ENGINE-6] nor does a timer that waited behind it', async () => {
+    let hangs = true
+    const actions = { hang: () => (hangs ? new Promise(() => {}) : 'done') }
+    const life = setting({}, { actions })
+    const { world, node, join, act } = life
+    const ann = await join('ann')
+    await act(ann, 'after', { ms: 100, name: 'ring' })
+    const next = world.addNode()
+    world.post(ann.act('hang'), node)
+    await world.pass(200)
+    hangs = false
+    const drained = node.engine.drain(2000)
+    await world.pass(1500)
+    await drained
+    expect(world.owner).toBe(next)
+    expect(sharedOf(life)).toEqual({ n: 10 })
+    expect(ann.ofType('action_result')).toMatchObject([{}, { result: 'done' }])
+  })
+
   test('[ROOM-ENGINE-6] a drain without a store gives up in time', async () => {
     const { world, node, join, act } = setting()
     const ann = await join('ann')

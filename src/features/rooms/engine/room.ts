@@ -43,6 +43,8 @@ export class Room {
   private readonly conduct: Conduct
   private state: 'open' | 'closing' | 'gone' = 'open'
   private isPumping = false
+  /** The command whose handler was dropped; what the room does by itself goes on behind it. */
+  private dropped: RoomCommand | null = null
   /** Since when there are no players, and when the room was last saved; monotonic. */
   private idleSinceMs: number | null = null
   private savedAtMs: number
@@ -191,6 +193,7 @@ export class Room {
   /** Drops the handler that runs, so that the room can be saved without it. */
   cut(): void {
     if (!this.conduct.runner.isBusy) return
+    this.dropped ??= this.conduct.undone
     this.conduct.cut()
     this.pump()
     this.endWhenSettled()
@@ -324,7 +327,7 @@ export class Room {
   private end(why: RoomEnd): void {
     this.state = 'gone'
     this.conduct.cut()
-    const { undone } = this.conduct
+    const undone = this.dropped ?? this.conduct.undone
     this.world.onGone(this, why, [...(undone ? [undone] : []), ...this.parts.inbox.drain()])
   }
 
