@@ -25,6 +25,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       })
       expect(await ann.act('echo')).toMatchObject({ result: {} })
       expect(await ann.act('nothing')).toMatchObject({ type: 'action_result', result: null })
+      expect(await ann.act('giveFunction')).toMatchObject({ type: 'action_result', result: null })
       await bob.act('echo')
       expect(bob.passed.filter(({ type }) => type.startsWith('action_'))).toEqual([])
       for (const client of [ann, bob]) await client.close()

@@ -15,6 +15,7 @@ export const kept = new Map<string, { room: Room; player: RoomPlayer }>()
 const actions = {
   echo: (_room: Room, _player: RoomPlayer, payload: unknown) => payload,
   nothing() {},
+  giveFunction: (room: Room) => room.broadcast,
   assign(room: Room, _player: RoomPlayer, { path, value }: { path: string[]; value: unknown }) {
     let at = room.shared
     for (const key of path.slice(0, -1)) at = at[key] ??= {}

@@ -251,7 +251,8 @@ export class Conduct {
       name: `action ${actionType}`,
       invoke: (turn) => handler(turn.room, turn.handleOf(player), payload),
       accept: (value) => {
-        body = JSON.stringify({ result: value ?? null })
+        // What JSON has no word for, such as a function, is nothing.
+        body = `{"result":${JSON.stringify(value) ?? 'null'}}`
         if (Buffer.byteLength(body) > actionResultBytesMax)
           throw new Refusal('ACTION_FAILED', 'The result of an action may not be so large')
       },
