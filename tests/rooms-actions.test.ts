@@ -111,11 +111,14 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       const refused = await ann.nextOf('action_error')
       expect(refused).toMatchObject({ requestId: slow, actionType: 'slow' })
       expect(await ann.nextOf('action_result')).toMatchObject({ requestId: after, result: 'after' })
-      const late = kept.get(id) as { room: Room; player: RoomPlayer }
+      const late = kept.get(id) as Pick<Room, 'db' | 'push'> & { room: Room; player: RoomPlayer }
       expect(() => late.room.shared).toThrow()
       expect(() => late.player.send('late')).toThrow()
       expect(() => late.room.db.insert('shared.scores', { title: id })).toThrow()
       expect(() => late.room.push.send('ann', { title: id })).toThrow()
+      // Nor with what it took from the room in time.
+      expect(() => late.db.insert('shared.scores', { title: id })).toThrow()
+      expect(() => late.push.send('ann', { title: id })).toThrow()
       gateOf(id).resolve()
       await ann.act('echo')
       expect((await join(server, 'bob', { id })).sync.sharedState).toEqual({})

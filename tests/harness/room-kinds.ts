@@ -10,7 +10,7 @@ export const gateOf = (name: string): PromiseWithResolvers<void> => {
   return gate
 }
 /** What handlers kept of what they were given, to be used too late. */
-export const kept = new Map<string, { room: Room; player: RoomPlayer }>()
+export const kept = new Map<string, Pick<Room, 'db' | 'push'> & { room: Room; player: RoomPlayer }>()
 
 const actions = {
   echo: (_room: Room, _player: RoomPlayer, payload: unknown) => payload,
@@ -48,7 +48,7 @@ const actions = {
     return Promise.reject(new Error('rejected'))
   },
   async slow(room: Room, player: RoomPlayer, name: string) {
-    kept.set(name, { room, player })
+    kept.set(name, { room, player, db: room.db, push: room.push })
     room.shared.slow = name
     await gateOf(name).promise
     room.shared.slow = `${name} done`

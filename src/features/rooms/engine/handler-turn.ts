@@ -132,6 +132,18 @@ export class HandlerTurn implements Turn {
   }
 }
 
+/** A service whose functions are of no use once the handler has ended, though it may have kept them. */
+function whileLive<Service extends object>(turn: HandlerTurn, service: Service): Service {
+  turn.checkLive()
+  const guard =
+    (call: (...args: unknown[]) => unknown) =>
+    (...args: unknown[]) => {
+      turn.checkLive()
+      return call(...args)
+    }
+  return Object.fromEntries(Object.entries(service).map(([name, call]) => [name, guard(call)])) as Service
+}
+
 class PlayerHandle implements RoomPlayer {
   readonly #turn: HandlerTurn
   readonly #player: Player
@@ -233,13 +245,11 @@ class RoomHandle implements Room {
   }
 
   get db(): RoomDatabase {
-    this.#turn.checkLive()
-    return this.#turn.subject.services.db
+    return whileLive(this.#turn, this.#turn.subject.services.db)
   }
 
   get push(): RoomPush {
-    this.#turn.checkLive()
-    return this.#turn.subject.services.push
+    return whileLive(this.#turn, this.#turn.subject.services.push)
   }
 
   get signal(): AbortSignal {
