@@ -223,6 +223,24 @@ for (const { engine, storage } of engines.map(watchedEngine))
         expect((await server.service.get(`${users}/${id}`)).body.isAnonymous).toBe(status === 401)
       })
 
+    for (const [what, end] of [
+      ['disabled', disable],
+      ['revoked', revoke],
+    ] as const)
+      test(`[ADMIN-20, USER-12] one who is ${what} beside changing the password is left with no token`, async () => {
+        const person = await signedIn()
+        const change = { currentPassword: password, newPassword: 'a better password' }
+        const changing = server.anonymous.post('/api/auth/change-password', change, bearer(person.accessToken))
+        // Both passwords take their time to be hashed: whichever is first, the session is over.
+        expect((await end(person.id)).status).toBe(200)
+        const { status, body } = await changing
+        expect([200, 401]).toContain(status)
+        await server.service.patch(`${users}/${person.id}`, { disabled: false })
+        await expectSignedOut(person)
+        if (status === 200) await expectSignedOut({ ...person, ...body, id: person.id })
+        expect((await signIn(person.email)).status).toBe(status === 401 ? 200 : 401)
+      })
+
     const belongings = [
       ['_users', 'id'],
       ['_sessions', 'user_id'],

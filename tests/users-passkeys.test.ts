@@ -104,6 +104,18 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
       expect((await register({ ...owner, client }, key)).status).toBe(201)
     })
 
+  test('[PASSKEY-13, USER-12] changing the password is no sign-in', async () => {
+    const owner = await signUpWithApp(server, clock)
+    await server.elapse(recentSignInMs + 1)
+    const change = { currentPassword: owner.password, newPassword: 'what a thief chose' }
+    const { status, body } = await owner.client.post('/api/auth/change-password', change)
+    expect(status).toBe(200)
+    const client = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
+    const refused = expectRefusal(await client.post(`${base}/register-options`, undefined), 403)
+    expect(refused.slug).toBe('sign-in-again')
+    expect(await listOf({ ...owner, client })).toEqual([])
+  })
+
   test('[PASSKEY-13] without either, a token will do', async () => {
     await server.elapse(recentSignInMs + 1)
     expect((await register(person, key)).status).toBe(201)

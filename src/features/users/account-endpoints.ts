@@ -13,7 +13,7 @@ import {
   passwordField,
 } from './fields.ts'
 import type { PasswordAccounts, ProfileChanges } from './password-accounts.ts'
-import { clientOf, signedInSchema, signInSchema, userIdOf } from './sign-in.ts'
+import { clientOf, signedInSchema, signInSchema, userIdOf, userOf } from './sign-in.ts'
 import { userView, userViewSchema } from './user-view.ts'
 
 const tag = 'Users'
@@ -101,7 +101,7 @@ export function createAccountEndpoints(people: PasswordAccounts): readonly Endpo
       paths: ['/api/auth/change-password'],
       tag,
       summary: 'Change the password',
-      description: 'Every session ends; the answer is a new one.',
+      description: 'Every session ends; the answer is a new one, as old as the one that asked.',
       credentials: 'user',
       rateLimit: 'auth',
       body: changePasswordBody,
@@ -109,8 +109,8 @@ export function createAccountEndpoints(people: PasswordAccounts): readonly Endpo
       errors: [404],
       async handle(call) {
         const { currentPassword, newPassword } = call.body
-        const id = userIdOf(call.caller)
-        return json(await people.changePassword(id, currentPassword, newPassword, clientOf(call)))
+        const asker = userOf(call.caller)
+        return json(await people.changePassword(asker, currentPassword, newPassword, clientOf(call)))
       },
     }),
     endpoint({

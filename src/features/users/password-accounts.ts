@@ -35,8 +35,11 @@ export interface PasswordAccounts {
    * and 429 by address unless `isExempt`.
    */
   signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
-  /** Ends every session and begins a new one. Rejects with 401 where the current password is wrong. */
-  changePassword(id: string, current: string, next: string, client: ClientInfo): Promise<SignedIn>
+  /**
+   * Ends every session; a new one takes the place of the asker's. Rejects with 401 where the current password is wrong,
+   * or that session has ended.
+   */
+  changePassword(asker: UserCaller, current: string, next: string, client: ClientInfo): Promise<SignedIn>
   /** Rejects with 404 for a token whose user does not exist. */
   get(id: string): Promise<Account>
   changeProfile(id: string, changes: ProfileChanges): Promise<Account>
@@ -117,7 +120,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       })
     },
 
-    async changePassword(id, current, next, client) {
+    async changePassword({ auth: { id }, sessionId }, current, next, client) {
       passwords.check(next, 'newPassword')
       const { passwordHash: known, email } = await get(id)
       await limiter.count('signin', signInKey(email ?? id))
@@ -130,8 +133,10 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
         const changed = await accounts.update(tx, account, { passwordHash })
         // What was sent before would undo the change.
         await oneTimeTokens.removeAll(tx, id)
-        await sessions.endAll(tx, id)
-        return sessions.open(tx, changed, client)
+        const signedIn = await sessions.replaceAll(tx, changed, sessionId, client)
+        // Thrown out while the passwords were being hashed.
+        if (!signedIn) throw invalidToken()
+        return signedIn
       })
     },
 

@@ -45,6 +45,11 @@ export interface Sessions {
   /** Opens a session. A user who has too many loses the one unused for longest. */
   open(tx: Transaction, account: Account, client: ClientInfo): Promise<SignedIn>
   /**
+   * Ends every session of the account and opens one in the place of the asker's, as old as that one: it was no sign-in
+   * (`recent-sign-in`). Null when the asker's has ended. A token without a session is given a new one.
+   */
+  replaceAll(tx: Transaction, account: Account, sessionId: string | null, client: ClientInfo): Promise<SignedIn | null>
+  /**
    * Rotates a refresh token. The one before the newest gives the newest once more for `refreshGraceMs`; any other means
    * that two have it, and ends the session. Rejects with 401 for whatever reason there is no refreshing.
    */
@@ -165,19 +170,42 @@ export function createSessions(deps: {
     for (const { id } of surplus) await end(tx, userId, id)
   }
 
+  async function endAll(tx: Transaction, userId: string): Promise<void> {
+    await tx.run(sql`DELETE FROM ${sessions} WHERE user_id = ${userId}`)
+    revocation.revoke(tx, { userId, sessionId: null })
+  }
+
+  async function begin(tx: Transaction, account: Account, client: ClientInfo, sinceMs: number): Promise<SignedIn> {
+    const sessionId = newId()
+    const issuedAtMs = clock.now()
+    const content = { userId: account.id, sessionId, generation: 0, issuedAtMs, key: keys.current() }
+    const token = tokens.signRefresh(content)
+    await tx.run(sql`INSERT INTO ${sessions} (id, user_id, generation, refresh_hash, previous_hash, key_id,
+      rotated_at, created_at, used_at, expires_at, user_agent, address)
+      VALUES (${sessionId}, ${account.id}, 0, ${sha256(token)}, NULL, ${content.key.id}, ${issuedAtMs}, ${sinceMs},
+      ${issuedAtMs}, ${issuedAtMs + refreshTokenLifetimeMs},
+      ${userAgentOf(client)}, ${client.address})`)
+    return signedIn(account, sessionId, token)
+  }
+
+  /** When a session of the user began; null when it has ended. It stays as found until the transaction ends. */
+  async function findStart(tx: Transaction, userId: string, sessionId: string): Promise<number | null> {
+    const [row] = await tx.all<Pick<Row, 'created_at'>>(
+      sql`SELECT created_at FROM ${sessions} WHERE id = ${sessionId} AND user_id = ${userId}${dialect.forUpdate}`,
+    )
+    return row ? msOf(row.created_at) : null
+  }
+
   return {
     async open(tx, account, client) {
       await endOldest(tx, account.id)
-      const sessionId = newId()
-      const issuedAtMs = clock.now()
-      const content = { userId: account.id, sessionId, generation: 0, issuedAtMs, key: keys.current() }
-      const token = tokens.signRefresh(content)
-      await tx.run(sql`INSERT INTO ${sessions} (id, user_id, generation, refresh_hash, previous_hash, key_id,
-        rotated_at, created_at, used_at, expires_at, user_agent, address)
-        VALUES (${sessionId}, ${account.id}, 0, ${sha256(token)}, NULL, ${content.key.id}, ${issuedAtMs}, ${issuedAtMs},
-        ${issuedAtMs}, ${issuedAtMs + refreshTokenLifetimeMs},
-        ${userAgentOf(client)}, ${client.address})`)
-      return signedIn(account, sessionId, token)
+      return begin(tx, account, client, clock.now())
+    },
+    async replaceAll(tx, account, sessionId, client) {
+      const sinceMs = sessionId === null ? clock.now() : await findStart(tx, account.id, sessionId)
+      if (sinceMs === null) return null
+      await endAll(tx, account.id)
+      return begin(tx, account, client, sinceMs)
     },
     async refresh(refreshToken, client) {
       const session = await tokens.verifyRefresh(refreshToken)
@@ -188,18 +216,9 @@ export function createSessions(deps: {
     },
     findByToken: (refreshToken) => tokens.verifyRefresh(refreshToken),
     end,
-    async hold(tx, userId, sessionId) {
-      const held = await tx.all(
-        sql`SELECT id FROM ${sessions} WHERE id = ${sessionId} AND user_id = ${userId}${dialect.forUpdate}`,
-      )
-      return held.length > 0
-    },
+    hold: async (tx, userId, sessionId) => (await findStart(tx, userId, sessionId)) !== null,
     async endAll(tx, userId, { except = null } = {}) {
-      if (except === null) {
-        await tx.run(sql`DELETE FROM ${sessions} WHERE user_id = ${userId}`)
-        revocation.revoke(tx, { userId, sessionId: null })
-        return
-      }
+      if (except === null) return endAll(tx, userId)
       const others = await tx.all<{ id: string }>(
         sql`SELECT id FROM ${sessions} WHERE user_id = ${userId} AND id <> ${except}${dialect.forUpdate}`,
       )
