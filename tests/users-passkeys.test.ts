@@ -116,6 +116,18 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect(await listOf({ ...owner, client })).toEqual([])
   })
 
+  test('[PASSKEY-13] a token alone does not take the passkey away either, to put its own in the place', async () => {
+    await register(person, key)
+    await server.elapse(recentSignInMs + 1)
+    const remove = (client = person.client) => client.delete(`${base}/${key.credentialId}`)
+    expect(expectRefusal(await remove(), 403).slug).toBe('sign-in-again')
+    expectRefusal(await person.client.post(`${base}/register-options`, undefined), 403)
+    expect((await listOf(person)).map(({ id }: { id: string }) => id)).toEqual([key.credentialId])
+
+    const { accessToken } = (await person.signIn()).body
+    expect((await remove(createClient(() => server.url, { authorization: `Bearer ${accessToken}` }))).status).toBe(200)
+  })
+
   test('[PASSKEY-13] without either, a token will do', async () => {
     await server.elapse(recentSignInMs + 1)
     expect((await register(person, key)).status).toBe(201)

@@ -119,11 +119,11 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       paths: ['/api/auth/passkeys/:id'],
       credentials: 'user',
       summary: 'Delete a passkey',
-      description: 'The last way into the account cannot be deleted.',
+      description: 'Only in the ten minutes after a sign-in. The last way into the account cannot be deleted.',
       replies: { 200: { description: 'Deleted', schema: z.object({ ok: z.literal(true) }) } },
-      errors: [404, 409],
+      errors: [403, 404, 409],
       async handle({ caller, params }) {
-        await passkeys.remove(userIdOf(caller), params.id ?? '')
+        await passkeys.remove(userOf(caller), params.id ?? '')
         return json({ ok: true })
       },
     }),

@@ -38,8 +38,11 @@ export interface Passkeys {
   /** Signs in, as with two factors. Throws 401 for whatever is wrong with the answer, 403 for a disabled account. */
   authenticate(response: AuthenticationResponse, client: ClientInfo): Promise<SignedIn | MfaRequired>
   list(userId: string): Promise<readonly Passkey[]>
-  /** Throws 404 when the user has no such passkey, 409 when it is the last way in. */
-  remove(userId: string, id: string): Promise<void>
+  /**
+   * Throws 403 where a recent sign-in is needed, or whoever may not add a passkey would take one away first; 404 when
+   * the user has no such passkey, 409 when it is the last way in.
+   */
+  remove(asker: Asker, id: string): Promise<void>
 }
 
 const purpose = 'passkey-challenge'
@@ -138,9 +141,11 @@ export function createPasskeys(parts: UsersParts): Passkeys {
 
     list: (userId) => credentials.list(database, userId),
 
-    remove: (userId, id) =>
+    remove: (asker, id) =>
       database.write(async (tx) => {
+        const userId = asker.auth.id
         const account = await getAccount(tx, userId)
+        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
         if (!(await hasWayIn(tx, database.dialect, account, mailer.isConfigured)))
           throw conflict('This is the last way into the account')

@@ -1,6 +1,6 @@
 /**
- * What a stolen token must not do: add a way into an account that asks for more than a password. Owns when a sign-in is
- * recent; what needs one is for those who ask.
+ * What a stolen token must not do: add a way into an account that asks for more than a password, or take away what it
+ * asks for. Owns when a sign-in is recent; what needs one is for those who ask.
  */
 import type { UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
