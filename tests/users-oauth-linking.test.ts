@@ -1,7 +1,9 @@
 /** Linking providers to a signed-in user, and unlinking them: who may, what comes along, and the last way in. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
+import { recentSignInMs } from '../src/limits-users.ts'
 import { unlimitedRates } from './harness/accounts.ts'
+import { createAuthenticator } from './harness/authenticator.ts'
 import { type Client, createClient } from './harness/client.ts'
 import { mailAuth } from './harness/mail-config.ts'
 import { openMailbox } from './harness/mailbox.ts'
@@ -240,6 +242,20 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(await everybody(server)).toEqual(before)
       await server.reload(config)
       expect((await link(client, ticket)).status).toBe(201)
+    })
+
+    test('[PASSKEY-13] nor does a token alone link an identity to sign in with where a passkey guards', async () => {
+      const person = await signUp(server)
+      const passkeys = '/api/auth/passkeys'
+      const { options } = (await person.client.post(`${passkeys}/register-options`, undefined)).body
+      const response = createAuthenticator({ origin: 'http://localhost:5173' }).register(options)
+      expect((await person.client.post(`${passkeys}/register`, { response })).status).toBe(201)
+      await server.elapse(recentSignInMs + 1)
+      const asked = await person.client.post('/api/auth/oauth/club/link', { redirectUrl: appUrl })
+      expect(expectRefusal(asked, 403).slug).toBe('sign-in-again')
+      const { accessToken } = (await person.signIn()).body
+      const again = createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
+      expect((await link(again, await ticketBy(again, { sub: 'guarded' }))).status).toBe(201)
     })
 
     test('[OAUTH-13] a user’s own address, verified by the provider, is verified; any other stays where it is', async () => {

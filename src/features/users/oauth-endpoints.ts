@@ -11,7 +11,7 @@ import type { OAuthDeparture, OAuthFlows, OAuthOutcome, OAuthParameters, OAuthRe
 import type { OAuthProviders } from './oauth-providers.ts'
 import { parseRedirectUrl } from './oauth-redirects.ts'
 import type { UsersParts } from './parts.ts'
-import { clientOf, userIdOf } from './sign-in.ts'
+import { clientOf, userOf } from './sign-in.ts'
 
 type Deps = Pick<UsersParts, 'config' | 'publicUrl' | 'log'> & {
   readonly flows: OAuthFlows
@@ -146,7 +146,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       summary: 'Start to link a provider to the signed-in user',
       description:
         'Send the browser to `url`. It comes back to the redirect URL with a `linkTicket` in the fragment, which ' +
-        '`POST /api/auth/identities` takes.',
+        '`POST /api/auth/identities` takes. With a second factor or a passkey, only in the ten minutes after a sign-in.',
       credentials: 'user',
       body: linkBody,
       replies: { 200: { description: 'Where to send the browser', schema: z.object({ url: z.url() }) } },
@@ -155,7 +155,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
         const provider = getProvider(call.params)
         const redirectUrl = parseRedirect(call.body.redirectUrl, 'redirectUrl')
         const start = `${getOrigin(call.headers)}${basePath}/${provider}`
-        const ticket = await flows.issueStartTicket(userIdOf(call.caller), provider, redirectUrl)
+        const ticket = await flows.issueStartTicket(userOf(call.caller), provider, redirectUrl)
         return json({ url: `${start}?link=${ticket}` })
       },
     }),

@@ -21,6 +21,7 @@ import type { OAuthAnswer, OAuthQuestion } from './oauth-connection.ts'
 import type { OAuthProfile } from './oauth-profile.ts'
 import type { OAuthProviders } from './oauth-providers.ts'
 import type { UsersParts } from './parts.ts'
+import { type Asker, needRecentSignIn } from './recent-sign-in.ts'
 import type { ClientInfo, MfaRequired, SignedIn } from './sign-in.ts'
 
 /** Whom a flow is for and where it ends. */
@@ -64,8 +65,8 @@ export interface OAuthFlows {
   /** Uses the flow up. Throws 400 where there is none of that state, or it began in another browser. */
   receive(provider: string, cookie: string | null, parameters: OAuthParameters): Promise<OAuthReturn>
   finish(from: OAuthReturn, client: ClientInfo): Promise<OAuthOutcome>
-  /** A ticket with which a browser may start a flow that links. */
-  issueStartTicket(userId: string, provider: string, redirectUrl: string): Promise<string>
+  /** A ticket with which a browser may start a flow that links. Throws 403 where a recent sign-in is needed. */
+  issueStartTicket(asker: Asker, provider: string, redirectUrl: string): Promise<string>
   /** Throws 400 for a ticket that is unknown, expired or used. */
   redeemStartTicket(provider: string, ticket: string): Promise<{ userId: string; redirectUrl: string }>
   /** Throws 400 also for a ticket of another user, who keeps it. */
@@ -111,12 +112,12 @@ const cancelled = new Set(['access_denied', 'user_cancelled_authorize'])
 const flowNotFound = () => badRequest('This sign-in has expired, was finished already, or began in another browser')
 const ticketNotFound = () => badRequest('The ticket is not valid or has expired')
 
-type Deps = Pick<UsersParts, 'database' | 'oneTimeTokens' | 'log'> & {
+type Deps = Pick<UsersParts, 'database' | 'oneTimeTokens' | 'clock' | 'log'> & {
   readonly providers: OAuthProviders
   readonly identities: Identities
 }
 
-export function createOAuthFlows({ database, oneTimeTokens, log, providers, identities }: Deps): OAuthFlows {
+export function createOAuthFlows({ database, oneTimeTokens, clock, log, providers, identities }: Deps): OAuthFlows {
   const issue = (tx: Transaction, userId: string | null, data: object, lifetimeMs: number): Promise<string> =>
     oneTimeTokens.issue(tx, { purpose, userId, data: { ...data }, lifetimeMs })
 
@@ -173,9 +174,12 @@ export function createOAuthFlows({ database, oneTimeTokens, log, providers, iden
       return { linkTicket: await database.write((tx) => issue(tx, userId, data, oauthTicketLifetimeMs)) }
     },
 
-    issueStartTicket(userId, provider, redirectUrl) {
+    issueStartTicket(asker, provider, redirectUrl) {
       const data: z.output<typeof startShape> = { step: 'start', provider, redirectUrl }
-      return database.write((tx) => issue(tx, userId, data, oauthTicketLifetimeMs))
+      return database.write(async (tx) => {
+        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
+        return issue(tx, asker.auth.id, data, oauthTicketLifetimeMs)
+      })
     },
 
     async redeemStartTicket(provider, ticket) {
