@@ -1,8 +1,9 @@
 /** Verifying one's address, and changing it. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../src/base/clock.ts'
-import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../src/limits-users.ts'
+import { emailChangeLifetimeMs, emailVerificationLifetimeMs, recentSignInMs } from '../src/limits-users.ts'
 import { unlimitedRates } from './harness/accounts.ts'
+import { createAuthenticator } from './harness/authenticator.ts'
 import { type Answer, type Client, createClient } from './harness/client.ts'
 import { mailAuth, page } from './harness/mail-config.ts'
 import { openMailbox } from './harness/mailbox.ts'
@@ -196,6 +197,30 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: people.length - 1 }, () => 409)])
     const emails = await Promise.all(people.map(async ({ client }) => (await userOf(client)).email))
     expect(emails.filter((email) => email === newEmail)).toHaveLength(1)
+  })
+
+  test('[MAIL-20, PASSKEY-13] takes a recent sign-in where a passkey guards an account without a password', async () => {
+    const email = `only-passkey-${newEmail}`
+    const signIn = async (): Promise<Client> => {
+      await server.anonymous.post('/api/auth/signin/magic-link', { email })
+      const token = await mailbox.nextToken(email)
+      const { body } = await server.anonymous.post('/api/auth/verify-magic-link', { token })
+      return bearer(server, body.accessToken)
+    }
+    const client = await signIn()
+    const { options } = (await client.post('/api/auth/passkeys/register-options', undefined)).body
+    const response = createAuthenticator({ origin: 'http://localhost:5173' }).register(options)
+    expect((await client.post('/api/auth/passkeys/register', { response })).status).toBe(201)
+    await server.elapse(recentSignInMs + 1)
+    expect(expectRefusal(await change({ newEmail }, client), 403).slug).toBe('sign-in-again')
+    await server.restart()
+    expect(mailbox.received.filter(({ to }) => to.includes(newEmail))).toEqual([])
+    expect((await userOf(client)).email).toBe(email)
+
+    const again = await signIn()
+    expect((await change({ newEmail }, again)).status).toBe(200)
+    expect((await verify(await mailbox.nextToken(newEmail))).status).toBe(200)
+    expect((await userOf(again)).email).toBe(newEmail)
   })
 
   test('[MAIL-20] asked for again replaces the request before', async () => {

@@ -17,14 +17,9 @@ import { composeMail, countMail, lifetimeValues, textOf } from './email-requests
 import type { MailLinkTo } from './mail-links.ts'
 import type { Purpose, TokenSubject } from './one-time-tokens.ts'
 import type { UsersParts } from './parts.ts'
+import { type Asker, needRecentSignIn } from './recent-sign-in.ts'
 import { signInKey } from './sign-in.ts'
 import { usersTable } from './tables.ts'
-
-/** A signed-in user who asks, as their token tells. */
-export interface Asker {
-  readonly userId: string
-  readonly sessionId: string | null
-}
 
 export interface EmailAddress {
   /** Has a link mailed to the user's address, unless it is verified already. Rejects with 429. */
@@ -38,7 +33,8 @@ export interface EmailAddress {
   verify(token: string): Promise<void>
   /**
    * Has a link mailed to the new address, unless it is somebody's, and a notice to the old one. `newEmail` is
-   * normalised. Rejects with 400, 401 for a wrong password, 429.
+   * normalised. Rejects with 400, 401 for a wrong password, 403 without one where a recent sign-in is needed
+   * (`recent-sign-in`), 429.
    */
   requestChange(asker: Asker, newEmail: string, password: string | undefined): Promise<void>
   /**
@@ -82,8 +78,9 @@ export function createEmailAddress(deps: Deps): EmailAddress {
   }
 
   /** A stolen token alone must not be enough to carry the account off. */
-  async function checkPassword({ id, email, passwordHash }: Account, password: string | undefined): Promise<void> {
-    if (passwordHash === null) return
+  async function checkAsker(asker: Asker, account: Account, password: string | undefined): Promise<void> {
+    const { id, email, passwordHash } = account
+    if (passwordHash === null) return needRecentSignIn(database, { dialect: database.dialect, clock }, asker)
     if (password === undefined) throw invalidField('password', 'required', 'is required')
     await limiter.count('signin', signInKey(email ?? id))
     if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
@@ -114,13 +111,15 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         if (account.emailVerifiedAtMs === null) await accounts.update(tx, account, { emailVerifiedAtMs: clock.now() })
       }),
 
-    async requestChange({ userId, sessionId }, newEmail, password) {
+    async requestChange(asker, newEmail, password) {
+      const { auth, sessionId } = asker
+      const userId = auth.id
       const account = await getAsker(userId)
       const { email } = account
       // With an address an anonymous account is a real one.
       if (account.isAnonymous && !config().signup) throw accessDenied()
       if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
-      await checkPassword(account, password)
+      await checkAsker(asker, account, password)
       await countMail(limiter, newEmail)
       if (email !== null) await countMail(limiter, email)
       mailer.sendLater('email-change', async () => {

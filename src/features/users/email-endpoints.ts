@@ -3,13 +3,11 @@
  * it.
  */
 import { z } from 'zod'
-import type { Caller } from '../../access/caller.ts'
-import { accessDenied } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/reply.ts'
 import { oneTimeTokenCharsMax } from '../../limits-users.ts'
 import { normaliseEmail } from './email.ts'
-import type { Asker, EmailAddress } from './email-address.ts'
+import type { EmailAddress } from './email-address.ts'
 import type { EmailOwnership } from './email-ownership.ts'
 import { createPasswordReset } from './email-password-reset.ts'
 import type { EmailRequest } from './email-requests.ts'
@@ -17,7 +15,7 @@ import { createEmailSignIn } from './email-sign-in.ts'
 import { emailField, localeField, passwordField } from './fields.ts'
 import type { MailLinkTo } from './mail-links.ts'
 import type { UsersParts } from './parts.ts'
-import { clientOf, signInSchema, userIdOf } from './sign-in.ts'
+import { clientOf, signInSchema, userIdOf, userOf } from './sign-in.ts'
 
 const requestBody = z.strictObject({ email: emailField, locale: localeField.optional() })
 const token = z.string().min(1).max(oneTimeTokenCharsMax)
@@ -53,9 +51,6 @@ const parseRequest = ({ email, locale = null }: z.output<typeof requestBody>): E
   email: normaliseEmail(email),
   locale,
 })
-
-const askerOf = (caller: Caller): Asker | null =>
-  caller.kind === 'user' ? { userId: caller.auth.id, sessionId: caller.sessionId } : null
 
 export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
   const { linkTo, ownership, address } = parts
@@ -167,13 +162,12 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       name: 'users.changeEmail',
       paths: ['/api/auth/change-email'],
       summary: 'Ask for another address',
-      description: 'A link goes to the new address, a notice to the old one. Who has a password must give it.',
+      description:
+        'A link goes to the new address, a notice to the old one. Who has a password must give it. With a second factor or a passkey and no password, only in the ten minutes after a sign-in.',
       body: changeBody,
       replies: asked,
       async handle({ caller, body }) {
-        const asker = askerOf(caller)
-        if (!asker) throw accessDenied()
-        await address.requestChange(asker, normaliseEmail(body.newEmail, 'newEmail'), body.password)
+        await address.requestChange(userOf(caller), normaliseEmail(body.newEmail, 'newEmail'), body.password)
         return ok
       },
     }),

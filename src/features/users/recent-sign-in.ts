@@ -5,7 +5,7 @@
 import type { UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Dialect } from '../../engines/dialect.ts'
-import type { Transaction } from '../../engines/sql.ts'
+import type { Reader } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { signInAgain } from '../../errors.ts'
 import { recentSignInMs } from '../../limits-users.ts'
@@ -19,17 +19,17 @@ export type Asker = Pick<UserCaller, 'auth' | 'sessionId'>
  * began at most ten minutes ago.
  */
 export async function needRecentSignIn(
-  tx: Transaction,
+  on: Reader,
   { dialect, clock }: { readonly dialect: Dialect; readonly clock: Clock },
   { auth: { id }, sessionId }: Asker,
 ): Promise<void> {
   if (sessionId === null) return
-  const [recent] = await tx.all(
+  const [recent] = await on.all(
     sql`SELECT 1 AS yes FROM ${usersTable(dialect, 'sessions')}
       WHERE id = ${sessionId} AND user_id = ${id} AND created_at >= ${clock.now() - recentSignInMs}`,
   )
   if (recent) return
-  const [guard] = await tx.all(
+  const [guard] = await on.all(
     sql`SELECT 1 AS yes FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id} AND confirmed_at IS NOT NULL
       UNION ALL SELECT 1 FROM ${usersTable(dialect, 'passkeys')} WHERE user_id = ${id} LIMIT 1`,
   )
