@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { password, unlimitedRates as rateLimits, adminUsers as users } from './harness/accounts.ts'
 import { engines } from './harness/engines.ts'
+import { holdRaw } from './harness/raw-http.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { createServer } from './harness/server.ts'
 import { times } from './harness/times.ts'
@@ -78,6 +79,29 @@ for (const { engine, storage } of engines.map(watchedEngine))
       await expectSignedOut(person)
       expect((await signIn(person.email)).status).toBe(200)
     })
+
+    for (const [what, rule, end] of [
+      ['disabled', 'ADMIN-15', disable],
+      ['revoked', 'ADMIN-18', revoke],
+    ] as const)
+      test(`[${rule}] of a request whose body comes after its user was ${what}, nothing is done`, async () => {
+        const person = await signedIn()
+        const body = JSON.stringify({ displayName: 'Too late' })
+        const head = [
+          'PATCH /api/auth/profile HTTP/1.1',
+          'Host: localhost',
+          'Connection: close',
+          `Authorization: Bearer ${person.accessToken}`,
+          'Content-Type: application/json',
+          `Content-Length: ${body.length}`,
+        ]
+        const request = holdRaw(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
+        // Those in flight are the one that asks, and this.
+        while (!/http_requests_in_flight 2$/m.test((await server.service.get('/metrics')).text));
+        expect((await end(person.id)).status).toBe(200)
+        expect((await request.goOn(body.slice(5))).status).toBe(401)
+        expect((await server.service.get(`${users}/${person.id}`)).body.displayName).toBeNull()
+      })
 
     test('[ADMIN-18] revoking ends every session, and the user may sign in again', async () => {
       const person = await signedIn()

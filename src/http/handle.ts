@@ -206,10 +206,21 @@ export function createHandle(parts: HandleParts): Handle {
     const { bodyBytesMax = jsonBodyBytesMax } = endpoint
     const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
     return readJsonObject(exchange.request, bytesMax).then((json) => {
-      exchange.body = validate(schema, json)
-      return endpoint.handle(exchange)
+      const handle = (): Reply | Promise<Reply> => {
+        exchange.body = validate(schema, json)
+        return endpoint.handle(exchange)
+      }
+      const still = caller.kind === 'user' ? authenticateAgain(exchange) : null
+      return still instanceof Promise ? still.then(handle) : handle()
     })
   }
+
+  /**
+   * A body takes as long to come as its sender likes, by a byte a minute for hours: whoever was let in before it may
+   * have been thrown out since, or their token have ended. Throws or rejects with a 401.
+   */
+  const authenticateAgain = ({ headers }: Exchange): UserCaller | Promise<UserCaller> =>
+    authenticate(parseBearer(headers.get('authorization') ?? ''))
 
   /**
    * A socket instead of an answer. Who is there, it will say itself; only a service key comes with the request.

@@ -1,5 +1,5 @@
 /** HTTP written by hand on a socket: for paths and bodies that a well-behaved client would correct before sending. */
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 
 export interface RawAnswer {
   readonly status: number
@@ -8,11 +8,29 @@ export interface RawAnswer {
 }
 
 /** Sends the bytes as they are and reads until the server closes; the request should ask for `Connection: close`. */
-export function sendRaw(url: string, bytes: string | Uint8Array): Promise<RawAnswer> {
+export const sendRaw = (url: string, bytes: string | Uint8Array): Promise<RawAnswer> => readAnswer(openRaw(url, bytes))
+
+/** Sends the beginning of a request, and the rest of it when told to go on. */
+export function holdRaw(url: string, beginning: string): { goOn(rest: string): Promise<RawAnswer> } {
+  const socket = openRaw(url, beginning)
+  const answer = readAnswer(socket)
+  return {
+    goOn(rest) {
+      socket.write(rest)
+      return answer
+    },
+  }
+}
+
+function openRaw(url: string, bytes: string | Uint8Array): Socket {
   const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname, () => socket.write(bytes))
+  return socket
+}
+
+function readAnswer(socket: Socket): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    const socket = connect(Number(port), hostname, () => socket.write(bytes))
     socket.on('data', (chunk) => chunks.push(Buffer.from(chunk)))
     socket.on('error', (error) => (chunks.length > 0 ? undefined : reject(error)))
     socket.on('close', () => {
