@@ -124,6 +124,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     secret: settings.secret,
     keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
     asNow: users.asNow,
+    renew: users.renew,
     publicUrl: () => settings.publicUrl,
     clock,
     log,

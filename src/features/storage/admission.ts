@@ -38,6 +38,11 @@ export interface Admission {
   admitReader(bucket: string, caller: Caller, key: string, token: string | undefined): Promise<Reader>
   /** Throws the same, and 401 for an anonymous caller without a token. */
   admitWriter(bucket: string, caller: Caller, query: SignedQuery): Promise<Writer>
+  /**
+   * To be asked when the bytes are there, which may be hours later. Throws 401 where the user was thrown out since;
+   * that their token has expired meanwhile is no matter.
+   */
+  checkActive(writer: Writer): Promise<void>
   /** Throws 401 for a grant that was used: early, for those who would send bytes in vain. */
   checkGrant(grant: WriteToken | null): Promise<void>
   /** Uses the grant up. Throws 401 where somebody else has. */
@@ -50,11 +55,13 @@ export interface AdmissionDeps {
   readonly tokens: Tokens
   /** A user with the role and the claims of now; null for one who is disabled or deleted. */
   readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
+  readonly renew: (user: UserCaller) => Promise<UserCaller>
   /** Whether the service key of this name is still good and has the scope. */
   readonly keyPermits: (keyName: string, scope: string) => boolean
 }
 
-export function createAdmission({ store, buckets, tokens, asNow, keyPermits }: AdmissionDeps): Admission {
+export function createAdmission({ store, buckets, tokens, asNow, renew, keyPermits }: AdmissionDeps): Admission {
   const { database, tables } = store
 
   async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
@@ -91,6 +98,13 @@ export function createAdmission({ store, buckets, tokens, asNow, keyPermits }: A
       if (caller.kind === 'anonymous') throw authenticationRequired()
       const uploader = caller.auth?.id ?? null
       return { call, grant: null, owner: callerKey(caller), uploader, bytesMax: fileBytesMax }
+    },
+
+    async checkActive({ call: { caller }, grant }) {
+      if (caller.kind !== 'user') return
+      // A signed URL outlives the session that it was made in.
+      if (!grant) await renew(caller)
+      else if (!(await asNow(caller))) throw invalidToken()
     },
 
     async checkGrant(grant) {

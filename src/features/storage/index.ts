@@ -39,6 +39,8 @@ export interface StorageDeps {
   readonly secret: string
   /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
   readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
+  readonly renew: (user: UserCaller) => Promise<UserCaller>
   /** Where browsers reach the server, without a slash at the end; null while it is not known. */
   readonly publicUrl: () => string | null
   /** Whether the service key of this name is still good and has the scope. */
@@ -75,10 +77,10 @@ function parseLimit(text: string | undefined): number {
 }
 
 export function createStorage(deps: StorageDeps): Storage {
-  const { store, blobs, clock, log, secret, keyPermits, asNow, publicUrl } = deps
+  const { store, blobs, clock, log, secret, keyPermits, asNow, renew, publicUrl } = deps
   const buckets = createBuckets({ buckets: deps.buckets, log })
   const tokens = createTokens(secret, () => clock.now())
-  const admission = createAdmission({ store, buckets, tokens, asNow, keyPermits })
+  const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
   const blobRows = createBlobRows({ store, blobs, clock })
   const objects = createObjects({ store, blobRows, clock })
   const shared = { store, objects, blobRows, admission }

@@ -27,6 +27,7 @@ const { endpoints } = createStorage({
   buckets: () => config.buckets,
   secret: 's'.repeat(32),
   asNow: async (user) => (user.auth.id === 'alice' && isActive ? user : null),
+  renew: async (user) => user,
   keyPermits: () => true,
   publicUrl: () => null,
   clock: systemClock,

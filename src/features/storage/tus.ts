@@ -167,6 +167,7 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       const length = upload.length as number
       if (offset + (declaredLength(headers) ?? 0) > length) throw payloadTooLarge(length)
       const received = await receive(writer, upload, request)
+      await admission.checkActive(writer)
       if (received === length && upload.done === 0) await finish(writer, upload)
       return reply(204, { 'Upload-Offset': String(received), ...expiry() })
     },

@@ -124,6 +124,7 @@ export function createUpload(parts: UploadParts): Upload {
         throw invalid(Object.fromEntries(missing.map((name) => [name, { code: 'required', message: 'is required' }])))
       const { blob, contentType } = received
       const { key, customMetadata } = parseFields(writer, fields)
+      await admission.checkActive(writer)
       return await store.database.write(async (tx) => {
         await admission.useGrant(tx, writer.grant)
         await blobRows.adopt(tx, [blob.id])
