@@ -182,10 +182,11 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
         if (message.type === 'pong') pongs += 1
         else answers.push(message)
       }
-      while (answers.filter(({ type }) => type === 'error' || type.startsWith('action_')).length < 12)
+      while (answers.filter(({ type }) => type === 'error' || type.startsWith('action_')).length < 13)
         answers.push(await ann.next())
       const [code, message] = ['RATE_LIMITED', expect.any(String)]
       expect(answers.filter((answer) => answer.code === code)).toEqual([
+        { type: 'error', code, message },
         { type: 'action_error', requestId: sent.at(-1), actionType: 'count', code, message },
         { type: 'error', code, message },
       ])

@@ -75,8 +75,8 @@ export interface Conversation {
   afterAuth(isRefresh: boolean): void | Promise<void>
   /** A message of any type but `auth` and `ping`, one at a time, and its length; an empty type where none is given. */
   onMessage(type: string, message: JsonObject, chars: number): void | Promise<void>
-  /** One too many, which is not dealt with. True when it has been answered; else the answer is an `error`. */
-  onExcess?(type: string, message: JsonObject): boolean
+  /** One too many, which is not dealt with, beyond the `error` that says so. */
+  onExcess?(type: string, message: JsonObject): void
   /** Everything sent has been taken by the other side, after it had not been. */
   onDrained(): void
   onClose(): void
@@ -229,7 +229,8 @@ export class Socket implements Connection {
   private deal(type: string, message: JsonObject, chars: number): void {
     if (type === 'ping') this.send('{"type":"pong"}')
     else if (!this.mayBeDealtWith(type)) {
-      if (!this.conversation?.onExcess?.(type, message)) this.error('RATE_LIMITED', 'Too many messages')
+      this.error('RATE_LIMITED', 'Too many messages')
+      this.conversation?.onExcess?.(type, message)
     } else if (type === 'auth') void this.perform(() => this.authenticate(message))
     else void this.perform(() => this.conversation?.onMessage(type, message, chars))
   }

@@ -159,9 +159,7 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     },
     onExcess(type, message) {
       // Whoever waits for the answer to a request is to have one.
-      const isRequest = type === 'send' && isName(message.requestId)
-      if (isRequest) refuseAction(message, 'RATE_LIMITED', 'Too many messages')
-      return isRequest
+      if (type === 'send' && isName(message.requestId)) refuseAction(message, 'RATE_LIMITED', 'Too many messages')
     },
     onDrained() {
       if (!socket.isSlow) return
