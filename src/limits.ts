@@ -9,6 +9,11 @@ export const MiB = 1024 * KiB
 // Database (SPEC "Limits", CONTRACT "Database")
 export const batchOperationsMax = 500
 export const batchByFilterRecordsMax = 500
+/**
+ * Characters that one request writes to the change log: a record whole before and after each change, so that a batch of
+ * small updates of one large record would otherwise be a gigabyte, and half of that its answer.
+ */
+export const requestChangeCharsMax = 128 * MiB
 export const orFilterConditionsMax = 5
 export const filterConditionsMax = 100
 export const inValuesMax = 1000

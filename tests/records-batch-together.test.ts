@@ -10,6 +10,7 @@ const schema = {
   title: { type: 'string', required: true },
   rank: { type: 'number' },
   slug: { type: 'string', unique: true },
+  body: { type: 'text' },
 } as const
 
 const leaving = '/api/db/shared/tables/leaving'
@@ -82,5 +83,17 @@ describeServer('batches of many', { config }, (server) => {
     expect((await server.service.get(`${leaving}/a`)).body.title).toBe('A')
     expect((await upsert({ inserts: [], deletes: ['a'] })).body).toEqual({ inserted: [], updated: [], deleted: ['a'] })
     expect((await server.service.get(`${leaving}/a`)).status).toBe(404)
+  })
+
+  test('[DB-BATCH-10] small updates of a large record are refused where they come to too much', async () => {
+    const body = 'x'.repeat(900_000)
+    expect((await server.anonymous.post(base, { id: 'large', title: 'L', body, rank: 0 })).status).toBe(201)
+    const updates = (count: number) => ({
+      updates: Array.from({ length: count }, () => ({ id: 'large', data: { rank: { $op: 'increment', value: 1 } } })),
+    })
+    expectRefusal(await batch(updates(100)), 413)
+    expect((await server.anonymous.get(`${base}/large?fields=rank`)).body.rank).toBe(0)
+    const { status, body: answer } = await batch(updates(10))
+    expect([status, answer.updated.at(-1).rank]).toEqual([200, 10])
   })
 })

@@ -117,7 +117,7 @@ export function createRecords(deps: RecordsDeps): Records {
           })
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     return writeOnce({ database: table.database, namespace }, key, times, (tx: Transaction) =>
-      work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '' }),
+      work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged: { chars: 0 } }),
     )
   }
 

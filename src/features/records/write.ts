@@ -8,7 +8,16 @@ import { fingerprint } from '../../base/hash.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { badRequest, conflict, type FieldErrors, invalid, notFound, preconditionFailed } from '../../errors.ts'
+import {
+  badRequest,
+  conflict,
+  type FieldErrors,
+  invalid,
+  notFound,
+  payloadTooLarge,
+  preconditionFailed,
+} from '../../errors.ts'
+import { requestChangeCharsMax } from '../../limits.ts'
 import type { Expr } from '../../query/expr.ts'
 import { absencesIn, settle } from '../../query/matches.ts'
 import type { Change } from './changes.ts'
@@ -26,6 +35,8 @@ export interface Write {
   readonly nowMs: number
   /** Place in a batch, such as `deletes[3]`; empty outside one. */
   readonly at: string
+  /** What the whole request has logged, in characters. */
+  readonly logged: { chars: number }
   /** Records by id that were read and locked beforehand, as this transaction has left them. */
   readonly locked?: Map<string, RecordRow>
   /** Field by which no record was found to update: one that has its value now came in between. */
@@ -51,9 +62,12 @@ async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> 
   if (!(await satisfies(write, expr, row))) throw denied(write.call.caller)
 }
 
-/** Every change of a row ends here: in the log, and told once it is committed. */
-function record({ call, tx, committed, requestId, nowMs, locked }: Write, change: Change): void {
-  tx.send(call.rows.appendChange(change, requestId, nowMs))
+/** Every change of a row ends here: in the log, and told once it is committed. Throws 413 where it is too much. */
+function record({ call, tx, committed, requestId, nowMs, logged, locked }: Write, change: Change): void {
+  const statement = call.rows.appendChange(change, requestId, nowMs)
+  for (const value of statement.values) if (typeof value === 'string') logged.chars += value.length
+  if (logged.chars > requestChangeCharsMax) throw payloadTooLarge(requestChangeCharsMax, 'sum of the records changed')
+  tx.send(statement)
   tx.afterCommit(() => committed(call, change))
   if (change.after === null) locked?.delete(change.id)
   else if (locked?.has(change.id)) locked.set(change.id, change.after)
