@@ -102,6 +102,8 @@ export const sqliteCacheKiB = 64 * KiB
 export const sqliteInstanceCacheKiB = 512
 /** Filtered totals kept exact per table; each costs one in-memory match per write. */
 export const rememberedTotalsMax = 32
+/** Rows that a new search takes in at a time. */
+export const searchFillRows = 500
 /** The change log's age before it is trimmed: long enough for a client to reconnect, short enough to stay small. */
 export const changesRetentionMs = 60 * 60 * 1000
 /** Rows trimmed per write, so that trimming never holds other writers for long. */

@@ -4,6 +4,7 @@
  */
 import { afterEach, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { batchOperationsMax, searchFillRows } from '../src/limits.ts'
 import { query } from './harness/client.ts'
 import { open } from './harness/config.ts'
 import { engines } from './harness/engines.ts'
@@ -184,6 +185,22 @@ for (const engine of engines) {
     await running.restart(configOf({ ...first, note: { type: 'text', default: 'noted' } }))
     expect((await running.anonymous.patch(`${items}/d`, { title: 'epsilon' })).status).toBe(200)
     expectRefusal(await running.anonymous.get(`${items}/search?q=alpha`), 400)
+  })
+
+  test(`[DB-START-4] a search takes in all of what was there, however many: ${engine.name}`, async () => {
+    const running = await start(first)
+    const count = 2 * searchFillRows + 1
+    for (const table of [items, inSpace('x'), inSpace('y')])
+      for (let from = 0; from < count; from += batchOperationsMax) {
+        const length = Math.min(batchOperationsMax, count - from)
+        const inserts = Array.from({ length }, (_, at) => ({ id: `n${from + at}`, title: `many n${from + at}` }))
+        expect((await running.anonymous.post(`${table}/batch`, { inserts })).status).toBe(200)
+      }
+    await running.restart(configOf(first, { search: ['title'] }))
+    for (const table of [items, inSpace('x'), inSpace('y')]) {
+      expect((await running.anonymous.get(`${table}/search?q=many`)).body.total).toBe(count)
+      expect((await running.anonymous.get(`${table}/search?q=n${count - 1}`)).body.total).toBe(1)
+    }
   })
 
   test(`[DB-START-5] a removed field stops the start: ${engine.name}`, async () => {

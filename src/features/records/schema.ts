@@ -8,6 +8,7 @@ import type { Dialect } from '../../engines/dialect.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Database, DatabaseAddress, Sql, SqlRow, Transaction } from '../../engines/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
+import { searchFillRows } from '../../limits.ts'
 import type { Table } from '../../query/table.ts'
 import { createChangeLog } from './changes.ts'
 import { createAnswers } from './idempotency.ts'
@@ -139,20 +140,31 @@ async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<v
   }
 }
 
-/** Writes the search words of rows that were there before the index, where the engine does not cut words itself. */
+/**
+ * Writes the search words of rows that were there before the index, where the engine does not cut words itself: a page
+ * of rows at a time, since there may be more than fit into memory.
+ */
 async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Promise<void> {
   if (!dialect.searchColumn || table.search.length === 0) return
   const rows = createTableRows(table, dialect)
   const own = dialect.own(table)
   const owner = own ? sql`${own.column} AS owner, ` : sql``
   const fields = join(table.search.map(ident), ', ')
-  const found = await tx.all<SqlRow>(sql`SELECT ${owner}"id", ${fields} FROM ${dialect.target(table)}`)
-  for (const row of found) {
-    const { column, bind, textOf } = dialect.searchColumn
-    const mine = own ? sql`${own.column} = ${row.owner as string} AND ` : sql``
-    await tx.run(
-      sql`UPDATE ${dialect.target(table)} SET ${column} = ${bind(textOf(rows.searchWords(row)))} WHERE ${mine}"id" = ${row.id as string}`,
+  const key = own ? sql`${own.column}, "id"` : sql`"id"`
+  const keyOf = (row: SqlRow): SqlText =>
+    own ? sql`(${row.owner as string}, ${row.id as string})` : sql`(${row.id as string})`
+  const { column, bind, textOf } = dialect.searchColumn
+  for (let last: SqlRow | undefined, isFull = true; isFull; ) {
+    const rest = last ? sql` WHERE (${key}) > ${keyOf(last)}` : sql``
+    const found: SqlRow[] = await tx.all<SqlRow>(
+      sql`SELECT ${owner}"id", ${fields} FROM ${dialect.target(table)}${rest} ORDER BY ${key} LIMIT ${searchFillRows}`,
     )
+    for (const row of found)
+      tx.send(
+        sql`UPDATE ${dialect.target(table)} SET ${column} = ${bind(textOf(rows.searchWords(row)))} WHERE (${key}) = ${keyOf(row)}`,
+      )
+    last = found.at(-1)
+    isFull = found.length === searchFillRows
   }
 }
 
