@@ -79,6 +79,18 @@ async function readCounted(request: Request, bytesMax: number): Promise<Uint8Arr
   return Buffer.concat(chunks, size)
 }
 
+/** A body piece by piece. Throws what `refuse` makes where it breaks off: its sender has gone or broken the rules. */
+export async function* breakingOff(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  refuse: (cause: unknown) => Error = endedEarly,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body
+  } catch (cause) {
+    throw refuse(cause)
+  }
+}
+
 /** The client went away or sent a broken chunk; nobody may be there to read this. */
 function endedEarly(cause: unknown): Error {
   const error = badRequest('The body ended early')

@@ -4,6 +4,7 @@
  */
 import { type ApiError, badRequest, invalidField, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
 import { formFieldBytesMax, formFieldsMax, formHeadBytesMax, formOverheadBytesMax } from '../limits-storage.ts'
+import { breakingOff } from './body.ts'
 import { type ByteReader, createByteReader, EndedEarly, TooLong } from './byte-reader.ts'
 
 export interface FormFile {
@@ -112,18 +113,10 @@ function parseBoundary(contentType: string): string {
 /** The body, which ends with a refusal where it is too long or breaks off. */
 async function* bounded(body: ReadableStream<Uint8Array> | null, fileBytesMax: number): AsyncGenerator<Uint8Array> {
   let size = 0
-  for await (const piece of breakingOff(body)) {
+  for await (const piece of breakingOff(body ?? [], malformed)) {
     size += piece.length
     if (size > fileBytesMax + formOverheadBytesMax) throw payloadTooLarge(fileBytesMax)
     yield piece
-  }
-}
-
-async function* breakingOff(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body ?? []
-  } catch (cause) {
-    throw malformed(cause)
   }
 }
 

@@ -1,6 +1,5 @@
 /** The HTTP surface of SPEC's chapter "Push notifications", as a table. What happens is the handlers' matter. */
 import { z } from 'zod'
-import { isStorableText } from '../../base/text.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import {
   pushAnswerSeconds,
@@ -10,10 +9,9 @@ import {
   pushTokenCharsMax,
   pushUsersMax,
 } from '../../limits-push.ts'
-import { flatPayloadShape } from './message.ts'
+import { flatPayloadShape, text } from './message.ts'
 import { platforms } from './subscription.ts'
 
-const text = z.string().refine(isStorableText, { message: 'must be text without NUL', params: { code: 'pattern' } })
 const name = text.min(1)
 const deviceId = name.max(pushDeviceIdCharsMax)
 const token = name.max(pushTokenCharsMax)

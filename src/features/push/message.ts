@@ -18,7 +18,10 @@ import {
 /** What of an FCM message may be written by hand: everything but where it goes. */
 const overridable = ['data', 'notification', 'android', 'webpush', 'apns', 'fcm_options', 'fcmOptions']
 
-const text = z.string().refine(isStorableText, { message: 'must be text without NUL', params: { code: 'pattern' } })
+/** Text that every engine can store. */
+export const text = z
+  .string()
+  .refine(isStorableText, { message: 'must be text without NUL', params: { code: 'pattern' } })
 
 const withPattern = (message: string) => ({ message, params: { code: 'pattern' } })
 

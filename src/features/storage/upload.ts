@@ -6,6 +6,7 @@
 import { required } from '../../access/check.ts'
 import { BlobSizeError, BlobTooLargeError } from '../../engines/blobs.ts'
 import { badRequest, invalid, invalidToken, payloadTooLarge } from '../../errors.ts'
+import { breakingOff } from '../../http/body.ts'
 import { readForm } from '../../http/form.ts'
 import { formOverheadBytesMax, uploadTimeoutMs } from '../../limits-storage.ts'
 import type { Admission, Writer } from './admission.ts'
@@ -28,15 +29,6 @@ export const etagOf = (sha256: string): string => sha256.slice(0, 32)
 
 /** The body of a request; possibly nothing. */
 export const bodyOf = ({ body }: Request): AsyncGenerator<Uint8Array> => withinTime(breakingOff(body ?? []))
-
-/** Where a body breaks off its sender has gone away, or has broken the rules of HTTP: no failure of ours. */
-async function* breakingOff(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body
-  } catch (cause) {
-    throw Object.assign(badRequest('The body ended early'), { cause })
-  }
-}
 
 /** Ends a body that takes longer than any may: what is staged for it will be swept some day. */
 async function* withinTime(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
