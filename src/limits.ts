@@ -14,6 +14,11 @@ export const batchByFilterRecordsMax = 500
  * small updates of one large record would otherwise be a gigabyte, and half of that its answer.
  */
 export const requestChangeCharsMax = 128 * MiB
+/** Bytes of a response that is made of records: what a client and its parser take in one piece without trouble. */
+export const responseBytesMax = 8 * MiB
+/** Bounds of what a configuration may set instead: a page of small records, and what a process has memory for. */
+export const responseBytesLeast = 64 * KiB
+export const responseBytesMost = 64 * MiB
 export const orFilterConditionsMax = 5
 export const filterConditionsMax = 100
 export const inValuesMax = 1000

@@ -45,6 +45,7 @@ export interface Config {
   readonly schemaEndpoint: boolean | 'authenticated'
   readonly captcha: { readonly siteKey: string } | null
   readonly changes: { readonly retentionMs: number }
+  readonly limits: { readonly responseBytes: number }
 }
 
 /** What the command line and the environment decide. */

@@ -220,6 +220,10 @@ export interface PlinthConfig<D = Record<string, Record<string, unknown>>, B = R
   readonly captcha?: { readonly siteKey: string }
   /** How long a client may be away and still be told every change; default `1h`. */
   readonly changes?: { readonly retention: string }
+  readonly limits?: {
+    /** Most bytes of a JSON response, such as `'8mb'` (the default); from `'64kb'` to `'64mb'`. */
+    readonly responseBytes?: string | number
+  }
 }
 
 /** Gives a configuration its types, and gives it back unchanged. */

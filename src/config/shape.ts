@@ -9,7 +9,15 @@ import { parseCidr } from '../base/address.ts'
 import { parseByteSize } from '../base/bytes.ts'
 import { findDatetime } from '../base/datetime.ts'
 import { parseDuration } from '../base/duration.ts'
-import { rateLimitRequests, serviceKeyCharsMax, serviceKeyCharsMin } from '../limits.ts'
+import {
+  KiB,
+  MiB,
+  rateLimitRequests,
+  responseBytesLeast,
+  responseBytesMost,
+  serviceKeyCharsMax,
+  serviceKeyCharsMin,
+} from '../limits.ts'
 import type { FieldType } from '../query/table.ts'
 import { analyticsShape } from './analytics.ts'
 import { authShape } from './auth.ts'
@@ -74,6 +82,11 @@ const duration = readBy(parseDuration)
 const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
   error: 'must be a size such as "5mb", or a number of bytes',
 })
+
+const responseBytes = byteSize.refine(
+  (bytes) => bytes >= responseBytesLeast && bytes <= responseBytesMost,
+  `must be from ${responseBytesLeast / KiB}kb to ${responseBytesMost / MiB}mb`,
+)
 
 const bucketShape = exactly({
   maxFileSize: byteSize.optional(),
@@ -156,6 +169,7 @@ export const configShape = exactly({
   api: exactly({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
   captcha: exactly({ siteKey: z.string().min(1) }).optional(),
   changes: exactly({ retention: duration }).optional(),
+  limits: exactly({ responseBytes: responseBytes.optional() }).optional(),
 })
 export type WrittenConfig = z.output<typeof configShape>
 

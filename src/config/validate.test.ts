@@ -47,6 +47,7 @@ describe('a good configuration', () => {
     api: { schemaEndpoint: 'authenticated' },
     captcha: { siteKey: 'site' },
     changes: { retention: '2h' },
+    limits: { responseBytes: '1mb' },
   })
   const { config, warnings } = parse(good)
   const table = config.namespaces.get('shared')?.tables.get('posts')
@@ -110,6 +111,7 @@ describe('a good configuration', () => {
       schemaEndpoint: 'authenticated',
       captcha: { siteKey: 'site' },
       changes: { retentionMs: 7_200_000 },
+      limits: { responseBytes: 1_048_576 },
     })
     expect(warnings).toEqual([])
   })
@@ -147,6 +149,7 @@ describe('a good configuration', () => {
       schemaEndpoint: false,
       captcha: null,
       changes: { retentionMs: 3_600_000 },
+      limits: { responseBytes: 8_388_608 },
     })
   })
 
@@ -215,6 +218,8 @@ describe('mistakes', () => {
     [{ api: { schemaEndpoint: 'public' } }, 'api.schemaEndpoint: must be true, false or "authenticated"'],
     [{ captcha: {} }, 'captcha.siteKey: is missing'],
     [{ changes: { retention: 60 } }, 'changes.retention: must be text, not a number'],
+    [{ limits: { responseBytes: '1kb' } }, 'limits.responseBytes: must be from 64kb to 64mb'],
+    [{ limits: { responseBytes: 2 ** 30 } }, 'limits.responseBytes: must be from 64kb to 64mb'],
   ])('%j', (written, mistake) => {
     expect(findMistakes(written, rootKey)).toEqual([mistake])
   })

@@ -10,6 +10,7 @@ import {
   rateLimitRequests,
   rateLimitWindowMs,
   rateLimitWindowsMs,
+  responseBytesMax,
 } from '../limits.ts'
 import { createAnalyticsConfig } from './analytics.ts'
 import { checkAuth, createAuth } from './auth.ts'
@@ -65,6 +66,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     schemaEndpoint: data.api.schemaEndpoint,
     captcha: data.captcha ? Object.freeze(data.captcha) : null,
     changes: Object.freeze({ retentionMs: data.changes?.retention ?? changesRetentionMs }),
+    limits: Object.freeze({ responseBytes: data.limits?.responseBytes ?? responseBytesMax }),
   })
   return { config, warnings: findWarnings(data) }
 }
