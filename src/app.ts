@@ -35,7 +35,7 @@ import { buildOpenApi } from './http/openapi.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { openServer, type Served } from './http/server.ts'
 import { createSockets } from './http/sockets.ts'
-import { housekeepingIntervalMs } from './limits.ts'
+import { housekeepingIntervalMs, walQuietCheckMs } from './limits.ts'
 import { rollUpIntervalMs } from './limits-analytics.ts'
 import { sweepIntervalMs } from './limits-storage.ts'
 import { version } from './version.ts'
@@ -67,9 +67,9 @@ export interface App {
 
 /** Opens the data folder alone, without serving: what `plinth migrate` works on. */
 export async function openData(options: AppOptions): Promise<{ sql: Sql; schema: Schema }> {
-  const { config, settings, log = logOf(options) } = options
+  const { config, settings, clock = systemClock, log = logOf(options) } = options
   const schema = createSchema({ namespaces: () => config.namespaces, log })
-  return { schema, sql: await openSql({ ...settings, prepareInstance: schema.prepareInstance, log }) }
+  return { schema, sql: await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log }) }
 }
 
 const logOf = ({ config, settings, clock = systemClock }: AppOptions): Log =>
@@ -230,6 +230,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const jobs = openJobs(
     [
       { name: 'records.trim', schedule: every(housekeepingIntervalMs), run: records.trim },
+      { name: 'sql.settleQuiet', schedule: every(walQuietCheckMs), run: sql.settleQuiet, perNode: true },
       { name: 'users.reloadKeys', schedule: every(housekeepingIntervalMs), run: users.reloadKeys, perNode: true },
       { name: 'users.sweep', schedule: every(housekeepingIntervalMs), run: users.sweep },
       { name: 'storage.sweep', schedule: every(sweepIntervalMs), run: storage.sweep },

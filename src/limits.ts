@@ -96,11 +96,20 @@ export const statementCacheEntriesMax = 500
 export const groupCommitOperationsMax = 256
 /** Writes waiting for a group; beyond it a write is refused with 503 rather than queued without end. */
 export const writeQueueOperationsMax = 10_000
-/** Estimated log bytes after which the log is folded back into the database, off the main thread. */
+/**
+ * Size of a write-ahead log at which it is checkpointed, off the main thread, and to which it is cut when it starts
+ * over. Not less: a log that is overwritten instead of grown makes a sync cheaper.
+ */
 export const walCheckpointBytes = 16 * MiB
-/** Beyond this the writers wait for the fold, so the log cannot grow without end. */
-export const walPauseBytes = 128 * MiB
-/** Instance databases kept open; three file handles and about 100 KiB each. */
+/** The same for each instance: hundreds of them are open at once, most with some KiB of data. */
+export const walInstanceCheckpointBytes = MiB
+/** Log bytes, in multiples of the size above, beyond which writers wait for the checkpoint under way. */
+export const walPauseFactor = 8
+/** Without writes for this long, a database's log is checkpointed and emptied: the data is in its file alone. */
+export const walQuietMs = 60_000
+/** How often open databases are checked for that. */
+export const walQuietCheckMs = 10_000
+/** Instance databases kept open at most; about 100 KiB each. The process's limit on file handles may allow fewer. */
 export const openInstancesMax = 200
 /** Page cache of a static database's connection. */
 export const sqliteCacheKiB = 64 * KiB

@@ -43,7 +43,7 @@ export async function openEngines(
   clock: Clock,
   log: Log,
 ): Promise<Engines> {
-  const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, log })
+  const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log })
   await orClose(sql, () => checkVectors(sql, config.vector))
   await orClose(sql, () => schema.migrate(sql, config.storedNamespaces, { accept: false }))
   const store = await orClose(sql, () => prepareStore(sql))

@@ -3,7 +3,7 @@
  * loaded where they are wanted: their libraries are a fifth of the start and of the memory of a server without them.
  */
 import { join } from 'node:path'
-import type { Clock } from '../base/clock.ts'
+import { type Clock, systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Blobs } from './blobs.ts'
 import { openFsBlobs } from './blobs-fs.ts'
@@ -23,10 +23,11 @@ export async function openSql(options: {
   databaseUrl: string | null
   dataFolder: string
   prepareInstance: PrepareInstance
+  clock?: Clock
   log: Log
 }): Promise<Sql> {
-  const { databaseUrl, dataFolder, prepareInstance, log } = options
-  if (databaseUrl === null) return openSqlite({ folder: dataFolder, prepareInstance })
+  const { databaseUrl, dataFolder, prepareInstance, clock = systemClock, log } = options
+  if (databaseUrl === null) return openSqlite({ folder: dataFolder, prepareInstance, clock })
   const { openPostgres } = await import('./postgres.ts')
   return openPostgres({ url: databaseUrl, log })
 }

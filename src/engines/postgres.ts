@@ -205,6 +205,7 @@ export function openPostgres({ url, log }: { readonly url: string; readonly log:
     database: ({ instanceId }) => (instanceId === null ? whole : databaseOf(instanceId)),
     holdWrites: null,
     prepareAgain() {},
+    settleQuiet: async () => {},
     async isHealthy() {
       const late = new Promise<boolean>((resolve) => setTimeout(resolve, postgresHealthMs, false).unref())
       const answers = read(null, { text: 'SELECT 1', values: [] }).then(

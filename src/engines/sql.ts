@@ -71,6 +71,11 @@ export interface Sql {
   readonly holdWrites: (() => Promise<() => void>) | null
   /** Has every instance prepared anew before its next use: what instances should look like has changed. */
   prepareAgain(): void
+  /**
+   * Brings what quiet databases have in their logs into their files, where the engine keeps both here; to be called
+   * now and then. Never rejects.
+   */
+  settleQuiet(): Promise<void>
   /** False while writes cannot be acknowledged. */
   isHealthy(): boolean | Promise<boolean>
   /** Finishes what is queued and lets go of every handle. */

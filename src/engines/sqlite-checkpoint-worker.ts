@@ -1,16 +1,23 @@
 /**
- * Runs in a thread of its own: folds a database's write-ahead log back into its file, so that the disk syncs this takes
- * block nobody.
+ * Runs in a thread of its own: brings a database's write-ahead log into its file, so that the disk syncs this takes
+ * block no request.
  */
 import { Database } from 'bun:sqlite'
 import { parentPort } from 'node:worker_threads'
+import type { CheckpointMode } from './sqlite-checkpoint.ts'
 
-function fold(path: string): string | null {
+interface Request {
+  readonly id: number
+  readonly path: string
+  readonly mode: CheckpointMode
+}
+
+function checkpoint({ path, mode }: Request): string | null {
   try {
     const db = new Database(path, { readwrite: true, create: false })
     try {
-      // Passive: never waits for, or blocks, a reader or the writer.
-      db.run('PRAGMA wal_checkpoint(PASSIVE)')
+      // Without a busy timeout neither mode waits for a reader or the writer.
+      db.run(`PRAGMA wal_checkpoint(${mode === 'truncate' ? 'TRUNCATE' : 'PASSIVE'})`)
       return null
     } finally {
       db.close()
@@ -20,6 +27,6 @@ function fold(path: string): string | null {
   }
 }
 
-parentPort?.on('message', ({ id, path }: { id: number; path: string }) => {
-  parentPort?.postMessage({ id, error: fold(path) })
+parentPort?.on('message', (request: Request) => {
+  parentPort?.postMessage({ id: request.id, error: checkpoint(request) })
 })

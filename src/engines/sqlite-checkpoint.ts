@@ -1,17 +1,21 @@
 /**
- * When the write-ahead logs are folded back. SQLite starts a log over only when all of it has been folded while nobody
- * writes, so a fold happens twice: most of it beside the writers, then the small rest with the writer paused for a
- * moment.
+ * When write-ahead logs are checkpointed: by the size of the log's file while there are writes, and once there have
+ * been none for a while. SQLite starts a log over only when all of it has been checkpointed while nobody writes, so a
+ * checkpoint happens twice: most of it beside the writers, then the small rest with the writer paused for a moment.
  */
 import { Worker } from 'node:worker_threads'
-import { walCheckpointBytes, walPauseBytes } from '../limits.ts'
+import type { Clock } from '../base/clock.ts'
+import { walPauseFactor, walQuietMs } from '../limits.ts'
+
+/** `passive` waits for no one; `truncate` also empties the log's file, unless a reader still needs it. */
+export type CheckpointMode = 'passive' | 'truncate'
 
 export interface Checkpointer {
   /**
-   * Folds what the log of that file holds now, off the main thread. Failures are harmless: the log stays and is folded
-   * later.
+   * Brings what the log of that file holds now into the file, off the main thread. Failures are harmless: the log stays
+   * and is checkpointed later. No transaction may begin during `truncate`: it would block the main thread.
    */
-  fold(path: string): Promise<void>
+  checkpoint(path: string, mode: CheckpointMode): Promise<void>
   close(): void
 }
 
@@ -37,7 +41,7 @@ export function openCheckpointer(): Checkpointer {
   }
 
   return {
-    fold(path) {
+    checkpoint(path, mode) {
       worker ??= start()
       const id = ++lastId
       const target = worker
@@ -45,7 +49,7 @@ export function openCheckpointer(): Checkpointer {
         waiting.set(id, resolve)
         // A process that waits for nothing else waits for this.
         target.ref()
-        target.postMessage({ id, path })
+        target.postMessage({ id, path, mode })
       })
     },
     close() {
@@ -57,28 +61,66 @@ export function openCheckpointer(): Checkpointer {
   }
 }
 
-/**
- * What a writer calls after each group (`onGroup`): decides when its database's log is folded and when the writer must
- * wait for it.
- */
-export function createFoldPlan(checkpointer: Checkpointer, path: string): (bytes: number) => Promise<void> | undefined {
-  let bytesSinceFold = 0
-  let folding: Promise<void> | null = null
-  let restIsDue = false
+export interface CheckpointPlan {
+  /** Called after each group of writes; the promise it gives, if any, is awaited before the next group. */
+  afterGroup(): Promise<void> | undefined
+  /** Empties the log where nothing was written for a while. */
+  whenQuiet(): Promise<void>
+}
 
-  return (bytes) => {
-    bytesSinceFold += bytes
-    if (restIsDue) {
-      restIsDue = false
-      bytesSinceFold = 0
-      return checkpointer.fold(path)
-    }
-    if (bytesSinceFold >= walPauseBytes && folding) return folding
-    if (bytesSinceFold < walCheckpointBytes || folding) return undefined
-    folding = checkpointer.fold(path).then(() => {
-      folding = null
-      restIsDue = true
-    })
-    return undefined
+export interface CheckpointPlanDeps {
+  readonly checkpointer: Checkpointer
+  readonly clock: Clock
+  /** Of the database. */
+  readonly path: string
+  /** Size of the log's file in bytes. */
+  readonly logBytes: () => number
+  /** The size at which a checkpoint is due; the writing connection cuts the file to it when the log starts over. */
+  readonly checkpointBytes: number
+  /** See `Writer.hold`. */
+  readonly hold: () => Promise<() => void>
+}
+
+/** Decides when one database's log is checkpointed and when its writer must wait for it. */
+export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
+  const { checkpointer, clock, path, logBytes, checkpointBytes, hold } = deps
+  let dueBytes = checkpointBytes
+  let running: Promise<void> | null = null
+  let step: 'none' | 'rest' | 'measure' = 'none'
+  let lastWriteMs = clock.now()
+
+  return {
+    afterGroup() {
+      lastWriteMs = clock.now()
+      const bytes = logBytes()
+      if (step === 'measure') {
+        // A log that a reader kept from starting over has not been cut: trying again pays once it has grown by as much.
+        dueBytes = bytes > checkpointBytes ? bytes + checkpointBytes : checkpointBytes
+        step = 'none'
+      } else if (step === 'rest') {
+        step = 'measure'
+        return checkpointer.checkpoint(path, 'passive')
+      }
+      if (running) return bytes > checkpointBytes * walPauseFactor ? running : undefined
+      if (bytes <= dueBytes) return undefined
+      running = checkpointer.checkpoint(path, 'passive').then(() => {
+        running = null
+        step = 'rest'
+      })
+      return undefined
+    },
+    async whenQuiet() {
+      const nowMs = clock.now()
+      // A clock that was set back must not make the database seem busy.
+      lastWriteMs = Math.min(lastWriteMs, nowMs)
+      if (nowMs - lastWriteMs < walQuietMs || logBytes() === 0) return
+      const release = await hold()
+      try {
+        await checkpointer.checkpoint(path, 'truncate')
+        dueBytes = checkpointBytes
+      } finally {
+        release()
+      }
+    },
   }
 }

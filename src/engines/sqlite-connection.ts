@@ -1,16 +1,26 @@
 /** One connection to one SQLite file: pragmas, a bounded cache of prepared statements, errors in the port's words. */
 import { Database as BunDatabase, SQLiteError, type Statement } from 'bun:sqlite'
 import { createLru } from '../base/lru.ts'
-import { sqliteCacheKiB, sqliteInstanceCacheKiB, statementCacheEntriesMax } from '../limits.ts'
+import {
+  sqliteCacheKiB,
+  sqliteInstanceCacheKiB,
+  statementCacheEntriesMax,
+  walCheckpointBytes,
+  walInstanceCheckpointBytes,
+} from '../limits.ts'
 import { EngineError } from './error.ts'
 import type { SqlRow } from './sql.ts'
 import type { SqlText } from './sql-text.ts'
 
 export interface ConnectionOptions {
   readonly readonly?: boolean
-  /** Smaller page cache: one of many databases rather than the main one. */
+  /** Smaller page cache and log: one of many databases rather than the main one. */
   readonly small?: boolean
 }
+
+/** The log's size at which it is checkpointed, and to which SQLite cuts it when it starts over. */
+export const checkpointBytesOf = ({ small = false }: ConnectionOptions): number =>
+  small ? walInstanceCheckpointBytes : walCheckpointBytes
 
 export interface Connection {
   all(query: SqlText): SqlRow[]
@@ -51,8 +61,9 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
     // Commits reach the log without waiting for the disk; the writer syncs it off the main thread before it
     // acknowledges.
     db.run('PRAGMA synchronous = NORMAL')
-    // Folding the log back is the checkpointer's, off the main thread.
+    // Checkpoints are made off the main thread.
     db.run('PRAGMA wal_autocheckpoint = 0')
+    db.run(`PRAGMA journal_size_limit = ${checkpointBytesOf(options)}`)
   }
   db.run(`PRAGMA cache_size = -${options.small ? sqliteInstanceCacheKiB : sqliteCacheKiB}`)
   db.run('PRAGMA temp_store = MEMORY')

@@ -2,57 +2,106 @@
  * One SQLite file as the port's `Database`: a connection that reads, a connection that writes in groups, and the sync
  * of its log. Reads never see what is not committed, since they have a connection of their own.
  */
-import { closeSync, fdatasync, openSync } from 'node:fs'
+import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs'
+import type { Clock } from '../base/clock.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
 import type { Database, SqlRow } from './sql.ts'
-import type { SqlText } from './sql-text.ts'
-import { type Checkpointer, createFoldPlan } from './sqlite-checkpoint.ts'
-import { type ConnectionOptions, openConnection } from './sqlite-connection.ts'
+import { type SqlText, sql } from './sql-text.ts'
+import { type Checkpointer, createCheckpointPlan } from './sqlite-checkpoint.ts'
+import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './sqlite-connection.ts'
 import { createReadTurns } from './sqlite-read-turns.ts'
 import { createPacedReader, type ReaderThreads } from './sqlite-slow-reads.ts'
 import { createWriter, type Writer } from './sqlite-writer.ts'
 
 export interface SqliteDatabase extends Database {
   readonly writer: Writer
+  /** Empties the write-ahead log where nothing was written for `walQuietMs`. Never rejects. */
+  settleQuiet(): Promise<void>
   close(): void
 }
 
-/** Threads that serve all databases of the process. */
+/** What serves all databases of the process. */
 export interface SharedThreads {
   readonly checkpointer: Checkpointer
   readonly threads: ReaderThreads
+  readonly clock: Clock
 }
 
-/** Opens or creates the file. Close only while idle. */
+/** The handles of one database. */
+interface Opened {
+  readonly writing: Connection
+  readonly reading: Connection
+  /** The log's file, which lives as long as the writing connection. */
+  readonly log: number
+}
+
+/**
+ * Opens every handle a database will ever need here, so that none can be refused later: a log that could not be opened
+ * in the middle of a commit would look like a disk that has failed.
+ */
+function openHandles(path: string, options: ConnectionOptions): Opened {
+  const firstRead = sql`SELECT 1 FROM sqlite_schema LIMIT 1`
+  const undo: (() => void)[] = []
+  try {
+    const writing = openConnection(path, options)
+    undo.push(() => writing.close())
+    writing.all(firstRead)
+    const reading = openConnection(path, { ...options, readonly: true })
+    undo.push(() => reading.close())
+    reading.all(firstRead)
+    return { writing, reading, log: openSync(`${path}-wal`, 'r') }
+  } catch (error) {
+    for (const close of undo.toReversed()) close()
+    throw error
+  }
+}
+
+/** Opens or creates the file. Close only while idle. Throws what SQLite or the system refuses with. */
 export function openSqliteDatabase(
   path: string,
-  { checkpointer, threads }: SharedThreads,
+  { checkpointer, threads, clock }: SharedThreads,
   options: ConnectionOptions = {},
 ): SqliteDatabase {
-  const writing = openConnection(path, options)
-  const reading = openConnection(path, { ...options, readonly: true })
+  const { writing, reading, log } = openHandles(path, options)
   const reads = createReadTurns(reading, createPacedReader(reading, path, threads))
-  let logFile: number | null = null
 
-  /** The log file lives as long as the writing connection, so one handle serves all syncs. */
   const sync = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      logFile ??= openSync(`${path}-wal`, 'r')
-      fdatasync(logFile, (error) => (error ? reject(error) : resolve()))
-    })
+    new Promise((resolve, reject) => fdatasync(log, (error) => (error ? reject(error) : resolve())))
 
-  const writer = createWriter({ connection: writing, sync, onGroup: createFoldPlan(checkpointer, path) })
+  const writer: Writer = createWriter({ connection: writing, sync, onGroup: () => plan.afterGroup() })
+  const plan = createCheckpointPlan({
+    checkpointer,
+    clock,
+    path,
+    logBytes: () => fstatSync(log).size,
+    checkpointBytes: checkpointBytesOf(options),
+    hold: () => writer.hold(),
+  })
+
+  /** Other processes and threads may have the file open: then closing a connection leaves the log as it is. */
+  function emptyLog(): void {
+    try {
+      writing.exec('PRAGMA busy_timeout = 0')
+      writing.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    } catch {
+      // What is in the log stays there, and is read from there by the next process.
+    }
+  }
+
   return {
     dialect: sqliteDialect,
     writer,
+    settleQuiet: () => plan.whenQuiet(),
     all: <Row = SqlRow>(query: SqlText) => reads.read(query) as Promise<Row[]>,
     write: (work) => writer.write(work),
     synced: () => writer.synced(),
     close() {
       reads.close()
       reading.close()
+      threads.forget(path)
+      if (!writer.failed) emptyLog()
       writing.close()
-      if (logFile !== null) closeSync(logFile)
+      closeSync(log)
     },
   }
 }

@@ -59,6 +59,8 @@ interface Opened {
 export interface Instances {
   database(address: DatabaseAddress & { instanceId: string }): Database
   prepareAgain(): void
+  /** See `Sql`. */
+  settleQuiet(): Promise<void>
   isHealthy(): boolean
   close(): Promise<void>
 }
@@ -172,6 +174,15 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
         one.ready.catch(() => undefined)
       }
       standIns.clear()
+    },
+    async settleQuiet() {
+      for (const [path, one] of [...opened]) {
+        // One that was closed meanwhile has emptied its log.
+        if (opened.get(path) !== one) continue
+        one.users += 1
+        await one.database.settleQuiet()
+        one.users -= 1
+      }
     },
     isHealthy: () => [...opened.values()].every(({ database }) => !database.writer.failed),
     async close() {

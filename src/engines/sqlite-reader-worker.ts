@@ -7,7 +7,7 @@ import { createLru } from '../base/lru.ts'
 import { readerFilesMax } from '../limits.ts'
 import { EngineError } from './error.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
-import type { ReadAnswer, ReadRequest } from './sqlite-slow-reads.ts'
+import type { ForgetRequest, ReadAnswer, ReadRequest } from './sqlite-slow-reads.ts'
 
 const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
 
@@ -29,4 +29,12 @@ function read({ id, path, query }: ReadRequest): ReadAnswer {
   }
 }
 
-parentPort?.on('message', (request: ReadRequest) => parentPort?.postMessage(read(request)))
+function forget(path: string): void {
+  connections.get(path)?.close()
+  connections.delete(path)
+}
+
+parentPort?.on('message', (request: ReadRequest | ForgetRequest) => {
+  if ('forget' in request) forget(request.forget)
+  else parentPort?.postMessage(read(request))
+})

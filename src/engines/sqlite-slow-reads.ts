@@ -26,6 +26,11 @@ export interface ReadRequest {
   readonly query: SqlText
 }
 
+/** Asks a thread to close its handles of a file. */
+export interface ForgetRequest {
+  readonly forget: string
+}
+
 export type ReadAnswer =
   | { readonly id: number; readonly rows: SqlRow[] }
   | { readonly id: number; readonly error: { readonly kind: EngineErrorKind | null; readonly message: string } }
@@ -36,6 +41,8 @@ export interface ReaderThreads {
    * limit.
    */
   read(path: string, query: SqlText): Promise<SqlRow[]>
+  /** Closes the threads' handles of a file that is closed elsewhere. */
+  forget(path: string): void
   close(): void
 }
 
@@ -103,6 +110,9 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs): ReaderThreads 
         thread.waiting.set(id, { resolve, reject, timer })
         thread.worker.postMessage({ id, path, query } satisfies ReadRequest)
       })
+    },
+    forget(path) {
+      for (const { worker } of threads) worker.postMessage({ forget: path } satisfies ForgetRequest)
     },
     close() {
       for (const thread of [...threads]) fail(thread, new EngineError('unavailable', 'The engine is closing'))

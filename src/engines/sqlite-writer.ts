@@ -33,18 +33,15 @@ export interface WriterOptions {
   readonly connection: Connection
   /** Brings everything committed so far to the disk; rejects when the disk refuses. */
   readonly sync: () => Promise<void>
-  /**
-   * Told of the bytes a group added to the log (estimated); the promise it gives, if any, is awaited before the next
-   * group.
-   */
-  readonly onGroup?: (bytes: number) => Promise<void> | undefined
+  /** Called after each group that wrote; the promise it gives, if any, is awaited before the next group. */
+  readonly onGroup?: () => Promise<void> | undefined
 }
 
 export interface Writer {
   write<T>(work: Work<T>): Promise<T>
   /** See `Database`. */
   synced(): Promise<void>
-  /** Begins no group, once the one under way is committed, until the function it gives is called. Once at a time. */
+  /** Begins no group, once the one under way is committed, until every function it gave has been called. */
   hold(): Promise<() => void>
   /** Operations not yet acknowledged. */
   readonly pending: number
@@ -53,13 +50,9 @@ export interface Writer {
   idle(): Promise<void>
 }
 
-/** A page of the log per statement and what the values take, twice: rows are stored and indexed. */
-const bytesPerStatement = 4096
-
 /** A transaction handle that dies with its turn: a late use throws instead of writing into somebody else's. */
 class Turn implements Transaction {
   wrote = false
-  bytes = 0
   readonly hooks: (() => void)[] = []
   /** The first failure of what was sent without waiting. */
   private failure: unknown
@@ -92,8 +85,6 @@ class Turn implements Transaction {
     this.check()
     const changed = this.connection.run(query)
     this.wrote = true
-    this.bytes += bytesPerStatement
-    for (const value of query.values) if (typeof value === 'string') this.bytes += 2 * value.length
     return changed
   }
 
@@ -162,6 +153,15 @@ export async function rehearse<T>(connection: Connection, work: Work<T>): Promis
   }
 }
 
+/** What keeps groups from beginning. */
+interface Hold {
+  holders: number
+  /** Resolved when no group runs. */
+  readonly reached: PromiseWithResolvers<void>
+  /** Resolved by the last holder. */
+  readonly over: PromiseWithResolvers<void>
+}
+
 export function createWriter({ connection, sync, onGroup }: WriterOptions): Writer {
   let queue: Operation[] = []
   let awaitingSync: Committed[] = []
@@ -171,8 +171,8 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
   let failed = false
   let pending = 0
   let idleWaiters: (() => void)[] = []
-  /** What groups wait for, and who waits for them to have stopped; null while nobody holds them. */
-  let held: { readonly over: Promise<void>; reached(): void } | null = null
+  /** Null while groups may begin. */
+  let held: Hold | null = null
 
   function settle(count: number): void {
     pending -= count
@@ -251,28 +251,28 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
     }
   }
 
-  /** Gives the bytes the group added to the log. */
-  async function settleGroup(group: readonly Operation[]): Promise<number> {
+  /** Gives whether the group wrote to the log. */
+  async function settleGroup(group: readonly Operation[]): Promise<boolean> {
     let outcome: Outcome
     try {
       outcome = await commitGroup(group)
     } catch (error) {
       const away = error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
       for (const operation of group) refuse(operation, away)
-      return 0
+      return false
     }
     for (const { turn } of outcome.done) for (const hook of turn.hooks) hook()
     for (const { operation, error } of outcome.refused) refuse(operation, error)
-    let bytes = 0
+    let wrote = false
     for (const { operation, turn, result } of outcome.done) {
-      bytes += turn.bytes
+      wrote ||= turn.wrote
       if (turn.wrote) awaitingSync.push({ operation, result })
       else {
         operation.resolve(result)
         settle(1)
       }
     }
-    return bytes
+    return wrote
   }
 
   function abandon(): void {
@@ -304,26 +304,26 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
   async function commitQueued(): Promise<void> {
     while (queue.length > 0) {
       if (held) {
-        held.reached()
-        await held.over
+        held.reached.resolve()
+        await held.over.promise
         continue
       }
       const group = queue.slice(0, groupCommitOperationsMax)
       queue = queue.slice(groupCommitOperationsMax)
-      const bytes = failed ? refuseAll(group) : await settleGroup(group)
+      const wrote = failed ? refuseAll(group) : await settleGroup(group)
       if (awaitingSync.length > 0 && !syncing) void syncCommitted()
-      const pause = bytes > 0 ? onGroup?.(bytes) : undefined
+      const pause = wrote ? onGroup?.() : undefined
       if (pause) await pause
       // Lets requests that have arrived meanwhile be read, so that they join the next group.
       if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
     }
     committing = false
-    held?.reached()
+    held?.reached.resolve()
   }
 
-  function refuseAll(group: readonly Operation[]): number {
+  function refuseAll(group: readonly Operation[]): boolean {
     for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
-    return 0
+    return false
   }
 
   return {
@@ -352,13 +352,15 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
       })
     },
     async hold() {
-      const over = Promise.withResolvers<void>()
-      const reached = Promise.withResolvers<void>()
-      held = { over: over.promise, reached: reached.resolve }
-      if (committing) await reached.promise
+      held ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
+      const hold = held
+      hold.holders += 1
+      if (committing) await hold.reached.promise
       return () => {
+        hold.holders -= 1
+        if (hold.holders > 0) return
         held = null
-        over.resolve()
+        hold.over.resolve()
       }
     },
     get pending() {

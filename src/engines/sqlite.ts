@@ -5,6 +5,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Clock, systemClock } from '../base/clock.ts'
 import { openInstancesMax } from '../limits.ts'
 import { folderTaken, lockFolder } from './folder-lock.ts'
 import type { Sql } from './sql.ts'
@@ -14,11 +15,16 @@ import { createInstances, type PrepareInstance } from './sqlite-instances.ts'
 import { openReaderThreads } from './sqlite-slow-reads.ts'
 
 /** Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it. */
-export function openSqlite(options: { folder: string; prepareInstance: PrepareInstance; instancesMax?: number }): Sql {
-  const { folder, prepareInstance } = options
+export function openSqlite(options: {
+  folder: string
+  prepareInstance: PrepareInstance
+  instancesMax?: number
+  clock?: Clock
+}): Sql {
+  const { folder, prepareInstance, clock = systemClock } = options
   mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
   const lock = lockFolder(folder, folderTaken)
-  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads() }
+  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
   const statics = new Map<string, SqliteDatabase>()
   const instances = createInstances({
     folder,
@@ -45,6 +51,10 @@ export function openSqlite(options: { folder: string; prepareInstance: PrepareIn
       }
     },
     prepareAgain: () => instances.prepareAgain(),
+    async settleQuiet() {
+      for (const database of statics.values()) await database.settleQuiet()
+      await instances.settleQuiet()
+    },
     isHealthy: () => instances.isHealthy() && [...statics.values()].every(({ writer }) => !writer.failed),
     async close() {
       await instances.close()
