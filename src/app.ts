@@ -84,7 +84,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   let config = options.config
   const schema = createSchema({ namespaces: () => config.namespaces, log })
   const engines = await openEngines(options, schema, clock, log)
-  const { sql, cluster, blobs, store } = engines
+  const { sql, cluster, blobs, images, store } = engines
   const metrics = createMetrics()
   const records = createRecords({
     sql,
@@ -120,6 +120,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const storage = createStorage({
     store,
     blobs,
+    images,
     buckets: () => config.buckets,
     secret: settings.secret,
     keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),

@@ -112,9 +112,13 @@ export const rateLimited = (retryAfterSeconds: number): ApiError =>
 /** 500: a bug of ours or of the configuration. The cause is logged under the request's id. */
 export const internal = (): ApiError => new ApiError(500, 'internal', 'Internal server error')
 
+/** 499: the client closed the connection, and its work was dropped. Only logs and counts ever see it. */
+export const clientClosedRequest = (): ApiError =>
+  new ApiError(499, 'client-closed-request', 'The client closed the request')
+
 /** 503: draining, or an engine is away. Safe to retry. */
-export const unavailable = (retryAfterSeconds = 1): ApiError =>
-  new ApiError(503, 'unavailable', 'Service unavailable', undefined, {
+export const unavailable = (retryAfterSeconds = 1, message = 'Service unavailable'): ApiError =>
+  new ApiError(503, 'unavailable', message, undefined, {
     'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))),
   })
 

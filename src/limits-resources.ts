@@ -60,10 +60,6 @@ export const sqlProcessIdleLooks = 20
 export const sqlProcessNiceness = 5
 /** An idle process is about 40 MB; starting one takes a tenth of a second. */
 export const sqlProcessIdleMs = 60_000
-/** A process that is not there after this is not going to be. */
-export const sqlProcessStartMs = 15_000
-/** How long a process may take to fold its log back before it is ended all the same. */
-export const sqlProcessEndMs = 3000
 /** How long a statement waits for a lock of another process, such as a backup's. */
 export const sqlLockWaitMs = 5000
 /**

@@ -82,11 +82,41 @@ export const bufferedAnswerBytes = MiB
 export const imageSideMax = 4096
 /** A picture of a large camera has 100 million; decoding one takes four bytes for each. */
 export const imagePixelsMax = 64 * 1024 * 1024
+/**
+ * Pixels of a result by its format, so that noise, the worst case, is encoded within half of the deadline: measured on
+ * one core, 4 Mpx of AVIF take 2.7 s and 16 Mpx of WebP 3.4 s, 16 Mpx of PNG 1.4 s, 64 Mpx of JPEG 2.1 s.
+ */
+export const imageFormatPixelsMax = {
+  jpeg: imagePixelsMax,
+  png: 32 * 1024 * 1024,
+  webp: 16 * 1024 * 1024,
+  gif: 4 * 1024 * 1024,
+  avif: 4 * 1024 * 1024,
+} as const
 export const imageSourceBytesMax = 64 * MiB
-export const imageSeconds = 10
+/** A PNG of noise has three bytes per pixel; a result is held in memory while it is stored. */
+export const imageOutputBytesMax = 64 * MiB
+/** A picture that takes longer ends with its process. */
+export const imageTimeoutMs = 10_000
+/** A variant that took too long is not tried again for this long. */
+export const imageSlowRetryMs = 60_000
+/** Variants that took too long and are remembered; about 150 bytes each. */
+export const imageSlowMax = 1000
+/** Processes that render at once; each takes one core and up to `imageProcessBytesMax`. */
 export const imagesAtOnceMax = 2
-/** Waiting for their turn; beyond it 503. */
-export const imagesWaitingMax = 64
+/** Waiting in the queue: beyond it 503, and 429 for one caller, who may be a page of thumbnails. */
+export const imagesWaitingMax = 256
+export const imagesWaitingPerCallerMax = 64
+/** Longest wait in the queue; with `imageTimeoutMs` it stays below what proxies wait for. */
+export const imageWaitMs = 20_000
+/** Decoding 64 Mpx takes 256 MiB, and resizing and encoding as much again; beyond it the process ends itself. */
+export const imageProcessBytesMax = 1024 * MiB
+/** How often a process compares its memory with that. */
+export const imageProcessLookMs = 50
+/** Below the server (0) and the SQL processes (5): pictures are the first to wait for a processor. */
+export const imageProcessNiceness = 10
+/** An idle process is about 70 MB; starting one takes a fifth of a second. */
+export const imageProcessIdleMs = 60_000
 /** Kept per object; another one takes the place of the oldest, once that is `variantKeptMs` old. */
 export const imageVariantsMax = 64
 /**

@@ -142,6 +142,12 @@ export const readerThreadsMax = 4
 /** Files a reader thread keeps open. */
 export const readerFilesMax = 16
 
+// Child processes
+/** A process that has not reported itself by then is not going to. */
+export const childStartMs = 15_000
+/** How long a process may take to finish (a SQL process folds its log) before it is killed. */
+export const childEndMs = 3000
+
 // Subscriptions
 /** Changes read from a log at a time: some milliseconds of work between looks at anything else. */
 export const feedPageChangesMax = 1000

@@ -4,7 +4,8 @@ import type { Log } from '../base/log.ts'
 import type { Config, Settings } from '../config/config.ts'
 import type { Blobs } from '../engines/blobs.ts'
 import type { Cluster } from '../engines/cluster.ts'
-import { openBlobs, openCluster, openSql } from '../engines/open.ts'
+import type { Images } from '../engines/images.ts'
+import { openBlobs, openCluster, openImages, openSql } from '../engines/open.ts'
 import type { Sql } from '../engines/sql.ts'
 import type { Schema } from '../features/records/schema.ts'
 import { checkVectors } from '../features/resources/vector/index.ts'
@@ -25,6 +26,7 @@ export interface Engines {
   readonly sql: Sql
   readonly cluster: Cluster
   readonly blobs: Blobs
+  readonly images: Images
   readonly store: Store
   close(): Promise<void>
 }
@@ -50,5 +52,6 @@ export async function openEngines(
   const { redisUrl, redisPrefix } = settings
   const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))
   const blobs = await orClose(closing([sql, cluster]), () => openBlobs({ ...settings, log }))
-  return { sql, cluster, blobs, store, ...closing([sql, cluster, blobs]) }
+  const images = openImages()
+  return { sql, cluster, blobs, images, store, ...closing([sql, cluster, blobs, images]) }
 }

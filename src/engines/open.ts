@@ -5,10 +5,13 @@
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
+import { imageTimeoutMs } from '../limits-storage.ts'
 import type { Blobs } from './blobs.ts'
 import { openFsBlobs } from './blobs-fs.ts'
 import type { Cluster } from './cluster.ts'
 import { createMemoryCluster } from './cluster-memory.ts'
+import type { Images } from './images.ts'
+import { openImageProcesses } from './images-process.ts'
 import type { Sandboxes } from './sandbox.ts'
 import { createSqliteSandboxes } from './sandbox-sqlite.ts'
 import type { Sql } from './sql.ts'
@@ -69,3 +72,6 @@ export async function createSandboxes(options: {
   const { createPostgresSandboxes } = await import('./sandbox-postgres.ts')
   return createPostgresSandboxes({ url: databaseUrl, secret, log })
 }
+
+/** Picture processes are started when they are needed. */
+export const openImages = (): Images => openImageProcesses({ timeoutMs: imageTimeoutMs })

@@ -19,8 +19,8 @@ import {
   sqlQueryBytesMax,
   sqlValueBytesMax,
 } from '../limits-resources.ts'
+import { createFrameReader, writeFrame } from './pipe-frames.ts'
 import { type SandboxCounts, type SandboxLimits, type SandboxValue, StatementError } from './sandbox.ts'
-import { createFrameReader, writeFrame } from './sandbox-frames.ts'
 import { createRows, jsonOfDouble, jsonOfInteger, type Rows } from './sandbox-rows.ts'
 import { findRefused } from './sandbox-sqlite-authorizer.ts'
 import { createWatch } from './sandbox-sqlite-watch.ts'
@@ -204,7 +204,7 @@ function openDatabase(path: string, { rowsMax, bytesMax }: SandboxLimits, lane: 
 
 /** The pipe may be set not to wait: then it is asked again until the parent has read. */
 function send(...texts: readonly string[]): void {
-  const frames = Buffer.concat(texts.map(writeFrame))
+  const frames = Buffer.concat(texts.map((text) => writeFrame(text)))
   for (let at = 0; at < frames.length; ) {
     try {
       at += writeSync(1, frames, at)
@@ -266,7 +266,7 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
 
 /** Reads until the pipe ends, without an event loop: there is never anything else to do meanwhile. */
 function readFrames(take: (request: ChildRequest) => void): void {
-  const read = createFrameReader((text) => take(JSON.parse(text) as ChildRequest))
+  const read = createFrameReader((body) => take(JSON.parse(body.toString()) as ChildRequest))
   const buffer = Buffer.allocUnsafe(readBytes)
   for (;;) {
     try {

@@ -4,20 +4,18 @@
  */
 import { workerData } from 'node:worker_threads'
 import { sqlProcessBytesMax, sqlProcessIdleLooks, sqlProcessLookMs } from '../limits-resources.ts'
+import { tooLargeSignal } from './child-signals.ts'
 import { watchPlaces } from './sandbox-sqlite-watch.ts'
 
 const state = new Int32Array(workerData as SharedArrayBuffer)
 const { running, asleep } = watchPlaces
 const parent = process.ppid
 
-/** The parent knows by this signal what its child ended of. */
-const tooLarge = 'SIGUSR2'
-
 for (let idleLooks = 0; ; ) {
   if (Atomics.load(state, running) === 1) {
     idleLooks = 0
     if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
-    if (process.memoryUsage.rss() > sqlProcessBytesMax) process.kill(process.pid, tooLarge)
+    if (process.memoryUsage.rss() > sqlProcessBytesMax) process.kill(process.pid, tooLargeSignal)
   } else if (++idleLooks > sqlProcessIdleLooks) {
     Atomics.store(state, asleep, 1)
     Atomics.wait(state, running, 0)

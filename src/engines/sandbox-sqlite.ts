@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../limits-resources.ts'
 import { EngineError } from './error.ts'
+import { createProcessPool } from './process-pool.ts'
 import type { Sandbox, SandboxAnswer, Sandboxes, SandboxLimits, SandboxValue } from './sandbox.ts'
 import type { SandboxLane } from './sandbox-sqlite-child.ts'
 import { SandboxProcess } from './sandbox-sqlite-process.ts'
@@ -23,59 +24,14 @@ function onlyReads(tokens: readonly Token[]): boolean {
   )
 }
 
-/** Processes that are asked the same kind of thing. They start when they are needed and end when they are not. */
+/** Processes that run the same kind of statement: so many at once, first come, first served. */
 function createLane(path: string, limits: SandboxLimits, lane: SandboxLane, running: number) {
   const turns = createTurns({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
-  const all = new Set<SandboxProcess>()
-  let isClosed = false
-  const idle: { process: SandboxProcess; timer: ReturnType<typeof setTimeout> }[] = []
-
-  function end(process: SandboxProcess): Promise<void> {
-    return process.close().finally(() => all.delete(process))
-  }
-
-  function take(): SandboxProcess {
-    if (isClosed) throw new EngineError('unavailable', 'The database is closing')
-    for (let last = idle.pop(); last; last = idle.pop()) {
-      clearTimeout(last.timer)
-      if (last.process.isUsable) return last.process
-      void end(last.process)
-    }
-    const started = new SandboxProcess(path, limits, lane)
-    all.add(started)
-    return started
-  }
-
-  function giveBack(process: SandboxProcess): void {
-    if (!process.isUsable || isClosed) {
-      void end(process)
-      return
-    }
-    const timer = setTimeout(() => {
-      idle.splice(
-        idle.findIndex((one) => one.process === process),
-        1,
-      )
-      void end(process)
-    }, sqlProcessIdleMs)
-    idle.push({ process, timer: timer.unref() })
-  }
-
+  const pool = createProcessPool({ start: () => new SandboxProcess(path, limits, lane), idleMs: sqlProcessIdleMs })
   return {
     run: (request: { query: string; params: readonly SandboxValue[] }): Promise<SandboxAnswer> =>
-      turns.enter(async () => {
-        const process = take()
-        try {
-          return await process.run(request)
-        } finally {
-          giveBack(process)
-        }
-      }),
-    async close() {
-      isClosed = true
-      for (const { timer } of idle.splice(0)) clearTimeout(timer)
-      await Promise.all([...all].map(end))
-    },
+      turns.enter(() => pool.use((process) => process.run(request))),
+    close: () => pool.close(),
   }
 }
 

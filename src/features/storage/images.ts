@@ -1,21 +1,36 @@
 /**
- * Pictures in other sizes and formats, made when they are first asked for and kept beside the object. Bounded in every
- * way that costs: pixels, bytes, time, how many are made at once and how many are kept.
+ * Pictures in other sizes and formats, made when they are first asked for and kept beside the object. Owns who may have
+ * one made when (a fair queue, one rendering for equal requests) and what is kept; rendering is the `images` engine.
  */
 
+import { type Caller, callerKey } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
+import { createFairQueue, QueueFullError, QueueTimeoutError } from '../../base/fair-queue.ts'
 import { sha256 } from '../../base/hash.ts'
+import { createLru } from '../../base/lru.ts'
+import { createSingleFlight } from '../../base/single-flight.ts'
 import type { Blobs } from '../../engines/blobs.ts'
+import { ImageError, type Images, type ImageVariant, imageFits, imageFormats } from '../../engines/images.ts'
 import { sql } from '../../engines/sql-text.ts'
-import { ApiError, badRequest, invalidField, payloadTooLarge, unavailable } from '../../errors.ts'
 import {
-  imagePixelsMax,
-  imageSeconds,
+  badRequest,
+  clientClosedRequest,
+  invalidField,
+  payloadTooLarge,
+  rateLimited,
+  unavailable,
+} from '../../errors.ts'
+import {
   imageSideMax,
+  imageSlowMax,
+  imageSlowRetryMs,
   imageSourceBytesMax,
   imagesAtOnceMax,
   imagesWaitingMax,
+  imagesWaitingPerCallerMax,
   imageVariantsMax,
+  imageWaitMs,
+  sniffBytes,
   unkeptPictureMs,
   variantKeptMs,
 } from '../../limits-storage.ts'
@@ -26,20 +41,6 @@ import type { StoredObject } from './objects.ts'
 import type { Store } from './schema.ts'
 import { etagOf } from './upload.ts'
 
-const formats = ['webp', 'avif', 'jpeg', 'png'] as const
-const fits = ['cover', 'contain', 'inside', 'outside', 'fill'] as const
-type Format = (typeof formats)[number]
-type Fit = (typeof fits)[number]
-
-/** How a picture is wanted. */
-export interface Variant {
-  readonly width: number | null
-  readonly height: number | null
-  readonly fit: Fit
-  /** Null for the original's own. */
-  readonly format: Format | null
-}
-
 export interface VariantQuery {
   readonly width?: string | undefined
   readonly height?: string | undefined
@@ -48,7 +49,7 @@ export interface VariantQuery {
 }
 
 /** What the query asks for; null where it asks for the file as it is. Throws 400 naming the parameter. */
-export function parseVariant({ width, height, fit, format }: VariantQuery): Variant | null {
+export function parseVariant({ width, height, fit, format }: VariantQuery): ImageVariant | null {
   if (width === undefined && height === undefined && format === undefined) return null
   const side = (name: string, text: string | undefined): number | null => {
     if (text === undefined) return null
@@ -65,8 +66,8 @@ export function parseVariant({ width, height, fit, format }: VariantQuery): Vari
   return {
     width: side('width', width),
     height: side('height', height),
-    fit: fit === undefined ? 'cover' : oneOf('fit', fit, fits),
-    format: format === undefined ? null : oneOf('format', format === 'jpg' ? 'jpeg' : format, formats),
+    fit: fit === undefined ? 'cover' : oneOf('fit', fit, imageFits),
+    format: format === undefined ? null : oneOf('format', format === 'jpg' ? 'jpeg' : format, imageFormats),
   }
 }
 
@@ -77,61 +78,74 @@ interface DerivedRow {
   readonly type: string
 }
 
-export interface Images {
-  /** The object as a variant. Throws 400 for what is no picture, 413 for one too large, 503 with too many waiting. */
-  derive(bucket: string, object: StoredObject, variant: Variant): Promise<Content>
+/** For whom a picture is made. */
+export interface PictureRequest {
+  readonly caller: Caller
+  /** Aborts when the client has gone away. */
+  readonly signal: AbortSignal
 }
 
-/** The types sharp reads and we send as pictures. */
+export interface Pictures {
+  /**
+   * The object as a variant. Throws 400 for what is no picture or would be too large, 413 for a source too large, 429
+   * with too many of the caller's waiting, 503 with too many waiting or where it takes too long.
+   */
+  derive(bucket: string, object: StoredObject, variant: ImageVariant, request: PictureRequest): Promise<Content>
+}
+
+/** The types the engine reads and we send as pictures. */
 const readable = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
+const notAPicture = 'The file is not a picture'
 
-interface Sides {
-  readonly width: number
-  readonly height: number
-}
-
-/** Pixels of what a variant makes of a picture: one side alone, or `outside`, leaves the other to the picture. */
-function pixelsOf({ width, height, fit }: Variant, of: Sides): number {
-  if (width !== null && height !== null && fit !== 'outside') return width * height
-  if (fit === 'fill') return (width ?? of.width) * (height ?? of.height)
-  const scale = Math.max((width ?? 0) / of.width, (height ?? 0) / of.height) || 1
-  return of.width * of.height * (fit === 'inside' ? Math.min(scale, 1) : scale) ** 2
-}
-
-async function render(source: Uint8Array, variant: Variant): Promise<Uint8Array> {
-  const { width, height, fit, format } = variant
-  // Loaded when it is first needed: few servers transform pictures, and it is a large library.
-  const { default: sharp } = await import('sharp')
-  const image = sharp(source, { limitInputPixels: imagePixelsMax, failOn: 'error', sequentialRead: true, pages: 1 })
-  const { autoOrient: oriented } = await image.metadata()
-  if (pixelsOf(variant, oriented) > imagePixelsMax) throw badRequest('The picture would have too many pixels')
-  const size = { ...(width === null ? {} : { width }), ...(height === null ? {} : { height }) }
-  const sized = image.autoOrient().resize({ ...size, fit, withoutEnlargement: fit === 'inside' })
-  const formed = format === null ? sized : sized.toFormat(format)
-  return formed.timeout({ seconds: imageSeconds }).toBuffer()
-}
-
-export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobRows; clock: Clock }): Images {
-  const { store, blobs, blobRows, clock } = deps
-  const { database, tables } = store
-  const running = new Map<string, Promise<DerivedRow>>()
-  const waiting: (() => void)[] = []
-  let atWork = 0
-
-  /** Takes turns: a picture costs memory and cores that others need too. */
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (atWork >= imagesAtOnceMax) {
-      if (waiting.length >= imagesWaitingMax) throw unavailable()
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    } else atWork += 1
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else atWork -= 1
+/**
+ * The bytes unchanged. Throws 400 before the first of them where they begin like no picture: what the bytes are
+ * decides, not the declared type, since other decoders of the library must not see what a stranger sends.
+ */
+async function* onlyPicture(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let head: Uint8Array | null = new Uint8Array()
+  for await (const bytes of stream) {
+    if (head === null) {
+      yield bytes
+      continue
     }
+    head = Buffer.concat([head, bytes])
+    if (head.length < sniffBytes) continue
+    if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+    yield head
+    head = null
   }
+  if (head === null) return
+  if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+  yield head
+}
+
+/** What the caller is answered for a failure of the queue or the engine. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof QueueFullError) return error.bound === 'caller' ? rateLimited(1) : unavailable()
+  if (error instanceof QueueTimeoutError) return unavailable()
+  if (!(error instanceof ImageError)) return error
+  return error.kind === 'slow' ? unavailable(imageSlowRetryMs / 1000, error.message) : badRequest(error.message)
+}
+
+interface PicturesDeps {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly blobRows: BlobRows
+  readonly images: Images
+  readonly clock: Clock
+}
+
+export function createPictures({ store, blobs, blobRows, images, clock }: PicturesDeps): Pictures {
+  const { database, tables } = store
+  const flights = createSingleFlight<DerivedRow>()
+  const queue = createFairQueue({
+    running: imagesAtOnceMax,
+    waiting: imagesWaitingMax,
+    waitingPerCaller: imagesWaitingPerCallerMax,
+    waitMs: imageWaitMs,
+  })
+  /** Variants that took too long, with the time until which they are not tried again. */
+  const slow = createLru<string, { readonly untilMs: number; readonly error: ImageError }>(imageSlowMax)
 
   const find = async (version: string, name: string): Promise<DerivedRow | null> => {
     const [row] = await database.all<DerivedRow>(sql`SELECT blob, size, etag, type FROM ${tables.derived}
@@ -139,15 +153,12 @@ export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobR
     return row ?? null
   }
 
-  async function make(bucket: string, object: StoredObject, variant: Variant, name: string): Promise<DerivedRow> {
+  async function render(object: StoredObject, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array> {
     const source = await readSpan(blobs, object.blobs, { start: 0, end: object.size })
-    const original = await new Response(streamOf(source)).bytes()
-    // What the bytes are decides, not what they were said to be: other readers of the library are not for strangers.
-    if (!readable.has(sniffImage(original) ?? '')) throw badRequest('The file is not a picture')
-    const picture = await render(original, variant).catch((cause: unknown) => {
-      if (cause instanceof ApiError) throw cause
-      throw Object.assign(badRequest('The file cannot be read as a picture'), { cause })
-    })
+    return images.render(onlyPicture(streamOf(source)), variant, signal)
+  }
+
+  async function make(bucket: string, object: StoredObject, picture: Uint8Array, name: string): Promise<DerivedRow> {
     const type = sniffImage(picture) ?? object.contentType
     const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length })
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
@@ -182,18 +193,38 @@ export function createImages(deps: { store: Store; blobs: Blobs; blobRows: BlobR
     return (await find(object.version, name)) ?? row
   }
 
+  /** Keeps in mind what took too long, so that asking again and again does not take the processes. */
+  async function unlessSlow<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const known = slow.get(id)
+    if (known && known.untilMs > clock.now()) throw known.error
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof ImageError && error.kind === 'slow')
+        slow.set(id, { untilMs: clock.now() + imageSlowRetryMs, error })
+      throw error
+    }
+  }
+
   return {
-    async derive(bucket, object, variant) {
-      if (!readable.has(object.contentType)) throw badRequest('The file is not a picture')
+    async derive(bucket, object, variant, { caller, signal }) {
+      if (!readable.has(object.contentType)) throw badRequest(notAPicture)
       if (object.size > imageSourceBytesMax) throw payloadTooLarge(imageSourceBytesMax)
       const name = sha256(JSON.stringify([variant.width, variant.height, variant.fit, variant.format]))
       const id = `${object.version} ${name}`
-      let row = await find(object.version, name)
-      if (!row) {
-        const making = running.get(id) ?? inTurn(() => make(bucket, object, variant, name))
-        running.set(id, making)
-        row = await making.finally(() => running.delete(id))
-      }
+      const known = await find(object.version, name)
+      const row =
+        known ??
+        (await flights
+          .run(id, signal, (wanted) =>
+            unlessSlow(id, async () => {
+              const picture = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
+              return make(bucket, object, picture, name)
+            }),
+          )
+          .catch((error: unknown) => {
+            throw signal.aborted ? clientClosedRequest() : refusalOf(error)
+          }))
       const { blob, size, etag, type } = row
       return { key: object.key, createdAt: object.createdAt, contentType: type, size, etag, blobs: [[blob, size]] }
     },

@@ -7,6 +7,7 @@ import { required } from '../../access/check.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Blobs } from '../../engines/blobs.ts'
+import type { Images } from '../../engines/images.ts'
 import { ApiError, badRequest, invalidField } from '../../errors.ts'
 import type { Call, Endpoint } from '../../http/endpoint.ts'
 import { createListCursors } from '../../http/list-cursor.ts'
@@ -17,7 +18,7 @@ import { createBlobRows } from './blob-rows.ts'
 import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { storageEndpoints } from './endpoints.ts'
-import { createImages, parseVariant } from './images.ts'
+import { createPictures, parseVariant } from './images.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
 import { createMultipart } from './multipart.ts'
@@ -34,6 +35,7 @@ import { createUploads } from './uploads.ts'
 export interface StorageDeps {
   readonly store: Store
   readonly blobs: Blobs
+  readonly images: Images
   readonly buckets: () => BucketDefinitions
   /** Signs URLs and seals cursors. */
   readonly secret: string
@@ -88,7 +90,7 @@ export function createStorage(deps: StorageDeps): Storage {
   const upload = createUpload(shared)
   const multipart = createMultipart(shared, uploads)
   const tus = createTus(shared, uploads, clock)
-  const images = createImages({ store, blobs, blobRows, clock })
+  const pictures = createPictures({ store, blobs, blobRows, images: deps.images, clock })
   const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
   const cursors = createListCursors(secret, 'storage cursor')
 
@@ -118,7 +120,12 @@ export function createStorage(deps: StorageDeps): Storage {
       const variant = parseVariant(call.query)
       if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
       const object = await objects.getReadable(reader, key, token ?? undefined)
-      const content = variant ? await images.derive(reader.bucket.name, object, variant) : object
+      const content = variant
+        ? await pictures.derive(reader.bucket.name, object, variant, {
+            caller: call.caller,
+            signal: call.request.signal,
+          })
+        : object
       const cache = token ? { cacheSeconds: Math.floor((token.expires - clock.now()) / 1000) } : {}
       return sendContent(blobs, content, { method: call.method, headers: call.headers, ...cache })
     },

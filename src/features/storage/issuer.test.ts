@@ -7,7 +7,7 @@ import type { Caller } from '../../access/caller.ts'
 import { systemClock } from '../../base/clock.ts'
 import { createLog } from '../../base/log.ts'
 import { parseConfig } from '../../config/validate.ts'
-import { openBlobs, openSql } from '../../engines/open.ts'
+import { openBlobs, openImages, openSql } from '../../engines/open.ts'
 import { ApiError } from '../../errors.ts'
 import type { Call, Reply } from '../../http/endpoint.ts'
 import { createStorage } from './index.ts'
@@ -24,6 +24,7 @@ let isActive = true
 const { endpoints } = createStorage({
   store: await prepareStore(sql),
   blobs,
+  images: openImages(),
   buckets: () => config.buckets,
   secret: 's'.repeat(32),
   asNow: async (user) => (user.auth.id === 'alice' && isActive ? user : null),

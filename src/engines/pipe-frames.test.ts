@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createFrameReader, writeFrame } from './sandbox-frames.ts'
+import { createFrameReader, writeFrame } from './pipe-frames.ts'
 
 test('messages arrive whole and in order, in whatever pieces their bytes come', () => {
   fc.assert(
@@ -8,9 +8,9 @@ test('messages arrive whole and in order, in whatever pieces their bytes come', 
       fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 8 }),
       fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 10 }),
       (texts, sizes) => {
-        const bytes = Buffer.concat(texts.map(writeFrame))
+        const bytes = Buffer.concat(texts.map((text) => writeFrame(text)))
         const found: string[] = []
-        const take = createFrameReader((text) => found.push(text))
+        const take = createFrameReader((body) => found.push(body.toString()))
         for (let at = 0, turn = 0; at < bytes.length; turn++) {
           const size = sizes[turn % sizes.length] as number
           take(bytes.subarray(at, at + size))

@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test'
+import { createSingleFlight } from './single-flight.ts'
+
+const never = new AbortController().signal
+
+test('equal work is done once, and again once it has ended, whether it failed or not', async () => {
+  const flights = createSingleFlight<number>()
+  let runs = 0
+  const gate = Promise.withResolvers<number>()
+  const work = (): Promise<number> => {
+    runs += 1
+    return gate.promise
+  }
+  const both = [flights.run('a', never, work), flights.run('a', never, work)]
+  const other = flights.run('b', never, work)
+  gate.resolve(7)
+  expect(await Promise.all([...both, other])).toEqual([7, 7, 7])
+  expect(runs).toBe(2)
+  await expect(flights.run('a', never, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
+  expect(await flights.run('a', never, async () => 8)).toBe(8)
+})
+
+test('work is aborted once all callers have given up, and is never joined afterwards', async () => {
+  const flights = createSingleFlight<number>()
+  const [one, two] = [new AbortController(), new AbortController()]
+  const signals: AbortSignal[] = []
+  const hang = (signal: AbortSignal): Promise<number> => {
+    signals.push(signal)
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  }
+  const first = flights.run('a', one.signal, hang)
+  const second = flights.run('a', two.signal, hang)
+  one.abort(new Error('gone'))
+  await expect(first).rejects.toThrow('gone')
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  two.abort(new Error('gone too'))
+  const third = flights.run('a', never, async () => 3)
+  await expect(second).rejects.toThrow('gone too')
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true])
+  expect(await third).toBe(3)
+  await expect(flights.run('a', one.signal, hang)).rejects.toThrow('gone')
+})

@@ -1,0 +1,52 @@
+/**
+ * Equal work at the same time is done once and shared. Work that all who asked for it have given up on is aborted.
+ */
+
+export interface SingleFlight<T> {
+  /**
+   * Joins the flight of this key, or starts one with `work`, which gets a signal that aborts once every caller's own
+   * has. Rejects with the reason of the caller's signal when that aborts first.
+   */
+  run(key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>
+}
+
+interface Flight<T> {
+  readonly result: Promise<T>
+  readonly controller: AbortController
+  callers: number
+}
+
+export function createSingleFlight<T>(): SingleFlight<T> {
+  const flights = new Map<string, Flight<T>>()
+
+  function start(key: string, work: (signal: AbortSignal) => Promise<T>): Flight<T> {
+    const controller = new AbortController()
+    const flight: Flight<T> = { result: work(controller.signal), controller, callers: 0 }
+    flights.set(key, flight)
+    const land = (): void => {
+      if (flights.get(key) === flight) flights.delete(key)
+    }
+    flight.result.then(land, land)
+    return flight
+  }
+
+  return {
+    async run(key, signal, work) {
+      signal.throwIfAborted()
+      const flight = flights.get(key) ?? start(key, work)
+      flight.callers += 1
+      return new Promise<T>((resolve, reject) => {
+        const onAbort = (): void => {
+          flight.callers -= 1
+          reject(signal.reason)
+          if (flight.callers > 0) return
+          // A later caller must not join work that is being aborted.
+          if (flights.get(key) === flight) flights.delete(key)
+          flight.controller.abort(signal.reason)
+        }
+        signal.addEventListener('abort', onAbort, { once: true })
+        flight.result.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+      })
+    },
+  }
+}
