@@ -86,6 +86,27 @@ describe('users', () => {
     expect(await lines(['users', 'list'])).toEqual([])
   })
 
+  test('change address, password and whether the address is verified', async () => {
+    const { client } = await serve('start')
+    const signIn = (email: string, secret: string) => client.post('/api/auth/signin', { email, password: secret })
+    await create('ann@example.com', '--unverified')
+    expect((await signIn('ann@example.com', password)).body.user.emailVerified).toBe(false)
+    await lines(['users', 'update', 'ann@example.com', '--verified', '--name', 'Ann', '--role', 'editor'])
+    expect((await signIn('ann@example.com', password)).body.user).toMatchObject({
+      emailVerified: true,
+      displayName: 'Ann',
+      role: 'editor',
+    })
+    const [line] = await lines(['users', 'update', 'ann@example.com', '--email', 'Lee@example.com', '--unverified'])
+    expect(line).toContain('  lee@example.com  editor  ')
+    expect((await signIn('lee@example.com', password)).body.user.emailVerified).toBe(false)
+    expect(await lines(['users', 'password', 'lee@example.com', '--password', 'another password'])).toEqual([
+      'lee@example.com has a new password and is signed out everywhere.',
+    ])
+    expect((await signIn('lee@example.com', password)).status).toBe(401)
+    expect((await signIn('lee@example.com', 'another password')).status).toBe(200)
+  })
+
   test('after a server was killed, on its folder', async () => {
     const { child } = await serve('start')
     await create('ann@example.com')

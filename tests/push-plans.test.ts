@@ -47,7 +47,7 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
   const clock = manualClock()
   const devices = createDevices({ tables, holdActive: async () => true, clock })
   const topics = createTopics(tables, clock)
-  const auth = { email: null, displayName: null, role: 'user', isAnonymous: false, custom: {} }
+  const auth = { email: null, emailVerified: false, displayName: null, role: 'user', isAnonymous: false, custom: {} }
   const caller = (id: string): UserCaller =>
     ({ kind: 'user', auth: { id, ...auth }, sessionId: `session of ${id}`, expiresAtMs: 0 }) as const
   for (let at = 0; at < 300; at++)

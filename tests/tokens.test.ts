@@ -98,6 +98,7 @@ describeServer('tokens', { config, clock }, (server) => {
       'custom',
       'displayName',
       'email',
+      'emailVerified',
       'exp',
       'iat',
       'isAnonymous',
@@ -224,6 +225,7 @@ describeServer('tokens', { config, clock }, (server) => {
     const claims = {
       id: 'ann',
       email: 'a@example.com',
+      emailVerified: true,
       displayName: 'Ann',
       role: 'editor',
       isAnonymous: true,

@@ -187,8 +187,8 @@ describeServer('admin users', { config }, (server) => {
         displayName: 'Grace',
         avatarUrl: null,
         role: 'user',
-        emailVerified: false,
-        verified: false,
+        emailVerified: true,
+        verified: true,
         emailVisibility: 'private',
         locale: null,
         disabled: false,
@@ -318,9 +318,12 @@ describeServer('admin users', { config }, (server) => {
       })
 
     for (const [what, body, data] of [
-      ['an e-mail', { email: 'other@example.com' }, { email: 'unknown' }],
+      ['no address', { email: 'nobody' }, { email: 'pattern' }],
+      ['an e-mail null', { email: null }, { email: 'type' }],
+      ['a short password', { password: 'short' }, { password: 'min' }],
+      ['verified as text', { emailVerified: 'yes' }, { emailVerified: 'type' }],
       ['an id', { id: 'other' }, { id: 'unknown' }],
-      ['a password', { password }, { password: 'unknown' }],
+      ['a hash', { passwordHash: 'x' }, { passwordHash: 'unknown' }],
       ['claims', { customClaims: {} }, { customClaims: 'unknown' }],
       ['metadata that are no object', { metadata: [] }, { metadata: 'type' }],
       ['metadata null', { metadata: null }, { metadata: 'type' }],

@@ -201,7 +201,19 @@ for (const engine of engines)
           return (await signIn(server, email, newPassword)).body.accessToken
         },
       ],
+      ['a verification link opened without a session', (email) => verifyThenSignIn(email, server.anonymous)],
+      [
+        'a verification link opened in the session of another account',
+        async (email) => verifyThenSignIn(email, (await signUp(server)).client),
+      ],
     ]
+    async function verifyThenSignIn(email: string, browser: Client): Promise<string | null> {
+      await squatter.client.post('/api/auth/request-email-verification', undefined)
+      const token = await mailbox.nextToken(email)
+      expect((await browser.post('/api/auth/verify-email', { token })).body).toEqual({ ok: true })
+      const link = await linkToken(server, email)
+      return (await server.anonymous.post('/api/auth/verify-magic-link', { token: link })).body.accessToken
+    }
     for (const [name, prove] of proofs)
       test(`[MAIL-17] is the owner’s alone once they have proved the mailbox by ${name}`, async () => {
         const { id, email, refreshToken } = squatter
@@ -222,7 +234,7 @@ for (const engine of engines)
         expectRefusal(await server.anonymous.post('/api/auth/verify-email-change', { token: pending }), 401)
       })
 
-    test('[MAIL-17] stays as it is when the owner has proved the mailbox before', async () => {
+    test('[MAIL-17] stays as it is when the mailbox was proved from a session before', async () => {
       await verify(squatter)
       const token = await linkToken(server, squatter.email)
       const { body } = await server.anonymous.post('/api/auth/verify-magic-link', { token })
@@ -232,13 +244,65 @@ for (const engine of engines)
       expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
     })
 
-    test('[MAIL-19] stays as it is when the address is verified, whoever opens the link', async () => {
-      await squatter.client.post('/api/auth/request-email-verification', undefined)
-      const token = await mailbox.nextToken(squatter.email)
-      expect((await server.anonymous.post('/api/auth/verify-email', { token })).body).toEqual({ ok: true })
+    test('[MAIL-19] stays as it is, other sessions too, when the link is opened in a session of the account', async () => {
+      await verify(squatter)
       expect(await waysIn()).toEqual([1, 1, 8, 1])
       const me = await squatter.client.get('/api/auth/me')
       expect(me.body.user).toMatchObject({ email: squatter.email, emailVerified: true })
+      const { refreshToken } = squatter
+      expect((await server.anonymous.post('/api/auth/refresh', { refreshToken })).status).toBe(200)
+      expect((await squatter.signIn()).body).toMatchObject({ mfaRequired: true })
+    })
+
+    test('[MAIL-19] a second link, opened without a session, changes nothing once the address is verified', async () => {
+      await squatter.client.post('/api/auth/request-email-verification', undefined)
+      const late = await mailbox.nextToken(squatter.email)
+      await verify(squatter)
+      expect((await server.anonymous.post('/api/auth/verify-email', { token: late })).status).toBe(200)
+      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
+    })
+
+    for (const who of ['a service key', 'a session that has ended'] as const)
+      test(`[MAIL-17] is the owner’s alone when ${who} opens the link`, async () => {
+        await squatter.client.post('/api/auth/request-email-verification', undefined)
+        const token = await mailbox.nextToken(squatter.email)
+        if (who === 'a service key') {
+          expect((await server.service.post('/api/auth/verify-email', { token })).status).toBe(200)
+        } else {
+          await server.service.post(`/api/auth/admin/users/${squatter.id}/revoke`, undefined)
+          expectRefusal(await squatter.client.post('/api/auth/verify-email', { token }), 401)
+          expect(await waysIn()).toEqual([1, 1, 8, 1])
+          expect((await server.anonymous.post('/api/auth/verify-email', { token })).status).toBe(200)
+        }
+        expect(await waysIn()).toEqual([0, 0, 0, 0])
+        expectRefusal(await squatter.signIn(), 401)
+        expectRefusal(await squatter.client.get('/api/auth/me'), 401)
+      })
+
+    test('[MAIL-17] moved to the owner’s address is the owner’s alone when the link is opened without a session', async () => {
+      await verify(squatter)
+      const { password, refreshToken } = squatter
+      const owners = `owner-${squatter.email}`
+      await squatter.client.post('/api/auth/change-email', { newEmail: owners, password })
+      const token = await mailbox.nextToken(owners)
+      expect((await server.anonymous.post('/api/auth/verify-email-change', { token })).status).toBe(200)
+      expect(await waysIn()).toEqual([0, 0, 0, 0])
+      expectRefusal(await signIn(server, owners, password), 401)
+      expectRefusal(await squatter.client.get('/api/auth/me'), 401)
+      expectRefusal(await server.anonymous.post('/api/auth/refresh', { refreshToken }), 401)
+      const link = await linkToken(server, owners)
+      const { body } = await server.anonymous.post('/api/auth/verify-magic-link', { token: link })
+      expect(body.user).toMatchObject({ id: squatter.id, email: owners, emailVerified: true })
+    })
+
+    test('[MAIL-20] moved to another address keeps its ways in when the link is opened in a session of it', async () => {
+      const newEmail = `moved-${squatter.email}`
+      await squatter.client.post('/api/auth/change-email', { newEmail, password: squatter.password })
+      const token = await mailbox.nextToken(newEmail)
+      expect((await squatter.client.post('/api/auth/verify-email-change', { token })).status).toBe(200)
+      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
     })
 
     test('[MAIL-17] stays as it is when the proof is refused', async () => {

@@ -6,7 +6,10 @@
 /** What an access rule sees of a signed-in user. Frozen. */
 export interface Auth {
   readonly id: string
+  /** Null until the user has proved the mailbox: before that, it is whatever was typed at sign-up. */
   readonly email: string | null
+  /** Whether `email` is verified; false exactly where `email` is null. */
+  readonly emailVerified: boolean
   readonly displayName: string | null
   readonly role: string
   readonly isAnonymous: boolean

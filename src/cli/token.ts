@@ -12,7 +12,7 @@ export const tokenCommand: Command = {
   summary: 'Print an access token, to try access rules with',
   operands: ['<userId>'],
   options: {
-    email: { value: '<address>', help: "The user's e-mail address" },
+    email: { value: '<address>', help: "The user's e-mail address, which counts as verified" },
     name: { value: '<text>', help: "The user's display name" },
     role: { value: '<word>', help: "The user's role (default user)" },
     claims: { value: '<json>', help: 'Custom claims, such as \'{"teams":["a"]}\': auth.custom in rules' },
@@ -30,6 +30,7 @@ there believes it. Whoever has the secret can be anybody: keep the data folder p
     const subject = {
       id,
       email: email ?? null,
+      emailVerified: email !== undefined,
       displayName: name ?? null,
       role: role ?? 'user',
       custom,

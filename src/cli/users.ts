@@ -1,6 +1,7 @@
 /** `plinth users`: the users of a server that runs or does not, by id or e-mail. */
 import { notFound } from '../errors.ts'
 import type { ListedUser, UserPage } from '../features/users/admin.ts'
+import type { UpdateInput } from '../features/users/admin-input.ts'
 import { type AdminClient, openAdminClient } from './admin-client.ts'
 import { type Call, type Command, UsageError } from './command.ts'
 import { askPassword } from './prompt.ts'
@@ -8,18 +9,22 @@ import { configOptions } from './serve.ts'
 
 export const usersCommand: Command = {
   name: 'users',
-  summary: 'List, create, disable, enable, delete or sign out users',
+  summary: 'List, create, change, disable, enable, delete or sign out users',
   operands: ['<action>', '[user]'],
   options: {
-    email: { value: '<address>', help: 'create: the e-mail address' },
-    password: { value: '<text>', help: 'create: the password (default: asked for at the terminal)' },
-    role: { value: '<word>', help: 'create: the role (default user)' },
-    name: { value: '<text>', help: 'create: the display name' },
+    email: { value: '<address>', help: 'create, update: the e-mail address' },
+    password: { value: '<text>', help: 'create, update, password: the password' },
+    role: { value: '<word>', help: 'create, update: the role (default user)' },
+    name: { value: '<text>', help: 'create, update: the display name' },
+    verified: { help: 'update: the address counts as verified' },
+    unverified: { help: 'create, update: the address is not verified yet' },
     ...configOptions,
   },
   details: `Actions; a user is named by id or e-mail address:
   list              Everybody, newest first: id, e-mail, role, time, disabled
   create            A user with --email; \`--role admin\` makes an administrator
+  update <user>     Change what the options name; a new address counts as verified
+  password <user>   Set a password, which ends all sessions
   disable <user>    End all sessions and refuse to sign in
   enable <user>     Let somebody disabled sign in again
   delete <user>     Remove somebody with everything that is theirs
@@ -27,7 +32,8 @@ export const usersCommand: Command = {
 
 Works on the data folder of a server that is stopped, goes through the server (with its
 service key) while one is serving the folder, and works on PostgreSQL (DATABASE_URL) in
-either case. Other shells can see --password; without it the terminal asks.`,
+either case. Other processes can see --password; without it, create and password ask at
+the terminal.`,
   run,
 }
 
@@ -50,13 +56,42 @@ const list: Action =
     }
   }
 
-const create: Action = async ({ options: { email, password: given, role, name }, terminal }) => {
+/** The members of a request that the options name. */
+function fieldsOf({ options: { email, password, role, name, verified, unverified } }: Call): UpdateInput {
+  if (verified !== undefined && unverified !== undefined)
+    throw new UsageError('--verified and --unverified contradict each other.')
+  return {
+    ...(email === undefined ? {} : { email }),
+    ...(password === undefined ? {} : { password }),
+    ...(role === undefined ? {} : { role }),
+    ...(name === undefined ? {} : { displayName: name }),
+    ...(verified === undefined ? {} : { emailVerified: true }),
+    ...(unverified === undefined ? {} : { emailVerified: false }),
+  }
+}
+
+const create: Action = async (call) => {
+  const { email, password: given, ...fields } = fieldsOf(call)
   if (email === undefined) throw new UsageError('`plinth users create` needs --email <address>.')
   const password = given ?? (await askPassword())
-  const input = { email, password, ...(role === undefined ? {} : { role }) }
+  return async (client) => call.terminal.out(lineOf(await client.create({ email, password, ...fields })))
+}
+
+const update: Action = (call) => {
+  const fields = fieldsOf(call)
+  if (Object.keys(fields).length === 0)
+    throw new UsageError('`plinth users update` needs something to change, such as --email <address>.')
   return async (client) => {
-    const user = await client.create(name === undefined ? input : { ...input, displayName: name })
-    terminal.out(lineOf(user))
+    const id = await getId(client, call.operands[1] ?? '')
+    call.terminal.out(lineOf(await client.update(id, fields)))
+  }
+}
+
+const setPassword: Action = async ({ options: { password: given }, operands: [, named = ''], terminal }) => {
+  const password = given ?? (await askPassword())
+  return async (client) => {
+    await client.update(await getId(client, named), { password })
+    terminal.out(`${named} has a new password and is signed out everywhere.`)
   }
 }
 
@@ -84,10 +119,19 @@ const general: ReadonlyMap<string, Action> = new Map([
 ])
 /** Of the user that is named behind them. */
 const single: ReadonlyMap<string, Action> = new Map([
+  ['update', update],
+  ['password', setPassword],
   ['disable', toOne('is disabled and signed out everywhere', (client, id) => client.update(id, { disabled: true }))],
   ['enable', toOne('is enabled', (client, id) => client.update(id, { disabled: false }))],
   ['delete', toOne('is deleted', (client, id) => client.remove(id))],
   ['revoke', toOne('is signed out everywhere', (client, id) => client.revoke(id))],
+])
+
+/** The options of each action beside those that every action takes. */
+const actionOptions: ReadonlyMap<string, readonly string[]> = new Map([
+  ['create', ['email', 'password', 'role', 'name', 'unverified']],
+  ['update', ['email', 'password', 'role', 'name', 'verified', 'unverified']],
+  ['password', ['password']],
 ])
 
 function getAction({ operands: [name = '', user], options }: Call): Action {
@@ -99,8 +143,11 @@ function getAction({ operands: [name = '', user], options }: Call): Action {
   if (single.has(name) && user === undefined)
     throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an e-mail.`)
   if (general.has(name) && user !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take "${user}".`)
-  const foreign = ['email', 'password', 'role', 'name'].find((option) => options[option] !== undefined)
-  if (name !== 'create' && foreign !== undefined) throw new UsageError(`--${foreign} is for \`plinth users create\`.`)
+  const given = ['email', 'password', 'role', 'name', 'verified', 'unverified'].filter(
+    (option) => options[option] !== undefined,
+  )
+  const foreign = given.find((option) => !actionOptions.get(name)?.includes(option))
+  if (foreign !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take --${foreign}.`)
   return action
 }
 

@@ -31,7 +31,15 @@ export const tiny = (declaration: Partial<Endpoint> & Pick<Endpoint, 'name' | 'p
 
 export const ada: UserCaller = {
   kind: 'user',
-  auth: { id: 'ada', email: null, displayName: null, role: 'user', isAnonymous: false, custom: {} },
+  auth: {
+    id: 'ada',
+    email: null,
+    emailVerified: false,
+    displayName: null,
+    role: 'user',
+    isAnonymous: false,
+    custom: {},
+  },
   sessionId: null,
   expiresAtMs: Number.POSITIVE_INFINITY,
 }

@@ -8,6 +8,7 @@ import type { RoomCommand } from '../../src/features/rooms/engine/ports.ts'
 export const anAuth = (id: string): Auth => ({
   id,
   email: null,
+  emailVerified: false,
   displayName: null,
   role: 'user',
   isAnonymous: false,

@@ -44,7 +44,15 @@ afterAll(async () => {
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: '127.0.0.1' }
 const alice: Caller = {
   kind: 'user',
-  auth: { id: 'alice', email: null, displayName: null, role: 'user', isAnonymous: false, custom: {} },
+  auth: {
+    id: 'alice',
+    email: null,
+    emailVerified: false,
+    displayName: null,
+    role: 'user',
+    isAnonymous: false,
+    custom: {},
+  },
   sessionId: null,
   expiresAtMs: Number.POSITIVE_INFINITY,
 }

@@ -11,7 +11,15 @@ const { auth: authDefault, push } = parseConfig({}, { mode: 'release', rootKey: 
 const closed: ToldConfig = { namespaces: new Map(), schemaEndpoint: false, captcha: null, auth: authDefault, push }
 
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: '127.0.0.1' }
-const auth = { id: 'ada', email: null, displayName: null, role: 'user', isAnonymous: false, custom: {} }
+const auth = {
+  id: 'ada',
+  email: null,
+  emailVerified: false,
+  displayName: null,
+  role: 'user',
+  isAnonymous: false,
+  custom: {},
+}
 const user: Caller = { kind: 'user', auth, sessionId: null, expiresAtMs: 0 }
 const key = (...scopes: string[]): Caller => ({ kind: 'service', auth: null, keyName: 'test', scopes })
 

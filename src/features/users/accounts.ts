@@ -17,6 +17,8 @@ export interface Account {
   /** Normalised (`normaliseEmail`); null for anonymous users and those whose provider told none. */
   readonly email: string | null
   readonly passwordHash: string | null
+  /** Whether an administrator set the password for the present address: it does not end with the first proof of it. */
+  readonly isAdminPassword: boolean
   readonly displayName: string | null
   readonly avatarUrl: string | null
   readonly role: string
@@ -54,7 +56,7 @@ export interface Accounts {
   insert(tx: Transaction, account: NewAccount): Promise<Account>
   /**
    * Writes the fields that differ, to the public record too. `account` was read in this transaction. Throws
-   * `EngineError` `unique` when the e-mail is taken.
+   * `EngineError` `unique` when the e-mail is taken. Open connections learn of another role, claims or e-mail.
    */
   update(tx: Transaction, account: Account, changes: Partial<Account>): Promise<Account>
   /**
@@ -66,6 +68,12 @@ export interface Accounts {
 /** Writes the public record of a user as part of the transaction; null is none. */
 export type KeepPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
 
+/** Called in the transaction that changes what access rules see of a user: role, claims or verified e-mail. */
+export type OnAuthChanged = (tx: Transaction, userId: string) => void
+
+const seenByRules = (account: Account): string =>
+  JSON.stringify([account.role, account.customClaims, account.email, account.emailVerifiedAtMs !== null])
+
 interface Column {
   readonly name: string
   readonly toSql: (value: never) => SqlValue
@@ -75,12 +83,14 @@ interface Column {
 const same = (value: unknown): never => value as never
 const text: Omit<Column, 'name'> = { toSql: same, fromSql: same }
 const time: Omit<Column, 'name'> = { toSql: same, fromSql: msOrNullOf }
+const flag: Omit<Column, 'name'> = { toSql: Number, fromSql: (stored) => stored === 1 }
 const json: Omit<Column, 'name'> = { toSql: JSON.stringify, fromSql: (stored) => JSON.parse(stored as string) }
 
 const columns: { readonly [Name in keyof Account]: Column } = {
   id: { name: 'id', ...text },
   email: { name: 'email', ...text },
   passwordHash: { name: 'password_hash', ...text },
+  isAdminPassword: { name: 'admin_password', ...flag },
   displayName: { name: 'display_name', ...text },
   avatarUrl: { name: 'avatar_url', ...text },
   role: { name: 'role', ...text },
@@ -88,7 +98,7 @@ const columns: { readonly [Name in keyof Account]: Column } = {
   emailVisibility: { name: 'email_visibility', ...text },
   locale: { name: 'locale', ...text },
   disabledAtMs: { name: 'disabled_at', ...time },
-  isAnonymous: { name: 'is_anonymous', toSql: Number, fromSql: (stored) => stored === 1 },
+  isAnonymous: { name: 'is_anonymous', ...flag },
   metadata: { name: 'metadata', ...json },
   appMetadata: { name: 'app_metadata', ...json },
   customClaims: { name: 'custom_claims', ...json },
@@ -117,8 +127,13 @@ const belongings: readonly UsersTable[] = [
   'passkeys',
 ]
 
-export function createAccounts(deps: { dialect: Dialect; keepPublicUser: KeepPublicUser; clock: Clock }): Accounts {
-  const { dialect, keepPublicUser, clock } = deps
+export function createAccounts(deps: {
+  dialect: Dialect
+  keepPublicUser: KeepPublicUser
+  onAuthChanged: OnAuthChanged
+  clock: Clock
+}): Accounts {
+  const { dialect, keepPublicUser, onAuthChanged, clock } = deps
   const newId = createUuid7(clock)
   const users = usersTable(dialect, 'users')
 
@@ -157,6 +172,7 @@ export function createAccounts(deps: { dialect: Dialect; keepPublicUser: KeepPub
       const sets = changed.map((name) => sql`${ident(columns[name].name)} = ${storedOf(after, name)}`)
       await tx.run(sql`UPDATE ${users} SET ${join(sets, ', ')} WHERE id = ${account.id}`)
       await keepPublicUser(tx, publicUserOf(account), publicUserOf(after))
+      if (seenByRules(account) !== seenByRules(after)) onAuthChanged(tx, account.id)
       return after
     },
     async remove(tx, id) {
@@ -176,6 +192,7 @@ export function createAccounts(deps: { dialect: Dialect; keepPublicUser: KeepPub
 const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
   email: null,
   passwordHash: null,
+  isAdminPassword: false,
   displayName: null,
   avatarUrl: null,
   role: 'user',

@@ -108,7 +108,8 @@ export function createAdminEndpoints(deps: {
       method: 'POST',
       paths: [users],
       summary: 'Create a user',
-      description: 'No tokens are given: the user signs in.',
+      description:
+        'No tokens are given: the user signs in. The address counts as verified unless `emailVerified` is false.',
       body: createBody,
       replies: { 201: { description: 'The user', schema: z.object({ user }) } },
       errors: [409],
@@ -120,10 +121,11 @@ export function createAdminEndpoints(deps: {
       method: 'PATCH',
       paths: [`${users}/:id`],
       summary: 'Change a user',
-      description: 'What is given replaces what is there. `disabled: true` ends every session at once.',
+      description:
+        'What is given replaces what is there. `disabled: true` and a new `password` end every session at once. A new `email` counts as verified unless `emailVerified` is false.',
       body: updateBody,
       replies: { 200: { description: 'The user', schema: user } },
-      errors: [404],
+      errors: [404, 409],
       handle: async (call) => json(await admin.update(idOf(call), call.body)),
     }),
     endpoint({

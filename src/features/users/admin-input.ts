@@ -34,11 +34,15 @@ export const createBody = z.strictObject({
   password: passwordField,
   displayName: displayNameField.optional(),
   role: roleField.optional(),
+  emailVerified: z.boolean().optional().meta({ description: 'Default true' }),
 })
 export type CreateInput = z.infer<typeof createBody>
 
 /** `PATCH /api/auth/admin/users/{id}`: what is left out stays; null empties a field that may be empty. */
 export const updateBody = z.strictObject({
+  email: emailField.exactOptional(),
+  emailVerified: z.boolean().exactOptional().meta({ description: 'With `email`, default true' }),
+  password: passwordField.exactOptional(),
   displayName: displayNameField.exactOptional(),
   avatarUrl: avatarUrlField.exactOptional(),
   role: roleField.exactOptional(),

@@ -39,9 +39,9 @@ export interface Setup {
   setUp(input: SetupInput, client: ClientInfo): Promise<SignedIn | MfaRequired>
 }
 
-type SetupDeps = Pick<UsersParts, 'database' | 'accounts' | 'passwords' | 'oneTimeTokens' | 'signIn'>
+type SetupDeps = Pick<UsersParts, 'database' | 'accounts' | 'passwords' | 'oneTimeTokens' | 'signIn' | 'clock'>
 
-export function createSetup({ database, accounts, passwords, oneTimeTokens, signIn }: SetupDeps): Setup {
+export function createSetup({ database, accounts, passwords, oneTimeTokens, signIn, clock }: SetupDeps): Setup {
   const { dialect } = database
   const users = usersTable(dialect, 'users')
   const tokens = usersTable(dialect, 'one_time_tokens')
@@ -61,7 +61,15 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
       passwords.check(password)
       // Nobody has the server hash without a token.
       if (!(await oneTimeTokens.find(database, 'setup', token))) throw invalidToken()
-      const passwordHash = await passwords.hash(password)
+      const administrator = {
+        email,
+        // The operator of the server vouches for it: only they have the link.
+        emailVerifiedAtMs: clock.now(),
+        passwordHash: await passwords.hash(password),
+        isAdminPassword: true,
+        displayName,
+        role: adminRole,
+      }
       return orEmailTaken(() =>
         database.write(async (tx) => {
           // Two links may be about; they take turns too.
@@ -69,7 +77,7 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
           if (turn) await tx.all(turn)
           if ((await hasAdmin(tx)) || !(await oneTimeTokens.redeem(tx, 'setup', token))) throw invalidToken()
           if (await accounts.findByEmail(tx, email)) throw emailTaken()
-          const account = await accounts.insert(tx, { email, passwordHash, displayName, role: adminRole })
+          const account = await accounts.insert(tx, administrator)
           await tx.run(sql`DELETE FROM ${tokens} WHERE purpose = 'setup'`)
           return signIn.complete(tx, account, client)
         }),

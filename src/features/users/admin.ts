@@ -8,14 +8,13 @@ import { formatDatetime } from '../../base/datetime.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Database, Reader, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
-import { notFound } from '../../errors.ts'
+import { invalidField, notFound } from '../../errors.ts'
 import type { Account, Accounts } from './accounts.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './admin-input.ts'
 import { formatCursor, type Place } from './admin-page.ts'
 import { emailTaken, normaliseEmail, orEmailTaken } from './email.ts'
 import type { OneTimeTokens } from './one-time-tokens.ts'
 import type { Passwords } from './passwords.ts'
-import type { Revocation } from './revocation.ts'
 import type { Sessions } from './sessions.ts'
 import { usersTable } from './tables.ts'
 
@@ -56,7 +55,10 @@ export interface UserAdmin {
   get(id: string): Promise<AdminView>
   /** Throws 400, and 409 when the e-mail is taken. */
   create(input: CreateInput): Promise<AdminView>
-  /** What is given replaces what is there. Disabling ends every session and every ticket to one. */
+  /**
+   * What is given replaces what is there. Disabling ends every session and every pending one-time token, and so does a
+   * new password; a new address ends the tokens. Throws 400, and 409 when the e-mail is taken.
+   */
   update(id: string, input: UpdateInput): Promise<AdminView>
   /** Replaces all claims; open sockets have the new ones at once, requests with the next access token. */
   setClaims(id: string, claims: JsonObject): Promise<void>
@@ -74,7 +76,6 @@ export interface UserAdminDeps {
   readonly passwords: Passwords
   readonly sessions: Sessions
   readonly oneTimeTokens: OneTimeTokens
-  readonly revocation: Revocation
   readonly clock: Clock
 }
 
@@ -105,7 +106,7 @@ export const adminView = (account: Account): AdminView => ({
 const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
-  const { database, accounts, passwords, sessions, oneTimeTokens, revocation, clock } = deps
+  const { database, accounts, passwords, sessions, oneTimeTokens, clock } = deps
   const { dialect } = database
 
   async function getAccount(on: Reader, id: string, lock?: 'lock'): Promise<Account> {
@@ -117,6 +118,19 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
   /** One who is disabled already has been so since then. */
   const disabledAt = ({ disabledAtMs }: Account, disabled: boolean): number | null =>
     disabled ? (disabledAtMs ?? clock.now()) : null
+
+  /** An address that an administrator gives counts as verified unless they say otherwise. Throws 400. */
+  function addressChanges(account: Account, email?: string, emailVerified?: boolean): Partial<Account> {
+    const isNew = email !== undefined && email !== account.email
+    const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
+    if (isVerified && email === undefined && account.email === null)
+      throw invalidField('emailVerified', 'required', 'needs an e-mail address, and the user has none')
+    const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
+    return {
+      ...(isNew ? { email, isAnonymous: false } : {}),
+      ...(isSame ? {} : { emailVerifiedAtMs: isVerified ? clock.now() : null }),
+    }
+  }
 
   /** Runs `work` on a user who stays as found until it ends. */
   const change = <T>(id: string, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
@@ -137,31 +151,45 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
 
     get: async (id) => adminView(await getAccount(database, id)),
 
-    async create({ email: written, password, displayName = null, role = 'user' }) {
+    async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }) {
       const email = normaliseEmail(written)
       passwords.check(password)
       // Not hashed for nothing; who comes in between is refused by the index.
       if (await accounts.findByEmail(database, email)) throw emailTaken()
       const passwordHash = await passwords.hash(password)
-      const account = { email, passwordHash, displayName, role }
+      const emailVerifiedAtMs = emailVerified ? clock.now() : null
+      const account = { email, emailVerifiedAtMs, passwordHash, isAdminPassword: true, displayName, role }
       return adminView(await orEmailTaken(() => database.write((tx) => accounts.insert(tx, account))))
     },
 
-    update: (id, { disabled, ...fields }) =>
-      change(id, async (tx, account) => {
-        if (disabled) {
-          await sessions.endAll(tx, id)
-          await oneTimeTokens.removeAll(tx, id)
-        }
-        const changes = disabled === undefined ? fields : { ...fields, disabledAtMs: disabledAt(account, disabled) }
-        if (changes.role !== undefined && changes.role !== account.role) revocation.change(tx, id)
-        return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
-      }),
+    async update(id, { disabled, email: written, emailVerified, password, ...fields }) {
+      const email = written === undefined ? undefined : normaliseEmail(written)
+      if (password !== undefined) {
+        passwords.check(password)
+        // No hash is computed for a user who does not exist.
+        await getAccount(database, id)
+      }
+      const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
+      return orEmailTaken(() =>
+        change(id, async (tx, account) => {
+          const address = addressChanges(account, email, emailVerified)
+          const changes = {
+            ...fields,
+            ...set,
+            ...address,
+            ...(disabled === undefined ? {} : { disabledAtMs: disabledAt(account, disabled) }),
+          }
+          // Sessions may be of whoever had the old password.
+          if (disabled || password !== undefined) await sessions.endAll(tx, id)
+          if (disabled || password !== undefined || address.email !== undefined) await oneTimeTokens.removeAll(tx, id)
+          return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
+        }),
+      )
+    },
 
     setClaims: (id, customClaims) =>
       change(id, async (tx, account) => {
         await accounts.update(tx, account, { customClaims })
-        revocation.change(tx, id)
       }),
 
     revoke: (id) =>

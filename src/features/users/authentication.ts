@@ -12,7 +12,7 @@ import { tokenCacheEntriesMax } from '../../limits.ts'
 import { sessionCheckMs } from '../../limits-users.ts'
 import type { Revocation, Standing } from './revocation.ts'
 import { usersTable, usersTableAs } from './tables.ts'
-import { type BelievedToken, sealClaims, type Tokens } from './tokens.ts'
+import { type BelievedToken, sealClaims, type Tokens, verifiedEmail } from './tokens.ts'
 
 /** The caller a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
 export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
@@ -20,13 +20,14 @@ export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
 export interface Authentication {
   readonly authenticate: Authenticate
   /**
-   * The caller with the role and the claims that the user has now, for what stays open longer than a request: a token
-   * keeps those it was made with. Rejects with 401 once the session has ended.
+   * The caller with the role, the claims and the e-mail that the user has now, for what stays open longer than a
+   * request: a token keeps the role and the claims it was made with. Rejects with 401 once the session has ended.
    */
   renew(caller: UserCaller): Promise<UserCaller>
 }
 
-type Claims = Pick<Auth, 'role' | 'custom'>
+/** What of a user is read from the account rather than believed of a token. */
+type Claims = Pick<Auth, 'role' | 'custom' | 'email' | 'emailVerified'>
 
 interface Known extends BelievedToken {
   standing: Standing
@@ -46,8 +47,8 @@ export function createAuthentication(deps: {
   const known = createLru<string, Known>(tokenCacheEntriesMax)
 
   /**
-   * Role and claims of the user now; null when the session has ended or the user may be nobody any longer. What a token
-   * without a session says of its user is all there is.
+   * Role, claims and verified e-mail of the user now; null when the session has ended, or the user is disabled or
+   * deleted. A token without a session is believed as it says.
    */
   async function findClaims({ auth, sessionId }: UserCaller): Promise<Claims | null> {
     if (sessionId === null) {
@@ -57,13 +58,20 @@ export function createAuthentication(deps: {
       )
       return row === undefined || row.disabled_at === null ? auth : null
     }
-    const [row] = await database.all<{ role: string; custom_claims: string }>(
-      sql`SELECT u.role, u.custom_claims FROM ${usersTableAs(dialect, 'sessions', 's')}
+    const [row] = await database.all<{
+      role: string
+      custom_claims: string
+      email: string | null
+      email_verified_at: unknown
+    }>(
+      sql`SELECT u.role, u.custom_claims, u.email, u.email_verified_at FROM ${usersTableAs(dialect, 'sessions', 's')}
         JOIN ${usersTableAs(dialect, 'users', 'u')} ON u.id = s.user_id
         WHERE s.id = ${sessionId} AND s.user_id = ${auth.id} AND s.expires_at > ${clock.now()}
         AND u.disabled_at IS NULL`,
     )
-    return row ? { role: row.role, custom: sealClaims(JSON.parse(row.custom_claims)) } : null
+    if (!row) return null
+    const { role, custom_claims: custom, email, email_verified_at: verifiedAt } = row
+    return { role, custom: sealClaims(JSON.parse(custom)), ...verifiedEmail(email, verifiedAt !== null) }
   }
 
   async function check(token: string, believed: BelievedToken): Promise<UserCaller> {
@@ -72,12 +80,14 @@ export function createAuthentication(deps: {
     // Read before the question: an answer that a revocation overtakes is not kept.
     const { epoch } = standing
     const checkedAtMs = clock.now()
-    if (!(await findClaims(caller))) {
+    const claims = await findClaims(caller)
+    if (!claims) {
       known.delete(token)
       throw invalidToken()
     }
-    known.set(token, { ...believed, standing, epoch, checkedAtMs })
-    return caller
+    const current = withEmail(caller, claims)
+    known.set(token, { ...believed, caller: current, standing, epoch, checkedAtMs })
+    return current
   }
 
   const authenticate: Authenticate = (token) => {
@@ -98,8 +108,17 @@ export function createAuthentication(deps: {
     async renew(caller) {
       const claims = await findClaims(caller)
       if (!claims) throw invalidToken()
-      const { role, custom } = claims
-      return Object.freeze({ ...caller, auth: Object.freeze({ ...caller.auth, role, custom }) })
+      return Object.freeze({ ...caller, auth: Object.freeze({ ...caller.auth, ...claims }) })
     },
   }
+}
+
+/**
+ * The caller with the account's e-mail: an address that was verified, unverified or changed since the token was signed
+ * counts at once, whereas role and claims stay those of the token.
+ */
+function withEmail(caller: UserCaller, { email, emailVerified }: Claims): UserCaller {
+  const { auth } = caller
+  if (auth.email === email && auth.emailVerified === emailVerified) return caller
+  return Object.freeze({ ...caller, auth: Object.freeze({ ...auth, email, emailVerified }) })
 }

@@ -1,5 +1,5 @@
 /** The address of an account: showing that it is one's own, and changing it to another that is. */
-
+import type { Caller } from '../../access/caller.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import {
@@ -13,6 +13,7 @@ import {
 import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../../limits-users.ts'
 import type { Account } from './accounts.ts'
 import { orEmailTaken } from './email.ts'
+import type { EmailOwnership } from './email-ownership.ts'
 import { composeMail, countMail, lifetimeValues, textOf } from './email-requests.ts'
 import type { MailLinkTo } from './mail-links.ts'
 import type { Purpose, TokenSubject } from './one-time-tokens.ts'
@@ -29,8 +30,11 @@ export interface EmailAddress {
    * being sent, its user can ask for another.
    */
   welcome(account: Account): Promise<void>
-  /** Rejects with 401 for a token that is none. */
-  verify(token: string): Promise<void>
+  /**
+   * Verifies the address. Unless `caller` is a token of the account, everything set up before ends (`email-ownership`).
+   * Rejects with 401 for an invalid token.
+   */
+  verify(token: string, caller: Caller): Promise<void>
   /**
    * Has a link mailed to the new address, unless it is somebody's, and a notice to the old one. `newEmail` is
    * normalised. Rejects with 400, 401 for a wrong password, 403 without one where a recent sign-in is needed
@@ -38,17 +42,18 @@ export interface EmailAddress {
    */
   requestChange(asker: Asker, newEmail: string, password: string | undefined): Promise<void>
   /**
-   * Makes the new address the account's; sessions other than the asker's end. Rejects with 401 for a token that is
-   * none, or whose asker's session has ended, 403 `Account is disabled`, 409 when the address has become somebody's.
+   * Makes the new address the account's. With a token of the account, sessions end but the requesting and the
+   * confirming one; without, everything set up before ends (`email-ownership`). Rejects with 401 for an invalid token
+   * or when the requesting session has ended, 403 `Account is disabled`, 409 when the address was taken meanwhile.
    */
-  verifyChange(token: string): Promise<void>
+  verifyChange(token: string, caller: Caller): Promise<void>
 }
 
-type Deps = UsersParts & { readonly linkTo: MailLinkTo }
+type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailAddress(deps: Deps): EmailAddress {
   const { database, accounts, passwords, sessions, oneTimeTokens, mailer, limiter, clock, config } = deps
-  const { linkTo } = deps
+  const { linkTo, ownership } = deps
 
   /** The account a token was issued for, locked, and the token used up. Throws 401 where the two are not to be had. */
   async function redeem(tx: Transaction, purpose: Purpose, token: string, fits: Fits): Promise<Redeemed> {
@@ -69,6 +74,12 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         WHERE id = ${sessionId} AND user_id = ${userId} AND expires_at > ${clock.now()}`,
     )
     return found !== undefined
+  }
+
+  /** Whether the request came from the account's own session, read again: it may have ended since the request began. */
+  async function isLiveOwn(tx: Transaction, caller: Caller, account: Account): Promise<boolean> {
+    if (caller.kind !== 'user' || caller.auth.id !== account.id) return false
+    return isAlive(tx, account.id, caller.sessionId)
   }
 
   async function getAsker(userId: string): Promise<Account> {
@@ -105,10 +116,10 @@ export function createEmailAddress(deps: Deps): EmailAddress {
       if (config().mail?.verifiesSignups) await mailVerification(account).catch(() => undefined)
     },
 
-    verify: (token) =>
+    verify: (token, caller) =>
       database.write(async (tx) => {
         const { account } = await redeem(tx, 'email-verification', token, ({ email }, known) => email === known.email)
-        if (account.emailVerifiedAtMs === null) await accounts.update(tx, account, { emailVerifiedAtMs: clock.now() })
+        await ownership.claim(tx, account, { isOwnSession: await isLiveOwn(tx, caller, account) })
       }),
 
     async requestChange(asker, newEmail, password) {
@@ -143,7 +154,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
       if (email !== null) mailer.send({ ...composeMail(email, account, { newEmail }), template: 'email-change-notice' })
     },
 
-    verifyChange: (token) =>
+    verifyChange: (token, caller) =>
       // Whoever asks holds the mailbox, so that there is such an account is theirs to know.
       orEmailTaken(() =>
         database.write(async (tx) => {
@@ -152,9 +163,12 @@ export function createEmailAddress(deps: Deps): EmailAddress {
           const sessionId = textOf(subject.data, 'sessionId')
           if (account.disabledAtMs !== null) throw accountDisabled()
           if (!(await isAlive(tx, account.id, sessionId))) throw invalidToken()
-          const changes = { email: subject.email, emailVerifiedAtMs: clock.now(), isAnonymous: false }
-          await accounts.update(tx, account, changes)
-          await sessions.endAll(tx, account.id, { except: sessionId })
+          if (subject.email === null) throw invalidToken()
+          const isOwnSession = await isLiveOwn(tx, caller, account)
+          await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession })
+          if (!isOwnSession) return
+          const kept = [sessionId, caller.kind === 'user' ? caller.sessionId : null]
+          await sessions.endAll(tx, account.id, { except: kept })
           // Also what was sent to the old address.
           await oneTimeTokens.removeAll(tx, account.id)
         }),

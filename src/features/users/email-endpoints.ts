@@ -149,11 +149,13 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       name: 'users.verifyEmail',
       paths: ['/api/auth/verify-email'],
       summary: 'Verify an address with the token of a link',
+      description:
+        'Send it with the access token of the account where the user is signed in. Without, the first proof of an address ends every session and removes the password and every other way to sign in that was set up before: the owner of the mailbox then signs in by mail.',
       body: tokenBody,
       replies: done('The address is verified'),
       errors: [401],
-      async handle({ body }) {
-        await address.verify(body.token)
+      async handle({ body, caller }) {
+        await address.verify(body.token, caller)
         return ok
       },
     }),
@@ -176,12 +178,13 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       name: 'users.verifyEmailChange',
       paths: ['/api/auth/verify-email-change'],
       summary: 'Change the address with the token of a link',
-      description: 'Ends every session but the one that asked.',
+      description:
+        'With a token of the account, ends its other sessions. Without, ends every session and removes the password and every other way to sign in, as for `verify-email`.',
       body: tokenBody,
       replies: done('The address is changed'),
       errors: [401, 403, 409],
-      async handle({ body }) {
-        await address.verifyChange(body.token)
+      async handle({ body, caller }) {
+        await address.verifyChange(body.token, caller)
         return ok
       },
     }),

@@ -48,7 +48,7 @@ export function createPasswordReset(deps: Deps): PasswordReset {
         if (owner.disabledAtMs !== null) throw accountDisabled()
         await oneTimeTokens.removeAll(tx, owner.id)
         await sessions.endAll(tx, owner.id)
-        return ownership.claim(tx, owner, { passwordHash })
+        return ownership.claim(tx, owner, {}, { passwordHash })
       })
       if (account.email !== null)
         mailer.send({ ...composeMail(account.email, account, {}), template: 'password-changed' })

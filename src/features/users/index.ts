@@ -45,7 +45,7 @@ import { createSessions } from './sessions.ts'
 import { createSignIn } from './sign-in.ts'
 import { openSigningKeys, type StoredSigningKeys } from './signing-keys.ts'
 import { prepareUsersTables, usersAddress } from './tables.ts'
-import { createTokens, sealClaims } from './tokens.ts'
+import { createTokens, sealClaims, verifiedEmail } from './tokens.ts'
 
 export interface UsersDeps {
   readonly sql: Sql
@@ -104,7 +104,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
   const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
   const revocation = createRevocation({ bus: cluster, onEnding: deps.onEnding, log })
   const tokens = createTokens(keys, clock)
-  const accounts = createAccounts({ dialect, keepPublicUser, clock })
+  const accounts = createAccounts({ dialect, keepPublicUser, onAuthChanged: revocation.change, clock })
   const passwords = createPasswords(() => config().passwordCharsMin)
   const sessions = createSessions({ database, accounts, tokens, keys, revocation, clock })
   const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
@@ -128,7 +128,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
     publicUrl: deps.publicUrl,
     ...createAuthentication({ database, tokens, revocation, clock }),
     keys,
-    setup: createSetup({ database, accounts, passwords, oneTimeTokens, signIn }),
+    setup: createSetup({ database, accounts, passwords, oneTimeTokens, signIn, clock }),
     async close() {
       keys.close()
       revocation.close()
@@ -143,7 +143,7 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
   const flows = createOAuthFlows({ ...parts, providers, identities })
   const linkTo = createMailLinks(parts)
   const ownership = createEmailOwnership(parts)
-  const address = createEmailAddress({ ...parts, linkTo })
+  const address = createEmailAddress({ ...parts, linkTo, ownership })
   return [
     ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome })),
     ...createSessionEndpoints(parts),
@@ -159,8 +159,15 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
 }
 
 /** What rules see of an account, as its next token would say it. */
-const authOf = ({ id, email, displayName, role, isAnonymous, customClaims }: Account): Auth =>
-  Object.freeze({ id, email, displayName, role, isAnonymous, custom: sealClaims(customClaims) })
+const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, customClaims }: Account): Auth =>
+  Object.freeze({
+    id,
+    ...verifiedEmail(email, emailVerifiedAtMs !== null),
+    displayName,
+    role,
+    isAnonymous,
+    custom: sealClaims(customClaims),
+  })
 
 /** Makes the tables where they are missing. Must be closed. */
 export async function openUsers(deps: UsersDeps): Promise<Users> {

@@ -57,7 +57,8 @@ If this was not you, ask for a new password at once: whoever did it may have acc
 
 {{link}}
 
-This works once, within {{hours}} hours.
+This works once, within {{hours}} hours. Open it where you are signed in: elsewhere it removes the password and signs
+every device out, and you sign in by mail.
 If you have no such account, ignore this mail: an account with your address that you did not open stays unconfirmed.
 `,
   },
@@ -67,7 +68,8 @@ If you have no such account, ignore this mail: an account with your address that
 
 {{link}}
 
-This works once, within {{minutes}} minutes.
+This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and
+signs every device out, and you sign in by mail.
 If you did not ask for it, ignore this mail: nothing is changed without it.
 `,
   },

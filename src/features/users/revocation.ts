@@ -23,7 +23,7 @@ export interface Standing {
 export interface Revocation {
   /** Tells every node once the transaction has committed. */
   revoke(tx: Transaction, who: Revoked): void
-  /** Tells every node, once the transaction has committed, that the role or the claims of a user are others. */
+  /** Tells every node, once the transaction has committed, that role, claims or verified e-mail of a user changed. */
   change(tx: Transaction, userId: string): void
   /** Of a user; the same object until it is stale for good. */
   standingOf(userId: string): Standing
@@ -56,10 +56,20 @@ export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revoca
   const revoked = createListeners<Revoked>(log)
   const changed = createListeners<string>(log)
 
-  function apply(who: Revoked): void {
-    const standing = standings.get(who.userId)
+  /** Requests with the user's tokens ask the database again. */
+  function recheck(userId: string): void {
+    const standing = standings.get(userId)
     if (standing) makeStale(standing)
+  }
+
+  function apply(who: Revoked): void {
+    recheck(who.userId)
     revoked.tell(who)
+  }
+
+  function applyChange(userId: string): void {
+    recheck(userId)
+    changed.tell(userId)
   }
 
   const unsubscribes = [
@@ -69,7 +79,7 @@ export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revoca
     }),
     bus.subscribe(channels.changed, (message) => {
       const { from, userId } = JSON.parse(message) as { from: string; userId: string }
-      if (from !== node) changed.tell(userId)
+      if (from !== node) applyChange(userId)
     }),
   ]
 
@@ -83,7 +93,7 @@ export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revoca
     },
     change: (tx, userId) =>
       tx.afterCommit(() => {
-        changed.tell(userId)
+        applyChange(userId)
         bus.publish(channels.changed, JSON.stringify({ from: node, userId }))
       }),
     standingOf(userId) {

@@ -60,8 +60,8 @@ export interface Sessions {
   end(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
   /** Whether there is such a session, which stays as found until the transaction ends. */
   hold(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
-  /** Ends every session of a user, and with none excepted every token of theirs. */
-  endAll(tx: Transaction, userId: string, options?: { readonly except?: string | null }): Promise<void>
+  /** Ends every session of a user but the excepted; with none excepted, tokens without a session too. */
+  endAll(tx: Transaction, userId: string, options?: { readonly except?: readonly (string | null)[] }): Promise<void>
   /** Newest first; at most `sessionsPerUserMax`. */
   list(userId: string): Promise<SessionView[]>
   /** Forgets sessions that have expired, the oldest first, at most `limit` of them. */
@@ -104,6 +104,7 @@ export function createSessions(deps: {
     accessToken: tokens.signAccess({
       id: account.id,
       email: account.email,
+      emailVerified: account.emailVerifiedAtMs !== null,
       displayName: account.displayName,
       role: account.role,
       isAnonymous: account.isAnonymous,
@@ -217,12 +218,12 @@ export function createSessions(deps: {
     findByToken: (refreshToken) => tokens.verifyRefresh(refreshToken),
     end,
     hold: async (tx, userId, sessionId) => (await findStart(tx, userId, sessionId)) !== null,
-    async endAll(tx, userId, { except = null } = {}) {
-      if (except === null) return endAll(tx, userId)
-      const others = await tx.all<{ id: string }>(
-        sql`SELECT id FROM ${sessions} WHERE user_id = ${userId} AND id <> ${except}${dialect.forUpdate}`,
+    async endAll(tx, userId, { except = [] } = {}) {
+      if (except.every((id) => id === null)) return endAll(tx, userId)
+      const all = await tx.all<{ id: string }>(
+        sql`SELECT id FROM ${sessions} WHERE user_id = ${userId}${dialect.forUpdate}`,
       )
-      for (const { id } of others) await end(tx, userId, id)
+      for (const { id } of all) if (!except.includes(id)) await end(tx, userId, id)
     },
     async list(userId) {
       const rows = await database.all<Row>(sql`SELECT * FROM ${sessions}

@@ -78,6 +78,7 @@ const steps: readonly PlatformStep[] = [
       sql`INSERT INTO ${table('signing_keys')} (id, created_at, retired_at) VALUES ('0', 0, NULL)`,
     ]
   },
+  (dialect) => [sql`ALTER TABLE ${usersTable(dialect, 'users')} ADD COLUMN admin_password INTEGER NOT NULL DEFAULT 0`],
 ]
 
 /** A BIGINT as PostgreSQL gives it back: text there, a number elsewhere. */

@@ -71,6 +71,7 @@ describe('signing', () => {
     expect(claims).toEqual({
       sub: 'ada',
       email: 'ada@example.org',
+      emailVerified: false,
       displayName: 'Ada',
       role: 'editor',
       isAnonymous: false,
@@ -109,8 +110,23 @@ describe('the caller of a token', () => {
     const caller = await callerOf(tokens.signAccess({ id: 'bob' }))
     expect(caller.sessionId).toBeNull()
     const { custom, ...auth } = caller.auth
-    expect(auth).toEqual({ id: 'bob', email: null, displayName: null, role: 'user', isAnonymous: false })
+    expect(auth).toEqual({
+      id: 'bob',
+      email: null,
+      emailVerified: false,
+      displayName: null,
+      role: 'user',
+      isAnonymous: false,
+    })
     expect({ ...custom }).toEqual({})
+  })
+
+  test('[TOKEN-11, USER-19] has an e-mail only where the token says that it is verified', async () => {
+    expect((await callerOf(tokens.signAccess(ada))).auth).toMatchObject({ email: null, emailVerified: false })
+    const verified = await callerOf(tokens.signAccess({ ...ada, emailVerified: true }))
+    expect(verified.auth).toMatchObject({ email: ada.email, emailVerified: true })
+    const without = await callerOf(tokens.signAccess({ id: 'bob', emailVerified: true }))
+    expect(without.auth).toMatchObject({ email: null, emailVerified: false })
   })
 
   test('[TOKEN-11] is frozen to its depth', async () => {

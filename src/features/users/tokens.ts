@@ -20,6 +20,8 @@ import type { SigningKey, SigningKeys } from './signing-keys.ts'
 export interface AccessTokenSubject {
   readonly id: string
   readonly email?: string | null
+  /** Default false; rules see the e-mail only where it is true. */
+  readonly emailVerified?: boolean
   readonly displayName?: string | null
   readonly role?: string
   readonly isAnonymous?: boolean
@@ -72,6 +74,8 @@ const isObject = (value: unknown): boolean => typeof value === 'object' && value
 const accessClaims = z.object({
   sub: z.string().min(1),
   email: z.string().nullable(),
+  /** Tokens of before this claim existed have none. */
+  emailVerified: z.boolean().default(false),
   displayName: z.string().nullable(),
   role: z.string().min(1),
   isAnonymous: z.boolean(),
@@ -136,6 +140,7 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
       const claims = {
         sub: subject.id,
         email: subject.email ?? null,
+        emailVerified: subject.emailVerified ?? false,
         displayName: subject.displayName ?? null,
         role: subject.role ?? 'user',
         isAnonymous: subject.isAnonymous ?? false,
@@ -176,10 +181,15 @@ function refuse(cause: unknown): never {
   throw cause instanceof errors.JWTExpired ? tokenExpired() : invalidToken()
 }
 
+/** What rules see of an address: nothing of one that is not verified, since anyone can sign up with any address. */
+export function verifiedEmail(email: string | null, isVerified: boolean): Pick<Auth, 'email' | 'emailVerified'> {
+  return isVerified && email !== null ? { email, emailVerified: true } : { email: null, emailVerified: false }
+}
+
 function callerOf(claims: z.infer<typeof accessClaims>): UserCaller {
   const auth: Auth = Object.freeze({
     id: claims.sub,
-    email: claims.email,
+    ...verifiedEmail(claims.email, claims.emailVerified),
     displayName: claims.displayName,
     role: claims.role,
     isAnonymous: claims.isAnonymous,
