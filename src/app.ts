@@ -4,6 +4,7 @@
  */
 
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
+import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
 import { countAnalytics, countJobs, countPush, countRooms, countSockets } from './app/counts.ts'
 import { closing, openEngines, orClose } from './app/engines.ts'
 import { every, openJobs } from './app/jobs.ts'
@@ -226,7 +227,9 @@ export async function openApp(options: AppOptions): Promise<App> {
       noteOf: analytics.noteOf,
     },
   })
-  const server = await orClose(opened, () => openServer({ host: settings.host, port: settings.port, ...served() }))
+  const bodyBytesMax = listenerBodyBytes(config.buckets)
+  const { host, port } = settings
+  const server = await orClose(opened, () => openServer({ host, port, bodyBytesMax, ...served() }))
 
   const jobs = openJobs(
     [
@@ -257,6 +260,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await kv.prepare(next.kv)
       await sqlDatabases.replace(next.sql)
       config = next
+      warnOfBodyBound(config.buckets, bodyBytesMax, log)
       limiter = createRateLimiter(cluster, config.rateLimits)
       sql.prepareAgain()
       records.reset()

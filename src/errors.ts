@@ -103,6 +103,12 @@ export const rangeNotSatisfiable = (size: number): ApiError =>
 export const unsupportedMediaType = (expected: string): ApiError =>
   new ApiError(415, 'unsupported-media-type', `Content-Type must be ${expected}`)
 
+/** 415 for a body under any `Content-Encoding` but `identity`; the header tells clients so (RFC 7694). */
+export const unsupportedContentEncoding = (): ApiError =>
+  new ApiError(415, 'unsupported-media-type', 'Content-Encoding must be absent or identity', undefined, {
+    'Accept-Encoding': 'identity',
+  })
+
 /** 429; `retryAfterSeconds` is rounded up to whole seconds, at least 1. */
 export const rateLimited = (retryAfterSeconds: number): ApiError =>
   new ApiError(429, 'rate-limited', 'Rate limit exceeded', undefined, {

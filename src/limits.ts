@@ -46,6 +46,12 @@ export const idempotencyRetentionMs = 24 * 60 * 60 * 1000
 
 // HTTP
 export const jsonBodyBytesMax = MiB
+/**
+ * The listener's own bound on bodies: so many times the largest file of any bucket, and at least this much, so that an
+ * endpoint's own 413, which says why, comes first.
+ */
+export const listenerBodyFactor = 4
+export const listenerBodyBytesMin = 1024 * MiB
 export const jsonDepthMax = 64
 /** A refusal names this many bad fields; a body of wrong ones must not make a larger answer. */
 export const fieldErrorsMax = 100

@@ -129,6 +129,9 @@ describe('the runtime and the environment', () => {
     ['src/features/a.ts', `import { serve } from 'bun'`, 'src/features/a.ts: the runtime is used only in'],
     ['src/http/handle.ts', `import 'x'\nimport { Database } from 'bun:sqlite'`, 'src/http/handle.ts: the runtime'],
     ['src/app.ts', 'const { A } = process.env', 'src/app.ts:1: only config/load.ts reads the environment'],
+    ['src/http/handle.ts', 'await exchange.request.json()', 'src/http/handle.ts:1: only http/request-body.ts reads'],
+    ['src/http/form.ts', 'for await (const a of request.body);', 'src/http/form.ts:1: only http/request-body.ts reads'],
+    ['src/features/a.ts', 'const a = async (call: Request) => 1', 'src/features/a.ts:1: a `Request` stays between'],
   ])('%s with %j', (path, text, message) => {
     const found = mistakes(rule, { [path]: text })
     expect(found).toHaveLength(1)
@@ -140,6 +143,7 @@ describe('the runtime and the environment', () => {
       'src/base/a.ts': 'Bun.hash()',
       'src/http/server.ts': 'Bun.serve()',
       'src/config/load.ts': 'process.env.A',
+      'src/http/request-body.ts': 'async (request: Request) => request.bytes()',
       'src/config/b.test.ts': `import { test } from 'bun:test'\nBun.spawn(process.env)`,
       'src/app.ts': `// Bun.serve\nconst a = 'process.env' + \`Bun.x \${'Bun.y'}\``,
       'scripts/a.ts': 'Bun.spawn(process.env)',

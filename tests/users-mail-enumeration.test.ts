@@ -15,6 +15,7 @@ import type { Database, Reader, Transaction } from '../src/engines/sql.ts'
 import { openUsers, type Users } from '../src/features/users/index.ts'
 import type { Call } from '../src/http/endpoint.ts'
 import { createRateLimiter } from '../src/http/rate-limit.ts'
+import { emptyBody } from '../src/http/request-body.ts'
 import { unlimitedRates } from './harness/accounts.ts'
 import type { Answer } from './harness/client.ts'
 import { createTestSettings, parseTestConfig, type WrittenConfig } from './harness/config.ts'
@@ -202,7 +203,8 @@ const callDefaults = {
   path: '/',
   requestId: 'r',
   address: '127.0.0.1',
-  request: new Request('http://127.0.0.1/'),
+  url: '/',
+  rawBody: emptyBody(),
 } as const
 
 const limited = {

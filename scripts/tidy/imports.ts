@@ -99,6 +99,16 @@ const reserved = [
     allowed: /^src\/config\/load\.ts$/,
     message: 'only config/load.ts reads the environment; make it a setting',
   },
+  {
+    pattern: /\brequest\??\.(?:body|bytes|json|text|arrayBuffer|blob|formData|clone)\b/gi,
+    allowed: /^src\/http\/request-body\.ts$/,
+    message: 'only http/request-body.ts reads the body of a request, since it counts; use `call.rawBody` with a bound',
+  },
+  {
+    pattern: /\bRequest\b/g,
+    allowed: /^src\/http\/(?:server|handle|routes|request-body)\.ts$/,
+    message: 'a `Request` stays between the listener and the endpoint; add what you need of it to `Call`',
+  },
 ]
 
 export function checkRuntime(repository: Repository): string[] {

@@ -1,23 +1,19 @@
-/** Reading a JSON body within bounds. What the body may say is the endpoint's schema's matter. */
-import { badRequest, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
+/** JSON bodies: media type, encoding, depth and form. The endpoint's schema checks the fields. */
+import { badRequest, unsupportedMediaType } from '../errors.ts'
 import { jsonDepthMax } from '../limits.ts'
+import type { RequestBody } from './request-body.ts'
 
 export type JsonObject = Record<string, unknown>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The body as a JSON object. Throws 415 for any other or no content type, 413 beyond `bytesMax` (from the declared
- * length before a byte is read, else as soon as that many have come), 400 for what is not UTF-8, not JSON, not an
- * object, or nested too deep.
+ * The body as a JSON object. Throws 415 for any other or no content type, 400 for what is not UTF-8, not JSON, not an
+ * object, or nested too deep, and what `RequestBody.read` throws.
  */
-export async function readJsonObject(request: Request, bytesMax: number): Promise<JsonObject> {
-  const type = request.headers.get('content-type')
+export async function readJsonObject(type: string | null, body: RequestBody, bytesMax: number): Promise<JsonObject> {
   if (type !== 'application/json' && !isJsonType(type)) throw unsupportedMediaType('application/json')
-  const length = request.headers.get('content-length')
-  if (length !== null && Number(length) > bytesMax) throw payloadTooLarge(bytesMax)
-  const bytes = length === null ? await readCounted(request, bytesMax) : await readDeclared(request)
-  return parseJsonObject(bytes)
+  return parseJsonObject(await body.read(bytesMax))
 }
 
 /** Decodes, measures depth before anything is built, parses. Throws 400. */
@@ -50,52 +46,6 @@ function isJsonType(type: string | null): boolean {
     const [name = '', value = ''] = parameter.split('=', 2)
     return name.trim() !== 'charset' || /^"?utf-?8"?$/.test(value.trim())
   })
-}
-
-/** The runtime reads exactly the declared bytes, or fails when the connection ends before. */
-async function readDeclared(request: Request): Promise<Uint8Array> {
-  try {
-    return await request.bytes()
-  } catch (cause) {
-    throw endedEarly(cause)
-  }
-}
-
-async function readCounted(request: Request, bytesMax: number): Promise<Uint8Array> {
-  if (request.body === null) return new Uint8Array()
-  const chunks: Uint8Array[] = []
-  let size = 0
-  try {
-    // Leaving the loop cancels the stream, and with it the rest of the upload.
-    for await (const chunk of request.body) {
-      size += chunk.length
-      if (size > bytesMax) break
-      chunks.push(chunk)
-    }
-  } catch (cause) {
-    throw endedEarly(cause)
-  }
-  if (size > bytesMax) throw payloadTooLarge(bytesMax)
-  return Buffer.concat(chunks, size)
-}
-
-/** A body piece by piece. Throws what `refuse` makes where it breaks off: its sender has gone or broken the rules. */
-export async function* breakingOff(
-  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  refuse: (cause: unknown) => Error = endedEarly,
-): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body
-  } catch (cause) {
-    throw refuse(cause)
-  }
-}
-
-/** The client went away or sent a broken chunk; nobody may be there to read this. */
-function endedEarly(cause: unknown): Error {
-  const error = badRequest('The body ended early')
-  error.cause = cause
-  return error
 }
 
 /**

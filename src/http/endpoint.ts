@@ -6,6 +6,7 @@ import type { z } from 'zod'
 import type { Caller } from '../access/caller.ts'
 import type { BlobSource } from '../engines/blobs.ts'
 import type { rateLimitRequests } from '../limits.ts'
+import type { RequestBody } from './request-body.ts'
 import type { Connection, Conversation } from './socket.ts'
 import type { SocketKind } from './sockets.ts'
 
@@ -34,8 +35,10 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly requestId: string
   /** The client's address, as rate limits and the log know it. */
   readonly address: string
-  /** For endpoints that read their own body, and for the address they were asked under. */
-  readonly request: Request
+  /** As the runtime gives it: absolute with the `Host` of the request, or only the target where that is no host. */
+  readonly url: string
+  /** For endpoints whose body is not JSON. */
+  readonly rawBody: RequestBody
 }
 
 /** What a handler answers. `http/reply` makes them; `text` is serialised already, null for no body. */
@@ -74,7 +77,7 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly query?: z.ZodType<Query>
   /** JSON body; its presence makes `application/json` mandatory. */
   readonly body?: z.ZodType<Body>
-  /** What a body that is not JSON is, for OpenAPI; the handler reads it from `request`. */
+  /** What a body that is not JSON is, for OpenAPI; the handler reads it from `rawBody`. */
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }
   /** Default `jsonBodyBytesMax`. */
   readonly bodyBytesMax?: number | ((params: Params) => number)

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ApiError, badRequest } from '../errors.ts'
 import { formFieldBytesMax, formFieldsMax } from '../limits-storage.ts'
 import { type FormFile, readForm } from './form.ts'
+import { createRequestBody } from './request-body.ts'
 
 /** A request whose body comes in pieces of this many bytes. */
 function requestOf(body: Uint8Array, pieceBytes: number, contentType = 'multipart/form-data; boundary=b'): Request {
@@ -31,7 +32,7 @@ async function textOf({ body }: FormFile): Promise<string> {
 }
 
 const read = (request: Request, onFile: (file: FormFile) => Promise<unknown> = textOf, fileBytesMax = 1e9) =>
-  readForm(request, { fileName: 'file', fileBytesMax, onFile })
+  readForm(request.headers.get('content-type'), createRequestBody(request), { fileName: 'file', fileBytesMax, onFile })
 
 async function refusalOf(reading: Promise<unknown>): Promise<[status: number, message: string]> {
   const error = await reading.then(

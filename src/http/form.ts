@@ -4,8 +4,8 @@
  */
 import { type ApiError, badRequest, invalidField, payloadTooLarge, unsupportedMediaType } from '../errors.ts'
 import { formFieldBytesMax, formFieldsMax, formHeadBytesMax, formOverheadBytesMax } from '../limits-storage.ts'
-import { breakingOff } from './body.ts'
 import { type ByteReader, createByteReader, EndedEarly, TooLong } from './byte-reader.ts'
+import type { RequestBody } from './request-body.ts'
 
 export interface FormFile {
   /** As the part says it, or null where it says nothing. */
@@ -32,9 +32,17 @@ export interface Form<T> {
  * Reads the whole form. Throws 415 for another content type, 413 beyond the bounds, 400 for a form that is malformed,
  * ends early, or gives a field or a file twice; and what `onFile` throws. Nothing is read on after a throw.
  */
-export async function readForm<T>(request: Request, options: FormOptions<T>): Promise<Form<T>> {
-  const delimiter = Buffer.from(`\r\n--${parseBoundary(request.headers.get('content-type') ?? '')}`)
-  const pieces = bounded(request.body, options.fileBytesMax)
+export async function readForm<T>(
+  contentType: string | null,
+  body: RequestBody,
+  options: FormOptions<T>,
+): Promise<Form<T>> {
+  const delimiter = Buffer.from(`\r\n--${parseBoundary(contentType ?? '')}`)
+  const { fileBytesMax } = options
+  const pieces = body.stream(fileBytesMax + formOverheadBytesMax, {
+    tooLarge: () => payloadTooLarge(fileBytesMax),
+    endedEarly: malformed,
+  })
   // The first delimiter may stand at the very start, without the line that it ends.
   const reader = createByteReader(pieces, lineEnd)
   try {
@@ -108,16 +116,6 @@ function parseBoundary(contentType: string): string {
   const text = boundary?.[1] ?? boundary?.[2]
   if (text === undefined) throw malformed()
   return text
-}
-
-/** The body, which ends with a refusal where it is too long or breaks off. */
-async function* bounded(body: ReadableStream<Uint8Array> | null, fileBytesMax: number): AsyncGenerator<Uint8Array> {
-  let size = 0
-  for await (const piece of breakingOff(body ?? [], malformed)) {
-    size += piece.length
-    if (size > fileBytesMax + formOverheadBytesMax) throw payloadTooLarge(fileBytesMax)
-    yield piece
-  }
 }
 
 function decode(name: string, bytes: Uint8Array): string {

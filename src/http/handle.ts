@@ -26,6 +26,7 @@ import type { Meter, Metrics } from './metrics.ts'
 import { parseQueryString, parseTarget } from './query-string.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
+import { checkHead, createRequestBody } from './request-body.ts'
 import type { Admitted, Sockets } from './sockets.ts'
 import { createQueryReader, validate } from './validate.ts'
 
@@ -87,6 +88,7 @@ interface Exchange extends Call {
   readonly peers: Peers
   readonly queryString: string
   readonly startMs: number
+  readonly request: Request
 }
 
 /** An endpoint, and what can be prepared before it is asked. */
@@ -117,6 +119,7 @@ export function createHandle(parts: HandleParts): Handle {
       let reply: Reply | Promise<Reply>
       try {
         if (isDraining()) throw unavailable()
+        checkHead(exchange.headers)
         reply = work(exchange)
       } catch (error) {
         return end(exchange, refuse(error, exchange))
@@ -142,6 +145,8 @@ export function createHandle(parts: HandleParts): Handle {
       method,
       path,
       requestId: `${processPrefix}-${(++requests).toString(36)}`,
+      url,
+      rawBody: createRequestBody(request),
       name,
       request,
       peers,
@@ -205,7 +210,8 @@ export function createHandle(parts: HandleParts): Handle {
     if (!schema) return endpoint.handle(exchange)
     const { bodyBytesMax = jsonBodyBytesMax } = endpoint
     const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
-    return readJsonObject(exchange.request, bytesMax).then((json) => {
+    const type = exchange.headers.get('content-type')
+    return readJsonObject(type, exchange.rawBody, bytesMax).then((json) => {
       const handle = (): Reply | Promise<Reply> => {
         exchange.body = validate(schema, json)
         return endpoint.handle(exchange)

@@ -8,6 +8,7 @@ import { manualClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
 import { createMemoryCluster } from '../engines/cluster-memory.ts'
 import { invalidToken } from '../errors.ts'
+import { MiB } from '../limits.ts'
 import { createCors } from './cors.ts'
 import { type Endpoint, endpoint, type SocketEndpoint } from './endpoint.ts'
 import { createMetrics } from './metrics.ts'
@@ -70,6 +71,7 @@ interface Options extends SocketProofs {
   readonly cors?: Parameters<typeof createCors>[0]
   readonly trustProxy?: string
   readonly drainTimeoutMs?: number
+  readonly bodyBytesMax?: number
 }
 
 const open: (() => Promise<void>)[] = []
@@ -107,8 +109,8 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
     },
   }
-  const { drainTimeoutMs = 5000 } = options
-  const server: Server = openServer({ host: '127.0.0.1', port: 0, drainTimeoutMs, ...served })
+  const { drainTimeoutMs = 5000, bodyBytesMax = 64 * MiB } = options
+  const server: Server = openServer({ host: '127.0.0.1', port: 0, drainTimeoutMs, bodyBytesMax, ...served })
   open.push(async () => {
     metrics.close()
     await server.drain()

@@ -19,6 +19,11 @@ export interface ServerOptions extends Served {
   readonly port: number
   /** Seconds without traffic before a connection is closed. */
   readonly idleSeconds?: number
+  /**
+   * The largest body of any endpoint: the runtime ends the connection beyond it, whatever reads the body. The listener
+   * keeps it for as long as it lives.
+   */
+  readonly bodyBytesMax: number
   /** How long work in progress may take once draining has begun. */
   readonly drainTimeoutMs?: number
 }
@@ -34,9 +39,6 @@ export interface Server {
   /** Takes no new work, lets work in progress finish within the time given for it, then closes every connection. */
   drain(): Promise<void>
 }
-
-/** Each endpoint bounds its own body, some far beyond any number that would fit all. */
-const bodyBytesUnbounded = Number.MAX_SAFE_INTEGER
 
 type RoutedRequest = Request & { readonly params: Params }
 type Route = (request: RoutedRequest, peers: RunningServer) => Response | undefined | Promise<Response | undefined>
@@ -94,7 +96,7 @@ export function openServer(options: ServerOptions): Server {
     hostname: options.host,
     port: options.port,
     idleTimeout: options.idleSeconds ?? connectionIdleSeconds,
-    maxRequestBodySize: bodyBytesUnbounded,
+    maxRequestBodySize: options.bodyBytesMax,
     development: false,
     // Otherwise the runtime shares the port with whoever has it, and each gets half of the requests.
     reusePort: false,

@@ -12,6 +12,7 @@ import { openSql } from '../../engines/open.ts'
 import type { Database, Sql, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import type { Call } from '../../http/endpoint.ts'
+import { emptyBody } from '../../http/request-body.ts'
 import { createRecords, type Records } from './index.ts'
 import { createSchema } from './schema.ts'
 
@@ -97,7 +98,8 @@ function ask(name: string, body: unknown): unknown {
     path: '/',
     requestId: 'r',
     address: '127.0.0.1',
-    request: new Request('http://127.0.0.1/'),
+    url: '/',
+    rawBody: emptyBody(),
   }
   return endpoint?.handle(call)
 }

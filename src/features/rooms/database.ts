@@ -5,6 +5,7 @@
 import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase } from '../../config/room-code.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
+import { emptyBody } from '../../http/request-body.ts'
 import { validate } from '../../http/validate.ts'
 
 const caller: ServiceCaller = Object.freeze({ kind: 'service', auth: null, keyName: 'rooms', scopes: ['*'] })
@@ -49,7 +50,8 @@ export function createRoomDatabase(records: readonly Endpoint[], newId: () => st
       path: '',
       requestId: `room-${newId()}`,
       address: '',
-      request: new Request('http://localhost/'),
+      url: '/',
+      rawBody: emptyBody(),
     })
     return reply.text === null ? null : JSON.parse(reply.text)
   }

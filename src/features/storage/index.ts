@@ -106,7 +106,7 @@ export function createStorage(deps: StorageDeps): Storage {
 
   const objectEndpoints = storageEndpoints({
     async upload(call) {
-      return json(show(await upload(await admitWriter(call), call.request)), 201)
+      return json(show(await upload(await admitWriter(call), call)), 201)
     },
 
     async download(call) {

@@ -10,6 +10,7 @@ import { parseConfig } from '../../config/validate.ts'
 import { openBlobs, openImages, openSql } from '../../engines/open.ts'
 import { ApiError } from '../../errors.ts'
 import type { Call, Reply } from '../../http/endpoint.ts'
+import { createRequestBody, emptyBody } from '../../http/request-body.ts'
 import { createStorage } from './index.ts'
 import { prepareStore } from './schema.ts'
 
@@ -59,17 +60,17 @@ const alice: Caller = {
 
 async function ask(name: string, caller: Caller, call: Partial<Call>): Promise<Reply> {
   const endpoint = endpoints.find((one) => one.name === name)
-  const request = call.request ?? new Request('http://localhost/')
   const whole: Call = {
     query: {},
     body: {},
     caller,
-    headers: request.headers,
-    method: request.method,
+    headers: new Headers(),
+    method: 'GET',
     path: '/',
     requestId: 'r1',
     address: '127.0.0.1',
-    request,
+    url: 'http://localhost/',
+    rawBody: emptyBody(),
     ...call,
     params: { bucket: 'files', ...call.params },
   }
@@ -85,7 +86,8 @@ const send = (caller: Caller, query: object): Promise<Reply> => {
   const body = new FormData()
   body.append('key', 'a')
   body.append('file', new Blob(['x']))
-  return ask('storage.upload', caller, { query, request: new Request('http://localhost/', { method: 'POST', body }) })
+  const request = new Request('http://localhost/', { method: 'POST', body })
+  return ask('storage.upload', caller, { query, headers: request.headers, rawBody: createRequestBody(request) })
 }
 const tokenOf = ({ text }: Reply): string => new URL(JSON.parse(text ?? '').url).searchParams.get('token') ?? ''
 

@@ -8,7 +8,7 @@ import { normalizeType } from './content.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
 import type { StoredObject } from './objects.ts'
-import { asRefusal, bodyOf, declaredLength, type UploadParts } from './upload.ts'
+import { asRefusal, bodyOf, type UploadParts } from './upload.ts'
 import { chooseParts, type OpenUpload, type Part, type Uploads } from './uploads.ts'
 
 export interface CreateBody {
@@ -62,7 +62,7 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
       return uploads.open(writer, { key, kind: 'multipart', type, customMetadata: metadata, length: null })
     },
 
-    async uploadPart(writer, { request, headers }, { uploadId, partNumber, key }) {
+    async uploadPart(writer, call, { uploadId, partNumber, key }) {
       const number = /^\d{1,5}$/.test(partNumber) ? Number(partNumber) : 0
       if (number < 1 || number > partNumberMax)
         throw invalidField(
@@ -71,11 +71,11 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
           `must be a whole number from 1 to ${partNumberMax}`,
         )
       const upload = await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key))
-      const length = declaredLength(headers)
+      const length = call.rawBody.declaredBytes
       const bytesMax = boundPart(upload, writer, length)
       await uploads.reserve(writer, upload, length ?? 0)
       const size = length === null ? {} : { size: length }
-      const blob = await blobRows.stage(bodyOf(request), { bytesMax, ...size }).catch((error: unknown) => {
+      const blob = await blobRows.stage(bodyOf(call, bytesMax), { bytesMax, ...size }).catch((error: unknown) => {
         throw asRefusal(error)
       })
       return uploads.setPart(writer, upload, number, blob)

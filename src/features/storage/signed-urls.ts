@@ -68,8 +68,8 @@ function parseMaxFileSize(size: string | number | undefined): number | null {
  * back to nobody else, so a false `Host` deceives only who sent it. A relative URL where it said nothing that is an
  * address.
  */
-function originOf({ request, headers }: Call): string {
-  const url = URL.parse(request.url)
+function originOf({ url: asked, headers }: Call): string {
+  const url = URL.parse(asked)
   if (!url) return ''
   if (headers.get('x-forwarded-proto')?.toLowerCase() === 'https') url.protocol = 'https:'
   return url.origin

@@ -20,7 +20,7 @@ import type { SignedQuery, Writer } from './admission.ts'
 import { normalizeType } from './content.ts'
 import { keyInPath, parseKey } from './keys.ts'
 import { parseMetadataText } from './metadata.ts'
-import { asRefusal, bodyOf, declaredLength, type UploadParts } from './upload.ts'
+import { asRefusal, bodyOf, type UploadParts } from './upload.ts'
 import type { OpenUpload, Uploads } from './uploads.ts'
 
 const version = '1.0.0'
@@ -88,10 +88,10 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
   }
 
   /** Keeps the body piece by piece behind what is there; gives how many bytes are there then. */
-  async function receive(writer: Writer, upload: OpenUpload, request: Request): Promise<number> {
+  async function receive(writer: Writer, upload: OpenUpload, call: Call): Promise<number> {
     const length = upload.length as number
     const pieceBytes = Math.max(tusPieceBytes, Math.ceil(length / (partNumberMax / 2)))
-    const cutter = createCutter(bodyOf(request))
+    const cutter = createCutter(bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }))
     try {
       return await keep(writer, upload, cutter, pieceBytes)
     } finally {
@@ -109,13 +109,14 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
         throw asRefusal(error)
       })
       // A body that goes on beyond the end is another file: its last piece must not complete this one.
-      if (offset + blob.size === length && (await cutter.hasMore())) {
+      if (offset + blob.size === length && ((await cutter.hasMore()) || isTooLarge(cutter.failure()))) {
         await blobRows.abandon(blob.id)
         throw payloadTooLarge(length)
       }
       offset = await uploads.append(writer, upload, offset, blob)
     }
-    if (cutter.failure() !== null) throw badRequest('The body ended early')
+    const failure = cutter.failure()
+    if (failure !== null) throw failure instanceof ApiError ? failure : badRequest('The body ended early')
     return offset
   }
 
@@ -158,15 +159,16 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       })
     },
 
-    async patch(writer, { headers, params, request }) {
+    async patch(writer, call) {
+      const { headers, params, rawBody } = call
       checkVersion(headers)
       if (headers.get('content-type') !== bodyType) throw unsupportedMediaType(bodyType)
       const offset = parseBytes(headers, 'Upload-Offset')
       const upload = await uploads.get(writer, params.uploadId ?? '', 'tus', null)
       if (offset !== upload.received) throw conflict(`The upload goes on at ${upload.received}`)
       const length = upload.length as number
-      if (offset + (declaredLength(headers) ?? 0) > length) throw payloadTooLarge(length)
-      const received = await receive(writer, upload, request)
+      if (offset + (rawBody.declaredBytes ?? 0) > length) throw payloadTooLarge(length)
+      const received = await receive(writer, upload, call)
       await admission.checkActive(writer)
       if (received === length && upload.done === 0) await finish(writer, upload)
       return reply(204, { 'Upload-Offset': String(received), ...expiry() })
@@ -179,6 +181,8 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     },
   }
 }
+
+const isTooLarge = (failure: unknown): boolean => failure instanceof ApiError && failure.status === 413
 
 interface Cutter {
   /** Waits for another byte; false at the end, and where the body broke off. */

@@ -6,8 +6,9 @@
 import { required } from '../../access/check.ts'
 import { BlobSizeError, BlobTooLargeError } from '../../engines/blobs.ts'
 import { badRequest, invalid, invalidToken, payloadTooLarge } from '../../errors.ts'
-import { breakingOff } from '../../http/body.ts'
+import type { Call } from '../../http/endpoint.ts'
 import { readForm } from '../../http/form.ts'
+import type { StreamErrors } from '../../http/request-body.ts'
 import { formOverheadBytesMax, uploadTimeoutMs } from '../../limits-storage.ts'
 import type { Admission, Writer } from './admission.ts'
 import type { BlobRows, StagedBlob } from './blob-rows.ts'
@@ -27,8 +28,12 @@ export interface UploadParts {
 /** An entity tag of content, from its SHA-256: 128 bits are beyond colliding on purpose. */
 export const etagOf = (sha256: string): string => sha256.slice(0, 32)
 
-/** The body of a request; possibly nothing. */
-export const bodyOf = ({ body }: Request): AsyncGenerator<Uint8Array> => withinTime(breakingOff(body ?? []))
+/** A body that is a file, or a part of one, as it is; possibly empty. Throws 413 beyond `bytesMax`. */
+export const bodyOf = (
+  { rawBody }: Pick<Call, 'rawBody'>,
+  bytesMax: number,
+  errors?: StreamErrors,
+): AsyncGenerator<Uint8Array> => withinTime(rawBody.stream(bytesMax, errors))
 
 /** Ends a body that takes longer than any may: what is staged for it will be swept some day. */
 async function* withinTime(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -46,19 +51,13 @@ export function asRefusal(error: unknown): unknown {
   return error
 }
 
-/** Content-Length, or null where there is none that makes sense. */
-export function declaredLength(headers: Headers): number | null {
-  const text = headers.get('content-length')
-  return text !== null && /^\d{1,16}$/.test(text) ? Number(text) : null
-}
-
 interface ReceivedFile {
   readonly blob: StagedBlob
   readonly contentType: string
 }
 
 /** Stores the file of an upload form. */
-export type Upload = (writer: Writer, request: Request) => Promise<StoredObject>
+export type Upload = (writer: Writer, call: Pick<Call, 'headers' | 'rawBody'>) => Promise<StoredObject>
 
 export function createUpload(parts: UploadParts): Upload {
   const { store, objects, blobRows, admission } = parts
@@ -76,10 +75,10 @@ export function createUpload(parts: UploadParts): Upload {
     if (known !== undefined) await objects.checkOverwrite(writer.call, parseKey(known))
   }
 
-  async function receive(writer: Writer, request: Request) {
+  async function receive(writer: Writer, { headers, rawBody }: Pick<Call, 'headers' | 'rawBody'>) {
     let received: ReceivedFile | null = null
     try {
-      const form = await readForm(request, {
+      const form = await readForm(headers.get('content-type'), rawBody, {
         fileName: 'file',
         fileBytesMax: writer.bytesMax,
         async onFile({ contentType, body }, fields) {
@@ -102,11 +101,11 @@ export function createUpload(parts: UploadParts): Upload {
     return { key, customMetadata: parseMetadataText(fields.get(field), field) }
   }
 
-  return async (writer, request) => {
+  return async (writer, call) => {
     required(writer.call.permissions.insert(), writer.call.caller)
     await admission.checkGrant(writer.grant)
-    if ((declaredLength(request.headers) ?? 0) > writer.bytesMax + formOverheadBytesMax) await refuseLarge(writer)
-    const { fields, received } = await receive(writer, request).catch((error: unknown) => {
+    if ((call.rawBody.declaredBytes ?? 0) > writer.bytesMax + formOverheadBytesMax) await refuseLarge(writer)
+    const { fields, received } = await receive(writer, call).catch((error: unknown) => {
       if (error instanceof BlobTooLargeError) return refuseLarge(writer)
       throw error
     })

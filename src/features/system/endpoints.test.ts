@@ -4,6 +4,7 @@ import { manualClock } from '../../base/clock.ts'
 import { parseConfig } from '../../config/validate.ts'
 import { ApiError } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
+import { emptyBody } from '../../http/request-body.ts'
 import { createSystemEndpoints, type SystemParts, type ToldConfig } from './endpoints.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
@@ -57,7 +58,8 @@ const request = {
   method: 'GET',
   requestId: 'r1',
   address: '127.0.0.1',
-  request: new Request('http://127.0.0.1/'),
+  url: '/',
+  rawBody: emptyBody(),
 }
 
 const bodyOf = (reply: Reply): unknown => JSON.parse(reply.text ?? '')

@@ -1,7 +1,7 @@
 /** The HTTP surface of sign-in through other providers: leaving for one, coming back, and starting to link one. */
 import { z } from 'zod'
-import { isLoopback, readAtMost } from '../../engines/bounded-fetch.ts'
-import { badRequest, invalidField, notFound, payloadTooLarge, unavailable, unsupportedMediaType } from '../../errors.ts'
+import { isLoopback } from '../../engines/bounded-fetch.ts'
+import { invalidField, notFound, unavailable, unsupportedMediaType } from '../../errors.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { parseQueryString } from '../../http/query-string.ts'
 import { empty, json } from '../../http/reply.ts'
@@ -133,7 +133,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       errors: [400, 404, 413, 415],
       async handle(call) {
         const provider = getProvider(call.params)
-        const form = validate(callbackShape, await readForm(call.request))
+        const form = validate(callbackShape, await readForm(call))
         const given = Object.entries(form).filter(([, value]) => value !== undefined) as [string, string][]
         return redirect(`${callbackUrlOf(provider, call)}?${new URLSearchParams(given)}`, undefined, 303)
       },
@@ -212,13 +212,9 @@ function findCookie(header: string | null, name: string): string | null {
 
 const formType = 'application/x-www-form-urlencoded'
 
-/** The fields of a form, each once. Throws 415 for anything else, 413 for one that is too large, 400. */
-async function readForm(request: Request): Promise<Readonly<Record<string, string>>> {
-  const [type = ''] = (request.headers.get('content-type') ?? '').split(';')
+/** The fields of a form, each once. Throws 415 for another content type, 413 for a form that is too large, 400. */
+async function readForm({ headers, rawBody }: Call): Promise<Readonly<Record<string, string>>> {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== formType) throw unsupportedMediaType(formType)
-  const bytes = await readAtMost(request.body, oauthFormBytesMax).catch(() => {
-    throw badRequest('The body ended early')
-  })
-  if (bytes === null) throw payloadTooLarge(oauthFormBytesMax)
-  return parseQueryString(new TextDecoder().decode(bytes))
+  return parseQueryString(new TextDecoder().decode(await rawBody.read(oauthFormBytesMax)))
 }
