@@ -204,6 +204,7 @@ const callDefaults = {
   requestId: 'r',
   address: '127.0.0.1',
   url: '/',
+  signal: new AbortController().signal,
   rawBody: emptyBody(),
 } as const
 

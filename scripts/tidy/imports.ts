@@ -106,7 +106,7 @@ const reserved = [
   },
   {
     pattern: /\bRequest\b/g,
-    allowed: /^src\/http\/(?:server|handle|routes|request-body)\.ts$/,
+    allowed: /^src\/(?:http\/(?:server|handle|routes|request-body)\.ts$|engines\/|base\/)/,
     message: 'a `Request` stays between the listener and the endpoint; add what you need of it to `Call`',
   },
 ]

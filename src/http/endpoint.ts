@@ -37,6 +37,8 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly address: string
   /** As the runtime gives it: absolute with the `Host` of the request, or only the target where that is no host. */
   readonly url: string
+  /** Aborted when the client disconnects before the answer. */
+  readonly signal: AbortSignal
   /** For endpoints whose body is not JSON. */
   readonly rawBody: RequestBody
 }

@@ -146,6 +146,10 @@ export function createHandle(parts: HandleParts): Handle {
       path,
       requestId: `${processPrefix}-${(++requests).toString(36)}`,
       url,
+      // A getter, because the runtime makes the signal when it is first asked for.
+      get signal() {
+        return request.signal
+      },
       rawBody: createRequestBody(request),
       name,
       request,

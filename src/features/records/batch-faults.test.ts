@@ -99,6 +99,7 @@ function ask(name: string, body: unknown): unknown {
     requestId: 'r',
     address: '127.0.0.1',
     url: '/',
+    signal: new AbortController().signal,
     rawBody: emptyBody(),
   }
   return endpoint?.handle(call)

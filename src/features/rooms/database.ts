@@ -51,6 +51,7 @@ export function createRoomDatabase(records: readonly Endpoint[], newId: () => st
       requestId: `room-${newId()}`,
       address: '',
       url: '/',
+      signal: new AbortController().signal,
       rawBody: emptyBody(),
     })
     return reply.text === null ? null : JSON.parse(reply.text)

@@ -123,7 +123,7 @@ export function createStorage(deps: StorageDeps): Storage {
       const content = variant
         ? await pictures.derive(reader.bucket.name, object, variant, {
             caller: call.caller,
-            signal: call.request.signal,
+            signal: call.signal,
           })
         : object
       const cache = token ? { cacheSeconds: Math.floor((token.expires - clock.now()) / 1000) } : {}

@@ -70,6 +70,7 @@ async function ask(name: string, caller: Caller, call: Partial<Call>): Promise<R
     requestId: 'r1',
     address: '127.0.0.1',
     url: 'http://localhost/',
+    signal: new AbortController().signal,
     rawBody: emptyBody(),
     ...call,
     params: { bucket: 'files', ...call.params },

@@ -59,6 +59,7 @@ const request = {
   requestId: 'r1',
   address: '127.0.0.1',
   url: '/',
+  signal: new AbortController().signal,
   rawBody: emptyBody(),
 }
 
