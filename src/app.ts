@@ -94,6 +94,9 @@ export async function openApp(options: AppOptions): Promise<App> {
     storedNamespaces: () => config.storedNamespaces,
     secret: settings.secret,
     changesRetentionMs: () => config.changes.retentionMs,
+    counters: cluster,
+    writeBudgetBytes: () => config.limits.writeBytes,
+    responseBytes: () => config.limits.responseBytes,
     clock,
     log,
   })

@@ -70,7 +70,7 @@ export const authenticationRequired = (): ApiError =>
 export const tokenExpired = (): ApiError => new ApiError(401, 'token-expired', 'Token expired')
 export const invalidToken = (): ApiError => new ApiError(401, 'invalid-token', 'Invalid token')
 export const invalidServiceKey = (): ApiError => new ApiError(401, 'invalid-service-key', 'Invalid service key')
-export const accessDenied = (): ApiError => new ApiError(403, 'access-denied', 'Access denied')
+export const accessDenied = (message = 'Access denied'): ApiError => new ApiError(403, 'access-denied', message)
 
 /** 404; `what` is a noun of the API (`Record`, `Table`), never an id or a path. */
 export const notFound = (what: string, data?: FieldErrors): ApiError =>
@@ -110,8 +110,8 @@ export const unsupportedContentEncoding = (): ApiError =>
   })
 
 /** 429; `retryAfterSeconds` is rounded up to whole seconds, at least 1. */
-export const rateLimited = (retryAfterSeconds: number): ApiError =>
-  new ApiError(429, 'rate-limited', 'Rate limit exceeded', undefined, {
+export const rateLimited = (retryAfterSeconds: number, message = 'Rate limit exceeded'): ApiError =>
+  new ApiError(429, 'rate-limited', message, undefined, {
     'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))),
   })
 

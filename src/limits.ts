@@ -9,11 +9,6 @@ export const MiB = 1024 * KiB
 // Database (SPEC "Limits", CONTRACT "Database")
 export const batchOperationsMax = 500
 export const batchByFilterRecordsMax = 500
-/**
- * Characters that one request writes to the change log: a record whole before and after each change, so that a batch of
- * small updates of one large record would otherwise be a gigabyte, and half of that its answer.
- */
-export const requestChangeCharsMax = 128 * MiB
 /** Bytes of a response that is made of records: what a client and its parser take in one piece without trouble. */
 export const responseBytesMax = 8 * MiB
 /** Bounds of what a configuration may set instead: a page of small records, and what a process has memory for. */

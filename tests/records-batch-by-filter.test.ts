@@ -118,6 +118,18 @@ describeServer('batch by filter', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/r0`)).body.slug).toBe(null)
   })
 
+  test('[DB-BYFILTER-3] limit takes the first in order of id', async () => {
+    await server.service.post(`${base}/batch`, { inserts: ['t2', 't1', 't3'].map((id) => ({ id, title: 'few' })) })
+    const filter = [['title', '==', 'few']]
+    const { body } = await server.anonymous.post(path, { action: 'delete', filter, limit: 2 })
+    expect(body).toEqual({ processed: 2, succeeded: 2 })
+    const left = await server.anonymous.get(`${base}?filter=${encodeURIComponent(JSON.stringify(filter))}`)
+    expect(left.body.items.map(({ id }: { id: string }) => id)).toEqual(['t3'])
+    for (const limit of [0, 501, 1.5, '2', null])
+      expectRefusal(await server.anonymous.post(path, { action: 'delete', filter, limit }), 400, 'limit')
+    expect((await server.anonymous.get(`${base}/t3`)).status).toBe(200)
+  })
+
   test('[DB-BYFILTER-3] at most 500 rows, in order of id', async () => {
     for (let part = 0; part < 2; part++) {
       const inserts = Array.from({ length: 300 }, (_, i) => ({

@@ -1,5 +1,6 @@
 /** POST {base}/batch where operations of one batch meet each other, however many of them go to the engine at once. */
 import { beforeEach, expect, test } from 'bun:test'
+import { query } from './harness/client.ts'
 import { open } from './harness/config.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { describeServer } from './harness/server.ts'
@@ -16,7 +17,9 @@ const schema = {
 const leaving = '/api/db/shared/tables/leaving'
 const deletable = { schema, access: { read: true, delete: true } }
 
-const config = { databases: { shared: { tables: { items: { schema, access: open }, leaving: deletable } } } }
+const config = {
+  databases: { shared: { tables: { items: { schema, access: open }, leaving: deletable, wide: { access: open } } } },
+}
 
 describeServer('batches of many', { config }, (server) => {
   beforeEach(async () => {
@@ -85,15 +88,42 @@ describeServer('batches of many', { config }, (server) => {
     expect((await server.service.get(`${leaving}/a`)).status).toBe(404)
   })
 
-  test('[DB-BATCH-10] small updates of a large record are refused where they come to too much', async () => {
+  test('[DB-BATCH-10] updates of a large record whose answer would exceed the response budget are refused', async () => {
     const body = 'x'.repeat(900_000)
     expect((await server.anonymous.post(base, { id: 'large', title: 'L', body, rank: 0 })).status).toBe(201)
     const updates = (count: number) => ({
       updates: Array.from({ length: count }, () => ({ id: 'large', data: { rank: { $op: 'increment', value: 1 } } })),
     })
-    expectRefusal(await batch(updates(100)), 413)
+    expect(expectRefusal(await batch(updates(60)), 413).message).toContain('8388608 bytes')
     expect((await server.anonymous.get(`${base}/large?fields=rank`)).body.rank).toBe(0)
-    const { status, body: answer } = await batch(updates(10))
-    expect([status, answer.updated.at(-1).rank]).toEqual([200, 10])
+    const { status, body: answer } = await batch(updates(9))
+    expect([status, answer.updated.at(-1).rank]).toEqual([200, 9])
+  })
+
+  test('[DB-BATCH-11] records too large together are changed by several requests', async () => {
+    const body = 'x'.repeat(900_000)
+    for (let at = 0; at < 20; at++)
+      expect((await server.anonymous.post(base, { id: `big-${at}`, title: 'B', body, rank: 0 })).status).toBe(201)
+    const ids = Array.from({ length: 20 }, (_, at) => `big-${at}`)
+    const filter = [['id', 'in', ids]]
+    const byFilter = (limit?: number) =>
+      server.anonymous.post(`${base}/batch-by-filter`, { action: 'update', filter, data: { rank: 77 }, limit })
+    expectRefusal(await byFilter(), 413)
+    expectRefusal(await batch({ deletes: ids }), 413)
+    const counted = await server.anonymous.get(`${base}/count${query({ filter: [['rank', '==', 77]] })}`)
+    expect(counted.body.total).toBe(0)
+    expect((await byFilter(5)).body).toEqual({ processed: 5, succeeded: 5 })
+    expect((await batch({ deletes: ids.slice(0, 10) })).status).toBe(200)
+    expect((await batch({ deletes: ids.slice(10) })).status).toBe(200)
+  })
+
+  test('[DB-UPDATE-10] an update may not make a record larger than 4 MiB', async () => {
+    const wide = '/api/db/shared/tables/wide'
+    const text = 'x'.repeat(1_000_000)
+    expect((await server.anonymous.post(wide, { id: 'w', a: text })).status).toBe(201)
+    for (const name of ['b', 'c', 'd'])
+      expect((await server.anonymous.patch(`${wide}/w`, { [name]: text })).status).toBe(200)
+    expectRefusal(await server.anonymous.patch(`${wide}/w`, { e: text }), 413)
+    expect((await server.anonymous.patch(`${wide}/w`, { e: null, d: { $op: 'deleteField' } })).status).toBe(200)
   })
 })

@@ -150,10 +150,42 @@ describeServer('idempotency', { config, clock }, (server) => {
     )
   })
 
-  test('[DB-IDEM-3] PATCH and DELETE take no notice of a key', async () => {
+  test('[DB-IDEM-1, DB-IDEM-3] PATCH and DELETE take a key too', async () => {
     const { body } = await server.anonymous.post(base, { rank: 1 })
+    const path = `${base}/${body.id}`
     const increment = { rank: { $op: 'increment', value: 1 } }
-    for (let i = 0; i < 3; i++) await server.anonymous.patch(`${base}/${body.id}`, increment, key('k11'))
-    expect((await server.anonymous.get(`${base}/${body.id}`)).body.rank).toBe(4)
+    const first = await server.anonymous.patch(path, increment, key('k11'))
+    for (let i = 0; i < 2; i++) {
+      const again = await server.anonymous.patch(path, increment, key('k11'))
+      expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true'])
+    }
+    expect((await server.anonymous.get(path)).body.rank).toBe(2)
+    expectRefusal(await server.anonymous.patch(path, { rank: 7 }, key('k11')), 409)
+    expectRefusal(await server.anonymous.patch(path, increment, { ...key('k11'), 'if-match': '*' }), 409)
+    for (let i = 0; i < 2; i++) expect((await server.anonymous.delete(path, key('k11'))).body).toEqual({ ok: true })
+    expectRefusal(await server.anonymous.delete(path, key('k12')), 404)
+  })
+
+  test('[DB-IDEM-8] of a large answer, status and ids are kept', async () => {
+    const title = 'x'.repeat(70_000)
+    const one = await server.anonymous.post(base, { title }, key('k13'))
+    expect([one.status, one.body.title]).toEqual([201, title])
+    const again = await server.anonymous.post(base, { title }, key('k13'))
+    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+    expect(again.body).toEqual({ abridged: true, id: one.body.id })
+
+    const batch = {
+      inserts: [{ id: 'large-1', title }],
+      updates: [{ id: one.body.id, data: { rank: 3 } }],
+      deletes: [] as string[],
+    }
+    const many = await server.anonymous.post(`${base}/batch`, batch, key('k14'))
+    expect([many.status, many.body.inserted[0].title]).toEqual([200, title])
+    expect((await server.anonymous.post(`${base}/batch`, batch, key('k14'))).body).toEqual({
+      abridged: true,
+      inserted: [{ id: 'large-1' }],
+      updated: [{ id: one.body.id }],
+      deleted: [],
+    })
   })
 })

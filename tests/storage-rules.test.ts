@@ -13,6 +13,7 @@ const config = {
   storage: {
     buckets: {
       closed: {},
+      box: { access: { write: true } },
       own: { access: { read: own, write: own, delete: own } },
       pictures: {
         access: {
@@ -237,5 +238,20 @@ describeServer('rules of buckets', { config }, (server) => {
     expectRefusal(await server.anonymous.get(`${filePath('own', 'file')}/metadata?token=${token}`), 401)
     expectRefusal(await server.anonymous.delete(`${filePath('own', 'file')}?token=${token}`), 401)
     expectRefusal(await server.anonymous.get(`${bucketPath('own')}?token=${token}`), 401)
+  })
+
+  test('[STORE-META-3] changed metadata shows a caller who may not read what was sent', async () => {
+    const file = { key: 'file', content: 'x', metadata: { owner: 'somebody', tag: 'old' } }
+    for (const bucket of ['own', 'box']) await store(server.service, bucket, file)
+    const uploaded = expect.any(String)
+    for (const [client, bucket] of [
+      [server.withKey(keyOf('storage:bucket:own:write')), 'own'],
+      [server.as('alice'), 'box'],
+    ] as const) {
+      const { status, body } = await client.patch(`${filePath(bucket, 'file')}/metadata`, { tag: 'new' })
+      expect([status, body]).toEqual([200, { key: 'file', customMetadata: { tag: 'new' }, uploaded }])
+    }
+    const { body } = await server.service.patch(`${filePath('box', 'file')}/metadata`, { tag: 'newer' })
+    expect([body.size, body.customMetadata]).toEqual([1, { owner: 'somebody', tag: 'newer' }])
   })
 })

@@ -6,7 +6,7 @@ import { silentLog } from '../src/base/log.ts'
 import { openPostgres } from '../src/engines/postgres.ts'
 import type { Database } from '../src/engines/sql.ts'
 import { sql } from '../src/engines/sql-text.ts'
-import { changeLog, createAppendChange, createChangeLog } from '../src/features/records/changes.ts'
+import { changeLog, changeOf, createAppendChange, createChangeLog } from '../src/features/records/changes.ts'
 import { createFeedReader, type Place } from '../src/features/records/feed-reader.ts'
 import { createDatabase } from './harness/databases.ts'
 
@@ -22,7 +22,7 @@ function begin(database: Database, name: string) {
   const written = database.write(async (tx) => {
     while ((await next.promise) === 'insert') {
       const id = `${name}-${count++}`
-      await tx.run(append({ table: null as never, id, before: null, after: { id } }, name, 0))
+      await tx.run(append(changeOf(null as never, id, null, { id }), name, 0))
       next = Promise.withResolvers()
       done.resolve()
     }

@@ -8,10 +8,14 @@ import type { FindTable } from '../query/to-sql.ts'
 import type { Caller } from './caller.ts'
 import type { NamespaceDefinition, Rule, TableDefinition } from './definition.ts'
 import { evaluateRule, type ReportRuleError } from './rule.ts'
+import { permitsScope } from './service-keys.ts'
 
 /** What one caller may do with one table. Each tree is computed when first asked for. */
 export interface Permissions {
+  /** Rows whose fields the caller may see: by reads, in the answers of writes, through filters. */
   read(): Expr
+  /** Rows that the caller may know to exist, and may name in a write: a key writes rows that it cannot read. */
+  locate(): Expr
   insert(): Expr
   updateBefore(): Expr
   updateAfter(): Expr
@@ -28,36 +32,44 @@ export function required(expr: Expr, caller: Caller): Expr {
   return expr
 }
 
-const everything: Permissions = {
-  read: () => always,
-  insert: () => always,
-  updateBefore: () => always,
-  updateAfter: () => always,
-  delete: () => always,
+const yes = (): Expr => always
+const no = (): Expr => never
+
+/** What a service key may do, past every rule: with and without the scope to read, and with tables it cannot write. */
+const keyPermissions = (mayRead: boolean, mayWrite: boolean): Permissions => {
+  const [reads, writes] = [mayRead ? yes : no, mayWrite ? yes : no]
+  return { read: reads, locate: yes, insert: writes, updateBefore: writes, updateAfter: writes, delete: writes }
 }
 
-const readOnly: Permissions = {
-  read: () => always,
-  insert: () => never,
-  updateBefore: () => never,
-  updateAfter: () => never,
-  delete: () => never,
+const ofKeys = {
+  all: keyPermissions(true, true),
+  readOnly: keyPermissions(true, false),
+  writeOnly: keyPermissions(false, true),
+  none: keyPermissions(false, false),
 }
 
+/** `readScope` is what a service key needs to see the table's rows, such as `db:table:posts:read`. */
 export function permissionsOf(
   caller: Caller,
   { table, access, isPlatform }: TableDefinition,
+  readScope: string,
   findTable: FindTable,
   report: ReportRuleError,
 ): Permissions {
-  if (caller.kind === 'service') return isPlatform ? readOnly : everything
+  if (caller.kind === 'service') {
+    const mayRead = permitsScope(caller.scopes, readScope)
+    if (isPlatform) return mayRead ? ofKeys.readOnly : ofKeys.none
+    return mayRead ? ofKeys.all : ofKeys.writeOnly
+  }
   const evaluate = (rule: Rule): Expr => evaluateRule(rule, caller.auth, table, findTable, report)
   const once = (rule: Rule): (() => Expr) => {
     let expr: Expr | null = null
     return () => (expr ??= evaluate(rule))
   }
+  const read = once(access.read)
   return {
-    read: once(access.read),
+    read,
+    locate: read,
     insert: once(access.insert),
     updateBefore: once(access.update.before),
     updateAfter: once(access.update.after),

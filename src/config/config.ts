@@ -45,7 +45,8 @@ export interface Config {
   readonly schemaEndpoint: boolean | 'authenticated'
   readonly captcha: { readonly siteKey: string } | null
   readonly changes: { readonly retentionMs: number }
-  readonly limits: { readonly responseBytes: number }
+  /** `writeBytes` in a window of `writeBudgetWindowMs`. */
+  readonly limits: { readonly responseBytes: number; readonly writeBytes: number }
 }
 
 /** What the command line and the environment decide. */

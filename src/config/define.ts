@@ -223,6 +223,11 @@ export interface PlinthConfig<D = Record<string, Record<string, unknown>>, B = R
   readonly limits?: {
     /** Most bytes of a JSON response, such as `'8mb'` (the default); from `'64kb'` to `'64mb'`. */
     readonly responseBytes?: string | number
+    /**
+     * Most bytes one user, or one address without credentials, adds to the change logs in a minute; default `'64mb'`,
+     * a hundred times that in development.
+     */
+    readonly writeBytes?: string | number
   }
 }
 

@@ -169,7 +169,7 @@ export const configShape = exactly({
   api: exactly({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
   captcha: exactly({ siteKey: z.string().min(1) }).optional(),
   changes: exactly({ retention: duration }).optional(),
-  limits: exactly({ responseBytes: responseBytes.optional() }).optional(),
+  limits: exactly({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
 })
 export type WrittenConfig = z.output<typeof configShape>
 

@@ -47,7 +47,7 @@ describe('a good configuration', () => {
     api: { schemaEndpoint: 'authenticated' },
     captcha: { siteKey: 'site' },
     changes: { retention: '2h' },
-    limits: { responseBytes: '1mb' },
+    limits: { responseBytes: '1mb', writeBytes: '2mb' },
   })
   const { config, warnings } = parse(good)
   const table = config.namespaces.get('shared')?.tables.get('posts')
@@ -111,7 +111,7 @@ describe('a good configuration', () => {
       schemaEndpoint: 'authenticated',
       captcha: { siteKey: 'site' },
       changes: { retentionMs: 7_200_000 },
-      limits: { responseBytes: 1_048_576 },
+      limits: { responseBytes: 1_048_576, writeBytes: 2_097_152 },
     })
     expect(warnings).toEqual([])
   })
@@ -149,7 +149,7 @@ describe('a good configuration', () => {
       schemaEndpoint: false,
       captcha: null,
       changes: { retentionMs: 3_600_000 },
-      limits: { responseBytes: 8_388_608 },
+      limits: { responseBytes: 8_388_608, writeBytes: 67_108_864 },
     })
   })
 

@@ -12,6 +12,7 @@ import {
   rateLimitWindowsMs,
   responseBytesMax,
 } from '../limits.ts'
+import { writeBudgetBytes } from '../limits-writes.ts'
 import { createAnalyticsConfig } from './analytics.ts'
 import { checkAuth, createAuth } from './auth.ts'
 import { checkBuckets, createBucket } from './buckets.ts'
@@ -66,7 +67,11 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     schemaEndpoint: data.api.schemaEndpoint,
     captcha: data.captcha ? Object.freeze(data.captcha) : null,
     changes: Object.freeze({ retentionMs: data.changes?.retention ?? changesRetentionMs }),
-    limits: Object.freeze({ responseBytes: data.limits?.responseBytes ?? responseBytesMax }),
+    limits: Object.freeze({
+      responseBytes: data.limits?.responseBytes ?? responseBytesMax,
+      writeBytes:
+        data.limits?.writeBytes ?? writeBudgetBytes * (mode === 'development' ? rateLimitDevelopmentFactor : 1),
+    }),
   })
   return { config, warnings: findWarnings(data) }
 }

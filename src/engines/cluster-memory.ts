@@ -61,19 +61,19 @@ function createCounters(clock: Clock, keysMax: number): Counters {
   }
 
   return {
-    hit(key, windowMs): Hit {
+    hit(key, windowMs, by = 1): Hit {
       const nowMs = clock.now()
       const window = windows.get(key)
       if (window && nowMs < window.endMs) {
         // The clock was set back, or the window shortened: nobody is locked out for longer than a window.
         window.endMs = Math.min(window.endMs, nowMs + windowMs)
-        window.count++
+        window.count += by
         return { count: window.count, resetMs: window.endMs - nowMs }
       }
       if (window) windows.delete(key)
       makeRoom(nowMs)
-      windows.set(key, { count: 1, endMs: nowMs + windowMs })
-      return { count: 1, resetMs: windowMs }
+      windows.set(key, { count: by, endMs: nowMs + windowMs })
+      return { count: by, resetMs: windowMs }
     },
   }
 }

@@ -11,10 +11,10 @@ export interface Script {
 
 const script = (text: string): Script => ({ text, sha: createHash('sha1').update(text).digest('hex') })
 
-/** `KEYS[1]` counter, `ARGV[1]` window in ms. Gives the count and the ms left. */
+/** `KEYS[1]` counter, `ARGV` window in ms and how many to count. Gives the count and the ms left. */
 export const hitScript = script(`
 local window = tonumber(ARGV[1])
-local count = redis.call('INCR', KEYS[1])
+local count = redis.call('INCRBY', KEYS[1], ARGV[2])
 local left = redis.call('PTTL', KEYS[1])
 -- No end yet, or one too far away since the clock was set back or the window shortened.
 if left < 0 or left > window then

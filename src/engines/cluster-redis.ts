@@ -40,8 +40,8 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
   const fenceKey = `${prefix}{lease}-fence`
   return {
     ...bus,
-    async hit(key, windowMs) {
-      const [count, resetMs] = (await run(hitScript, [`${prefix}hit:${key}`], windowMs)) as [number, number]
+    async hit(key, windowMs, by = 1) {
+      const [count, resetMs] = (await run(hitScript, [`${prefix}hit:${key}`], windowMs, by)) as [number, number]
       return { count, resetMs }
     },
     async acquire(name, holder, ttlMs) {

@@ -5,7 +5,7 @@
  */
 
 export interface Hit {
-  /** Events in the window so far, this one included. */
+  /** Events in the window so far, those just counted included. */
   readonly count: number
   /** Milliseconds until the window ends and the count starts over: above 0, at most the window. */
   readonly resetMs: number
@@ -13,11 +13,11 @@ export interface Hit {
 
 export interface Counters {
   /**
-   * Counts one event. A window starts with a key's first event and lasts `windowMs`. A counter in the same process
-   * answers at once, so that the caller need not wait a turn. Rejects with `EngineError` `unavailable` or `busy`; then
-   * the event may have been counted.
+   * Counts one event, or as many as `by` says (whole, above 0). A window starts with a key's first event and lasts
+   * `windowMs`. A counter in the same process answers at once, so that the caller need not wait a turn. Rejects with
+   * `EngineError` `unavailable` or `busy`; then the event may have been counted.
    */
-  hit(key: string, windowMs: number): Hit | Promise<Hit>
+  hit(key: string, windowMs: number, by?: number): Hit | Promise<Hit>
 }
 
 export type Listener = (message: string) => void

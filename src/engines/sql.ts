@@ -31,9 +31,9 @@ export interface Database extends Reader {
   readonly dialect: Dialect
   /**
    * Runs `work` all or nothing, and resolves once its effects are on disk. A throw undoes all of it. Rows read with the
-   * dialect's `forUpdate` stay as they are until the end. `work` awaits nothing but its transaction, has no other
-   * effects, and may run more than once. Throws `EngineError` `busy` or `unavailable` when nothing could be
-   * acknowledged.
+   * dialect's `forUpdate` stay as they are until the end. `work` awaits nothing but its transaction and the next slice
+   * of the event loop, has no other effects, and may run more than once. Throws `EngineError` `busy` or `unavailable`
+   * when nothing could be acknowledged.
    */
   write<T>(work: (tx: Transaction) => Promise<T>, options?: WriteOptions): Promise<T>
   /**

@@ -6,6 +6,7 @@
  * States: idle → (a write arrives) committing groups → idle. A failed sync is final (`failed`): what the disk holds is
  * then unknown, so every later write is refused until the process is started anew.
  */
+import { createSlices } from '../base/slices.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax } from '../limits.ts'
 import { EngineError } from './error.ts'
 import type { Transaction } from './sql.ts'
@@ -217,8 +218,11 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
   async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
     const done: Done[] = []
     const refused: Refused[] = []
+    const next = createSlices()
     connection.exec('BEGIN IMMEDIATE')
     for (const operation of group) {
+      const pause = next()
+      if (pause) await pause
       try {
         done.push(await attempt(operation, isolated))
       } catch (error) {

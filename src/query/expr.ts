@@ -32,6 +32,9 @@ export type Expr =
 export const always: Expr = Object.freeze({ kind: 'const', value: true })
 export const never: Expr = Object.freeze({ kind: 'const', value: false })
 
+/** Whether a tree is `never` whatever the row. */
+export const isNever = (expr: Expr): boolean => expr.kind === 'const' && !expr.value
+
 /** AND that folds constants, so that `and(always, x)` is `x` and a denied rule stays visibly `never`. */
 export function allOf(parts: readonly Expr[]): Expr {
   const kept: Expr[] = []
@@ -63,4 +66,21 @@ export function negate(of: Expr): Expr {
   if (of.kind === 'const') return of.value ? never : always
   if (of.kind === 'not') return of.of
   return { kind: 'not', of }
+}
+
+/** The fields of the row itself that a tree names, those that its `exists` refer to included. */
+export function fieldsOf(expr: Expr): ReadonlySet<string> {
+  const names = new Set<string>()
+  const visit = (one: Expr, isInside: boolean): void => {
+    if (one.kind === 'and' || one.kind === 'or') for (const part of one.of) visit(part, isInside)
+    else if (one.kind === 'not') visit(one.of, isInside)
+    // The row of an `exists` inside another is not the one outside both.
+    else if (one.kind === 'exists') {
+      if (!isInside) visit(one.where, true)
+    } else if (isInside) {
+      if (one.kind === 'compare' && typeof one.value === 'object') names.add(one.value.outer)
+    } else if (one.kind !== 'const') names.add(one.field)
+  }
+  visit(expr, false)
+  return names
 }

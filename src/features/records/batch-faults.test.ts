@@ -72,6 +72,9 @@ beforeAll(async () => {
   records = createRecords({
     sql: { ...engine, database: (address) => failingDatabase(engine.database(address)) },
     bus: createMemoryCluster(),
+    counters: createMemoryCluster(),
+    writeBudgetBytes: () => 2 ** 26,
+    responseBytes: () => 2 ** 23,
     namespaces,
     storedNamespaces: namespaces,
     secret: 'secret',

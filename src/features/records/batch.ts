@@ -3,16 +3,22 @@
  * nothing.
  */
 import { required } from '../../access/check.ts'
+import { createSlices } from '../../base/slices.ts'
 import { sql } from '../../engines/sql-text.ts'
-import { type ApiError, badRequest, type FieldError, invalid, invalidField } from '../../errors.ts'
+import { type ApiError, accessDenied, badRequest, type FieldError, invalid, invalidField } from '../../errors.ts'
+import { jsonText } from '../../http/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax, fieldErrorsMax } from '../../limits.ts'
-import { allOf, type Expr } from '../../query/expr.ts'
+import { allOf, type Expr, fieldsOf, isNever } from '../../query/expr.ts'
 import { parseFilterGroups } from '../../query/filter.ts'
-import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch } from './input.ts'
+import { builtInFieldNames } from '../../query/table.ts'
+import { type Answered, createAnswer, type Shown } from './answer.ts'
+import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import { readRows } from './read-rows.ts'
 import type { RecordRow } from './rows.ts'
-import type { TableCall } from './tables.ts'
+import { readScopeOf, type TableCall } from './tables.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
-import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow, type Write } from './write.ts'
+import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow } from './write.ts'
+import type { Write } from './write-context.ts'
 
 export interface BatchBody {
   readonly inserts?: readonly Body[] | undefined
@@ -21,16 +27,10 @@ export interface BatchBody {
 }
 
 export interface Batch {
-  readonly inserts: readonly RecordRow[]
+  readonly inserts: readonly { readonly row: RecordRow; readonly sent: readonly string[] }[]
   readonly upserts: readonly Upsert[]
   readonly updates: readonly { readonly id: string; readonly patch: Patch }[]
   readonly deletes: readonly string[]
-}
-
-export interface BatchResult {
-  readonly inserted: readonly RecordRow[]
-  readonly updated: readonly RecordRow[]
-  readonly deleted: readonly string[]
 }
 
 /** Runs every check, so that a batch names all its mistakes at once, as far as one refusal names them. */
@@ -67,18 +67,23 @@ export function parseBatch(
   const operations = inserts.length + updates.length + deletes.length
   if (operations > batchOperationsMax)
     throw badRequest(`At most ${batchOperationsMax} operations are allowed in one batch`)
-  const { permissions, caller, view } = call
+  const { permissions, caller, bodyView } = call
   if (inserts.length > 0 && upsert) requireUpsert(call)
   if (inserts.length > 0 && !upsert) required(permissions.insert(), caller)
   if (updates.length > 0) required(permissions.updateBefore(), caller)
   if (deletes.length > 0) required(permissions.delete(), caller)
   const place = (list: string, index: number): string => `${list}[${index}].`
   return {
-    inserts: upsert ? [] : parseEach(inserts, (one, i) => parseInsert(view, one, generated, place('inserts', i))),
+    inserts: upsert
+      ? []
+      : parseEach(inserts, (one, i) => ({
+          row: parseInsert(bodyView, one, generated, place('inserts', i)),
+          sent: Object.keys(one),
+        })),
     upserts: upsert
       ? parseEach(inserts, (one, i) => parseUpsert(call, one, generated, upsert.conflictTarget, place('inserts', i)))
       : [],
-    updates: parseEach(updates, ({ id, data }, i) => ({ id, patch: parsePatch(view, data, place('updates', i)) })),
+    updates: parseEach(updates, ({ id, data }, i) => ({ id, patch: parsePatch(bodyView, data, place('updates', i)) })),
     deletes: parseEach(deletes, (id, i) => {
       if (typeof id !== 'string') throw invalidField(`deletes[${i}]`, 'type', 'must be a record id')
       return id
@@ -90,37 +95,52 @@ export function parseBatch(
  * Where transactions run beside each other, takes the rows a batch will touch in one order for all batches, so that two
  * of them never wait for each other. Gives the rows by id.
  */
-async function lockRows({ call, tx }: Write, { updates, deletes }: Batch): Promise<Map<string, RecordRow>> {
-  const { rows, backEnd } = call
-  const { forUpdate, inList } = backEnd.dialect
+async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, RecordRow>> {
+  const { rows, backEnd } = write.call
   const ids = [...updates.map(({ id }) => id), ...deletes].filter(isRecordId)
-  if (forUpdate.text === '' || ids.length < 2) return new Map()
-  const id = sql`${rows.name}."id"`
-  const found = await tx.all<RecordRow>(
-    sql`SELECT ${rows.columns(true)} FROM ${rows.from} WHERE ${inList(id, ids, 'text')} ORDER BY ${id}${forUpdate}`,
-  )
-  return new Map(found.map((row) => [row.id as string, rows.fromSql(row)]))
+  if (backEnd.dialect.forUpdate.text === '' || ids.length < 2) return new Map()
+  const column = sql`${rows.name}."id"`
+  const found = await readRows(write, { column, type: 'text', values: [...new Set(ids)].sort(), locks: true })
+  return new Map(found.map((row) => [row.id as string, row]))
 }
 
-/** Runs the operations in the order inserts, updates, deletes; the first refusal undoes all. */
-export async function runBatch(outer: Write, batch: Batch): Promise<BatchResult> {
+/**
+ * Runs the operations in the order inserts, updates, deletes; the first refusal undoes all. `bytesMax` bounds the
+ * answer.
+ */
+export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Promise<Answered> {
   const write: Write = { ...outer, locked: await lockRows(outer, batch) }
   const at = (list: string, index: number): Write => ({ ...write, at: `${list}[${index}]` })
-  const { rows, view } = write.call
-  const shown = (row: RecordRow): RecordRow => rows.visible(row, view.showsHidden)
-  const updated: RecordRow[] = []
-  const deleted: string[] = []
+  const budget = { bytesMax, bytes: 0 }
+  const [inserted, updated] = [createAnswer(write, budget), createAnswer(write, budget)]
   const placeOf = (index: number): string => `inserts[${index}]`
-  await insertRecords(write, batch.inserts, placeOf)
-  const upserted = await upsertRecords(write, batch.upserts, placeOf)
-  const inserted = [...batch.inserts, ...upserted.map(({ row }) => row)].map(shown)
-  for (const [i, { id, patch }] of batch.updates.entries())
-    updated.push(shown(await updateRecord(at('updates', i), id, patch)))
+  const rows = batch.inserts.map(({ row }) => row)
+  for (const [i, stored] of (await insertRecords(write, rows, placeOf)).entries())
+    inserted.add({ ...stored, sent: batch.inserts[i]?.sent ?? [] })
+  // As a batch has always answered them: without saying which of the two an upsert was.
+  for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, placeOf)) inserted.add(upserted)
+  const next = createSlices()
+  for (const [i, { id, patch }] of batch.updates.entries()) {
+    updated.add({ ...(await updateRecord(at('updates', i), id, patch)), sent: sentBy(patch) })
+    const pause = next()
+    if (pause) await pause
+  }
   for (const [i, id] of batch.deletes.entries()) {
     await deleteRecord(at('deletes', i), id)
-    deleted.push(id)
+    const pause = next()
+    if (pause) await pause
   }
-  return { inserted, updated, deleted }
+  return answerBatch(await inserted.finish(), await updated.finish(), batch.deletes)
+}
+
+function answerBatch(inserted: readonly Shown[], updated: readonly Shown[], deleted: readonly string[]): Answered {
+  const list = (shown: readonly Shown[]): string => `[${shown.map(({ text }) => text).join(',')}]`
+  const ids = (shown: readonly Shown[]) => shown.map(({ id }) => ({ id }))
+  const text = `{"inserted":${list(inserted)},"updated":${list(updated)},"deleted":${JSON.stringify(deleted)}}`
+  return {
+    reply: jsonText(text),
+    brief: () => JSON.stringify({ abridged: true, inserted: ids(inserted), updated: ids(updated), deleted }),
+  }
 }
 
 export interface ByFilterBody {
@@ -128,39 +148,62 @@ export interface ByFilterBody {
   readonly filter?: unknown
   readonly orFilter?: unknown
   readonly data?: Body | undefined
+  readonly limit?: number | undefined
 }
 
 export interface ByFilter {
   readonly condition: Expr
   /** Null to delete. */
   readonly patch: Patch | null
+  /** Records at most. */
+  readonly limit: number
+}
+
+/**
+ * What a filter selects shows in what it changes, so it may name what the caller may read. A key without the scope to
+ * read sees the built-in fields alone.
+ */
+function requireReadable(call: TableCall, filter: Expr): void {
+  if (!isNever(call.permissions.read())) return
+  for (const name of fieldsOf(filter))
+    if (!builtInFieldNames.has(name))
+      throw accessDenied(`A filter over "${name}" needs the scope ${readScopeOf(call.table.name)}`)
 }
 
 /** Checks the body. Throws 400, and 401/403 where the rule of the action denies whatever the row. */
 export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
-  const { permissions, caller, view } = call
+  const { permissions, caller, view, bodyView } = call
   const may = required(body.action === 'delete' ? permissions.delete() : permissions.updateBefore(), caller)
-  const readable = required(permissions.read(), caller)
+  const locatable = required(permissions.locate(), caller)
   if (body.action === 'update' && body.data === undefined)
     throw invalidField('data', 'required', 'is required to update')
-  const condition = allOf([readable, may, parseFilterGroups(view, body)])
-  return { condition, patch: body.action === 'update' ? parsePatch(view, body.data ?? {}, 'data.') : null }
+  const filter = parseFilterGroups(isNever(permissions.read()) ? bodyView : view, body)
+  requireReadable(call, filter)
+  return {
+    condition: allOf([locatable, may, filter]),
+    patch: body.action === 'update' ? parsePatch(bodyView, body.data ?? {}, 'data.') : null,
+    limit: body.limit ?? batchByFilterRecordsMax,
+  }
 }
 
 /** Acts on the matching records the caller may both read and change, in order of id, a bounded number per request. */
 export async function runByFilter(
   write: Write,
-  { condition, patch }: ByFilter,
+  { condition, patch, limit }: ByFilter,
 ): Promise<{ processed: number; succeeded: number }> {
   const { call, tx } = write
   const { rows, backEnd, table } = call
-  const found = await tx.all<RecordRow>(
-    sql`SELECT ${rows.columns(true)} FROM ${rows.from} WHERE ${backEnd.condition(condition, table)} ORDER BY ${rows.name}."id" LIMIT ${batchByFilterRecordsMax}${backEnd.dialect.forUpdate}`,
+  const column = sql`${rows.name}."id"`
+  const found = await tx.all<{ id: string }>(
+    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE ${backEnd.condition(condition, table)} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
   )
-  for (const one of found) {
-    const row = rows.fromSql(one)
+  const values = found.map(({ id }) => id)
+  const next = createSlices()
+  for (const row of await readRows(write, { column, type: 'text', values, locks: false })) {
     if (patch) await updateRow(write, row, patch)
     else await deleteRow(write, row)
+    const pause = next()
+    if (pause) await pause
   }
   return { processed: found.length, succeeded: found.length }
 }

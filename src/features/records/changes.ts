@@ -17,7 +17,17 @@ export interface Change {
   readonly id: string
   readonly before: Row | null
   readonly after: Row | null
+  /** `after` as JSON. */
+  readonly afterText: string | null
 }
+
+export const changeOf = (table: Table, id: string, before: Row | null, after: Row | null): Change => ({
+  table,
+  id,
+  before,
+  after,
+  afterText: textOf(after),
+})
 
 /** The log of a namespace; every instance of a dynamic one has its own. */
 export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): TableRef => ({
@@ -26,7 +36,11 @@ export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): T
   perInstance,
 })
 
-/** `request` groups the changes of one request; `at` is in milliseconds since 1970; `before` and `after` are JSON. */
+/**
+ * `request` groups the changes of one request; `at` is in milliseconds since 1970. `after` is the record as JSON.
+ * `before` is the record of a removal; of a modification it is what `differenceOf` gives, so that an update of one
+ * field of a large record stores that record once.
+ */
 export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): SqlText[] {
   const log = changeLog(ref)
   const own = dialect.own(log)
@@ -38,6 +52,30 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 
+/**
+ * What leads from the record after a modification back to the one before: `[old values by field, fields it lacked]`. An
+ * array, so that it cannot be mistaken for a record.
+ */
+function differenceOf(before: Row, after: Row): string {
+  const old: Record<string, unknown> = {}
+  for (const name of Object.keys(before)) if (before[name] !== after[name]) old[name] = before[name]
+  const lacked = Object.keys(after).filter((name) => !Object.hasOwn(before, name))
+  return JSON.stringify([old, lacked])
+}
+
+const beforeTextOf = ({ before, after }: Change): string | null =>
+  before && after ? differenceOf(before, after) : textOf(before)
+
+/** The record before a change, from what the log holds. Logs written by earlier versions hold it whole. */
+export function readBefore(text: string | null, after: Record<string, unknown> | null): Record<string, unknown> | null {
+  if (text === null) return null
+  if (!text.startsWith('[')) return JSON.parse(text) as Record<string, unknown>
+  const [old, lacked] = JSON.parse(text) as [Record<string, unknown>, string[]]
+  const before = { ...after, ...old }
+  for (const name of lacked) delete before[name]
+  return before
+}
+
 export type AppendChange = (change: Change, requestId: string, nowMs: number) => SqlText
 
 /** Makes the statement that appends a change of this table, within the write that makes it. */
@@ -47,9 +85,9 @@ export function createAppendChange(table: TableRef, dialect: Dialect): AppendCha
   const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, before, after`
   const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
   const whole = `${text}?, ?, ?, ?, ?, ?)`
-  return ({ id, before, after }, requestId, nowMs) => ({
+  return (change, requestId, nowMs) => ({
     text: whole,
-    values: [nowMs, requestId, table.name, id, textOf(before), textOf(after)],
+    values: [nowMs, requestId, table.name, change.id, beforeTextOf(change), change.afterText],
   })
 }
 
@@ -72,8 +110,8 @@ export function createAppendChanges(table: TableRef, dialect: Dialect): AppendCh
       changes.map(() => requestId),
       changes.map(() => table.name),
       changes.map(({ id }) => id),
-      changes.map(({ before }) => textOf(before)),
-      changes.map(({ after }) => textOf(after)),
+      changes.map(beforeTextOf),
+      changes.map(({ afterText }) => afterText),
     ])
 }
 

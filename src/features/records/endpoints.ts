@@ -4,8 +4,15 @@
  */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
-import { batchOperationsMax, listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../limits.ts'
+import {
+  batchByFilterRecordsMax,
+  batchOperationsMax,
+  listLimitDefault,
+  listLimitMax,
+  orFilterConditionsMax,
+} from '../../limits.ts'
 import type { Body } from './input.ts'
+import { readScopeOf } from './tables.ts'
 
 const parameter = (description: string) => z.string().optional().meta({ description })
 
@@ -69,6 +76,12 @@ const byFilterBody = z.strictObject({
   filter: z.unknown().optional(),
   orFilter: z.unknown().optional(),
   data: record.optional(),
+  limit: z
+    .int()
+    .min(1)
+    .max(batchByFilterRecordsMax)
+    .optional()
+    .meta({ description: `Records at most, in order of id; ${batchByFilterRecordsMax} by default` }),
 })
 
 const page = z.object({
@@ -85,7 +98,7 @@ const byFilterReply = z.object({ processed: z.number(), succeeded: z.number() })
 const bases = ['/api/db/:namespace/tables/:table', '/api/db/:namespace/:instanceId/tables/:table'] as const
 const at = (rest = ''): string[] => bases.map((base) => base + rest)
 
-const reads = (params: Params): string => `db:table:${params.table}:read`
+const reads = ({ table }: Params): string => readScopeOf(table)
 const writes = (params: Params): string => `db:table:${params.table}:write`
 
 /** What the feature answers each endpoint with. */

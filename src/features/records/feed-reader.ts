@@ -5,7 +5,7 @@
 import type { Dialect } from '../../engines/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { changeLog } from './changes.ts'
+import { changeLog, readBefore } from './changes.ts'
 import type { RecordRow } from './rows.ts'
 
 /**
@@ -30,9 +30,9 @@ export class LoggedChange {
   readonly atMs: number
   /** The place just behind this change. */
   readonly place: Place
-  /** Whole records as JSON, hidden fields included; null where there was or is none. */
-  readonly beforeText: string | null
+  /** The record as JSON, hidden fields included; null where there is none. */
   readonly afterText: string | null
+  private readonly beforeText: string | null
   private parsedBefore: RecordRow | null | undefined
   private parsedAfter: RecordRow | null | undefined
 
@@ -53,7 +53,7 @@ export class LoggedChange {
   }
 
   get before(): RecordRow | null {
-    this.parsedBefore ??= parse(this.beforeText)
+    this.parsedBefore ??= readBefore(this.beforeText, this.after)
     return this.parsedBefore
   }
 

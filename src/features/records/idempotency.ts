@@ -1,7 +1,7 @@
 /**
  * `Idempotency-Key`: the first answer to a key is kept in the same transaction as its effects, so a repeated request
- * gets it again and changes nothing, also after a crash. Writes take turns, so a second request with the key meets
- * either nothing or the finished first.
+ * gets it again and changes nothing, also after a crash. Of large answers only status and ids are kept. Writes take
+ * turns, so a second request with the key meets either nothing or the finished first.
  */
 import { type Caller, callerKey } from '../../access/caller.ts'
 import { sha256 } from '../../base/hash.ts'
@@ -11,6 +11,8 @@ import { join, type SqlText, sql } from '../../engines/sql-text.ts'
 import { ApiError, conflict, invalidField } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { changesTrimRowsMax, idempotencyKeyCharsMax } from '../../limits.ts'
+import { idempotencyAnswerCharsMax } from '../../limits-writes.ts'
+import { type Answered, answered } from './answer.ts'
 
 /** Answers of a namespace, all its instances together: the key says which. */
 const answersOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
@@ -69,7 +71,7 @@ async function findKept(
   tx: Transaction,
   answers: Answers,
   { key, fingerprint }: IdempotencyKey,
-): Promise<Reply | null> {
+): Promise<Answered | null> {
   // Two requests with one key take turns, so that the second finds the answer of the first.
   const turn = answers.dialect.lock(key)
   if (turn) await tx.all(turn)
@@ -78,15 +80,19 @@ async function findKept(
   )
   if (!kept) return null
   if (kept.fingerprint !== fingerprint) throw conflict('This Idempotency-Key was used with another request')
-  return { status: kept.status, text: kept.body, headers: { 'Idempotency-Replayed': 'true' } }
+  return answered({ status: kept.status, text: kept.body, headers: { 'Idempotency-Replayed': 'true' } })
 }
 
-async function keep(tx: Transaction, { table, nowMs }: Answers, kept: IdempotencyKey, reply: Reply): Promise<void> {
+/** What is kept of an answer: all of it, or what it was about where it is large. */
+const keptBody = ({ reply: { text }, brief }: Answered): string | null =>
+  text !== null && text.length > idempotencyAnswerCharsMax ? brief() : text
+
+async function keep(tx: Transaction, { table, nowMs }: Answers, kept: IdempotencyKey, answer: Answered): Promise<void> {
   // One past its time may still be there.
   await tx.run(sql`DELETE FROM ${table} WHERE key = ${kept.key}`)
   await tx.run(
     sql`INSERT INTO ${table} (key, at, fingerprint, status, body)
-      VALUES (${kept.key}, ${nowMs}, ${kept.fingerprint}, ${reply.status}, ${reply.text})`,
+      VALUES (${kept.key}, ${nowMs}, ${kept.fingerprint}, ${answer.reply.status}, ${keptBody(answer)})`,
   )
 }
 
@@ -102,34 +108,35 @@ export async function writeOnce(
   { database, namespace }: { database: Database; namespace: string },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
-  work: (tx: Transaction) => Promise<Reply>,
+  work: (tx: Transaction) => Promise<Answered>,
 ): Promise<Reply> {
-  if (!key) return database.write(work)
+  if (!key) return (await database.write(work)).reply
   const { dialect } = database
   const answers: Answers = { table: dialect.target(answersOf(namespace)), dialect, ...times }
   let isMismatch = false
   try {
-    return await database.write(async (tx) => {
+    const { reply } = await database.write(async (tx) => {
       const kept = await findKept(tx, answers, key).catch((error) => {
         isMismatch = true
         throw error
       })
       if (kept) return kept
-      const reply = await work(tx)
-      await keep(tx, answers, key, reply)
-      return reply
+      const answer = await work(tx)
+      await keep(tx, answers, key, answer)
+      return answer
     })
+    return reply
   } catch (error) {
     if (isMismatch || !isKept(error)) throw error
-    const reply: Reply = { status: error.status, text: JSON.stringify(error.body()) }
-    const keepRefusal = async (tx: Transaction): Promise<Reply> => {
+    const refusal = answered({ status: error.status, text: JSON.stringify(error.body()) })
+    const keepRefusal = async (tx: Transaction): Promise<Answered> => {
       const kept = await findKept(tx, answers, key)
       if (kept) return kept
-      await keep(tx, answers, key, reply)
-      return reply
+      await keep(tx, answers, key, refusal)
+      return refusal
     }
     // A refused write is no reason for a database to come into being.
-    return database.write(keepRefusal, { creates: false })
+    return (await database.write(keepRefusal, { creates: false })).reply
   }
 }
 

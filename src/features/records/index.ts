@@ -8,27 +8,29 @@ import type { Clock } from '../../base/clock.ts'
 import { fingerprint } from '../../base/hash.ts'
 import { createUuid7 } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
-import type { Bus } from '../../engines/cluster.ts'
+import type { Bus, Counters } from '../../engines/cluster.ts'
 import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql.ts'
 import { invalidField } from '../../errors.ts'
 import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
 import { json, jsonText } from '../../http/reply.ts'
 import { changesTrimRowsMax, idempotencyRetentionMs } from '../../limits.ts'
 import type { Table } from '../../query/table.ts'
+import { type Answered, answered, answerRecord } from './answer.ts'
 import { parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
 import { type Change, trimChanges } from './changes.ts'
 import { recordsEndpoints } from './endpoints.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { parseIdempotencyKey, trimIdempotency, writeOnce } from './idempotency.ts'
-import { type Generated, parseInsert, parsePatch } from './input.ts'
+import { type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import { createKeepRecord, type KeepRecord } from './platform-records.ts'
 import { count, get, list } from './read.ts'
-import { type RecordRow, withExtra } from './rows.ts'
 import { search } from './search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables } from './tables.ts'
 import { createTotals } from './totals.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
-import { deleteRecord, insertRecord, tagOf, updateRecord, type Write } from './write.ts'
+import { deleteRecord, insertRecord, updateRecord } from './write.ts'
+import { createWriteBudget } from './write-budget.ts'
+import type { Write } from './write-context.ts'
 
 export interface RecordsDeps {
   readonly sql: Sql
@@ -41,6 +43,12 @@ export interface RecordsDeps {
   /** Seals cursors. */
   readonly secret: string
   readonly changesRetentionMs: () => number
+  /** Counts what callers write, on all nodes together. */
+  readonly counters: Counters
+  /** Bytes a caller may write in a window. */
+  readonly writeBudgetBytes: () => number
+  /** Most bytes of a response of several records. */
+  readonly responseBytes: () => number
   readonly clock: Clock
   readonly log: Log
 }
@@ -78,6 +86,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changesRetentionMs)
   const feed = createFeed({ ...deps, sql })
+  const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
   const newId = createUuid7(clock)
   /** Instances written since the last trim; cleared every few seconds. */
   const written = new Map<string, DatabaseAddress>()
@@ -101,11 +110,13 @@ export function createRecords(deps: RecordsDeps): Records {
   const generated = (): Generated => ({ id: newId, nowMs: clock.now() })
 
   /** Runs a write in its transaction, or gives the answer its Idempotency-Key had before. */
-  function write(call: Call, table: TableCall, work: (write: Write) => Promise<Reply>): Promise<Reply> {
+  function write(call: Call, table: TableCall, work: (write: Write) => Promise<Answered>): Promise<Reply> {
+    budget.check(call.caller)
     const nowMs = clock.now()
     const { namespace, instanceId } = table.address
     if (instanceId !== null && sql.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, table.address)
-    const header = call.method === 'POST' ? call.headers.get('Idempotency-Key') : null
+    const header = call.headers.get('Idempotency-Key')
+    const ifMatch = call.headers.get('If-Match')
     const key =
       header === null
         ? null
@@ -113,12 +124,14 @@ export function createRecords(deps: RecordsDeps): Records {
             caller: call.caller,
             method: call.method,
             path: call.path,
-            content: JSON.stringify([call.query, call.body]),
+            content: JSON.stringify([call.query, call.body, ...(ifMatch === null ? [] : [ifMatch])]),
           })
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
-    return writeOnce({ database: table.database, namespace }, key, times, (tx: Transaction) =>
-      work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged: { chars: 0 } }),
-    )
+    return writeOnce({ database: table.database, namespace }, key, times, (tx: Transaction) => {
+      const logged = { chars: 0 }
+      tx.afterCommit(() => budget.charge(call.caller, logged.chars))
+      return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
+    })
   }
 
   async function trimDatabase(address: DatabaseAddress): Promise<void> {
@@ -129,11 +142,6 @@ export function createRecords(deps: RecordsDeps): Records {
     const log = { namespace, perInstance: false }
     while ((await trimChanges(database, log, nowMs - deps.changesRetentionMs())) === changesTrimRowsMax);
     while ((await trimIdempotency(database, namespace, nowMs - idempotencyRetentionMs)) === changesTrimRowsMax);
-  }
-
-  function recordReply({ rows, view }: TableCall, row: RecordRow, status: number): Reply {
-    const text = JSON.stringify(rows.visible(row, view.showsHidden))
-    return jsonText(text, status, { ETag: `"${fingerprint(text)}"` })
   }
 
   const endpoints = recordsEndpoints({
@@ -149,25 +157,25 @@ export function createRecords(deps: RecordsDeps): Records {
         const target = parseConflictTarget(table, call.query.conflictTarget)
         const upsert = parseUpsert(table, call.body, generated(), target)
         return write(call, table, async (into) => {
-          const { row, inserted } = await upsertRecord(into, upsert)
-          const shown = table.rows.visible(row, table.view.showsHidden)
-          return json(withExtra(shown, 'action', inserted ? 'inserted' : 'updated'), inserted ? 201 : 200, {
-            ETag: tagOf(table, row),
-          })
+          const written = await upsertRecord(into, upsert)
+          return answerRecord(into, written, written.action === 'inserted' ? 201 : 200)
         })
       }
       required(table.permissions.insert(), call.caller)
-      const row = parseInsert(table.view, call.body, generated())
-      return write(call, table, async (into) => recordReply(table, await insertRecord(into, row), 201))
+      const row = parseInsert(table.bodyView, call.body, generated())
+      const sent = Object.keys(call.body)
+      return write(call, table, async (into) => answerRecord(into, { ...(await insertRecord(into, row)), sent }, 201))
     },
 
     async update(call) {
       const table = resolve(call)
       required(table.permissions.updateBefore(), call.caller)
-      const patch = parsePatch(table.view, call.body)
+      const patch = parsePatch(table.bodyView, call.body)
       const ifMatch = call.headers.get('If-Match')
       const id = call.params.id ?? ''
-      return write(call, table, async (into) => recordReply(table, await updateRecord(into, id, patch, ifMatch), 200))
+      return write(call, table, async (into) =>
+        answerRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent: sentBy(patch) }, 200),
+      )
     },
 
     async delete(call) {
@@ -176,7 +184,7 @@ export function createRecords(deps: RecordsDeps): Records {
       const ifMatch = call.headers.get('If-Match')
       return write(call, table, async (into) => {
         await deleteRecord(into, call.params.id ?? '', ifMatch)
-        return json({ ok: true })
+        return answered(json({ ok: true }))
       })
     },
 
@@ -186,13 +194,13 @@ export function createRecords(deps: RecordsDeps): Records {
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
       const batch = parseBatch(table, call.body, generated(), upsert)
-      return write(call, table, async (into) => json(await runBatch(into, batch)))
+      return write(call, table, (into) => runBatch(into, batch, deps.responseBytes()))
     },
 
     async batchByFilter(call) {
       const table = resolve(call)
       const selection = parseByFilter(table, call.body)
-      return write(call, table, async (into) => json(await runByFilter(into, selection)))
+      return write(call, table, async (into) => answered(json(await runByFilter(into, selection))))
     },
   })
 

@@ -220,6 +220,11 @@ export interface Patch {
   readonly prefix: string
 }
 
+/** Fields that a patch gives a value of its own, rather than one computed from what is stored. */
+export function* sentBy(patch: Patch | undefined): Iterable<string> {
+  for (const [name, { operator }] of patch?.changes ?? []) if (operator?.$op !== 'increment') yield name
+}
+
 /** Checks an update's body. Throws 400 naming every bad field. */
 export function parsePatch(view: TableView, body: Body, prefix = ''): Patch {
   const changes = new Map<string, Change>()

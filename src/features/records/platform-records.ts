@@ -5,7 +5,7 @@
 import type { Dialect } from '../../engines/dialect.ts'
 import type { DatabaseAddress, Transaction } from '../../engines/sql.ts'
 import type { Table } from '../../query/table.ts'
-import type { Change } from './changes.ts'
+import { changeOf } from './changes.ts'
 import { createTableRows, type RecordRow } from './rows.ts'
 import type { Totals } from './totals.ts'
 
@@ -39,7 +39,7 @@ export function createKeepRecord(deps: {
       if (changed.every((name) => name === 'updatedAt')) return
       await tx.run(rows.update(after, changed))
     } else await tx.run(after ? rows.insert(after) : rows.deleteById(id))
-    const change: Change = { table, id, before, after }
+    const change = changeOf(table, id, before, after)
     await tx.run(rows.appendChange(change, requestOf(tx), nowMs()))
     tx.afterCommit(() => totals.apply(address, change))
   }

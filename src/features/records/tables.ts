@@ -12,6 +12,7 @@ import type { Database, DatabaseAddress, Sql } from '../../engines/sql.ts'
 import { invalidField, notFound } from '../../errors.ts'
 import { instanceIdCharsMax } from '../../limits.ts'
 import type { Seal } from '../../query/cursor.ts'
+import { isNever } from '../../query/expr.ts'
 import type { TableView } from '../../query/filter.ts'
 import type { Table } from '../../query/table.ts'
 import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../query/to-sql.ts'
@@ -41,7 +42,10 @@ interface CompiledNamespace {
 /** One caller's way to one table: everything an operation on records needs. */
 export interface TableCall {
   readonly table: Table
+  /** What the caller may name of rows that are there: in filters, sorts and answers. */
   readonly view: TableView
+  /** What the caller may name in the body of a write. */
+  readonly bodyView: TableView
   readonly rows: TableRows
   readonly referrers: readonly Referrer[]
   readonly backEnd: SqlBackEnd
@@ -67,6 +71,9 @@ const instanceIdPattern = new RegExp(`^[A-Za-z0-9_.-]{1,${instanceIdCharsMax}}$`
  * The first two mean something to file systems; with the third, `/api/db/x/tables/tables/y` would have two readings.
  */
 const reservedInstanceIds: ReadonlySet<string> = new Set(['.', '..', 'tables'])
+
+/** What a service key needs to see the rows of a table (CONTRACT "Everywhere"). */
+export const readScopeOf = (tableName: string | undefined): string => `db:table:${tableName}:read`
 
 function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNamespace {
   const findTable: FindTable = (name) => {
@@ -131,16 +138,19 @@ export function createTables(deps: { sql: Sql; namespaces: () => Namespaces; log
     if (!found) throw notFound('Table')
     const { definition, rows, referrers } = found
     const { table } = definition
+    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, report)
+    const bodyView = { table, showsHidden: caller.kind === 'service' }
     return {
       table,
-      view: { table, showsHidden: caller.kind === 'service' },
+      view: bodyView.showsHidden && isNever(permissions.read()) ? { table, showsHidden: false } : bodyView,
+      bodyView,
       rows,
       referrers,
       backEnd: namespace.backEnd,
       database,
       address,
       caller,
-      permissions: permissionsOf(caller, definition, namespace.findTable, report),
+      permissions,
       seal,
       sibling: (name) => call(namespace, name, database, address, caller),
     }

@@ -9,7 +9,8 @@ import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
 import { followedBytesMax, followedChangesMax, openInstancesMax, rememberedTotalsMax } from '../../limits.ts'
 import type { Expr } from '../../query/expr.ts'
 import { matches, type Row } from '../../query/matches.ts'
-import { changeLog } from './changes.ts'
+import { changeLog, readBefore } from './changes.ts'
+import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
 
 interface Followed {
@@ -51,8 +52,11 @@ export function createFollowedTotals(clock: Clock, changesRetentionMs: () => num
     if (!row?.fits) return null
     const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null][])
     if (changes.length === limit) return null
-    const isIn = (text: string | null): number => (text !== null && matches(expr, JSON.parse(text) as Row) ? 1 : 0)
-    const moved = changes.reduce((sum, [before, after]) => sum - isIn(before) + isIn(after), 0)
+    const isIn = (row: Row | null): number => (row !== null && matches(expr, row) ? 1 : 0)
+    const moved = changes.reduce((sum, [before, afterText]) => {
+      const after = afterText === null ? null : (JSON.parse(afterText) as RecordRow)
+      return sum - isIn(readBefore(before, after)) + isIn(after)
+    }, 0)
     return { total: last.total + moved, snapshot: row.snapshot, atMs }
   }
 

@@ -3,15 +3,19 @@
  * and runs them within a write; inserting and updating themselves are `write`'s matter.
  */
 import { required } from '../../access/check.ts'
+import { createSlices } from '../../base/slices.ts'
 import { ident, type SqlScalar, sql } from '../../engines/sql-text.ts'
 import { ApiError, badRequest, conflict, invalidField } from '../../errors.ts'
 import { anyOf } from '../../query/expr.ts'
 import { asksOtherTables } from '../../query/matches.ts'
 import { storedTypes, toStored } from '../../query/to-sql.ts'
-import { type Body, type Generated, type Patch, parseInsert, parsePatch } from './input.ts'
+import type { Written } from './answer.ts'
+import { type Body, type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import { readRows } from './read-rows.ts'
 import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
-import { insertRecords, placed, satisfies, updateRow, type Write } from './write.ts'
+import { insertRecords, placed, satisfies, updateRow } from './write.ts'
+import type { Stored, Write } from './write-context.ts'
 
 /**
  * An insert's body that may turn out to be an update: the whole new record, and the patch of the fields that were
@@ -49,7 +53,7 @@ export function parseUpsert(
   conflictTarget: string,
   prefix = '',
 ): Upsert {
-  const { view } = call
+  const { bodyView: view } = call
   const field = view.table.fields.get(conflictTarget)
   const value = body[conflictTarget]
   if (!field || value === undefined || value === null)
@@ -94,41 +98,31 @@ async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Ma
   if (!first || !field) return found
   const turn = dialect.lock(...upserts.map((upsert) => turnOf(write, upsert)))
   if (turn) await tx.all(turn)
-  const column = sql`${rows.name}.${ident(first.conflictTarget)}`
-  const values = upserts.map(({ conflictValue }) => conflictValue)
-  const isTarget =
-    values.length === 1
-      ? sql`${column} = ${first.conflictValue}`
-      : dialect.inList(column, values, storedTypes[field.type])
-  const met = await tx.all<RecordRow>(
-    sql`SELECT ${rows.columns(true)} FROM ${rows.from} WHERE ${isTarget} ORDER BY ${rows.name}."id"${dialect.forUpdate}`,
-  )
-  for (const row of met) {
-    const record = rows.fromSql(row)
-    found.set(toStored(field, record[first.conflictTarget], dialect), record)
-  }
+  const met = await readRows(write, {
+    column: sql`${rows.name}.${ident(first.conflictTarget)}`,
+    type: storedTypes[field.type],
+    // In one order for all requests, so that no two of them wait for each other.
+    values: [...new Set(upserts.map(({ conflictValue }) => conflictValue))].sort(),
+    locks: true,
+  })
+  for (const record of met) found.set(toStored(field, record[first.conflictTarget], dialect), record)
   return found
 }
 
 /** Updates what an upsert has met. A record that is hidden from the caller is a conflict and no more. */
-async function updateMet(write: Write, before: RecordRow, { conflictTarget, patch }: Upsert): Promise<RecordRow> {
-  if (!(await satisfies(write, write.call.permissions.read(), before)))
+async function updateMet(write: Write, before: RecordRow, { conflictTarget, patch }: Upsert): Promise<Stored> {
+  if (!(await satisfies(write, write.call.permissions.locate(), before)))
     throw conflict('A record with this value already exists', {
       [placed(write, conflictTarget)]: { code: 'unique', message: 'is already taken' },
     })
   return updateRow(write, before, patch, 'keep')
 }
 
-export interface Upserted {
-  readonly row: RecordRow
-  readonly inserted: boolean
-}
-
 /**
  * Whether what becomes of a row hangs on that row alone, so that inserts may wait for later ones to share a statement.
  */
 function judgesRowsAlone({ permissions, table }: TableCall): boolean {
-  const rules = [permissions.read(), permissions.insert(), permissions.updateBefore(), permissions.updateAfter()]
+  const rules = [permissions.locate(), permissions.insert(), permissions.updateBefore(), permissions.updateAfter()]
   return !rules.some(asksOtherTables) && ![...table.fields.values()].some(({ references }) => references !== undefined)
 }
 
@@ -140,27 +134,39 @@ export async function upsertRecords(
   write: Write,
   upserts: readonly Upsert[],
   placeOf: (index: number) => string,
-): Promise<Upserted[]> {
+): Promise<Written[]> {
   const met = await lockTargets(write, upserts)
   const mayWait = judgesRowsAlone(write.call)
-  const results: Upserted[] = []
-  /** Places of the new records not yet inserted. */
-  let waiting: number[] = []
+  const results: Written[] = []
+  /** New records not yet inserted, by their index in `upserts`. */
+  let waiting = new Map<number, RecordRow>()
   const insertWaiting = async (): Promise<void> => {
-    const places = waiting
-    waiting = []
-    const rows = places.map((index) => results[index]?.row as RecordRow)
+    const places = [...waiting.keys()]
+    const rows = [...waiting.values()]
+    waiting = new Map()
     const into: Write = { ...write, conflictTarget: upserts[0]?.conflictTarget as string }
-    await insertRecords(into, rows, (at) => placeOf(places[at] as number))
+    const stored = await insertRecords(into, rows, (at) => placeOf(places[at] as number))
+    for (const [at, one] of stored.entries()) {
+      const place = places[at] as number
+      results[place] = { ...one, sent: sentBy(upserts[place]?.patch), action: 'inserted' }
+    }
   }
+  const next = createSlices()
   for (const [index, upsert] of upserts.entries()) {
+    const pause = next()
+    if (pause) await pause
     const before = met.get(upsert.conflictValue)
-    // It may be one that an earlier upsert of this batch is about to insert.
-    if (before && waiting.some((place) => results[place]?.row === before)) await insertWaiting()
-    const row = before ? await updateMet({ ...write, at: placeOf(index) }, before, upsert) : upsert.row()
-    met.set(upsert.conflictValue, row)
-    results.push({ row, inserted: before === undefined })
-    if (!before) waiting.push(index)
+    if (!before) {
+      const row = upsert.row()
+      met.set(upsert.conflictValue, row)
+      waiting.set(index, row)
+    } else {
+      // It may be one that an earlier upsert of this batch is about to insert.
+      if ([...waiting.values()].includes(before)) await insertWaiting()
+      const stored = await updateMet({ ...write, at: placeOf(index) }, before, upsert)
+      met.set(upsert.conflictValue, stored.row)
+      results[index] = { ...stored, sent: sentBy(upsert.patch), action: 'updated' }
+    }
     if (!mayWait) await insertWaiting()
   }
   await insertWaiting()
@@ -168,7 +174,7 @@ export async function upsertRecords(
 }
 
 /** One of them, outside of a batch. */
-export async function upsertRecord(write: Write, upsert: Upsert): Promise<Upserted> {
+export async function upsertRecord(write: Write, upsert: Upsert): Promise<Written> {
   const [upserted] = await upsertRecords(write, [upsert], () => write.at)
-  return upserted as Upserted
+  return upserted as Written
 }

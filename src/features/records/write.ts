@@ -4,9 +4,8 @@
  * in leaves no trace.
  */
 import { denied } from '../../access/check.ts'
-import { fingerprint } from '../../base/hash.ts'
+import { createSlices } from '../../base/slices.ts'
 import { EngineError } from '../../engines/error.ts'
-import type { Transaction } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
 import {
   badRequest,
@@ -17,31 +16,16 @@ import {
   payloadTooLarge,
   preconditionFailed,
 } from '../../errors.ts'
-import { requestChangeCharsMax } from '../../limits.ts'
-import type { Expr } from '../../query/expr.ts'
+import { recordBytesMax, requestChangeCharsMax } from '../../limits-writes.ts'
+import { type Expr, isNever } from '../../query/expr.ts'
 import { absencesIn, settle } from '../../query/matches.ts'
-import type { Change } from './changes.ts'
+import { tagOf } from './answer.ts'
+import { type Change, changeOf } from './changes.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
+import { tooManyRecords } from './read-rows.ts'
 import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
-
-/** A write in progress: its transaction and what its changes are logged under. */
-export interface Write {
-  readonly call: TableCall
-  readonly tx: Transaction
-  /** Called for each change in the turn of its commit. */
-  readonly committed: (call: TableCall, change: Change) => void
-  readonly requestId: string
-  readonly nowMs: number
-  /** Place in a batch, such as `deletes[3]`; empty outside one. */
-  readonly at: string
-  /** What the whole request has logged, in characters. */
-  readonly logged: { chars: number }
-  /** Records by id that were read and locked beforehand, as this transaction has left them. */
-  readonly locked?: Map<string, RecordRow>
-  /** Field by which no record was found to update: one that has its value now came in between. */
-  readonly conflictTarget?: string
-}
+import type { Stored, Write } from './write-context.ts'
 
 /**
  * Judges a row by a tree, asking the database only for what the row does not decide. What is found there stays until
@@ -62,11 +46,17 @@ async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> 
   if (!(await satisfies(write, expr, row))) throw denied(write.call.caller)
 }
 
-/** Every change of a row ends here: in the log, and told once it is committed. Throws 413 where it is too much. */
-function record({ call, tx, committed, requestId, nowMs, logged, locked }: Write, change: Change): void {
+/** Counts what a request adds to the change log. Throws 413 where it is too much. */
+function countLogged({ logged }: Write, values: readonly unknown[]): void {
+  for (const value of values) if (typeof value === 'string') logged.chars += value.length
+  if (logged.chars > requestChangeCharsMax) throw tooManyRecords()
+}
+
+/** Every change of a row ends here: in the log, and published once it is committed. Throws 413 where it is too much. */
+function record(write: Write, change: Change): void {
+  const { call, tx, committed, requestId, nowMs, locked } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
-  for (const value of statement.values) if (typeof value === 'string') logged.chars += value.length
-  if (logged.chars > requestChangeCharsMax) throw payloadTooLarge(requestChangeCharsMax, 'sum of the records changed')
+  countLogged(write, statement.values)
   tx.send(statement)
   tx.afterCommit(() => committed(call, change))
   if (change.after === null) locked?.delete(change.id)
@@ -116,7 +106,7 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
     const id = row[name]
     if (references === undefined || id === null || id === undefined) continue
     const target = write.call.sibling(references)
-    const visible = target.backEnd.condition(target.permissions.read(), target.table)
+    const visible = target.backEnd.condition(target.permissions.locate(), target.table)
     // Until this is committed nobody may remove what it refers to.
     const { forReference } = target.backEnd.dialect
     const found = await write.tx.all(
@@ -127,17 +117,20 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
   }
 }
 
+const storedOf = ({ after, afterText }: Change): Stored => ({ row: after as RecordRow, text: afterText as string })
+
 /**
  * Inserts a complete record. Throws 401/403 by the insert rule, 400 for a dangling reference, 409 for a taken id or
  * unique value.
  */
-export async function insertRecord(write: Write, row: RecordRow): Promise<RecordRow> {
+export async function insertRecord(write: Write, row: RecordRow): Promise<Stored> {
   const { call } = write
   await require(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row))
   await runIndexed(write, call.rows.insert(row), row)
-  record(write, { table: call.table, id: row.id as string, before: null, after: row })
-  return row
+  const change = changeOf(call.table, row.id as string, null, row)
+  record(write, change)
+  return storedOf(change)
 }
 
 /** Whether an insert hangs on nothing that the database would have to be asked for. */
@@ -153,21 +146,29 @@ export async function insertRecords(
   write: Write,
   rows: readonly RecordRow[],
   placeOf: (index: number) => string,
-): Promise<void> {
+): Promise<Stored[]> {
   const at = (index: number): Write => ({ ...write, at: placeOf(index) })
-  if (rows.length > 1 && (await insertTogether(write, rows, at))) return
-  for (const [index, row] of rows.entries()) await insertRecord(at(index), row)
+  const together = rows.length > 1 ? await insertTogether(write, rows, at) : null
+  if (together) return together
+  const next = createSlices()
+  const stored: Stored[] = []
+  for (const [index, row] of rows.entries()) {
+    const pause = next()
+    if (pause) await pause
+    stored.push(await insertRecord(at(index), row))
+  }
+  return stored
 }
 
-/** One statement for all of them, where that is quicker and possible. False, with nothing done, where it is not. */
+/** One statement for all of them, where that is quicker and possible. Null, with nothing done, where it is not. */
 async function insertTogether(
   write: Write,
   rows: readonly RecordRow[],
   at: (index: number) => Write,
-): Promise<boolean> {
+): Promise<Stored[] | null> {
   const { call, tx, committed, requestId, nowMs } = write
   const { insertMany, appendChanges } = call.rows
-  if (!insertMany || !appendChanges || !rows.every((row) => standsAlone(write, row))) return false
+  if (!insertMany || !appendChanges || !rows.every((row) => standsAlone(write, row))) return null
   for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
   tx.send(sql`SAVEPOINT together`)
   try {
@@ -176,14 +177,15 @@ async function insertTogether(
     if (!isOfIndex(error)) throw error
     // One of them is in the way; each by itself will tell which.
     tx.send(sql`ROLLBACK TO SAVEPOINT together`)
-    return false
+    return null
   }
-  const changes = rows.map((row): Change => ({ table: call.table, id: row.id as string, before: null, after: row }))
+  const changes = rows.map((row) => changeOf(call.table, row.id as string, null, row))
+  for (const { afterText } of changes) countLogged(write, [afterText])
   tx.send(appendChanges(changes, requestId, nowMs))
   tx.afterCommit(() => {
     for (const change of changes) committed(call, change)
   })
-  return true
+  return changes.map(storedOf)
 }
 
 async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordRow | null> {
@@ -194,32 +196,24 @@ async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordR
   return row ? call.rows.fromSql(row) : null
 }
 
-/** The row if it exists and the caller may read it; else the same 404 for both. */
+/** The row if it exists and the caller may know that it does; else the same 404 for both. */
 async function getVisible(write: Write, id: string): Promise<RecordRow> {
   const row = await findRow(write, id)
-  if (row && (await satisfies(write, write.call.permissions.read(), row))) return row
+  if (row && (await satisfies(write, write.call.permissions.locate(), row))) return row
   if (write.at === '') throw notFound('Record')
   throw notFound('Record', { [write.at]: { code: 'unknown', message: 'no such record' } })
 }
 
-/** The entity tag of a record as this caller's `GET` shows it. */
-export const tagOf = (call: TableCall, row: RecordRow): string =>
-  `"${fingerprint(JSON.stringify(call.rows.visible(row, call.view.showsHidden)))}"`
-
-/** Applies `If-Match`: a list of tags or `*`. */
+/** Applies `If-Match`: a list of tags or `*`. A caller who cannot read has no tag that matches. */
 function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): void {
   if (ifMatch === null || ifMatch.trim() === '*') return
-  const tag = tagOf(call, row)
+  if (isNever(call.permissions.read())) throw preconditionFailed()
+  const tag = tagOf(call, { row, text: JSON.stringify(row) })
   if (!ifMatch.split(',').some((one) => one.trim() === tag)) throw preconditionFailed()
 }
 
 /** Applies a patch to a row that was read in this transaction; both rules are judged. Gives the record afterwards. */
-export async function updateRow(
-  write: Write,
-  before: RecordRow,
-  patch: Patch,
-  fixed?: FixedFields,
-): Promise<RecordRow> {
+export async function updateRow(write: Write, before: RecordRow, patch: Patch, fixed?: FixedFields): Promise<Stored> {
   const { call } = write
   await require(write, call.permissions.updateBefore(), before)
   const { after, changed } = applyPatch(before, patch, write.nowMs, fixed)
@@ -228,8 +222,10 @@ export async function updateRow(
   const statement = call.rows.update(after, changed)
   if (call.rows.mayBeRefused(after, changed)) await runIndexed(write, statement, after)
   else write.tx.send(statement)
-  record(write, { table: call.table, id: before.id as string, before, after })
-  return after
+  const change = changeOf(call.table, before.id as string, before, after)
+  if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
+  record(write, change)
+  return storedOf(change)
 }
 
 /** Updates a record the caller may read. Throws 404, 412, 401/403 by the update rule before or after, 400, 409. */
@@ -238,7 +234,7 @@ export async function updateRecord(
   id: string,
   patch: Patch,
   ifMatch: string | null = null,
-): Promise<RecordRow> {
+): Promise<Stored> {
   const before = await getVisible(write, id)
   checkMatch(write.call, before, ifMatch)
   return updateRow(write, before, patch)
@@ -261,7 +257,7 @@ export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
     if (found.length > 0) throw conflict('Another record refers to this one')
   }
   tx.send(call.rows.deleteById(id))
-  record(write, { table: call.table, id, before: row, after: null })
+  record(write, changeOf(call.table, id, row, null))
 }
 
 /** Deletes a record the caller may read. Throws 404, 412, 401/403, 409. */

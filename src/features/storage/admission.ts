@@ -65,9 +65,10 @@ export function createAdmission({ store, buckets, tokens, asNow, renew, keyPermi
   const { database, tables } = store
 
   async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
-    const signer = callerOf(issuer)
+    const scope = scopeOf(bucket, use)
+    const signer = callerOf(issuer, scope)
     if (signer.kind === 'service') {
-      if (!keyPermits(signer.keyName, scopeOf(bucket, use))) throw invalidToken()
+      if (!keyPermits(signer.keyName, scope)) throw invalidToken()
       return buckets.resolve(bucket, signer)
     }
     const user = await asNow(signer)

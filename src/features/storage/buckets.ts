@@ -42,7 +42,11 @@ export function createBuckets(deps: { buckets: () => BucketDefinitions; log: Log
       if (!bucket) throw notFound('Bucket')
       const report = ({ error }: { error: unknown }): void =>
         log.error('An access rule failed and denied the request', { bucket: name, error })
-      return { bucket, caller, permissions: permissionsOf(caller, bucket.objects, findNoTable, report) }
+      return {
+        bucket,
+        caller,
+        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), findNoTable, report),
+      }
     },
   }
 }

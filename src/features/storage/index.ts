@@ -69,6 +69,13 @@ const show = ({ key, size, contentType, customMetadata, createdAt, etag, uploade
   uploadedBy,
 })
 
+/** The part of an object that a write of metadata answers a caller who may not read it: what was sent, and where. */
+const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object) => ({
+  key,
+  customMetadata: Object.fromEntries(Object.entries(customMetadata).filter(([name]) => Object.hasOwn(sent, name))),
+  uploaded: createdAt,
+})
+
 /** Throws 400; more than the most is clamped. */
 function parseLimit(text: string | undefined): number {
   if (text === undefined) return listLimitDefault
@@ -183,7 +190,8 @@ export function createStorage(deps: StorageDeps): Storage {
     async updateMetadata(call) {
       const changes = parseMetadata(call.body, 'customMetadata')
       const merge = (known: object) => parseMetadata({ ...known, ...changes }, 'customMetadata')
-      return json(show(await objects.setMetadata(resolve(call), keyOf(call), merge)))
+      const { object, isReadable } = await objects.setMetadata(resolve(call), keyOf(call), merge)
+      return json(isReadable ? show(object) : showSent(object, changes))
     },
 
     signedUrl: async (call) => json(await signedUrls.read(resolve(call), call, call.body)),

@@ -12,7 +12,7 @@ import type { Transaction } from '../../engines/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
 import { notFound, objectChanged } from '../../errors.ts'
 import { allOf } from '../../query/expr.ts'
-import type { Row } from '../../query/matches.ts'
+import { matches, type Row } from '../../query/matches.ts'
 import { createSqlBackEnd } from '../../query/to-sql.ts'
 import type { BlobRows } from './blob-rows.ts'
 import { type BucketCall, findNoTable, judge } from './buckets.ts'
@@ -79,8 +79,14 @@ export interface Objects {
    * 401 or 403 where the write rule is not true of it or of the one there, 413 over a quota.
    */
   put(tx: Transaction, call: BucketCall, object: NewObject, usage: { counted: number }): Promise<StoredObject>
-  /** Sets members of the custom metadata. Write is judged before and after. */
-  setMetadata(call: BucketCall, key: string, merge: (known: Metadata) => Metadata): Promise<StoredObject>
+  /**
+   * Sets members of the custom metadata. Write is judged before and after; what may be shown of it, by the read rule.
+   */
+  setMetadata(
+    call: BucketCall,
+    key: string,
+    merge: (known: Metadata) => Metadata,
+  ): Promise<{ readonly object: StoredObject; readonly isReadable: boolean }>
   /** Throws 404, 401 or 403. */
   remove(call: BucketCall, key: string): Promise<void>
 }
@@ -223,7 +229,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
         judge(permissions.updateAfter(), toRuleRow(stored), caller)
         await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
           WHERE ${at(call, key)}`)
-        return stored
+        return { object: stored, isReadable: matches(permissions.read(), toRuleRow(stored)) }
       })
     },
 

@@ -80,9 +80,9 @@ export function issuerOf(caller: Exclude<Caller, { kind: 'anonymous' }>): Issuer
   return { user: { ...caller.auth }, session: caller.sessionId }
 }
 
-/** The caller a token speaks for. */
-export function callerOf(issuer: Issuer): Exclude<Caller, { kind: 'anonymous' }> {
-  if ('key' in issuer) return { kind: 'service', auth: null, keyName: issuer.key, scopes: [] }
+/** The caller a token speaks for; one of a service key has the one scope that the token was made with. */
+export function callerOf(issuer: Issuer, scope: string): Exclude<Caller, { kind: 'anonymous' }> {
+  if ('key' in issuer) return { kind: 'service', auth: null, keyName: issuer.key, scopes: [scope] }
   const auth = Object.freeze(issuer.user) as unknown as Auth
   // How long it may act is said by the URL itself.
   return { kind: 'user', auth, sessionId: issuer.session, expiresAtMs: Number.POSITIVE_INFINITY }

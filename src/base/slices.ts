@@ -1,0 +1,22 @@
+/**
+ * Long work in slices: between two of them the event loop serves other requests, so that the longest pause any of them
+ * sees is one slice.
+ */
+import { eventLoopSliceMs } from '../limits-writes.ts'
+
+/** Gives a promise to await when the current slice is over, and undefined while it lasts. */
+export type NextSlice = () => Promise<void> | undefined
+
+/** Begins the first slice. `elapsedMs` is monotonic. */
+export function createSlices(elapsedMs: () => number = () => performance.now()): NextSlice {
+  let endMs = elapsedMs() + eventLoopSliceMs
+  return () => {
+    if (elapsedMs() < endMs) return undefined
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        endMs = elapsedMs() + eventLoopSliceMs
+        resolve()
+      }),
+    )
+  }
+}
