@@ -3,6 +3,7 @@ import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { readBefore } from '../src/features/records/changes.ts'
 import type { Answer } from './harness/client.ts'
 import { sendRaw } from './harness/raw-http.ts'
 import { type SpawnedServer, spawnServer } from './harness/spawn.ts'
@@ -80,9 +81,10 @@ function replayChanges(dataFolder: string, table: string): Map<string, unknown> 
         'SELECT id, before, after FROM _changes WHERE "table" = ? ORDER BY seq',
       )
       .all(table)) {
-      expect(rows.get(id) ?? null).toEqual(before === null ? null : JSON.parse(before))
+      const record = after === null ? null : JSON.parse(after)
+      expect(rows.get(id) ?? null).toEqual(readBefore(before, record))
       if (after === null) rows.delete(id)
-      else rows.set(id, JSON.parse(after))
+      else rows.set(id, record)
     }
   } finally {
     database.close()
