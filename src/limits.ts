@@ -90,6 +90,21 @@ export const drainTimeoutMs = 10_000
 /** Seconds without traffic before a kept-alive connection is closed; also the slow-request bound. */
 export const connectionIdleSeconds = 60
 
+/** JSON responses from this size on are sent in pieces and counted until the client has taken them. */
+export const largeResponseBytes = 256 * KiB
+/** Pieces of such a response. */
+export const responsePieceBytes = 64 * KiB
+/** Bytes of large responses that clients have not taken yet, over all connections; beyond it stalled ones are cut. */
+export const unreadResponseBytesMax = 128 * MiB
+/** A response of which nothing was taken for this long may be cut for others: 64 KiB take no client so long. */
+export const stalledResponseMs = 2000
+/** Requests under way per handle the process may have; beyond it, downloads that are not read end sooner. */
+export const pendingRequestsShare = 1 / 4
+/** How soon then, in place of `connectionIdleSeconds`. */
+export const crowdedIdleSeconds = 5
+/** Downloads remembered to be cut sooner. */
+export const rememberedDownloadsMax = 4096
+
 // The embedded engine
 /** Prepared statements kept per connection: a few shapes per endpoint and table. */
 export const statementCacheEntriesMax = 500
@@ -112,6 +127,12 @@ export const walQuietMs = 60_000
 export const walQuietCheckMs = 10_000
 /** Instance databases kept open at most; about 100 KiB each. The process's limit on file handles may allow fewer. */
 export const openInstancesMax = 200
+/** File handles of an open database: two connections with their logs, the log's index, and the log for its sync. */
+export const handlesPerDatabase = 6
+/** Of the process's handles, the part that instances may have; the others are for sockets, files and processes. */
+export const instanceHandlesShare = 1 / 4
+/** Fewer would have every request open its database, however few handles there are. */
+export const openInstancesMin = 4
 /** Page cache of a static database's connection. */
 export const sqliteCacheKiB = 64 * KiB
 export const sqliteInstanceCacheKiB = 512

@@ -51,7 +51,9 @@ export async function openEngines(
   const store = await orClose(sql, () => prepareStore(sql))
   const { redisUrl, redisPrefix } = settings
   const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))
-  const blobs = await orClose(closing([sql, cluster]), () => openBlobs({ ...settings, log }))
+  const blobs = await orClose(closing([sql, cluster]), () =>
+    openBlobs({ ...settings, releaseHandles: () => sql.releaseHandles(), log }),
+  )
   const images = openImages()
   return { sql, cluster, blobs, images, store, ...closing([sql, cluster, blobs, images]) }
 }

@@ -6,6 +6,7 @@
 import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isOutOfHandles } from '../base/file-handles.ts'
 import { type BlobMeter, createBlobMeter } from './blob-meter.ts'
 import {
   BlobMissingError,
@@ -63,13 +64,31 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Opens the folder for blobs, made where it is missing. Throws `EngineError` `unavailable`. */
-export async function openFsBlobs({ folder }: { folder: string }): Promise<Blobs> {
+/**
+ * Opens the folder for blobs, made where it is missing. Throws `EngineError` `unavailable`. `releaseHandles` is asked
+ * to close something else where the system refuses a handle, and says whether it has.
+ */
+export async function openFsBlobs({
+  folder,
+  releaseHandles = () => false,
+}: {
+  readonly folder: string
+  readonly releaseHandles?: () => boolean
+}): Promise<Blobs> {
   const unfinishedFolder = join(folder, unfinishedName)
   await attempt(mkdir(unfinishedFolder, { recursive: true, mode: 0o700 }))
   const synced: SyncedFolders = new Set()
   const folderOf = (id: string): string => join(folder, id.slice(-2))
   const pathOf = (id: string): string => join(folderOf(id), id)
+
+  async function openNew(path: string): Promise<FileHandle> {
+    for (;;)
+      try {
+        return await open(path, 'wx', 0o600)
+      } catch (error) {
+        if (!isOutOfHandles(error) || !releaseHandles()) throw failureOf(error)
+      }
+  }
 
   async function makeFolder(path: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o700 })
@@ -96,7 +115,7 @@ export async function openFsBlobs({ folder }: { folder: string }): Promise<Blobs
       const meter = createBlobMeter(options)
       const temporary = join(unfinishedFolder, id)
       // Exclusive: an id is written once, and nothing that lies there already, such as a link, is written through.
-      const file = await attempt(open(temporary, 'wx', 0o600))
+      const file = await openNew(temporary)
       try {
         const written = await writeThrough(file, body, meter)
         await attempt(keep(temporary, id))

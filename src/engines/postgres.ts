@@ -206,6 +206,7 @@ export function openPostgres({ url, log }: { readonly url: string; readonly log:
     holdWrites: null,
     prepareAgain() {},
     settleQuiet: async () => {},
+    releaseHandles: () => false,
     async isHealthy() {
       const late = new Promise<boolean>((resolve) => setTimeout(resolve, postgresHealthMs, false).unref())
       const answers = read(null, { text: 'SELECT 1', values: [] }).then(

@@ -76,6 +76,11 @@ export interface Sql {
    * now and then. Never rejects.
    */
   settleQuiet(): Promise<void>
+  /**
+   * Closes databases that are not in use, for something else that the system has refused a handle for. False where
+   * there was none to close.
+   */
+  releaseHandles(): boolean
   /** False while writes cannot be acknowledged. */
   isHealthy(): boolean | Promise<boolean>
   /** Finishes what is queued and lets go of every handle. */

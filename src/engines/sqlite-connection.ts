@@ -52,10 +52,19 @@ function engineErrorOf(error: unknown): unknown {
   return error
 }
 
-/** Opens (and, unless read-only, creates) the file. `:memory:` is private to the connection. */
-export function openConnection(path: string, options: ConnectionOptions = {}): Connection {
+/** Opens the file and sets what its connections have in common. */
+function openFile(path: string, options: ConnectionOptions): BunDatabase {
   const db = new BunDatabase(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
-  const statements = createLru<string, Statement>(statementCacheEntriesMax, (statement) => statement.finalize())
+  try {
+    configure(db, options)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function configure(db: BunDatabase, options: ConnectionOptions): void {
   if (!options.readonly) {
     db.run('PRAGMA journal_mode = WAL')
     // Commits reach the log without waiting for the disk; the writer syncs it off the main thread before it
@@ -68,6 +77,20 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
   db.run(`PRAGMA cache_size = -${options.small ? sqliteInstanceCacheKiB : sqliteCacheKiB}`)
   db.run('PRAGMA temp_store = MEMORY')
   db.run('PRAGMA busy_timeout = 5000')
+}
+
+/**
+ * Opens (and, unless read-only, creates) the file. `:memory:` is private to the connection. Throws `EngineError`
+ * `unavailable` where that is refused.
+ */
+export function openConnection(path: string, options: ConnectionOptions = {}): Connection {
+  let db: BunDatabase
+  try {
+    db = openFile(path, options)
+  } catch (error) {
+    throw engineErrorOf(error)
+  }
+  const statements = createLru<string, Statement>(statementCacheEntriesMax, (statement) => statement.finalize())
 
   function prepare(text: string): Statement {
     let statement = statements.get(text)

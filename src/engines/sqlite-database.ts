@@ -5,6 +5,7 @@
 import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs'
 import type { Clock } from '../base/clock.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
+import { EngineError } from './error.ts'
 import type { Database, SqlRow } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 import { type Checkpointer, createCheckpointPlan } from './sqlite-checkpoint.ts'
@@ -52,11 +53,12 @@ function openHandles(path: string, options: ConnectionOptions): Opened {
     return { writing, reading, log: openSync(`${path}-wal`, 'r') }
   } catch (error) {
     for (const close of undo.toReversed()) close()
-    throw error
+    if (error instanceof EngineError) throw error
+    throw new EngineError('unavailable', 'The database cannot be opened', [], error)
   }
 }
 
-/** Opens or creates the file. Close only while idle. Throws what SQLite or the system refuses with. */
+/** Opens or creates the file. Close only while idle. Throws `EngineError` `unavailable`. */
 export function openSqliteDatabase(
   path: string,
   { checkpointer, threads, clock }: SharedThreads,

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { isOutOfHandles } from '../base/file-handles.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
 import type { Database, DatabaseAddress } from './sql.ts'
 import type { SqlText } from './sql-text.ts'
@@ -61,6 +62,8 @@ export interface Instances {
   prepareAgain(): void
   /** See `Sql`. */
   settleQuiet(): Promise<void>
+  /** See `Sql`. */
+  releaseHandles(): boolean
   isHealthy(): boolean
   close(): Promise<void>
 }
@@ -79,19 +82,32 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
   const standIns = new Map<string, Promise<Connection>>()
   let turn: Promise<unknown> = Promise.resolve()
 
-  function trim(): void {
+  /** Closes those unused for longest until so many are open. Gives how many were closed. */
+  function closeUnused(most: number): number {
+    const before = opened.size
     for (const [path, { database, users }] of opened) {
-      if (opened.size <= openMax) return
+      if (opened.size <= most) break
       // One in use stays; the bound is met again when it is let go.
       if (users > 0 || database.writer.pending > 0) continue
       opened.delete(path)
       database.close()
     }
+    return before - opened.size
+  }
+
+  /** Where the system refuses a handle, half of the others are closed for it, until none can be. */
+  function openFile(path: string): SqliteDatabase {
+    for (;;)
+      try {
+        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+        return openSqliteDatabase(path, shared, { small: true })
+      } catch (error) {
+        if (!isOutOfHandles(error) || closeUnused(Math.floor(opened.size / 2)) === 0) throw error
+      }
   }
 
   function open(path: string, address: DatabaseAddress): Opened {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    const database = openSqliteDatabase(path, shared, { small: true })
+    const database = openFile(path)
     return { database, address, ready: prepare(database, address), users: 0 }
   }
 
@@ -101,7 +117,7 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
     opened.delete(path)
     opened.set(path, found)
     found.users += 1
-    trim()
+    closeUnused(openMax)
     try {
       await found.ready
       return await task(found.database)
@@ -184,6 +200,7 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
         one.users -= 1
       }
     },
+    releaseHandles: () => closeUnused(Math.floor(opened.size / 2)) > 0,
     isHealthy: () => [...opened.values()].every(({ database }) => !database.writer.failed),
     async close() {
       for (const { database } of opened.values()) {

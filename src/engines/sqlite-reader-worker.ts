@@ -3,6 +3,7 @@
  * nothing more.
  */
 import { parentPort } from 'node:worker_threads'
+import { isOutOfHandles } from '../base/file-handles.ts'
 import { createLru } from '../base/lru.ts'
 import { readerFilesMax } from '../limits.ts'
 import { EngineError } from './error.ts'
@@ -14,10 +15,22 @@ const connections = createLru<string, Connection>(readerFilesMax, (connection) =
 function connectionTo(path: string): Connection {
   let connection = connections.get(path)
   if (!connection) {
-    connection = openConnection(path, { readonly: true, small: true })
+    connection = open(path)
     connections.set(path, connection)
   }
   return connection
+}
+
+/** Where the system refuses a handle, the thread gives back those it has. */
+function open(path: string): Connection {
+  try {
+    return openConnection(path, { readonly: true, small: true })
+  } catch (error) {
+    if (!isOutOfHandles(error)) throw error
+    for (const connection of connections.values()) connection.close()
+    connections.clear()
+    return openConnection(path, { readonly: true, small: true })
+  }
 }
 
 function read({ id, path, query }: ReadRequest): ReadAnswer {

@@ -6,13 +6,21 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
-import { openInstancesMax } from '../limits.ts'
+import { readHandleLimit } from '../base/file-handles.ts'
+import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstancesMin } from '../limits.ts'
 import { folderTaken, lockFolder } from './folder-lock.ts'
 import type { Sql } from './sql.ts'
 import { openCheckpointer } from './sqlite-checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
 import { createInstances, type PrepareInstance } from './sqlite-instances.ts'
 import { openReaderThreads } from './sqlite-slow-reads.ts'
+
+/** How many instances a process with so many handles keeps open. */
+export const instancesMaxOf = (handles: number): number =>
+  Math.max(
+    openInstancesMin,
+    Math.min(openInstancesMax, Math.floor((handles * instanceHandlesShare) / handlesPerDatabase)),
+  )
 
 /** Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it. */
 export function openSqlite(options: {
@@ -30,7 +38,7 @@ export function openSqlite(options: {
     folder,
     shared,
     prepare: prepareInstance,
-    openMax: options.instancesMax ?? openInstancesMax,
+    openMax: options.instancesMax ?? instancesMaxOf(readHandleLimit()),
   })
 
   return {
@@ -55,6 +63,7 @@ export function openSqlite(options: {
       for (const database of statics.values()) await database.settleQuiet()
       await instances.settleQuiet()
     },
+    releaseHandles: () => instances.releaseHandles(),
     isHealthy: () => instances.isHealthy() && [...statics.values()].every(({ writer }) => !writer.failed),
     async close() {
       await instances.close()

@@ -5,6 +5,7 @@
 import type { Caller, UserCaller } from '../access/caller.ts'
 import { permitsScope, type ServiceKeys } from '../access/service-keys.ts'
 import { countedAddress, type TrustProxy } from '../base/address.ts'
+import { isOutOfHandles } from '../base/file-handles.ts'
 import type { Log } from '../base/log.ts'
 import { EngineError } from '../engines/error.ts'
 import {
@@ -28,6 +29,7 @@ import type { RateLimiter } from './rate-limit.ts'
 import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
 import { checkHead, createRequestBody } from './request-body.ts'
 import type { Admitted, Sockets } from './sockets.ts'
+import type { ResponsePeers, UnreadResponses } from './unread-responses.ts'
 import { createQueryReader, validate } from './validate.ts'
 
 export interface HandleParts {
@@ -44,13 +46,14 @@ export interface HandleParts {
   readonly noteOf?: (endpoint: string) => NoteRequest
   /** True once no new work is taken. */
   readonly isDraining: () => boolean
+  readonly responses: UnreadResponses
 }
 
 /** `userId` is null for whoever is no user. */
 export type NoteRequest = (method: string, status: number, ms: number, userId: string | null) => void
 
 /** The runtime's knowledge of who is at the other end of a connection, and its way to make a socket of it. */
-export interface Peers {
+export interface Peers extends ResponsePeers {
   requestIP(request: Request): { readonly address: string } | null
   upgrade(request: Request, options: { data: OpenedSocket }): boolean
 }
@@ -102,7 +105,8 @@ const processPrefix = crypto.randomUUID().slice(0, 8)
 let requests = 0
 
 export function createHandle(parts: HandleParts): Handle {
-  const { log, metrics, limiter, serviceKeys, authenticate, cors, trustProxy, sockets, noteOf, isDraining } = parts
+  const { log, metrics, limiter, serviceKeys, authenticate, cors, trustProxy, sockets, noteOf, isDraining, responses } =
+    parts
   const templates = createReplyTemplates(cors.common)
 
   /**
@@ -188,7 +192,11 @@ export function createHandle(parts: HandleParts): Handle {
 
   function respond(exchange: Exchange, reply: Reply): Response {
     try {
-      return toResponse(freshen(exchange, reply), templates)
+      const fresh = freshen(exchange, reply)
+      if (exchange.method === 'HEAD') return toResponse(fresh, templates)
+      const { source } = fresh
+      if (source !== undefined && !(source instanceof Uint8Array)) responses.download(exchange.request, exchange.peers)
+      return toResponse(fresh, templates, responses.bodyOf)
     } catch (error) {
       // A header or status that cannot be sent.
       return toResponse(refuse(error, exchange), templates)
@@ -348,6 +356,7 @@ function freshen({ method, headers }: Exchange, reply: Reply): Reply {
  */
 function asRefusal(error: unknown): ApiError {
   if (error instanceof ApiError) return error
+  if (isOutOfHandles(error)) return unavailable()
   if (error instanceof EngineError && error.kind !== 'unique' && error.kind !== 'oversized') return unavailable()
   return internal()
 }

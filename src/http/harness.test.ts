@@ -16,6 +16,7 @@ import { createRateLimiter, type RateLimits } from './rate-limit.ts'
 import { json } from './reply.ts'
 import { openServer, type Served, type Server } from './server.ts'
 import { createSockets, type SocketsDeps } from './sockets.ts'
+import type { UnreadResponsesOptions } from './unread-responses.ts'
 
 /** An endpoint with nothing but what a test says about it. */
 export const tiny = (declaration: Partial<Endpoint> & Pick<Endpoint, 'name' | 'paths'>): Endpoint =>
@@ -72,6 +73,7 @@ interface Options extends SocketProofs {
   readonly trustProxy?: string
   readonly drainTimeoutMs?: number
   readonly bodyBytesMax?: number
+  readonly unread?: UnreadResponsesOptions
 }
 
 const open: (() => Promise<void>)[] = []
@@ -109,8 +111,9 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
     },
   }
-  const { drainTimeoutMs = 5000, bodyBytesMax = 64 * MiB } = options
-  const server: Server = openServer({ host: '127.0.0.1', port: 0, drainTimeoutMs, bodyBytesMax, ...served })
+  const { drainTimeoutMs = 5000, bodyBytesMax = 64 * MiB, unread } = options
+  const bounds = { drainTimeoutMs, bodyBytesMax, ...(unread ? { unread } : {}) }
+  const server: Server = openServer({ host: '127.0.0.1', port: 0, ...bounds, ...served })
   open.push(async () => {
     metrics.close()
     await server.drain()

@@ -47,15 +47,21 @@ export function createReplyTemplates(common: ReplyHeaders): ReplyTemplates {
   }
 }
 
-/** Makes the `Response`. The runtime adds `Date` and `Content-Length`, and drops the body for HEAD. */
-export function toResponse(reply: Reply, templates: ReplyTemplates): Response {
+/**
+ * Makes the `Response`. The runtime adds `Date` and `Content-Length`, and drops the body for HEAD. `send` gives the
+ * body for a text.
+ */
+export function toResponse(reply: Reply, templates: ReplyTemplates, send: (text: string) => BodyInit = same): Response {
   const { status, text, headers, contentType, source } = reply
-  const body = source === undefined ? text : bodyOf(source)
+  const textBody = text === null ? null : send(text)
+  const body = source === undefined ? textBody : bodyOf(source)
   const response = new Response(body, { status, headers: text === null ? templates.withoutBody : templates.withBody })
   if (contentType !== undefined) response.headers.set('Content-Type', contentType)
   for (const name in headers) response.headers.set(name, headers[name] as string)
   return response
 }
+
+const same = (text: string): BodyInit => text
 
 function bodyOf(source: NonNullable<Reply['source']>): BodyInit {
   if (source instanceof Uint8Array) return source

@@ -1,16 +1,24 @@
 /** The listener: endpoints as the runtime's own routes, replaced while running, and drained before it closes. */
-import { connectionIdleSeconds, drainTimeoutMs, socketBufferBytesMax, socketMessageBytesMax } from '../limits.ts'
+import { isOutOfHandles, readHandleLimit } from '../base/file-handles.ts'
+import {
+  connectionIdleSeconds,
+  drainTimeoutMs,
+  pendingRequestsShare,
+  socketBufferBytesMax,
+  socketMessageBytesMax,
+} from '../limits.ts'
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'
 import { type Answer, createHandle, type HandleParts, type OpenedSocket, type Peers } from './handle.ts'
 import { parseTarget } from './query-string.ts'
 import { empty } from './reply.ts'
 import { answerStray, createRoutes } from './routes.ts'
+import { createUnreadResponses, type UnreadResponsesOptions } from './unread-responses.ts'
 
 /** What a reload may replace. */
 export interface Served {
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
-  readonly parts: Omit<HandleParts, 'isDraining'>
+  readonly parts: Omit<HandleParts, 'isDraining' | 'responses'>
 }
 
 export interface ServerOptions extends Served {
@@ -26,6 +34,8 @@ export interface ServerOptions extends Served {
   readonly bodyBytesMax: number
   /** How long work in progress may take once draining has begun. */
   readonly drainTimeoutMs?: number
+  /** How responses that are not read are bounded, where it is not by the process's handles. */
+  readonly unread?: UnreadResponsesOptions
 }
 
 export interface Server {
@@ -43,17 +53,18 @@ export interface Server {
 type RoutedRequest = Request & { readonly params: Params }
 type Route = (request: RoutedRequest, peers: RunningServer) => Response | undefined | Promise<Response | undefined>
 /** What is used of the runtime's server while it answers. */
-interface RunningServer extends Peers {
-  timeout(request: Request, seconds: number): void
-}
+type RunningServer = Peers
 
 /** Listens on host and port. Throws when the port is taken or two endpoints claim the same path. */
 export function openServer(options: ServerOptions): Server {
   let isDraining = false
+  const responses = createUnreadResponses(
+    options.unread ?? { pendingMax: Math.floor(readHandleLimit() * pendingRequestsShare) },
+  )
 
   function listenerOf({ endpoints, socketEndpoints, parts }: Served) {
     const { log, cors } = parts
-    const handle = createHandle({ ...parts, isDraining: () => isDraining })
+    const handle = createHandle({ ...parts, isDraining: () => isDraining, responses })
     const routes = createRoutes([...endpoints, ...socketEndpoints.map(asEndpoint)])
     const answerOf = (endpoint: Endpoint): Answer => {
       const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
@@ -87,6 +98,8 @@ export function openServer(options: ServerOptions): Server {
       fetch: (request: Request, peers: Peers) => stray(request, {}, peers),
       error(error: unknown) {
         log.error('the listener failed', { error })
+        // A file is opened by the runtime, once its answer has been made.
+        if (isOutOfHandles(error)) return new Response(null, { status: 503, headers: { 'Retry-After': '1' } })
         return new Response(null, { status: 500 })
       },
     }

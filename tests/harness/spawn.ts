@@ -37,6 +37,8 @@ export interface SpawnedServer {
 export interface SpawnOptions {
   /** Path of a module that the process loads before it does anything. */
   readonly preload?: string
+  /** The most file handles the process may have. */
+  readonly handles?: number
 }
 
 /**
@@ -46,7 +48,7 @@ export interface SpawnOptions {
 export async function spawnServer(
   configText: string,
   engine = engines[0] as Engine,
-  { preload }: SpawnOptions = {},
+  { preload, handles }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const storage = await engine.openStorage()
   const { databaseUrl, redisUrl, redisPrefix, s3 } = storage.settings
@@ -59,6 +61,7 @@ export async function spawnServer(
   const start = async (): Promise<void> => {
     child = Bun.spawn(
       [
+        ...(handles === undefined ? [] : ['sh', '-c', `ulimit -n ${handles}; exec "$@"`, 'sh']),
         process.execPath,
         ...(preload === undefined ? [] : ['--preload', preload]),
         main,

@@ -1,0 +1,44 @@
+/** Handles of the operating system: how many the process may have, and how it is told that there are no more. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+/** What the system, and SQLite on its behalf, refuse with when the process or the machine has no handle left. */
+const refusals: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'SQLITE_CANTOPEN'])
+
+/** Whether something failed that may succeed once other handles are closed. Looks at causes as well. */
+export function isOutOfHandles(error: unknown): boolean {
+  for (let at: unknown = error; at instanceof Error; at = at.cause) {
+    const code = 'code' in at ? at.code : undefined
+    if (refusals.has(code) || (typeof code === 'string' && code.startsWith('SQLITE_CANTOPEN'))) return true
+  }
+  return false
+}
+
+/** Assumed where the system does not say: the lowest default in use. */
+const handlesAssumed = 256
+
+/** The most handles this process may have (`RLIMIT_NOFILE`). */
+export function readHandleLimit(): number {
+  return parseLimit(readText('/proc/self/limits')) ?? parseLimit(askShell()) ?? handlesAssumed
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Where there is no `/proc`: a shell has the same limit as the process that starts it. */
+function askShell(): string {
+  const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
+  return `Max open files ${stdout ?? ''}`
+}
+
+/** Null for a text that does not say; infinity where there is no limit. */
+export function parseLimit(text: string): number | null {
+  const value = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1]
+  if (value === undefined) return null
+  return value === 'unlimited' ? Number.POSITIVE_INFINITY : Number(value)
+}
