@@ -84,7 +84,7 @@ if (process.platform === 'linux')
   test('[DB-NS-9] where connections have taken the handles, open instances are closed for what is asked', async () => {
     const limit = 200
     server = await spawnServer(configText, embedded, { handles: limit })
-    const { service, pid, url } = server
+    const { service, url } = server
     for (let i = 0; i < 20; i++) expect((await service.post(notes(i), { n: i })).status).toBe(201)
     const kept = openConnection(url)
     expect(await kept.ask('GET', '/api/health')).toBe(200)

@@ -29,7 +29,7 @@ import type { RateLimiter } from './rate-limit.ts'
 import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
 import { checkHead, createRequestBody } from './request-body.ts'
 import type { Admitted, Sockets } from './sockets.ts'
-import type { ResponsePeers, UnreadResponses } from './unread-responses.ts'
+import type { UnreadResponses } from './unread-responses.ts'
 import { createQueryReader, validate } from './validate.ts'
 
 export interface HandleParts {
@@ -53,7 +53,9 @@ export interface HandleParts {
 export type NoteRequest = (method: string, status: number, ms: number, userId: string | null) => void
 
 /** The runtime's knowledge of who is at the other end of a connection, and its way to make a socket of it. */
-export interface Peers extends ResponsePeers {
+export interface Peers {
+  readonly pendingRequests: number
+  timeout(request: Request, seconds: number): void
   requestIP(request: Request): { readonly address: string } | null
   upgrade(request: Request, options: { data: OpenedSocket }): boolean
 }
@@ -190,12 +192,15 @@ export function createHandle(parts: HandleParts): Handle {
     }
   }
 
+  const noteDownload = ({ request, peers }: Exchange): void =>
+    responses.download(peers.pendingRequests, (seconds) => peers.timeout(request, seconds))
+
   function respond(exchange: Exchange, reply: Reply): Response {
     try {
       const fresh = freshen(exchange, reply)
       if (exchange.method === 'HEAD') return toResponse(fresh, templates)
       const { source } = fresh
-      if (source !== undefined && !(source instanceof Uint8Array)) responses.download(exchange.request, exchange.peers)
+      if (source !== undefined && !(source instanceof Uint8Array)) noteDownload(exchange)
       return toResponse(fresh, templates, responses.bodyOf)
     } catch (error) {
       // A header or status that cannot be sent.

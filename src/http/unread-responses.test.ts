@@ -77,8 +77,8 @@ test('with too many requests under way, downloads that are not read end within s
   const file = tiny({
     name: 'file',
     paths: ['/file'],
-    handle({ request }) {
-      aborted.push(new Promise((resolve) => request.signal.addEventListener('abort', () => resolve())))
+    handle({ signal }) {
+      aborted.push(new Promise((resolve) => signal.addEventListener('abort', () => resolve())))
       return bytes({ kind: 'file', path, start: 0, end: size }, 200, { 'Content-Type': 'text/plain' })
     },
   })

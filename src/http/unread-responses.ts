@@ -13,17 +13,14 @@ import {
   unreadResponseBytesMax,
 } from '../limits.ts'
 
-/** What is used of the runtime's server. */
-export interface ResponsePeers {
-  readonly pendingRequests: number
-  timeout(request: Request, seconds: number): void
-}
+/** Closes a connection once there is no traffic on it for so many seconds. */
+export type LimitIdle = (seconds: number) => void
 
 export interface UnreadResponses {
   /** The body to send for a text. Throws 503 where there is no room for it and no response has stalled. */
   bodyOf(text: string): string | ReadableStream<Uint8Array>
-  /** To be called for each response whose bytes are a file's or a stream's. */
-  download(request: Request, peers: ResponsePeers): void
+  /** To be called for each response whose bytes are a file's or a stream's, with the number of requests under way. */
+  download(pendingRequests: number, limitIdle: LimitIdle): void
 }
 
 export interface UnreadResponsesOptions {
@@ -49,7 +46,7 @@ export function createUnreadResponses({
   /** In the order of their last progress. */
   const unread = new Set<Unread>()
   let unreadBytes = 0
-  let downloads: Request[] = []
+  let downloads: LimitIdle[] = []
 
   function forget(one: Unread): void {
     if (unread.delete(one)) unreadBytes -= one.bytes
@@ -102,17 +99,17 @@ export function createUnreadResponses({
       makeRoom(bytes.length)
       return inPieces(bytes)
     },
-    download(request, peers) {
-      if (peers.pendingRequests <= pendingMax) {
+    download(pendingRequests, limitIdle) {
+      if (pendingRequests <= pendingMax) {
         // Which of them have ended is not known; the oldest most likely have.
         if (downloads.length >= rememberedDownloadsMax) downloads = downloads.slice(rememberedDownloadsMax / 2)
-        downloads.push(request)
+        downloads.push(limitIdle)
         return
       }
-      for (const one of downloads) peers.timeout(one, crowdedIdleSeconds)
+      for (const limit of downloads) limit(crowdedIdleSeconds)
       downloads = []
       // The runtime sets its own when it begins to send.
-      setImmediate(() => peers.timeout(request, crowdedIdleSeconds))
+      setImmediate(limitIdle, crowdedIdleSeconds)
     },
   }
 }
