@@ -5,6 +5,7 @@
 
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
+import { closeInTime } from './app/closing.ts'
 import { countAnalytics, countJobs, countPush, countRooms, countSockets } from './app/counts.ts'
 import { closing, openEngines, orClose } from './app/engines.ts'
 import { every, openJobs } from './app/jobs.ts'
@@ -36,7 +37,7 @@ import { buildOpenApi } from './http/openapi.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { openServer, type Served } from './http/server.ts'
 import { createSockets } from './http/sockets.ts'
-import { housekeepingIntervalMs, walQuietCheckMs } from './limits.ts'
+import { closeMs, closeRequestsMs, closeRoomsMs, housekeepingIntervalMs, walQuietCheckMs } from './limits.ts'
 import { rollUpIntervalMs } from './limits-analytics.ts'
 import { sweepIntervalMs } from './limits-storage.ts'
 import { version } from './version.ts'
@@ -62,7 +63,9 @@ export interface App {
   tidy(): Promise<void>
   /** A token for the link by which the first administrator is made; null once there is one. */
   issueSetupToken(): Promise<string | null>
-  /** Takes no new work, finishes what runs, and lets go of everything. */
+  /**
+   * Takes no new work, finishes what runs, and lets go of everything, within 20 seconds: what hangs is abandoned.
+   */
   close(): Promise<void>
 }
 
@@ -168,7 +171,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const vector = createVectors({ sql, vectors: vectorCopies, log })
   const kv = createKv({ sql, namespaces: () => config.kv, secret: settings.secret, clock })
   const sqlDatabases = await orClose(closing([engines, users, vectorCopies]), async () =>
-    openSqlDatabases(await createSandboxes({ ...settings, log }), config.sql),
+    openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log }), config.sql),
   )
   const analytics = await orClose(closing([engines, users, vectorCopies, sqlDatabases]), () =>
     openAnalytics({
@@ -273,14 +276,21 @@ export async function openApp(options: AppOptions): Promise<App> {
     },
     tidy: jobs.runAll,
     async close() {
-      await jobs.close()
-      await rooms.drain()
-      await Promise.all([server.drain(), push.drain()])
-      records.feed.close()
-      sockets.stop()
-      await opened.close()
-      metrics.close()
-      log.flush()
+      try {
+        await closeInTime(
+          [
+            { name: 'jobs and rooms', byMs: closeRoomsMs, run: () => Promise.all([jobs.close(), rooms.drain()]) },
+            { name: 'requests', byMs: closeRequestsMs, run: () => Promise.all([server.drain(), push.drain()]) },
+            { name: 'change feeds', byMs: closeRequestsMs, run: () => records.feed.close() },
+            { name: 'sockets', byMs: closeRequestsMs, run: () => sockets.stop() },
+            { name: 'engines', byMs: closeMs, run: () => opened.close() },
+          ],
+          { clock: systemClock, log },
+        )
+      } finally {
+        metrics.close()
+        log.flush()
+      }
     },
   }
 }

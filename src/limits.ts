@@ -85,8 +85,13 @@ export const rateLimitWindowsMs: { readonly [Group in keyof typeof rateLimitRequ
 }
 /** Development is one person reloading a page, not a crowd. */
 export const rateLimitDevelopmentFactor = 100
-/** In-flight work gets this long after SIGTERM before sockets are cut. */
+/** In-flight requests get this long after SIGTERM before their connections are closed. */
 export const drainTimeoutMs = 10_000
+/** All of closing; most supervisors kill a process 30 seconds after SIGTERM. */
+export const closeMs = 20_000
+/** Of these, when jobs and rooms are over or abandoned, and when requests are. */
+export const closeRoomsMs = 7000
+export const closeRequestsMs = 18_000
 /** Seconds without traffic before a kept-alive connection is closed; also the slow-request bound. */
 export const connectionIdleSeconds = 60
 
@@ -257,13 +262,40 @@ export const redisPingIntervalMs = 2000
 export const redisRetryMinMs = 50
 export const redisRetryMaxMs = 2000
 
+// Engines on other machines
+/** Work under way that is not answered for this long has the engine probed. */
+export const circuitTickMs = 500
+/** A probe without an answer for this long opens the circuit: far beyond a pause of a server that is only busy. */
+export const circuitProbeMs = 2000
+/** Pauses between probes while the circuit is open grow from the first to the last. */
+export const circuitRetryMinMs = 100
+export const circuitRetryMaxMs = 1000
+
 // PostgreSQL
 /** Connections per node: twice the cores of a small database server keeps it busy without queueing inside it. */
 export const postgresConnectionsMax = 20
 /** Of these, how many reads share: each carries many at once, and the others are left to transactions. */
 export const postgresSharedConnectionsMax = 8
-/** How long a connection may take to be made, and a transaction to get one. */
+/** Of the connections of either kind, the part that statements on one table may have: a locked table stops itself. */
+export const postgresTableShare = 0.75
+/** How long a connection may take to be made. */
 export const postgresConnectTimeoutMs = 3000
+/** How long a transaction waits for a connection. */
+export const postgresWaitMs = 5000
+/** How long a statement waits for a lock: far beyond any transaction of the API, below what a caller waits for. */
+export const postgresLockMs = 5000
+/** A table whose reads ran into that is left alone for so long. */
+export const postgresLockedMs = 2000
+/** Reads waiting on one connection behind a statement that is not answered. */
+export const postgresStalledReadsMax = 100
+/** How often idle connections are let go, and a pool that had to shrink grows by one. */
+export const postgresPoolTickMs = 5000
+/** How long closing waits for transactions under way. */
+export const postgresCloseMs = 5000
+/** How long a start waits for a server that is not there yet. */
+export const postgresStartMs = 60_000
+/** How long a node counts as unhealthy after the server reported damage or lack of memory. */
+export const postgresDamageMs = 10_000
 /** Prepared statements on one connection before it is replaced; the server keeps them all, some 20 KiB each. */
 export const postgresStatementsMax = 1000
 /** A statement of the API longer than this is a mistake of indexes; it is ended and answered with 503. */

@@ -1,6 +1,6 @@
 /** A private PostgreSQL, as durable as a real one. */
 import { chownSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import {
   makePassword,
   openPrivateServer,
@@ -57,6 +57,43 @@ export async function openPostgres(
     }
   }
   return openPrivateServer('postgres', prepare, user)
+}
+
+/**
+ * A hot standby of a server that runs, which follows it until it is promoted; its user and password are the primary's.
+ * Must be removed.
+ */
+export async function openStandby(
+  { initdb, postgres }: PostgresPrograms,
+  primary: PrivateServer,
+): Promise<PrivateServer> {
+  const user = findUser()
+  const prepare = ({ folder, port }: Place): Recipe => {
+    const data = join(folder, 'data')
+    const backup = join(dirname(initdb), 'pg_basebackup')
+    runToEnd(
+      [backup, `--dbname=${primary.url}`, `--pgdata=${data}`, '--write-recovery-conf', '--checkpoint=fast'],
+      user,
+    )
+    const url = new URL(primary.url)
+    url.port = String(port)
+    const flags = { listen_addresses: '127.0.0.1', port, unix_socket_directories: '', max_connections: connectionsMax }
+    return {
+      url: url.href,
+      process: {
+        command: [
+          postgres,
+          '-D',
+          data,
+          ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+        ],
+        ready: 'database system is ready to accept read-only connections',
+      },
+      stopSignal: 'SIGINT',
+      crashSignal: 'SIGQUIT',
+    }
+  }
+  return openPrivateServer('standby', prepare, user)
 }
 
 function createCluster({ initdb }: PostgresPrograms, data: string, password: string, user: User | null): void {

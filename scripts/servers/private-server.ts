@@ -80,6 +80,7 @@ function asUser(command: readonly string[], user: User | null): string[] {
 const plainEnv = (): Record<string, string> => ({ PATH: process.env.PATH ?? '', LC_ALL: 'C' })
 
 export interface ServerProcess {
+  readonly pid: number
   signal(signal: NodeJS.Signals): void
   /** Sends the signal and resolves when the process is gone. */
   end(signal: NodeJS.Signals): Promise<void>
@@ -114,12 +115,20 @@ export async function startProcess(options: ProcessOptions): Promise<ServerProce
   })
   await promise
   return {
+    pid: child.pid,
     signal: (signal) => child.kill(signal),
     async end(signal) {
       child.kill(signal)
       await child.exited
     },
   }
+}
+
+/** A server may be many processes: PostgreSQL has one for each connection. */
+function childrenOf(pid: number): number[] {
+  const listed = Bun.spawnSync(['ps', '-A', '-o', 'pid=,ppid=']).stdout.toString()
+  const pairs = listed.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  return pairs.filter(([, parent]) => parent === pid).map(([child]) => child as number)
 }
 
 /** Bounds the waiting for a program that is going to be there in a moment. */
@@ -172,9 +181,10 @@ export async function openPrivateServer(
   }
   const removeFolder = (): void => rmSync(place.folder, { recursive: true, force: true })
   try {
-    const { url, process, isReadyEarly = false, stopSignal = 'SIGTERM', crashSignal = 'SIGKILL' } = prepare(place)
+    const recipe = prepare(place)
+    const { url, isReadyEarly = false, stopSignal = 'SIGTERM', crashSignal = 'SIGKILL' } = recipe
     const start = async (): Promise<void> => {
-      running ??= await startProcess({ ...process, user })
+      running ??= await startProcess({ ...recipe.process, user })
       if (isReadyEarly) await waitForPort(place.port)
     }
     await start()
@@ -186,8 +196,12 @@ export async function openPrivateServer(
       crash: () => end(crashSignal),
       freeze() {
         const frozen = running
-        frozen?.signal('SIGSTOP')
-        return () => frozen?.signal('SIGCONT')
+        const pids = frozen === null ? [] : [frozen.pid, ...childrenOf(frozen.pid)]
+        for (const pid of pids) process.kill(pid, 'SIGSTOP')
+        return () => {
+          // In the other order, so that no parent finds a child stopped.
+          for (const pid of pids.reverse()) process.kill(pid, 'SIGCONT')
+        }
       },
       async remove() {
         await end(stopSignal)

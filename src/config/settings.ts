@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseTrustProxy } from '../base/address.ts'
+import { parseDatabaseUrl } from '../base/database-url.ts'
 import type { LogLevel } from '../base/log.ts'
 import { secretCharsMin, serviceKeyCharsMin } from '../limits.ts'
 import type { Mode, Settings } from './config.ts'
@@ -58,7 +59,7 @@ export async function openSettings(options: SettingOptions, environment: Environ
   const trustProxy = read('PLINTH_TRUST_PROXY', PLINTH_TRUST_PROXY, parseTrustProxy)
   const publicUrl = read('PLINTH_PUBLIC_URL', PLINTH_PUBLIC_URL, parsePublicUrl)
   const logLevel = read('--log-level', options['log-level'], parseLogLevel)
-  const databaseUrl = read('DATABASE_URL', DATABASE_URL, parseDatabaseUrl)
+  const databaseUrl = read('DATABASE_URL', DATABASE_URL, checkDatabaseUrl)
   const redisUrl = read('REDIS_URL', REDIS_URL, parseRedisUrl)
   const redisPrefix = read('REDIS_PREFIX', REDIS_PREFIX, parseRedisPrefix)
   const s3 = readS3Settings(environment, read)
@@ -148,10 +149,8 @@ function parsePublicUrl(text: string): string {
   return url.origin
 }
 
-function parseDatabaseUrl(text: string): string {
-  const { pathname } = parseUrl(text, ['postgres', 'postgresql'], 'postgres://user:password@host:5432/database')
-  if (pathname.length < 2)
-    throw new RangeError('must name a database, as in postgres://user:password@host:5432/database')
+function checkDatabaseUrl(text: string): string {
+  parseDatabaseUrl(text)
   return text
 }
 

@@ -8,6 +8,7 @@ import type { Log } from '../base/log.ts'
 import { imageTimeoutMs } from '../limits-storage.ts'
 import type { Blobs } from './blobs.ts'
 import { openFsBlobs } from './blobs-fs.ts'
+import type { Circuit } from './circuit.ts'
 import type { Cluster } from './cluster.ts'
 import { createMemoryCluster } from './cluster-memory.ts'
 import type { Images } from './images.ts'
@@ -21,7 +22,10 @@ import type { StoreAddress } from './store-address.ts'
 import type { Vectors } from './vectors.ts'
 import { openVectorThreads } from './vectors-threads.ts'
 
-/** PostgreSQL where it is configured, else SQLite in the data folder. */
+/**
+ * PostgreSQL where it is configured, else SQLite in the data folder. Waits a bounded time for a PostgreSQL that is not
+ * there yet; rejects with `EngineError` when it does not come.
+ */
 export async function openSql(options: {
   databaseUrl: string | null
   dataFolder: string
@@ -32,7 +36,9 @@ export async function openSql(options: {
   const { databaseUrl, dataFolder, prepareInstance, clock = systemClock, log } = options
   if (databaseUrl === null) return openSqlite({ folder: dataFolder, prepareInstance, clock })
   const { openPostgres } = await import('./postgres.ts')
-  return openPostgres({ url: databaseUrl, log })
+  const engine = openPostgres({ url: databaseUrl, log })
+  await engine.waitUntilReady()
+  return engine
 }
 
 /** With a Redis that is away, opens all the same, unhealthy until it is back. */
@@ -70,12 +76,14 @@ export async function createSandboxes(options: {
   databaseUrl: string | null
   dataFolder: string
   secret: string
+  /** Of the relational engine, which these share. */
+  circuit: Circuit | null
   log: Log
 }): Promise<Sandboxes> {
-  const { databaseUrl, dataFolder, secret, log } = options
-  if (databaseUrl === null) return createSqliteSandboxes({ folder: join(dataFolder, 'sql') })
+  const { databaseUrl, dataFolder, secret, circuit, log } = options
+  if (databaseUrl === null || circuit === null) return createSqliteSandboxes({ folder: join(dataFolder, 'sql') })
   const { createPostgresSandboxes } = await import('./sandbox-postgres.ts')
-  return createPostgresSandboxes({ url: databaseUrl, secret, log })
+  return createPostgresSandboxes({ url: databaseUrl, secret, circuit, log })
 }
 
 /** Picture processes are started when they are needed. */

@@ -24,19 +24,22 @@ export function preparePlatformTables(
 ): Promise<void> {
   const { dialect } = database
   const versions = dialect.target(platformTable(namespace, '_versions'))
-  return database.write(async (tx) => {
-    // The turn that the declared tables of the namespace take too.
-    const turn = dialect.lock(`schema ${namespace}`)
-    if (turn) await tx.all(turn)
-    for (const step of dialect.prepareNamespace(namespace)) await tx.run(step)
-    await tx.run(sql`CREATE TABLE IF NOT EXISTS ${versions} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)`)
-    const [row] = await tx.all<{ version: number }>(sql`SELECT version FROM ${versions} WHERE feature = ${feature}`)
-    const version = row?.version ?? 0
-    if (version > steps.length)
-      throw new Error(`The tables of ${feature} were made by a newer version of Plinth: please update`)
-    if (version === steps.length) return
-    for (const step of steps.slice(version)) for (const statement of step(dialect)) await tx.run(statement)
-    await tx.run(sql`INSERT INTO ${versions} (feature, version) VALUES (${feature}, ${steps.length})
+  return database.write(
+    async (tx) => {
+      // The turn that the declared tables of the namespace take too.
+      const turn = dialect.lock(`schema ${namespace}`)
+      if (turn) await tx.all(turn)
+      for (const step of dialect.prepareNamespace(namespace)) await tx.run(step)
+      await tx.run(sql`CREATE TABLE IF NOT EXISTS ${versions} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)`)
+      const [row] = await tx.all<{ version: number }>(sql`SELECT version FROM ${versions} WHERE feature = ${feature}`)
+      const version = row?.version ?? 0
+      if (version > steps.length)
+        throw new Error(`The tables of ${feature} were made by a newer version of Plinth: please update`)
+      if (version === steps.length) return
+      for (const step of steps.slice(version)) for (const statement of step(dialect)) await tx.run(statement)
+      await tx.run(sql`INSERT INTO ${versions} (feature, version) VALUES (${feature}, ${steps.length})
       ON CONFLICT (feature) DO UPDATE SET version = excluded.version`)
-  })
+    },
+    { isMigration: true },
+  )
 }

@@ -1,45 +1,39 @@
 /**
- * Connections to PostgreSQL: a bounded pool. A transaction has a connection to itself; reads share a few, each sent
- * without waiting for the one before. Every statement is prepared once per connection. Owns time limits and what
- * happens to a connection that breaks; the port's words for failures are `postgres`'s matter.
+ * Statements over a pool of connections to PostgreSQL. A transaction has a connection to itself; reads share a few,
+ * each sent without waiting for the one before. Every statement is prepared once per connection. Owns how connections
+ * are shared, also between tables: one that is locked takes a part of them, never all.
  */
 import pg from 'pg'
+import type { DatabaseAddress } from '../base/database-url.ts'
 import type { Log } from '../base/log.ts'
 import {
+  circuitTickMs,
   postgresConnectionsMax,
-  postgresConnectTimeoutMs,
-  postgresIdleMs,
+  postgresLockMs,
   postgresSharedConnectionsMax,
-  postgresStatementsMax,
+  postgresTableShare,
+  postgresWaitMs,
   statementAnswerMs,
   statementTimeoutMs,
+  writeQueueOperationsMax,
 } from '../limits.ts'
-import { EngineError } from './error.ts'
-
-/** A statement with `$1`, `$2`…; the name stands for the text on every connection. */
-export interface Prepared {
-  readonly name: string
-  readonly text: string
-  readonly values: readonly unknown[]
-}
-
-export interface Answer {
-  /** `INSERT`, `COMMIT`…: what the server says it did. */
-  readonly command: string
-  readonly rows: readonly unknown[]
-  readonly changed: number
-}
-
-/** A connection for as long as somebody has it. Broken ones reject whatever they are sent. */
-export interface Line {
-  send(statement: Prepared): Promise<Answer>
-}
+import type { Circuit } from './circuit.ts'
+import type { EngineError } from './error.ts'
+import { createConnector } from './postgres-connect.ts'
+import type { FaultScope } from './postgres-errors.ts'
+import { type Answer, type Line, PooledLine, type Prepared } from './postgres-line.ts'
+import { createPool } from './postgres-pool.ts'
+import { createSharedReads } from './postgres-shared.ts'
+import { createTurns, type Turns } from './sandbox-turns.ts'
 
 export interface Connections {
-  /** Sends a statement that needs no transaction. */
-  read(statement: Prepared): Promise<Answer>
-  /** Lends a connection to `work` alone. Statements it sends without awaiting go out together, in order. */
-  withOwn<T>(work: (line: Line) => Promise<T>): Promise<T>
+  /** Sends a statement that needs no transaction; `key` names the table it reads. */
+  read(statement: Prepared, key: string): Promise<Answer>
+  /**
+   * Lends a connection to `work` alone. Statements it sends without awaiting go out together, in order. Rejects with
+   * `EngineError` `busy` while the table named by `key` is known to be locked, or has its share of the connections.
+   */
+  withOwn<T>(key: string, work: (line: Line) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
@@ -51,122 +45,103 @@ const types = {
     jsonTypes.has(oid) ? asText : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
 }
 
-/**
- * What the server says passes as it is; the library gives failures of a connection no kind of their own, so whatever
- * else is not a mistake of the program is one of those.
- */
-function asAway(error: unknown): unknown {
-  const isOurs = error instanceof pg.DatabaseError || error instanceof TypeError || error instanceof RangeError
-  return isOurs ? error : new EngineError('unavailable', (error as Error).message, [], error)
+export interface ConnectionOptions {
+  readonly address: DatabaseAddress
+  readonly circuit: Circuit
+  /** A failure that concerns more than its statement. */
+  readonly onFault: (scope: FaultScope, error: EngineError) => void
+  readonly log: Log
 }
 
-/** What is known of a connection beyond what the library knows. */
-class PooledLine implements Line {
-  /** Names prepared here: the server keeps them all, so a connection that has collected many is replaced. */
-  private readonly prepared = new Set<string>()
-  private broken = false
+/** Connections for transactions about one table: the others are left to the other tables. */
+const tableShareConnections = Math.floor(
+  (postgresConnectionsMax - 1 - postgresSharedConnectionsMax) * postgresTableShare,
+)
 
-  constructor(private readonly client: pg.PoolClient) {
-    // Without a listener an error that comes while nobody waits for an answer would end the process.
-    client.on('error', () => {
-      this.broken = true
-    })
-  }
-
-  async send({ name, text, values }: Prepared): Promise<Answer> {
-    this.prepared.add(name)
-    try {
-      const { command, rows, rowCount } = await this.client.query({ name, text, values: values as unknown[] })
-      return { command, rows, changed: rowCount ?? 0 }
-    } catch (error) {
-      throw asAway(error)
-    }
-  }
-
-  get isSpent(): boolean {
-    return this.broken || this.prepared.size > postgresStatementsMax
-  }
-
-  /** One that somebody left in the middle of a transaction is not lent again. */
-  giveBack(): void {
-    this.client.release(this.isSpent || this.client.getTransactionStatus() !== 'I')
-  }
-}
-
-/** A connection that several reads use at once. */
-interface Shared {
-  readonly line: Promise<PooledLine>
-  running: number
-}
-
-/** `url` is a `postgres://` URL. Connections are made as they are needed. */
-export function openConnections({ url, log }: { readonly url: string; readonly log: Log }): Connections {
-  const pool = new pg.Pool({
-    connectionString: url,
+/** Connections are made as they are needed. */
+export function openConnections({ address, circuit, onFault, log }: ConnectionOptions): Connections {
+  const connector = createConnector(address, {
     application_name: 'plinth',
-    max: postgresConnectionsMax,
-    connectionTimeoutMillis: postgresConnectTimeoutMs,
-    idleTimeoutMillis: postgresIdleMs,
     statement_timeout: statementTimeoutMs,
+    lock_timeout: postgresLockMs,
     query_timeout: statementAnswerMs,
     keepAlive: true,
     pipeline: true,
     types,
   })
-  const lines = new WeakMap<pg.PoolClient, PooledLine>()
-  let shared: Shared[] = []
-  pool.on('connect', (client) => {
-    lines.set(client, new PooledLine(client))
-    client.on('notice', ({ message }) => log.debug('PostgreSQL says', { message }))
+  const lines = new WeakMap<pg.Client, PooledLine>()
+  const pool = createPool({
+    connector,
+    // One is the probe's.
+    connectionsMax: postgresConnectionsMax - 1,
+    onFailure: () => circuit.suspect(),
+    log,
   })
-  pool.on('error', (error) => log.debug('An idle connection to PostgreSQL ended', { error }))
+  circuit.onOpen((failure) => {
+    connector.forget()
+    pool.abort(failure)
+  })
+
+  function report(scope: FaultScope, error: EngineError): void {
+    connector.forget()
+    onFault(scope, error)
+  }
 
   async function take(): Promise<PooledLine> {
+    circuit.check()
+    const client = await pool.take()
+    let line = lines.get(client)
+    if (!line) {
+      line = new PooledLine(client, circuit.load, report)
+      lines.set(client, line)
+    }
+    return line
+  }
+  const give = (line: PooledLine): void => pool.give(line.client, !line.isSpent)
+
+  const reads = createSharedReads({ take, give, limit: () => pool.limit })
+  const tick = setInterval(() => reads.tick(), circuitTickMs)
+  tick.unref()
+
+  /** Of each table: its share of the connections that transactions have. */
+  const shares = new Map<string, Turns>()
+  function shareOf(key: string): Turns {
+    let share = shares.get(key)
+    if (!share) {
+      share = createTurns({
+        running: tableShareConnections,
+        waiting: Math.floor(writeQueueOperationsMax * postgresTableShare),
+        waitMs: postgresWaitMs,
+      })
+      shares.set(key, share)
+    }
+    return share
+  }
+
+  async function lend<T>(work: (line: Line) => Promise<T>): Promise<T> {
+    const line = await take()
     try {
-      return lines.get(await pool.connect()) as PooledLine
-    } catch (error) {
-      throw asAway(error)
+      return await work(line)
+    } finally {
+      give(line)
     }
   }
 
-  /** The shared connection with the least to do, or another while there may be more. */
-  function findShared(): Shared {
-    let least: Shared | undefined
-    for (const one of shared) if (!least || one.running < least.running) least = one
-    if (least && shared.length >= postgresSharedConnectionsMax) return least
-    const opened = { line: take(), running: 0 }
-    shared.push(opened)
-    return opened
-  }
-
-  const stopSharing = (one: Shared): void => {
-    shared = shared.filter((other) => other !== one)
-  }
-
   return {
-    async read(statement) {
-      const one = findShared()
-      one.running += 1
-      let line: PooledLine | undefined
-      try {
-        line = await one.line
-        return await line.send(statement)
-      } finally {
-        one.running -= 1
-        if (one.running === 0 || !line || line.isSpent) stopSharing(one)
-        if (one.running === 0) line?.giveBack()
-      }
+    async read(statement, key) {
+      circuit.check()
+      // With a single connection reads take their place in the queue for it, or writes would wait for a pause.
+      if (pool.limit === 1) return lend((line) => line.send(statement))
+      return reads.send(statement, key)
     },
-
-    async withOwn(work) {
-      const line = await take()
-      try {
-        return await work(line)
-      } finally {
-        line.giveBack()
-      }
+    async withOwn(key, work) {
+      circuit.check()
+      reads.check(key)
+      return shareOf(key).enter(() => lend(work))
     },
-
-    close: () => pool.end(),
+    async close() {
+      clearInterval(tick)
+      await pool.close()
+    },
   }
 }

@@ -3,50 +3,34 @@
  * transactions that are tried again when the database asks for it, and every failure of the connection in the port's
  * words. Several processes may serve the same database.
  */
-import pg from 'pg'
+import { parseDatabaseUrl } from '../base/database-url.ts'
 import type { Log } from '../base/log.ts'
 import { createLru } from '../base/lru.ts'
-import { postgresHealthMs, postgresRetriesMax, statementCacheEntriesMax, writeQueueOperationsMax } from '../limits.ts'
+import { postgresRetriesMax, postgresStartMs, statementCacheEntriesMax, writeQueueOperationsMax } from '../limits.ts'
 import { postgresDialect } from './dialect-postgres.ts'
 import { EngineError } from './error.ts'
-import { type Answer, openConnections, type Prepared } from './postgres-connections.ts'
+import { openConnections } from './postgres-connections.ts'
+import type { Answer, Prepared } from './postgres-line.ts'
+import { watchServer } from './postgres-server.ts'
 import type { Database, Sql, Transaction } from './sql.ts'
 import { instanceToken, type SqlText } from './sql-text.ts'
 
-/** States (SQLSTATE) in which the work was undone and may succeed when done again. */
-const retryable: ReadonlySet<string> = new Set(['40001', '40P01'])
-
-const isRetryable = (error: unknown): boolean =>
-  error instanceof EngineError
-    ? error.kind === 'outrun'
-    : error instanceof pg.DatabaseError && retryable.has(error.code ?? '')
-
-/** Classes of SQLSTATE that say the server is away, starting, stopping, full or out of connections. */
-const awayClasses = /^(08|53|57P|58)/
-
-/** `Key (slug)=(a) already exists.`: in whatever language, the columns stand in the first parentheses before `=`. */
-const uniqueDetail = /\(([^)]*)\)=\(/
-
-/** The port's words for what the server says; anything else passes as it is. */
-function engineErrorOf(error: unknown): unknown {
-  if (!(error instanceof pg.DatabaseError)) return error
-  const { code = '', detail = '', message } = error
-  if (code === '23505') {
-    const columns = (uniqueDetail.exec(detail)?.[1] ?? '').split(', ').map((name) => name.replaceAll('"', ''))
-    const declared = columns.filter((name) => name !== '_instance')
-    return new EngineError('unique', message, declared, error)
-  }
-  // Beside the size of an index's row this is about statements that we never make.
-  if (code === '54000') return new EngineError('oversized', message, [], error)
-  // 57014: the statement took longer than `statement_timeout`.
-  return code === '57014' || awayClasses.test(code) ? new EngineError('unavailable', message, [], error) : error
-}
+const isRetryable = (error: unknown): boolean => error instanceof EngineError && error.kind === 'outrun'
 
 /** The port's `?` as `$1`, `$2`…; the instance token becomes `$1` wherever it stands. */
 interface Numbered {
   readonly name: string
   readonly text: string
   readonly hasInstance: boolean
+  /** The first table it names, as it is written in the text; empty where it names none. */
+  readonly table: string
+}
+
+const tablePattern = /(?:FROM|INTO|UPDATE|JOIN) "(\w+)"\."(\w+)"/
+
+const tableIn = (text: string): string => {
+  const [, namespace, name] = tablePattern.exec(text) ?? []
+  return name === undefined ? '' : `${namespace}.${name}`
 }
 
 const placeholders = /\?(?:instance)?/g
@@ -61,7 +45,7 @@ function createNumbering(): (text: string) => Numbered {
       let count = hasInstance ? 1 : 0
       const renumbered = text.replace(placeholders, (found) => (found === instanceToken.text ? '$1' : `$${++count}`))
       // A text that was forgotten gets a name it never had: on some connections the old one may still stand.
-      numbered = { name: `s${++names}`, text: renumbered, hasInstance }
+      numbered = { name: `s${++names}`, text: renumbered, hasInstance, table: tableIn(text) }
       known.set(text, numbered)
     }
     return numbered
@@ -71,6 +55,7 @@ function createNumbering(): (text: string) => Numbered {
 const begin: Prepared = { name: 'begin', text: 'BEGIN', values: [] }
 const commit: Prepared = { name: 'commit', text: 'COMMIT', values: [] }
 const rollback: Prepared = { name: 'rollback', text: 'ROLLBACK', values: [] }
+const waitForLocks: Prepared = { name: 'wait', text: 'SET LOCAL lock_timeout = 0', values: [] }
 
 /** A transaction handle that dies with its turn, on a connection that is nobody else's meanwhile. */
 class Turn implements Transaction {
@@ -97,7 +82,10 @@ class Turn implements Transaction {
 
   send(text: SqlText): void {
     this.check()
-    const sent = this.query(text)
+    this.sendPrepared(this.query(text))
+  }
+
+  sendPrepared(sent: Promise<unknown>): void {
     sent.catch(() => undefined)
     this.sent.push(sent)
   }
@@ -119,30 +107,44 @@ class Turn implements Transaction {
   }
 }
 
-/** Opens a pool; connections are made as they are needed. `url` is a `postgres://` URL. */
-export function openPostgres({ url, log }: { readonly url: string; readonly log: Log }): Sql {
+export interface PostgresOptions {
+  /** A `postgres://` URL; one with several hosts finds the one that takes writes. */
+  readonly url: string
+  readonly log: Log
+  /** How long `waitUntilReady` waits. */
+  readonly startMs?: number
+}
+
+export interface PostgresSql extends Sql {
+  /**
+   * Resolves once the server takes connections. Rejects with `EngineError` `unavailable`, naming host, port and
+   * database, when it does not in time, and at once when it refuses the user or has no such database.
+   */
+  waitUntilReady(): Promise<void>
+}
+
+/** Connections are made as they are needed. */
+export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOptions): PostgresSql {
+  const address = parseDatabaseUrl(url)
   const numbered = createNumbering()
-  const connections = openConnections({ url, log })
+  const server = watchServer({ address, log })
+  const { circuit } = server
+  const connections = openConnections({ address, circuit, onFault: server.note, log })
   let waiting = 0
 
-  function prepare(instanceId: string | null, { text, values }: SqlText): Prepared {
-    const { name, text: withNumbers, hasInstance } = numbered(text)
+  function prepare(instanceId: string | null, values: readonly unknown[], numbered: Numbered): Prepared {
+    const { name, text, hasInstance } = numbered
     if (hasInstance && instanceId === null) throw new Error('The statement needs an instance')
-    return { name, text: withNumbers, values: hasInstance ? [instanceId, ...values] : values }
+    return { name, text, values: hasInstance ? [instanceId, ...values] : values }
   }
 
   /** One attempt at a write. Its first statement goes out with BEGIN, its last with COMMIT. */
-  async function attempt<T>(instanceId: string | null, work: (tx: Transaction) => Promise<T>): Promise<T> {
-    return connections.withOwn(async (line) => {
-      const turn = new Turn(async (text) => {
-        try {
-          return await line.send(prepare(instanceId, text))
-        } catch (error) {
-          throw engineErrorOf(error)
-        }
-      })
+  async function attempt<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    return connections.withOwn(target.key, async (line) => {
+      const turn = new Turn(({ text, values }) => line.send(prepare(target.instanceId, values, numbered(text))))
       const begun = line.send(begin)
       begun.catch(() => undefined)
+      if (target.isMigration) turn.sendPrepared(line.send(waitForLocks))
       let result: T
       try {
         result = await work(turn)
@@ -161,18 +163,19 @@ export function openPostgres({ url, log }: { readonly url: string; readonly log:
     })
   }
 
-  async function write<T>(instanceId: string | null, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async function write<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    server.checkWrites()
     for (let tries = 1; ; tries++) {
       try {
-        return await attempt(instanceId, work)
+        return await attempt(target, work)
       } catch (error) {
-        if (!isRetryable(error)) throw engineErrorOf(error)
+        if (!isRetryable(error)) throw error
         if (tries >= postgresRetriesMax) throw new EngineError('busy', 'Too many writes want the same rows', [], error)
       }
     }
   }
 
-  /** The pool queues without end when all connections are busy; we do not. */
+  /** The queue for connections is bounded; so is the number of statements that wait for answers. */
   async function bounded<T>(task: () => Promise<T>): Promise<T> {
     if (waiting >= writeQueueOperationsMax) throw new EngineError('busy', 'Too many operations are waiting')
     waiting += 1
@@ -183,38 +186,50 @@ export function openPostgres({ url, log }: { readonly url: string; readonly log:
     }
   }
 
-  async function read(instanceId: string | null, text: SqlText): Promise<readonly unknown[]> {
-    try {
-      return (await connections.read(prepare(instanceId, text))).rows
-    } catch (error) {
-      throw engineErrorOf(error)
-    }
+  async function read<Row>(instanceId: string | null, { text, values }: SqlText): Promise<Row[]> {
+    const found = numbered(text)
+    return [...(await connections.read(prepare(instanceId, values, found), found.table)).rows] as Row[]
   }
 
-  const databaseOf = (instanceId: string | null): Database => ({
+  const databaseOf = (namespace: string, instanceId: string | null): Database => ({
     dialect: postgresDialect,
-    all: <Row>(text: SqlText) => bounded(async () => [...(await read(instanceId, text))] as Row[]),
-    write: (work) => bounded(() => write(instanceId, work)),
+    all: (text) => bounded(() => read(instanceId, text)),
+    write(work, { table, isMigration = false } = {}) {
+      const key = table === undefined ? namespace : `${namespace}.${table}`
+      return bounded(() => write({ instanceId, key, isMigration }, work))
+    },
     // A commit is answered when it is on disk.
     async synced() {},
   })
-  const whole = databaseOf(null)
 
   return {
     keepsInstancesApart: false,
-    database: ({ instanceId }) => (instanceId === null ? whole : databaseOf(instanceId)),
+    database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     holdWrites: null,
     prepareAgain() {},
     settleQuiet: async () => {},
     releaseHandles: () => false,
-    async isHealthy() {
-      const late = new Promise<boolean>((resolve) => setTimeout(resolve, postgresHealthMs, false).unref())
-      const answers = read(null, { text: 'SELECT 1', values: [] }).then(
-        () => true,
-        () => false,
-      )
-      return Promise.race([answers, late])
+    circuit,
+    isHealthy: async () => (await server.ask()) === null,
+    async waitUntilReady() {
+      try {
+        await server.waitUntilReady(startMs)
+      } catch (error) {
+        await this.close()
+        throw error
+      }
     },
-    close: () => connections.close(),
+    async close() {
+      server.close()
+      await connections.close()
+    },
   }
+}
+
+/** What a write is about. */
+interface Target {
+  readonly instanceId: string | null
+  /** Names the table, or the namespace, whose share of the connections it has. */
+  readonly key: string
+  readonly isMigration: boolean
 }

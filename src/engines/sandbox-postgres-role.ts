@@ -5,8 +5,10 @@
  */
 import { createHash, createHmac, hkdfSync, pbkdf2Sync } from 'node:crypto'
 import pg from 'pg'
-import { postgresConnectTimeoutMs, statementTimeoutMs } from '../limits.ts'
+import type { DatabaseAddress } from '../base/database-url.ts'
+import { statementTimeoutMs } from '../limits.ts'
 import { sqlTempFileKiB } from '../limits-resources.ts'
+import { createConnector } from './postgres-connect.ts'
 
 export interface Role {
   readonly name: string
@@ -79,16 +81,13 @@ const missingPrivilege = '42501'
  * Makes both where they are missing. Throws an Error that says which right the platform's user lacks, and what the
  * library throws when the server is away.
  */
-export async function prepareRole(options: { url: string; secret: string; name: string }): Promise<Role> {
-  const { url, secret, name } = options
+export async function prepareRole(options: { address: DatabaseAddress; secret: string; name: string }): Promise<Role> {
+  const { address, secret, name } = options
   const schema = `_sql_${name}`
-  const client = new pg.Client({
-    connectionString: url,
+  const client = await createConnector(address, {
     application_name: 'plinth',
-    connectionTimeoutMillis: postgresConnectTimeoutMs,
     statement_timeout: statementTimeoutMs,
-  })
-  await client.connect()
+  }).connect()
   try {
     const { rows } = await client.query('SELECT oid FROM pg_database WHERE datname = current_database()')
     // Roles belong to all databases of a server; the number says whose this one is.

@@ -2,6 +2,7 @@
  * The port to relational storage: databases that are read at once and written in all-or-nothing turns. Text comes from
  * `sql-text`, what differs between engines in text from `dialect`; adapters (`sqlite`) own connections and durability.
  */
+import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
 import type { SqlText } from './sql-text.ts'
 
@@ -46,6 +47,13 @@ export interface Database extends Reader {
 export interface WriteOptions {
   /** False: an instance that was never written is not created for this write, whose effects are then lost. */
   readonly creates?: boolean
+  /**
+   * The table the write is about, by which a shared engine divides its connections: a locked table stops itself and no
+   * other. Without it, the writes of a namespace share one part.
+   */
+  readonly table?: string
+  /** True for changes of tables: they wait for locks as long as a statement may take. */
+  readonly isMigration?: boolean
 }
 
 /** Which database: a static namespace, or one instance of a dynamic one. */
@@ -81,6 +89,8 @@ export interface Sql {
    * there was none to close.
    */
   releaseHandles(): boolean
+  /** What refuses work while the engine is away; null where the engine is in this process. */
+  readonly circuit: Circuit | null
   /** False while writes cannot be acknowledged. */
   isHealthy(): boolean | Promise<boolean>
   /** Finishes what is queued and lets go of every handle. */

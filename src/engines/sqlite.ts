@@ -64,6 +64,7 @@ export function openSqlite(options: {
       await instances.settleQuiet()
     },
     releaseHandles: () => instances.releaseHandles(),
+    circuit: null,
     isHealthy: () => instances.isHealthy() && [...statics.values()].every(({ writer }) => !writer.failed),
     async close() {
       await instances.close()

@@ -101,30 +101,33 @@ const isKept = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429
 
 /**
- * Runs a write whose answer may have been given before. Without a key it is `database.write`; with one, the answer and
- * the effects are committed together, and a refusal is kept by itself.
+ * Runs a write to a table whose answer may have been given before. Without a key it is `database.write`; with one, the
+ * answer and the effects are committed together, and a refusal is kept by itself.
  */
 export async function writeOnce(
-  { database, namespace }: { database: Database; namespace: string },
+  { database, namespace, table }: { database: Database; namespace: string; table: string },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<Answered>,
 ): Promise<Reply> {
-  if (!key) return (await database.write(work)).reply
+  if (!key) return (await database.write(work, { table })).reply
   const { dialect } = database
   const answers: Answers = { table: dialect.target(answersOf(namespace)), dialect, ...times }
   let isMismatch = false
   try {
-    const { reply } = await database.write(async (tx) => {
-      const kept = await findKept(tx, answers, key).catch((error) => {
-        isMismatch = true
-        throw error
-      })
-      if (kept) return kept
-      const answer = await work(tx)
-      await keep(tx, answers, key, answer)
-      return answer
-    })
+    const { reply } = await database.write(
+      async (tx) => {
+        const kept = await findKept(tx, answers, key).catch((error) => {
+          isMismatch = true
+          throw error
+        })
+        if (kept) return kept
+        const answer = await work(tx)
+        await keep(tx, answers, key, answer)
+        return answer
+      },
+      { table },
+    )
     return reply
   } catch (error) {
     if (isMismatch || !isKept(error)) throw error
@@ -136,7 +139,7 @@ export async function writeOnce(
       return refusal
     }
     // A refused write is no reason for a database to come into being.
-    return (await database.write(keepRefusal, { creates: false })).reply
+    return (await database.write(keepRefusal, { creates: false, table })).reply
   }
 }
 

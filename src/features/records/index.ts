@@ -127,7 +127,8 @@ export function createRecords(deps: RecordsDeps): Records {
             content: JSON.stringify([call.query, call.body, ...(ifMatch === null ? [] : [ifMatch])]),
           })
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
-    return writeOnce({ database: table.database, namespace }, key, times, (tx: Transaction) => {
+    const target = { database: table.database, namespace, table: table.table.name }
+    return writeOnce(target, key, times, (tx: Transaction) => {
       const logged = { chars: 0 }
       tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })

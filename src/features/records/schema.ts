@@ -219,11 +219,14 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     mode: Mode,
   ): Promise<readonly Refusal[]> {
     try {
-      return await database.write(async (tx) => {
-        const refusals = await apply(tx, database.dialect, target, mode)
-        if (refusals.length > 0) throw new Undo(refusals)
-        return refusals
-      })
+      return await database.write(
+        async (tx) => {
+          const refusals = await apply(tx, database.dialect, target, mode)
+          if (refusals.length > 0) throw new Undo(refusals)
+          return refusals
+        },
+        { isMigration: true },
+      )
     } catch (error) {
       if (error instanceof Undo) return error.refusals
       throw error

@@ -75,13 +75,16 @@ export async function prepareStore(engine: Sql): Promise<Store> {
 
 /** The name all nodes on one database share, made up by whoever is first. */
 function nameDeployment(database: Database, { deployment }: StorageTables): Promise<string> {
-  return database.write(async (tx) => {
-    const turn = database.dialect.lock('storage deployment')
-    if (turn) await tx.all(turn)
-    const [known] = await tx.all<{ id: string }>(sql`SELECT id FROM ${deployment}`)
-    if (known) return known.id
-    const id = randomBytes(6).toString('hex')
-    await tx.run(sql`INSERT INTO ${deployment} (id) VALUES (${id})`)
-    return id
-  })
+  return database.write(
+    async (tx) => {
+      const turn = database.dialect.lock('storage deployment')
+      if (turn) await tx.all(turn)
+      const [known] = await tx.all<{ id: string }>(sql`SELECT id FROM ${deployment}`)
+      if (known) return known.id
+      const id = randomBytes(6).toString('hex')
+      await tx.run(sql`INSERT INTO ${deployment} (id) VALUES (${id})`)
+      return id
+    },
+    { isMigration: true },
+  )
 }

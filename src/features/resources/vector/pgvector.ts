@@ -78,11 +78,14 @@ export function createPgvector(
 
   async function create(): Promise<boolean> {
     try {
-      await database.write(async (tx) => {
-        const turn = dialect.lock('extension vector')
-        if (turn) await tx.all(turn)
-        await tx.run(sql`CREATE EXTENSION IF NOT EXISTS vector`)
-      })
+      await database.write(
+        async (tx) => {
+          const turn = dialect.lock('extension vector')
+          if (turn) await tx.all(turn)
+          await tx.run(sql`CREATE EXTENSION IF NOT EXISTS vector`)
+        },
+        { isMigration: true },
+      )
       return true
     } catch (error) {
       if (error instanceof EngineError) throw error
@@ -128,20 +131,26 @@ export function createPgvector(
         log.warn('Searches are slow until this has been run in PostgreSQL', { statements, vectors: size })
         return
       }
-      await database.write(async (tx) => {
-        const turn = dialect.lock('vector indexes')
-        if (turn) await tx.all(turn)
-        for (const [name, definition] of missing)
-          await tx.run(sql`CREATE INDEX IF NOT EXISTS ${ident(name)} ON ${definition}`)
-      })
+      await database.write(
+        async (tx) => {
+          const turn = dialect.lock('vector indexes')
+          if (turn) await tx.all(turn)
+          for (const [name, definition] of missing)
+            await tx.run(sql`CREATE INDEX IF NOT EXISTS ${ident(name)} ON ${definition}`)
+        },
+        { isMigration: true },
+      )
     },
 
     async removeIndex(index) {
       if (!dialect.findExtension) return
-      await database.write(async (tx) => {
-        for (const [name] of indexesOf(index))
-          await tx.run(sql`DROP INDEX IF EXISTS ${dialect.indexName(index.table, name)}`)
-      })
+      await database.write(
+        async (tx) => {
+          for (const [name] of indexesOf(index))
+            await tx.run(sql`DROP INDEX IF EXISTS ${dialect.indexName(index.table, name)}`)
+        },
+        { isMigration: true },
+      )
     },
 
     openSearcher: (index) => createSearcher(database, rows, index),

@@ -113,17 +113,20 @@ export function createVectorTables(all: Sql): VectorTables {
       }
     },
     prepareIndexes(definitions) {
-      return database.write(async (tx) => {
-        const turn = dialect.lock('vector indexes')
-        if (turn) await tx.all(turn)
-        const stored: StoredIndex[] = []
-        for (const definition of definitions) {
-          const number = await prepareIn(tx, definition)
-          const table = vectorsOf(number)
-          stored.push({ definition, table, vectors: dialect.target(table), prefix: nameOf(number) })
-        }
-        return stored
-      })
+      return database.write(
+        async (tx) => {
+          const turn = dialect.lock('vector indexes')
+          if (turn) await tx.all(turn)
+          const stored: StoredIndex[] = []
+          for (const definition of definitions) {
+            const number = await prepareIn(tx, definition)
+            const table = vectorsOf(number)
+            stored.push({ definition, table, vectors: dialect.target(table), prefix: nameOf(number) })
+          }
+          return stored
+        },
+        { isMigration: true },
+      )
     },
   }
 }
