@@ -34,7 +34,7 @@ import { docsPage, docsPageHeaders } from './http/docs-page.ts'
 import type { Endpoint } from './http/endpoint.ts'
 import { createMetrics } from './http/metrics.ts'
 import { buildOpenApi } from './http/openapi.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
+import { countInstance, createRateLimiter } from './http/rate-limit.ts'
 import { openServer, type Served } from './http/server.ts'
 import { createSockets } from './http/sockets.ts'
 import { closeMs, closeRequestsMs, closeRoomsMs, housekeepingIntervalMs, walQuietCheckMs } from './limits.ts'
@@ -100,6 +100,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     counters: cluster,
     writeBudgetBytes: () => config.limits.writeBytes,
     responseBytes: () => config.limits.responseBytes,
+    countInstance: (caller) => countInstance(limiter, caller),
     clock,
     log,
   })
@@ -194,7 +195,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     version,
     isAvailable: async () => cluster.isHealthy() && (await sql.isHealthy()) && (await blobs.isHealthy()),
     metrics: () => metrics.text(),
-    openApi: (tables) => buildOpenApi({ endpoints, version, tables }),
+    openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),
     docsPage,
     docsPageHeaders,
     holdWrites: sql.holdWrites,

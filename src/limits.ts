@@ -77,11 +77,17 @@ export const rateLimitRequests = {
   mail: 5,
   push: 100,
   events: 100,
+  /**
+   * New instances of dynamic namespaces, each a database of its own on SQLite (three file handles, some 50 KiB): a
+   * user opens a project now and then, and a script must not fill the disk with empty ones.
+   */
+  instances: 100,
   global: 10_000_000,
 } as const
 /** Where a group's window is another: mails to one address, whoever asks for them, would fill it in a day otherwise. */
 export const rateLimitWindowsMs: { readonly [Group in keyof typeof rateLimitRequests]?: number } = {
   mail: 60 * 60 * 1000,
+  instances: 60 * 60 * 1000,
 }
 /** Development is one person reloading a page, not a crowd. */
 export const rateLimitDevelopmentFactor = 100

@@ -169,19 +169,26 @@ describeServer('endpoints', { config }, (server) => {
     ).toEqual(Object.keys(matrix).sort())
   })
 
-  test('[SYS-10] the OpenAPI document lists exactly the declared endpoints', async () => {
+  test('[SYS-10] the OpenAPI document lists exactly the declared endpoints, their HEADs and the sockets', async () => {
     const { paths } = (await server.service.get('/openapi.json')).body
     const described = Object.entries(paths as Record<string, object>).flatMap(([path, item]) =>
       Object.keys(item)
         .filter((key) => /^(get|head|post|put|patch|delete|options)$/.test(key))
         .map((method) => `${method} ${path}`),
     )
-    const declared = server
-      .endpoints()
-      .flatMap(({ method, paths }) =>
-        paths.map((path) => `${method.toLowerCase()} ${path.replaceAll(/:(\w+)\+?/g, '{$1}')}`),
-      )
-    expect(described.sort()).toEqual(declared.sort())
+    const declared = server.endpoints().flatMap(({ method, paths }) =>
+      paths.flatMap((path) => {
+        const template = path.replaceAll(/:(\w+)\+?/g, '{$1}')
+        return [`${method.toLowerCase()} ${template}`, ...(method === 'GET' ? [`head ${template}`] : [])]
+      }),
+    )
+    const sockets = ['get /api/db/subscribe', 'get /api/room']
+    expect(described.sort()).toEqual([...new Set([...declared, ...sockets])].sort())
+    for (const socket of sockets)
+      expect(paths[socket.slice(4)].get).toMatchObject({
+        'x-websocket': expect.objectContaining({ kind: expect.any(String) }),
+        responses: { 101: expect.anything() },
+      })
   })
 
   for (const [name, { kind, scope, ask, changes, isJudgedByBody }] of Object.entries(matrix))

@@ -3,6 +3,7 @@
  * like.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
+import { z } from 'zod'
 import { query } from './harness/client.ts'
 import { itemsPath as base, itemsConfig as config, jsonType } from './harness/http-items.ts'
 import { expectRefusal } from './harness/refusal.ts'
@@ -57,6 +58,31 @@ describeServer('http', { config }, (server) => {
         expect(new Date(value).toISOString()).toBe(value)
       }
     })
+  })
+
+  test('[HTTP-18] answers that may hold a token or a secret are never stored', async () => {
+    const secretName = /token|ticket|secret|recoveryCodes|^url$/i
+    const declaring = server.endpoints().filter(({ replies }) =>
+      Object.values(replies).some(({ schema }) => {
+        const described = schema ? JSON.stringify(z.toJSONSchema(schema, { unrepresentable: 'any' })) : ''
+        return [...described.matchAll(/"(\w+)":\{/g)].some(([, name = '']) => secretName.test(name))
+      }),
+    )
+    const open = declaring.filter(({ isSecret }) => !isSecret).map(({ name }) => name)
+    // Device tokens are addresses, which prove nothing.
+    expect(open.sort()).toEqual(['push.register', 'push.tokens'])
+    expect(declaring.length).toBeGreaterThan(10)
+    const account = { email: 'ada@example.com', password: 'correct horse' }
+    for (const answer of [
+      await server.anonymous.post('/api/auth/signup', account),
+      await server.anonymous.post('/api/auth/signin', account),
+      await server.anonymous.post('/api/auth/signin', { ...account, password: 'wrong horse' }),
+      await server.anonymous.post('/api/auth/signin/anonymous', {}),
+      await server.anonymous.post('/api/auth/refresh', { refreshToken: 'x' }),
+      await server.service.get('/api/auth/admin/users'),
+    ])
+      expect(answer.headers.get('cache-control')).toBe('no-store')
+    expect((await server.anonymous.get('/api/auth/jwks.json')).headers.get('cache-control')).not.toBe('no-store')
   })
 
   test('[ERR-1, ERR-2] each kind of refusal has its status, message and slug', async () => {

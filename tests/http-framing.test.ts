@@ -85,6 +85,28 @@ describeServer('framing', { config }, (server) => {
     })
   })
 
+  describe('what the runtime refuses by itself', () => {
+    test.each([
+      ['no HTTP', 400, 'GARBAGE\r\n\r\n'],
+      ['no Host', 400, 'GET / HTTP/1.1\r\n\r\n'],
+      ['a header that is none', 400, 'GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n'],
+      ['two lengths', 400, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+      [
+        'length and chunks',
+        400,
+        'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      ],
+      ['another encoding', 400, 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n'],
+      ['a head of 17 KiB', 431, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'a'.repeat(17 * 1024)}\r\n\r\n`],
+      ['250 headers', 431, `GET / HTTP/1.1\r\nHost: a\r\n${'X: a\r\n'.repeat(250)}\r\n`],
+      ['HTTP/2.0', 505, 'GET / HTTP/2.0\r\nHost: a\r\n\r\n'],
+    ])('[HTTP-17] %s is %d', async (_, status, request) => {
+      const { head, text } = await sendRaw(server.url, request)
+      expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\w ]+\r\nConnection: close$`))
+      expect(text).toBe('')
+    })
+  })
+
   describe('Host', () => {
     test.each([
       ['two of them', ['Host: a', 'Host: b']],

@@ -70,7 +70,14 @@ const small = {
   events: { requests: 7 },
 } as const
 
-describeLimited('declared limits', { config: { databases, rateLimits: small }, mode: 'release', clock }, (server) => {
+const keys = { items: 'items-key-0123456789', users: 'users-key-0123456789' }
+const serviceKeys = [
+  { name: 'items', key: keys.items, scopes: ['db:table:items:read'] },
+  { name: 'users', key: keys.users, scopes: ['auth:admin:*:*'] },
+]
+const declared = { databases, serviceKeys, rateLimits: small }
+
+describeLimited('declared limits', { config: declared, mode: 'release', clock }, (server) => {
   test('[RATE-3] the config decides number and window', async () => {
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
     const seconds = Number((await server.anonymous.get(base)).headers.get('retry-after'))
@@ -85,6 +92,20 @@ describeLimited('declared limits', { config: { databases, rateLimits: small }, m
     expectRefusal(await server.withKey('wrong-key').get(base), 429)
     await server.elapse(10_000)
     expect(await served(9, () => server.withKey('wrong-key').get(base))).toBe(5)
+  })
+
+  test('[RATE-15] a key lifts the limits of its own areas alone', async () => {
+    const wrong = { email: 'ada@example.com', password: 'wrong horse' }
+    const signIn = (client: Client) => served(9, () => client.post('/api/auth/signin', wrong))
+    const readsItems = server.withKey(keys.items)
+    for (let n = 0; n < 20; n++) expect((await readsItems.get(base)).status).toBe(200)
+    // Its own 401s count: it is no way to try what it may not do.
+    expect(await served(9, () => readsItems.post(base, { title: 'x' }))).toBe(5)
+    expect(await signIn(readsItems)).toBeLessThanOrEqual(4)
+    await server.elapse(10_000)
+    expect(await signIn(server.withKey(keys.users))).toBe(9)
+    expect(await signIn(server.service)).toBe(9)
+    expect(await served(20, () => server.withKey(keys.users).get('/api/config'))).toBe(20)
   })
 
   test('[RATE-4] keys cannot be guessed without limit where there is none', async () => {

@@ -4,7 +4,7 @@
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { query } from './harness/client.ts'
+import { type Client, query } from './harness/client.ts'
 import { open } from './harness/config.ts'
 import { sendRawPath } from './harness/raw-http.ts'
 import { expectRefusal } from './harness/refusal.ts'
@@ -36,6 +36,35 @@ const config = {
     sloppy: { instance: true, access: () => 'yes' as unknown as boolean, tables: { items } },
   },
 } as const
+
+const limited = { rateLimits: { instances: { requests: 3, window: '60s' } } } as const
+
+describeServer('new instances', { config: { ...config, ...limited }, mode: 'release' }, (server) => {
+  const create = (client: Client, id: string) => client.post(table('space', id), { title: 'x' })
+  const statuses = async (client: Client, ...ids: readonly string[]): Promise<number[]> => {
+    const found: number[] = []
+    for (const id of ids) found.push((await create(client, id)).status)
+    return found
+  }
+  const isApart = (): boolean => server.settings().databaseUrl === null
+
+  test('[DB-NS-10] are limited in number for each caller, where each is a database of its own', async () => {
+    const refused = isApart() ? 429 : 201
+    expect(await statuses(server.as('ann'), 'a1', 'a2', 'a3', 'a4', 'a1')).toEqual([201, 201, 201, refused, 201])
+    if (isApart()) {
+      expect(Number((await create(server.as('ann'), 'a5')).headers.get('retry-after'))).toBeGreaterThan(0)
+      expect((await server.service.get(table('space', 'a4'))).body.total).toBe(0)
+      expect(readdirSync(`${server.dataFolder}/instances/space`, { recursive: true }).join()).not.toContain('a4')
+    }
+    // Reading, and a write that changes nothing, create none.
+    expect((await server.as('ann').get(table('space', 'a6'))).status).toBe(200)
+    expect((await server.as('ann').delete(`${table('space', 'a6')}/none`)).status).toBe(404)
+    // Others and the service key have accounts of their own, and the service key none.
+    expect(await statuses(server.as('bob'), 'b1', 'b2', 'b3', 'b4')).toEqual([201, 201, 201, refused])
+    expect(await statuses(server.anonymous, 'c1', 'c2', 'c3', 'c4')).toEqual([201, 201, 201, refused])
+    expect(await statuses(server.service, 'd1', 'd2', 'd3', 'd4', 'd5')).toEqual([201, 201, 201, 201, 201])
+  })
+})
 
 const table = (namespace: string, id: string): string => `/api/db/${namespace}/${id}/tables/items`
 const space = (id: string): string => table('space', id)

@@ -129,5 +129,9 @@ export function permitsScope(scopes: readonly string[], needed: string): boolean
   return wanted.length === 4 && scopes.some((scope) => covers(scope.split(':'), wanted))
 }
 
+/** Whether any scope of a key concerns an area, the first part of a scope, such as `db`. */
+export const permitsArea = (scopes: readonly string[], area: string): boolean =>
+  scopes.some((scope) => scope === '*' || wildcardOr(scope.split(':', 1)[0] ?? '', area))
+
 const covers = (scope: readonly string[], wanted: readonly string[]): boolean =>
   scope.length === wanted.length && scope.every((part, at) => part === '*' || part === wanted[at])

@@ -96,7 +96,8 @@ export class Exchange implements Submittable {
     }
     const { before, after } = this.counts
     const { changes, durationMs } = this
-    const [rowsRead, rowsWritten] = [after[0] - before[0], after[1] - before[1]]
+    // The counts of a dropped table leave both sums with it, so a statement that drops one may end below its start.
+    const [rowsRead, rowsWritten] = [Math.max(0, after[0] - before[0]), Math.max(0, after[1] - before[1])]
     this.settled.resolve({ rows: this.rows.text(), changes, rowsRead, rowsWritten, durationMs })
   }
 

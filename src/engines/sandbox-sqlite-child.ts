@@ -164,7 +164,8 @@ function openDatabase(path: string, { rowsMax, bytesMax }: SandboxLimits, lane: 
       rows.add((row as unknown as unknown[]).map(jsonOf))
     }
     const { own, total } = readChanges()
-    const rowsWritten = total - before
+    // SQLite counts in 32 bits, which a long-lived process may exceed.
+    const rowsWritten = Math.max(0, total - before)
     const counts = { changes: rowsWritten === 0 ? 0 : own, rowsRead: rows?.count ?? 0, rowsWritten }
     return { rows: rows?.text() ?? '[]', counts: { ...counts, durationMs: performance.now() - startMs } }
   }

@@ -54,6 +54,11 @@ export interface WriteOptions {
   readonly table?: string
   /** True for changes of tables: they wait for locks as long as a statement may take. */
   readonly isMigration?: boolean
+  /**
+   * Awaited before an instance that was never written is created for this write; what it throws leaves the instance
+   * uncreated. Never called where instances share tables, since nothing is created there.
+   */
+  readonly beforeCreate?: () => void | Promise<void>
 }
 
 /** Which database: a static namespace, or one instance of a dynamic one. */

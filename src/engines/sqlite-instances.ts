@@ -174,6 +174,8 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
           if (!exists()) {
             const { result, wrote } = await rehearseInTurn(address.namespace, work)
             if (!wrote || options?.creates === false) return result
+            // Writes that arrive together may each count the one instance they create.
+            await options?.beforeCreate?.()
           }
           return use(path, address, (database) => database.write(work))
         },

@@ -163,6 +163,16 @@ describe('over real sockets', () => {
     connection.socket.destroy()
   })
 
+  test('beyond the bound of the listener the runtime refuses by itself, declared or not', async () => {
+    const { server } = serve([echo], { bodyBytesMax: 1000 })
+    for (const sent of ['Content-Length: 1001', `Transfer-Encoding: chunked\r\n\r\n3e9\r\n${' '.repeat(1001)}`]) {
+      const connection = connectRaw(server)
+      connection.write(head(sent))
+      await connection.until('HTTP/1.1 413 ')
+      connection.socket.destroy()
+    }
+  })
+
   test('an endless body is refused while it comes', async () => {
     const { server } = serve([echo])
     const connection = connectRaw(server)

@@ -79,6 +79,8 @@ export function showApi(): void {
     const entries = new Map<string, Entry>()
     for (const [path, item] of Object.entries(api.paths)) {
       for (const [method, operation] of Object.entries(item)) {
+        // What a GET says of itself holds for its HEAD.
+        if (operation.operationId.endsWith('.head')) continue
         // `records.list.byInstanceId` is `records.list` at another path.
         const name = operation.operationId.replace(/\.by[A-Z]\w*$/, '')
         const known = entries.get(name)

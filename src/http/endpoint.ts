@@ -83,6 +83,8 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }
   /** Default `jsonBodyBytesMax`. */
   readonly bodyBytesMax?: number | ((params: Params) => number)
+  /** Answers may hold a token or another secret, so no cache may store them: `Cache-Control: no-store`. */
+  readonly isSecret?: true
   /** How long the connection may be silent while this is answered; default `connectionIdleSeconds`. */
   readonly answerSeconds?: number
   /** Success replies for OpenAPI: status to description and schema. */

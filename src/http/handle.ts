@@ -25,7 +25,7 @@ import type { Cors } from './cors.ts'
 import type { Begin, Call, Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
 import type { Meter, Metrics } from './metrics.ts'
 import { parseQueryString, parseTarget } from './query-string.ts'
-import type { RateLimiter } from './rate-limit.ts'
+import { isExempt, type RateLimiter } from './rate-limit.ts'
 import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
 import { checkHead, createRequestBody } from './request-body.ts'
 import type { Admitted, Sockets } from './sockets.ts'
@@ -115,10 +115,14 @@ export function createHandle(parts: HandleParts): Handle {
    * What every request goes through, whatever it asks. Waits only where there is something to wait for: each turn of
    * the loop costs as much as a look at the rate limit.
    */
-  function frame(name: string, work: (exchange: Exchange) => Reply | Promise<Reply>): Answer {
+  function frame(name: string, work: (exchange: Exchange) => Reply | Promise<Reply>, isSecret = false): Answer {
     const meter = metrics.meter(name)
     const note = noteOf?.(name)
-    const end = (exchange: Exchange, reply: Reply): Response | undefined => finish(exchange, reply, meter, note)
+    const end = (exchange: Exchange, reply: Reply): Response | undefined => {
+      const response = finish(exchange, reply, meter, note)
+      if (isSecret) response?.headers.set('Cache-Control', 'no-store')
+      return response
+    }
     return (request, params, peers) => {
       metrics.started()
       const exchange = begin(name, request, params, peers)
@@ -252,7 +256,7 @@ export function createHandle(parts: HandleParts): Handle {
     const { request, peers, headers, address } = exchange
     const key = headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, address)
-    if (!service) await limiter.count(endpoint.rateLimit, address)
+    if (!service || !isExempt(service, endpoint.rateLimit)) await limiter.count(endpoint.rateLimit, address)
     if (key !== null && !service) throw invalidServiceKey()
     if (service) exchange.caller = service
     exchange.query = validate(endpoint.query, parseQueryString(exchange.queryString))
@@ -273,17 +277,18 @@ export function createHandle(parts: HandleParts): Handle {
   }
 
   /**
-   * Who asks. A service key is believed or refused but never overlooked, and only a good one is exempt from the rate
-   * limit, so that neither keys nor tokens can be guessed faster than the limit allows.
+   * Authenticates the caller. A service key is accepted or refused but never ignored, and only a good one for this
+   * endpoint is exempt from the rate limit, so that neither keys nor tokens can be guessed faster than it allows.
    */
   function identify(endpoint: Endpoint, exchange: Exchange): Caller | Promise<Caller> {
     const key = exchange.headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, exchange.address)
-    if (service) return service
     // An endpoint without a limit of its own does not become the place to guess keys at.
-    const group = endpoint.rateLimit ?? (key === null ? null : 'auth')
+    const group = endpoint.rateLimit ?? (key === null || service ? null : 'auth')
+    if (service && (group === null || isExempt(service, group, scopesOf(endpoint, exchange.params)))) return service
     const counting = group === null ? undefined : limiter.count(group, exchange.address)
-    return counting instanceof Promise ? counting.then(() => identifyUser(key, exchange)) : identifyUser(key, exchange)
+    const proceed = (): Caller | Promise<Caller> => service ?? identifyUser(key, exchange)
+    return counting instanceof Promise ? counting.then(proceed) : proceed()
   }
 
   function identifyUser(badKey: string | null, { headers, caller }: Exchange): Caller | Promise<Caller> {
@@ -312,7 +317,7 @@ export function createHandle(parts: HandleParts): Handle {
   return {
     endpoint(endpoint) {
       const work: Work = { endpoint, readQuery: endpoint.query ? createQueryReader(endpoint.query) : null }
-      return frame(endpoint.name, (exchange) => execute(work, exchange))
+      return frame(endpoint.name, (exchange) => execute(work, exchange), endpoint.isSecret)
     },
     socket: (endpoint) => frame(endpoint.name, (exchange) => openSocket(endpoint, exchange)),
     stray: (name, respond) => frame(name, ({ request, path }) => respond(request, path)),
@@ -333,12 +338,17 @@ function parseBearer(authorization: string): string {
   return token
 }
 
+/** The scopes of which an endpoint needs one; none where any key will do. */
+function scopesOf({ scope }: Endpoint, params: Params): readonly string[] {
+  const needed = scope?.(params) ?? []
+  return typeof needed === 'string' ? [needed] : needed
+}
+
 /** Whether this kind of caller may ask at all; what they may see is for the feature's rules. Throws 401 or 403. */
 function permit(endpoint: Endpoint, caller: Caller, params: Params): void {
   if (caller.kind === 'service') {
-    const scopes = endpoint.scope?.(params)
-    const needed = typeof scopes === 'string' ? [scopes] : scopes
-    if (needed && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
+    const needed = scopesOf(endpoint, params)
+    if (needed.length > 0 && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
     return
   }
   if (endpoint.credentials === 'public' || endpoint.credentials === 'rules') return

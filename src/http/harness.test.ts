@@ -61,6 +61,7 @@ const fewOfAll: RateLimits = {
   mail: few,
   push: few,
   events: few,
+  instances: few,
   global: few,
 }
 
@@ -111,7 +112,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       trustProxy: parseTrustProxy(options.trustProxy ?? ''),
     },
   }
-  const { drainTimeoutMs = 5000, bodyBytesMax = 64 * MiB, unread } = options
+  const { drainTimeoutMs = 5000, bodyBytesMax = 1024 * 1024 * MiB, unread } = options
   const bounds = { drainTimeoutMs, bodyBytesMax, ...(unread ? { unread } : {}) }
   const server: Server = openServer({ host: '127.0.0.1', port: 0, ...bounds, ...served })
   open.push(async () => {

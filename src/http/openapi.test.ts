@@ -61,7 +61,7 @@ interface Document {
   readonly tags: object[]
 }
 const build = (endpoints: readonly Endpoint[], tables: OpenApiParts['tables'] = null) =>
-  buildOpenApi({ endpoints, version: '1.2.3', tables }) as unknown as Document
+  buildOpenApi({ endpoints, sockets: [], version: '1.2.3', tables }) as unknown as Document
 
 describe('buildOpenApi', () => {
   const document = build([list, insert, health])
@@ -69,9 +69,9 @@ describe('buildOpenApi', () => {
 
   test('every path and method once, each operation with a name of its own', () => {
     expect(Object.entries(document.paths).map(([path, item]) => [path, Object.keys(item)])).toEqual([
-      ['/db/{namespace}/{table}', ['get', 'post']],
-      ['/db/{namespace}/{instanceId}/{table}', ['get']],
-      ['/health', ['get']],
+      ['/db/{namespace}/{table}', ['head', 'get', 'post']],
+      ['/db/{namespace}/{instanceId}/{table}', ['head', 'get']],
+      ['/health', ['head', 'get']],
     ])
     expect(operation('/db/{namespace}/{table}', 'get').operationId).toBe('records.list')
     expect(operation('/db/{namespace}/{instanceId}/{table}', 'get').operationId).toBe('records.list.byInstanceId')

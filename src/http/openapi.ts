@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { Field, FieldType } from '../query/table.ts'
-import type { Credentials, Endpoint } from './endpoint.ts'
+import type { Credentials, Endpoint, SocketEndpoint } from './endpoint.ts'
 
 /** What may be told of a table: its declared fields, none of them hidden. */
 export interface TableOutline {
@@ -18,6 +18,7 @@ export interface FieldOutline extends Omit<Field, 'name' | 'pattern'> {
 
 export interface OpenApiParts {
   readonly endpoints: readonly Endpoint[]
+  readonly sockets: readonly SocketEndpoint[]
   readonly version: string
   /** By name as it is to be shown; null names no table at all. */
   readonly tables: { readonly tables: Readonly<Record<string, TableOutline>> } | null
@@ -26,16 +27,18 @@ export interface OpenApiParts {
 type Json = Readonly<Record<string, unknown>>
 
 /** Builds the document; throws an `Error` for a schema that JSON Schema has no words for. */
-export function buildOpenApi({ endpoints, version, tables }: OpenApiParts): Json {
+export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiParts): Json {
   const paths: Record<string, Record<string, Json>> = {}
   for (const endpoint of endpoints) {
     for (const path of endpoint.paths) {
       const template = path.replaceAll(/:(\w+)\+?/g, '{$1}')
-      const operation = { [endpoint.method.toLowerCase()]: describeOperation(endpoint, path) }
-      paths[template] = { ...paths[template], ...operation }
+      const operation = describeOperation(endpoint, path)
+      const head = endpoint.method === 'GET' ? { head: describeHead(operation) } : {}
+      paths[template] = { ...head, ...paths[template], [endpoint.method.toLowerCase()]: operation }
     }
   }
-  const tags = [...new Set(endpoints.map(({ tag }) => tag))].map((name) => ({ name }))
+  for (const socket of sockets) paths[socket.path] = { ...paths[socket.path], get: describeSocket(socket) }
+  const tags = [...new Set([...endpoints, ...sockets].map(({ tag }) => tag))].map((name) => ({ name }))
   return {
     openapi: '3.1.0',
     info: { title: 'Plinth', version },
@@ -63,7 +66,13 @@ export function buildOpenApi({ endpoints, version, tables }: OpenApiParts): Json
   }
 }
 
-function describeOperation(endpoint: Endpoint, path: string): Json {
+interface Operation extends Json {
+  readonly operationId: string
+  readonly summary: string
+  readonly responses: Readonly<Record<string, Json>>
+}
+
+function describeOperation(endpoint: Endpoint, path: string): Operation {
   const { tag, summary, description, credentials, ignoresCredentials, query, body, accepts, scope, rateLimit } =
     endpoint
   const params = paramsOf(path)
@@ -83,6 +92,53 @@ function describeOperation(endpoint: Endpoint, path: string): Json {
     ...(body ? { requestBody: { required: true, content: jsonContent(toJsonSchema(body, 'input')) } } : {}),
     ...(accepts ? { requestBody: { required: true, content: describeBytes(accepts) } } : {}),
     responses: describeReplies(endpoint),
+  }
+}
+
+/** Every GET is answered as HEAD too: the same headers without the body. */
+function describeHead({ operationId, summary, responses, ...operation }: ReturnType<typeof describeOperation>): Json {
+  return {
+    ...operation,
+    operationId: `${operationId}.head`,
+    summary: `${summary}: headers only`,
+    responses: Object.fromEntries(
+      Object.entries(responses).map(([status, { description }]) => [
+        status,
+        { description: description ?? 'Refused, without the body that says why' },
+      ]),
+    ),
+  }
+}
+
+/** The upgrade of a WebSocket, which OpenAPI has no words for: a GET that is answered with 101. */
+function describeSocket({ name, tag, summary, kind, query, rateLimit, ...bounds }: SocketEndpoint): Json {
+  const { authTimeoutMs, messageBytesMax } = bounds
+  return {
+    operationId: name,
+    tags: [tag],
+    summary,
+    description: 'A WebSocket upgrade (RFC 6455). Credentials are sent as the first message, not as headers.',
+    security: [{}, { serviceKey: [] }],
+    'x-rate-limit': rateLimit,
+    'x-websocket': {
+      kind,
+      // Where a configuration decides for each namespace, the guide says how.
+      ...(typeof authTimeoutMs === 'number' ? { authTimeoutMs } : {}),
+      ...(typeof messageBytesMax === 'number' ? { messageBytesMax } : {}),
+    },
+    parameters: [
+      { name: 'Upgrade', in: 'header', required: true, schema: { type: 'string', const: 'websocket' } },
+      ...describeQuery(query),
+    ],
+    responses: {
+      101: { description: 'The socket is open' },
+      ...Object.fromEntries(
+        [400, 401, 403, 404, 429, 503].map((status) => [
+          String(status),
+          { ...errorReference(), description: statusTexts[status] ?? 'Refused' },
+        ]),
+      ),
+    },
   }
 }
 
@@ -123,7 +179,7 @@ function describeQuery(query: z.ZodType): Json[] {
   }))
 }
 
-function describeReplies(endpoint: Endpoint): Json {
+function describeReplies(endpoint: Endpoint): Operation['responses'] {
   const replies = Object.entries(endpoint.replies).map(([status, { description, schema }]) => [
     status,
     schema ? { description, content: jsonContent(toJsonSchema(schema, 'output')) } : { description },

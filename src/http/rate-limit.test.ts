@@ -15,6 +15,7 @@ const limits: RateLimits = {
   mail: limit,
   push: limit,
   events: limit,
+  instances: limit,
   global: limit,
 }
 

@@ -1,5 +1,8 @@
-/** Rate limits per client address and group of endpoints. Who is exempt is decided in `handle`. */
+/** Rate limits per client address and group of endpoints, and which service keys lift which of them. */
+import { type Caller, callerKey } from '../access/caller.ts'
+import { permitsArea, permitsScope } from '../access/service-keys.ts'
 import { countedAddress } from '../base/address.ts'
+import { sha256 } from '../base/hash.ts'
 import type { Counters, Hit } from '../engines/cluster.ts'
 import { rateLimited } from '../errors.ts'
 import type { RateLimitGroup } from './endpoint.ts'
@@ -30,6 +33,35 @@ export function createRateLimiter(counters: Counters, limits: RateLimits): RateL
     },
   }
 }
+
+/** Areas of scopes (`access/service-keys`) whose keys are exempt from a group; null where any key is. */
+const exemptAreas: Readonly<Record<RateLimitGroup, string | null>> = {
+  db: 'db',
+  instances: 'db',
+  storage: 'storage',
+  auth: 'auth',
+  signin: 'auth',
+  signup: 'auth',
+  mail: 'auth',
+  push: 'push',
+  events: 'analytics',
+  global: null,
+}
+
+/**
+ * Whether a caller is exempt from a group: a service key whose scopes cover what the endpoint needs or, where it needs
+ * none, concern the group's area. A key for one bucket must not lift the limits on guessing passwords.
+ */
+export function isExempt(caller: Caller, group: RateLimitGroup, needed: readonly string[] = []): boolean {
+  if (caller.kind !== 'service') return false
+  if (needed.length > 0) return needed.some((scope) => permitsScope(caller.scopes, scope))
+  const area = exemptAreas[group]
+  return area === null || permitsArea(caller.scopes, area)
+}
+
+/** Counts an instance that a caller is about to create; throws as `RateLimiter.count` does. */
+export const countInstance = (limiter: RateLimiter, caller: Caller): void | Promise<void> =>
+  isExempt(caller, 'instances') ? undefined : limiter.count('instances', sha256(callerKey(caller)))
 
 function judge({ count, resetMs }: Hit, requests: number): void {
   if (count > requests) throw rateLimited(resetMs / 1000)

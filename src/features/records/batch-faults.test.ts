@@ -77,6 +77,7 @@ beforeAll(async () => {
     responseBytes: () => 2 ** 23,
     namespaces,
     storedNamespaces: namespaces,
+    countInstance: () => {},
     secret: 'secret',
     changesRetentionMs: () => 1000,
     clock: manualClock(),

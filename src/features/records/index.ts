@@ -25,7 +25,7 @@ import { type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import { createKeepRecord, type KeepRecord } from './platform-records.ts'
 import { count, get, list } from './read.ts'
 import { search } from './search.ts'
-import { createTables, type Namespaces, type TableCall, type Tables } from './tables.ts'
+import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './tables.ts'
 import { createTotals } from './totals.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './write.ts'
@@ -42,6 +42,7 @@ export interface RecordsDeps {
   readonly storedNamespaces: () => Namespaces
   /** Seals cursors. */
   readonly secret: string
+  readonly countInstance: TablesDeps['countInstance']
   readonly changesRetentionMs: () => number
   /** Counts what callers write, on all nodes together. */
   readonly counters: Counters

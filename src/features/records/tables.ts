@@ -93,8 +93,25 @@ function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNam
   return { definition, backEnd: createSqlBackEnd(dialect, findTable), findTable, tables }
 }
 
-export function createTables(deps: { sql: Sql; namespaces: () => Namespaces; log: Log; secret: string }): Tables {
-  const { sql, log } = deps
+/** The database of an instance, for one caller, who may create only so many. Every write goes through it. */
+const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database => ({
+  dialect: database.dialect,
+  all: (query) => database.all(query),
+  write: (work, options) => database.write(work, { ...options, beforeCreate }),
+  synced: () => database.synced(),
+})
+
+export interface TablesDeps {
+  readonly sql: Sql
+  readonly namespaces: () => Namespaces
+  readonly log: Log
+  readonly secret: string
+  /** Counts an instance that a caller is about to create; throws or rejects with 429. */
+  readonly countInstance: (caller: Caller) => void | Promise<void>
+}
+
+export function createTables(deps: TablesDeps): Tables {
+  const { sql, log, countInstance } = deps
   const seal = createSeal(deps.secret, 'cursor')
   /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
   const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
@@ -162,7 +179,8 @@ export function createTables(deps: { sql: Sql; namespaces: () => Namespaces; log
       if (!definition?.tables.has(tableName)) throw notFound('Table')
       enter(definition, instanceId, caller)
       const address = { namespace: name, instanceId }
-      const database = sql.database(address)
+      const found = sql.database(address)
+      const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
       return call(find(name, database), tableName, database, address, caller)
     },
   }

@@ -200,6 +200,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
     endpoint({
       ...common,
       name: 'storage.signedUrl',
+      isSecret: true,
       method: 'POST',
       paths: at('/signed-url'),
       summary: 'Make a signed download URL',
@@ -213,6 +214,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
     endpoint({
       ...common,
       name: 'storage.signedUrls',
+      isSecret: true,
       method: 'POST',
       paths: at('/signed-urls'),
       summary: 'Make several signed download URLs',
@@ -232,6 +234,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
     endpoint({
       ...common,
       name: 'storage.signedUploadUrl',
+      isSecret: true,
       method: 'POST',
       paths: at('/signed-upload-url'),
       summary: 'Make a signed upload URL, good for one upload',

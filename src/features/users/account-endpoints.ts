@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Caller, UserCaller } from '../../access/caller.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { isExempt } from '../../http/rate-limit.ts'
 import { json } from '../../http/reply.ts'
 import {
   avatarUrlField,
@@ -80,7 +81,7 @@ export function createAccountEndpoints(people: PasswordAccounts): readonly Endpo
       errors: [401, 403],
       async handle(call) {
         const { email, password } = call.body
-        return json(await people.signIn(email, password, clientOf(call), call.caller.kind === 'service'))
+        return json(await people.signIn(email, password, clientOf(call), isExempt(call.caller, 'signin')))
       },
     }),
     endpoint({

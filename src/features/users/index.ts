@@ -158,6 +158,13 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
   ]
 }
 
+/** Public whoever asks: the keys that tokens are checked with, and a page without content of its own. */
+const publicEndpoints: ReadonlySet<string> = new Set(['users.jwks', 'users.setupPage'])
+
+/** Answers about users hold tokens, tickets, secrets or personal data, so the default is that no cache stores them. */
+const keepSecret = (declared: Endpoint): Endpoint =>
+  publicEndpoints.has(declared.name) ? declared : { ...declared, isSecret: true }
+
 /** What rules see of an account, as its next token would say it. */
 const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, customClaims }: Account): Auth =>
   Object.freeze({
@@ -190,7 +197,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     },
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,
-    endpoints: listEndpoints(parts, deps),
+    endpoints: listEndpoints(parts, deps).map(keepSecret),
     issueSetupToken: parts.setup.issue,
     async sweep(signal) {
       while (!signal?.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
