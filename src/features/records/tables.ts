@@ -95,10 +95,8 @@ function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNam
 
 /** The database of an instance, for one caller, who may create only so many. Every write goes through it. */
 const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database => ({
-  dialect: database.dialect,
-  all: (query) => database.all(query),
+  ...database,
   write: (work, options) => database.write(work, { ...options, beforeCreate }),
-  synced: () => database.synced(),
 })
 
 export interface TablesDeps {
