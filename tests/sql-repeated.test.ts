@@ -54,3 +54,14 @@ describeServer('SQL asked again', { config: { sql: { main: { maxRows: 3 } } } },
     }
   })
 })
+
+describeServer('counts', { config: { sql: { main: {} } } }, (server) => {
+  test('[SQL-26] rows_written is never negative, also where a table goes with its counts', async () => {
+    for (let round = 0; round < 5; round++) {
+      await exec(server, 'CREATE TABLE gone (n INTEGER)')
+      for (let n = 0; n < 5; n++) await exec(server, 'INSERT INTO gone VALUES (1), (2), (3)')
+      const { status, body } = await exec(server, 'DROP TABLE gone')
+      expect([status, body.meta.rows_written >= 0, body.meta.rows_read >= 0]).toEqual([200, true, true])
+    }
+  })
+})

@@ -32,17 +32,6 @@ async function expectRefused(answer: Promise<Answer>, status = 400): Promise<str
   return body.message
 }
 
-describeServer('counts', { config: { sql: { main: {} } } }, (server) => {
-  test('[SQL-26] rows_written is never negative, also where a table goes with its counts', async () => {
-    for (let round = 0; round < 5; round++) {
-      await exec(server, 'CREATE TABLE gone (n INTEGER)')
-      for (let n = 0; n < 5; n++) await exec(server, 'INSERT INTO gone VALUES (1), (2), (3)')
-      const { status, body } = await exec(server, 'DROP TABLE gone')
-      expect([status, body.meta.rows_written >= 0, body.meta.rows_read >= 0]).toEqual([200, true, true])
-    }
-  })
-})
-
 describeServer('SQL', { config }, (server) => {
   const isSqlite = (): boolean => server.settings().databaseUrl === null
   const run = (query: string, params?: unknown) => rowsOf(server, query, params)
