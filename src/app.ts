@@ -96,7 +96,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     namespaces: () => config.namespaces,
     storedNamespaces: () => config.storedNamespaces,
     secret: settings.secret,
-    changesRetentionMs: () => config.changes.retentionMs,
+    changes: () => config.changes,
     counters: cluster,
     writeBudgetBytes: () => config.limits.writeBytes,
     responseBytes: () => config.limits.responseBytes,

@@ -151,10 +151,23 @@ export const sqliteInstanceCacheKiB = 512
 export const rememberedTotalsMax = 32
 /** Rows that a new search takes in at a time. */
 export const searchFillRows = 500
-/** The change log's age before it is trimmed: long enough for a client to reconnect, short enough to stay small. */
-export const changesRetentionMs = 60 * 60 * 1000
-/** Rows trimmed per write, so that trimming never holds other writers for long. */
+/** CONTRACT: how long changes are kept; a client that was away for a day is told exactly what it missed. */
+export const changesRetentionMs = 24 * 60 * 60 * 1000
+/** CONTRACT: bytes of one change log beyond which the oldest changes go before their time. */
+export const changesBytesMax = 1024 * MiB
+/** Smaller logs would forget a change before its subscribers have it. */
+export const changesBytesMin = MiB
+/** Whatever the size of a log, changes this young stay: somebody may be reading them. */
+export const changesKeptMinMs = 60_000
+/** What a change takes beside its texts: ids, times, and its entries in indexes. */
+export const changeOverheadBytes = 128
+/** Rows and about as many bytes trimmed per write, so that trimming never holds other writers for long. */
 export const changesTrimRowsMax = 1000
+export const changesTrimBytesMax = 8 * MiB
+/** Changes counted at once: their texts are not read. */
+export const changesCountRowsMax = 5000
+/** A row dated later than this after now was written under a clock that was ahead: nodes differ by less. */
+export const clockSkewMs = 60_000
 /** How often old changes and kept answers are trimmed. */
 export const housekeepingIntervalMs = 10_000
 /**

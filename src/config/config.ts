@@ -44,7 +44,7 @@ export interface Config {
   readonly cors: { readonly origins: readonly string[] }
   readonly schemaEndpoint: boolean | 'authenticated'
   readonly captcha: { readonly siteKey: string } | null
-  readonly changes: { readonly retentionMs: number }
+  readonly changes: { readonly retentionMs: number; readonly bytesMax: number }
   /** `writeBytes` in a window of `writeBudgetWindowMs`. */
   readonly limits: { readonly responseBytes: number; readonly writeBytes: number }
 }

@@ -218,8 +218,13 @@ export interface PlinthConfig<D = Record<string, Record<string, unknown>>, B = R
   /** Who may read the tables' structure at `/api/schema`; nobody by default. */
   readonly api?: { readonly schemaEndpoint?: boolean | 'authenticated' }
   readonly captcha?: { readonly siteKey: string }
-  /** How long a client may be away and still be told every change; default `1h`. */
-  readonly changes?: { readonly retention: string }
+  /** How long a client may be away and still be told every change. */
+  readonly changes?: {
+    /** Default `24h`. */
+    readonly retention?: string
+    /** Most bytes of the log of one database, at least `1mb`; the oldest changes go first. Default `1gb`. */
+    readonly maxSize?: string | number
+  }
   readonly limits?: {
     /** Most bytes of a JSON response, such as `'8mb'` (the default); from `'64kb'` to `'64mb'`. */
     readonly responseBytes?: string | number

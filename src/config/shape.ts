@@ -10,6 +10,7 @@ import { parseByteSize } from '../base/bytes.ts'
 import { findDatetime } from '../base/datetime.ts'
 import { parseDuration } from '../base/duration.ts'
 import {
+  changesBytesMin,
   KiB,
   MiB,
   rateLimitRequests,
@@ -83,6 +84,7 @@ const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
   error: 'must be a size such as "5mb", or a number of bytes',
 })
 
+const changesSize = byteSize.refine((bytes) => bytes >= changesBytesMin, `must be at least ${changesBytesMin / MiB}mb`)
 const responseBytes = byteSize.refine(
   (bytes) => bytes >= responseBytesLeast && bytes <= responseBytesMost,
   `must be from ${responseBytesLeast / KiB}kb to ${responseBytesMost / MiB}mb`,
@@ -168,7 +170,7 @@ export const configShape = exactly({
   cors: exactly({ origins: z.array(origin) }).default({ origins: [] }),
   api: exactly({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
   captcha: exactly({ siteKey: z.string().min(1) }).optional(),
-  changes: exactly({ retention: duration }).optional(),
+  changes: exactly({ retention: duration.optional(), maxSize: changesSize.optional() }).optional(),
   limits: exactly({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
 })
 export type WrittenConfig = z.output<typeof configShape>

@@ -110,7 +110,7 @@ describe('a good configuration', () => {
       cors: { origins: ['https://app.example.com', 'http://localhost:3000'] },
       schemaEndpoint: 'authenticated',
       captcha: { siteKey: 'site' },
-      changes: { retentionMs: 7_200_000 },
+      changes: { retentionMs: 7_200_000, bytesMax: 1024 ** 3 },
       limits: { responseBytes: 1_048_576, writeBytes: 2_097_152 },
     })
     expect(warnings).toEqual([])
@@ -148,7 +148,7 @@ describe('a good configuration', () => {
       cors: { origins: [] },
       schemaEndpoint: false,
       captcha: null,
-      changes: { retentionMs: 3_600_000 },
+      changes: { retentionMs: 86_400_000, bytesMax: 1024 ** 3 },
       limits: { responseBytes: 8_388_608, writeBytes: 67_108_864 },
     })
   })
@@ -218,6 +218,7 @@ describe('mistakes', () => {
     [{ api: { schemaEndpoint: 'public' } }, 'api.schemaEndpoint: must be true, false or "authenticated"'],
     [{ captcha: {} }, 'captcha.siteKey: is missing'],
     [{ changes: { retention: 60 } }, 'changes.retention: must be text, not a number'],
+    [{ changes: { maxSize: '1kb' } }, 'changes.maxSize: must be at least 1mb'],
     [{ limits: { responseBytes: '1kb' } }, 'limits.responseBytes: must be from 64kb to 64mb'],
     [{ limits: { responseBytes: 2 ** 30 } }, 'limits.responseBytes: must be from 64kb to 64mb'],
   ])('%j', (written, mistake) => {

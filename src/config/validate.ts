@@ -5,6 +5,7 @@
 import type { NamespaceDefinition } from '../access/definition.ts'
 import type { ServiceKey } from '../access/service-keys.ts'
 import {
+  changesBytesMax,
   changesRetentionMs,
   rateLimitDevelopmentFactor,
   rateLimitRequests,
@@ -66,7 +67,10 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     cors: Object.freeze({ origins: Object.freeze(data.cors.origins) }),
     schemaEndpoint: data.api.schemaEndpoint,
     captcha: data.captcha ? Object.freeze(data.captcha) : null,
-    changes: Object.freeze({ retentionMs: data.changes?.retention ?? changesRetentionMs }),
+    changes: Object.freeze({
+      retentionMs: data.changes?.retention ?? changesRetentionMs,
+      bytesMax: data.changes?.maxSize ?? changesBytesMax,
+    }),
     limits: Object.freeze({
       responseBytes: data.limits?.responseBytes ?? responseBytesMax,
       writeBytes:

@@ -113,6 +113,9 @@ export const postgresDialect: Dialect = {
       const then = sql`${snapshot}::text::pg_snapshot`
       return sql`xid >= pg_snapshot_xmin(${then}) AND NOT pg_visible_in_snapshot(xid, ${then})`
     },
+    position: sql`xid::text::bigint`,
+    // Everything before the first transaction that ran at the snapshot is within it.
+    isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),
   },
   follow: {
     changesSince(log, table, snapshot, { limit, bytesMax }) {

@@ -33,6 +33,8 @@ export const sqliteDialect: Dialect = {
     isAhead: (snapshot, of) => Number(snapshot) > Number(of),
     within: (snapshot) => sql`seq <= CAST(${snapshot} AS INTEGER)`,
     beyond: (snapshot) => sql`seq > CAST(${snapshot} AS INTEGER)`,
+    position: sql`seq`,
+    isBeyond: (position, snapshot) => position > Number(snapshot),
   },
   follow: null,
   indexColumn: (column) => column,

@@ -138,6 +138,10 @@ export interface LogView {
   readonly beyond: (snapshot: string) => SqlText
   /** Whether a snapshot cannot be from before another: the database has been put back since it was taken. */
   readonly isAhead: (snapshot: string, of: string) => boolean
+  /** A row's number in an order in which, beyond a snapshot, there is none before the snapshot's first unknown one. */
+  readonly position: SqlText
+  /** Whether a row at a position may be beyond a snapshot; true where that is not certain. */
+  readonly isBeyond: (position: number, snapshot: string) => boolean
 }
 
 export interface Follow {

@@ -79,7 +79,7 @@ beforeAll(async () => {
     storedNamespaces: namespaces,
     countInstance: () => {},
     secret: 'secret',
-    changesRetentionMs: () => 1000,
+    changes: () => ({ retentionMs: 1000, bytesMax: 1024 ** 3 }),
     clock: manualClock(),
     log: silentLog,
   })

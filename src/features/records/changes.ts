@@ -1,11 +1,9 @@
 /**
  * The change log: every write appends what it did to `_changes` in the same transaction, hidden fields included, so
- * that readers can follow the database without losing a change. Trimmed by age.
+ * that readers can follow the database without losing a change. Trimmed by `trim`.
  */
 import type { Dialect, TableRef } from '../../engines/dialect.ts'
-import type { Database } from '../../engines/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
-import { changesTrimRowsMax } from '../../limits.ts'
 import type { Row } from '../../query/matches.ts'
 import type { Table } from '../../query/table.ts'
 
@@ -47,7 +45,8 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   const owned = own ? sql`${own.column} TEXT NOT NULL, ` : sql``
   const create = sql`CREATE TABLE IF NOT EXISTS ${dialect.target(log)} (${join(dialect.logHead, ', ')}, ${owned}at BIGINT NOT NULL,
     request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT)`
-  return [create, ...dialect.indexLog(log)]
+  const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
+  return [create, byTime, ...dialect.indexLog(log)]
 }
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
@@ -113,13 +112,4 @@ export function createAppendChanges(table: TableRef, dialect: Dialect): AppendCh
       changes.map(beforeTextOf),
       changes.map(({ afterText }) => afterText),
     ])
-}
-
-/** Removes changes older than `beforeMs`, the oldest first and a bounded number at a time. Gives how many went. */
-export function trimChanges(database: Database, ref: Omit<TableRef, 'name'>, beforeMs: number): Promise<number> {
-  const log = database.dialect.target(changeLog(ref))
-  return database.write((tx) =>
-    tx.run(sql`DELETE FROM ${log} WHERE at < ${beforeMs} AND seq IN (
-      SELECT seq FROM ${log} ORDER BY seq LIMIT ${changesTrimRowsMax})`),
-  )
 }

@@ -18,6 +18,7 @@ import {
   type Place,
 } from './feed-reader.ts'
 import type { Namespaces } from './tables.ts'
+import { findTrimmed, type LogBounds } from './trim.ts'
 
 /** Told of a log's changes, in order, a page at a time; the next page waits until it is done. Must not throw. */
 export type OnChanges = (changes: readonly LoggedChange[]) => void | Promise<void>
@@ -115,12 +116,12 @@ export interface FeedDeps {
   readonly sql: Sql
   readonly bus: Bus
   readonly namespaces: () => Namespaces
-  readonly changesRetentionMs: () => number
+  readonly changes: () => LogBounds
   readonly clock: Clock
   readonly log: Log
 }
 
-export function createFeed({ sql, bus, namespaces, changesRetentionMs, clock, log }: FeedDeps): Feed {
+export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDeps): Feed {
   const followers = new Map<string, Set<Follower>>()
   const noticed = new Set<string>()
   let unsubscribe: (() => void) | null = null
@@ -222,8 +223,12 @@ export function createFeed({ sql, bus, namespaces, changesRetentionMs, clock, lo
         between: (task) => between(follower, task),
         async missed(since, end) {
           // Rows are dated by when their request began, so the log is a little shorter than it says.
-          if (clock.now() - since.atMs > 0.9 * changesRetentionMs()) return null
-          return follower.reader.hasBeenAt(since, end) ? readBetween(follower.reader, since, end) : null
+          if (clock.now() - since.atMs > 0.9 * changes().retentionMs) return null
+          if (!follower.reader.hasBeenAt(since, end)) return null
+          const found = await readBetween(follower.reader, since, end)
+          // Asked for afterwards: the log is also trimmed while it is read.
+          const trimmed = await findTrimmed(follower.database, address.namespace)
+          return follower.database.dialect.logView.isBeyond(trimmed, since.from) ? null : found
         },
         stop() {
           follower.isStopped = true

@@ -10,7 +10,7 @@ import type { Database, Transaction } from '../../engines/sql.ts'
 import { join, type SqlText, sql } from '../../engines/sql-text.ts'
 import { ApiError, conflict, invalidField } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
-import { changesTrimRowsMax, idempotencyKeyCharsMax } from '../../limits.ts'
+import { idempotencyKeyCharsMax } from '../../limits.ts'
 import { idempotencyAnswerCharsMax } from '../../limits-writes.ts'
 import { type Answered, answered } from './answer.ts'
 
@@ -18,9 +18,11 @@ import { type Answered, answered } from './answer.ts'
 const answersOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
 
 /** `at` in milliseconds since 1970; `key` and `fingerprint` are SHA-256. */
-export const createAnswers = (namespace: string, dialect: Dialect): SqlText =>
+export const createAnswers = (namespace: string, dialect: Dialect): SqlText[] => [
   sql`CREATE TABLE IF NOT EXISTS ${dialect.target(answersOf(namespace))} (${join(dialect.logHead, ', ')},
-    key TEXT NOT NULL UNIQUE, at BIGINT NOT NULL, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT)`
+    key TEXT NOT NULL UNIQUE, at BIGINT NOT NULL, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT)`,
+  sql`CREATE INDEX IF NOT EXISTS "_idempotency_at" ON ${dialect.target(answersOf(namespace))} (at)`,
+]
 
 interface Kept {
   readonly fingerprint: string
@@ -143,11 +145,5 @@ export async function writeOnce(
   }
 }
 
-/** Removes answers older than `beforeMs`, a bounded number at a time. Gives how many went. */
-export function trimIdempotency(database: Database, namespace: string, beforeMs: number): Promise<number> {
-  const table = database.dialect.target(answersOf(namespace))
-  return database.write((tx) =>
-    tx.run(sql`DELETE FROM ${table} WHERE at < ${beforeMs} AND seq IN (
-      SELECT seq FROM ${table} ORDER BY seq LIMIT ${changesTrimRowsMax})`),
-  )
-}
+/** The kept answers of a namespace, for `trimByTime`. */
+export const answersTable = (namespace: string, dialect: Dialect): SqlText => dialect.target(answersOf(namespace))

@@ -13,20 +13,21 @@ import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql.ts'
 import { invalidField } from '../../errors.ts'
 import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
 import { json, jsonText } from '../../http/reply.ts'
-import { changesTrimRowsMax, idempotencyRetentionMs } from '../../limits.ts'
+import { idempotencyRetentionMs } from '../../limits.ts'
 import type { Table } from '../../query/table.ts'
 import { type Answered, answered, answerRecord } from './answer.ts'
 import { parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
-import { type Change, trimChanges } from './changes.ts'
+import type { Change } from './changes.ts'
 import { recordsEndpoints } from './endpoints.ts'
 import { createFeed, type Feed } from './feed.ts'
-import { parseIdempotencyKey, trimIdempotency, writeOnce } from './idempotency.ts'
+import { answersTable, parseIdempotencyKey, writeOnce } from './idempotency.ts'
 import { type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import { createKeepRecord, type KeepRecord } from './platform-records.ts'
 import { count, get, list } from './read.ts'
 import { search } from './search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './tables.ts'
 import { createTotals } from './totals.ts'
+import { type LogBounds, trimByTime, trimLog } from './trim.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './write.ts'
 import { createWriteBudget } from './write-budget.ts'
@@ -43,7 +44,8 @@ export interface RecordsDeps {
   /** Seals cursors. */
   readonly secret: string
   readonly countInstance: TablesDeps['countInstance']
-  readonly changesRetentionMs: () => number
+  /** Bounds of each change log. */
+  readonly changes: () => LogBounds
   /** Counts what callers write, on all nodes together. */
   readonly counters: Counters
   /** Bytes a caller may write in a window. */
@@ -62,7 +64,7 @@ export interface Records {
   /**
    * Removes changes and kept answers past their time, from instances as they are written; to be called now and then.
    */
-  trim(): Promise<void>
+  trim(signal?: AbortSignal): Promise<void>
   /** How the owner of a platform table writes its records; see `KeepRecord`. */
   keepRecord(table: Table): KeepRecord
   /** Forgets what was derived from the configuration, after it changed. */
@@ -85,7 +87,7 @@ function isUpsert(text: string | undefined): boolean {
 export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock } = deps
   const tables = createTables(deps)
-  const totals = createTotals(clock, deps.changesRetentionMs)
+  const totals = createTotals(clock, deps.changes)
   const feed = createFeed({ ...deps, sql })
   const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
   const newId = createUuid7(clock)
@@ -136,14 +138,13 @@ export function createRecords(deps: RecordsDeps): Records {
     })
   }
 
-  async function trimDatabase(address: DatabaseAddress): Promise<void> {
+  async function trimDatabase(address: DatabaseAddress, signal?: AbortSignal): Promise<void> {
     const database = sql.database(address)
     const { namespace } = address
     const nowMs = clock.now()
-    // The log of a namespace whole: of all its instances where they share it.
-    const log = { namespace, perInstance: false }
-    while ((await trimChanges(database, log, nowMs - deps.changesRetentionMs())) === changesTrimRowsMax);
-    while ((await trimIdempotency(database, namespace, nowMs - idempotencyRetentionMs)) === changesTrimRowsMax);
+    await trimLog(database, namespace, deps.changes(), { nowMs, signal })
+    const answers = answersTable(namespace, database.dialect)
+    await trimByTime(database, answers, { beforeMs: nowMs - idempotencyRetentionMs, nowMs, signal })
   }
 
   const endpoints = recordsEndpoints({
@@ -215,12 +216,12 @@ export function createRecords(deps: RecordsDeps): Records {
       const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
       return createKeepRecord({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
     },
-    async trim() {
+    async trim(signal) {
       const instances = [...written.values()]
       written.clear()
       for (const [namespace, { instance }] of deps.storedNamespaces())
-        if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null })
-      for (const address of instances) await trimDatabase(address)
+        if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null }, signal)
+      for (const address of instances) await trimDatabase(address, signal)
     },
   }
 }

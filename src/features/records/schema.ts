@@ -23,6 +23,7 @@ import {
   type TableDescription,
 } from './schema-plan.ts'
 import type { Namespaces } from './tables.ts'
+import { createTrimState } from './trim.ts'
 
 /** The configuration cannot be served with the data there is. The message lists every reason and what to do. */
 export class SchemaError extends Error {
@@ -50,7 +51,8 @@ function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, diale
     ...dialect.prepareNamespace(namespace),
     sql`CREATE TABLE IF NOT EXISTS ${descriptions} (name TEXT PRIMARY KEY, description TEXT NOT NULL)`,
     ...createChangeLog({ namespace, perInstance }, dialect),
-    createAnswers(namespace, dialect),
+    ...createAnswers(namespace, dialect),
+    ...createTrimState(namespace, dialect.target),
   ]
 }
 

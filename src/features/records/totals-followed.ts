@@ -6,12 +6,19 @@ import type { Clock } from '../../base/clock.ts'
 import { createLru } from '../../base/lru.ts'
 import type { Follow } from '../../engines/dialect.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { followedBytesMax, followedChangesMax, openInstancesMax, rememberedTotalsMax } from '../../limits.ts'
+import {
+  changesKeptMinMs,
+  followedBytesMax,
+  followedChangesMax,
+  openInstancesMax,
+  rememberedTotalsMax,
+} from '../../limits.ts'
 import type { Expr } from '../../query/expr.ts'
 import { matches, type Row } from '../../query/matches.ts'
 import { changeLog, readBefore } from './changes.ts'
 import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
+import { findTrimmed, type LogBounds } from './trim.ts'
 
 interface Followed {
   readonly total: number
@@ -29,7 +36,7 @@ export interface FollowedTotals {
 /** As many as an embedded server remembers; what falls out is counted again. */
 const totalsMax = openInstancesMax * rememberedTotalsMax
 
-export function createFollowedTotals(clock: Clock, changesRetentionMs: () => number): FollowedTotals {
+export function createFollowedTotals(clock: Clock, changes: () => LogBounds): FollowedTotals {
   const known = createLru<string, Followed>(totalsMax)
 
   async function countAnew(call: TableCall, where: SqlText): Promise<Followed> {
@@ -41,6 +48,12 @@ export function createFollowedTotals(clock: Clock, changesRetentionMs: () => num
     return { total: Number(row?.total ?? 0), snapshot: row?.snapshot ?? '', atMs }
   }
 
+  /** Whether changes since then may be gone; a young one never is. */
+  async function isTrimmedSince({ database, address }: TableCall, { snapshot, atMs }: Followed): Promise<boolean> {
+    if (clock.now() - atMs < changesKeptMinMs / 2) return false
+    return database.dialect.logView.isBeyond(await findTrimmed(database, address.namespace), snapshot)
+  }
+
   /** The total moved by the changes since; null when there are too many to be worth following. */
   async function moveOn(call: TableCall, follow: Follow, expr: Expr, last: Followed): Promise<Followed | null> {
     const atMs = clock.now()
@@ -50,10 +63,10 @@ export function createFollowedTotals(clock: Clock, changesRetentionMs: () => num
     const query = follow.changesSince(log, call.table.name, last.snapshot, bounds)
     const [row] = await call.database.all<{ snapshot: string; fits: boolean; changes: string | null }>(query)
     if (!row?.fits) return null
-    const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null][])
-    if (changes.length === limit) return null
+    const seen = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null][])
+    if (seen.length === limit || (await isTrimmedSince(call, last))) return null
     const isIn = (row: Row | null): number => (row !== null && matches(expr, row) ? 1 : 0)
-    const moved = changes.reduce((sum, [before, afterText]) => {
+    const moved = seen.reduce((sum, [before, afterText]) => {
       const after = afterText === null ? null : (JSON.parse(afterText) as RecordRow)
       return sum - isIn(readBefore(before, after)) + isIn(after)
     }, 0)
@@ -66,7 +79,7 @@ export function createFollowedTotals(clock: Clock, changesRetentionMs: () => num
       const key = JSON.stringify([namespace, instanceId, call.table.name, where.text, where.values])
       const last = known.get(key)
       // Half the log's age leaves room for clocks that differ between nodes.
-      const isFollowable = last && clock.now() - last.atMs < changesRetentionMs() / 2
+      const isFollowable = last && clock.now() - last.atMs < changes().retentionMs / 2
       const next = (isFollowable && (await moveOn(call, follow, expr, last))) || (await countAnew(call, where))
       known.set(key, next)
       return next.total

@@ -13,6 +13,7 @@ import { asksOtherTables, matches } from '../../query/matches.ts'
 import type { Change } from './changes.ts'
 import type { TableCall } from './tables.ts'
 import { createFollowedTotals } from './totals-followed.ts'
+import type { LogBounds } from './trim.ts'
 
 interface Remembered {
   readonly expr: Expr
@@ -37,9 +38,9 @@ export interface Totals {
 /** Each open database has a handful of tables; more are simply counted again. */
 const tablesMax = 4 * openInstancesMax
 
-export function createTotals(clock: Clock, changesRetentionMs: () => number): Totals {
+export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
   const tables = createLru<string, TableTotals>(tablesMax)
-  const followed = createFollowedTotals(clock, changesRetentionMs)
+  const followed = createFollowedTotals(clock, changes)
   const keyOf = ({ namespace, instanceId }: DatabaseAddress, table: string): string =>
     `${namespace}\n${instanceId ?? ''}\n${table}`
 
