@@ -24,7 +24,7 @@ async function insertMany(server: TestServer, count: number): Promise<void> {
 }
 
 describeServer('log of changes by age', { config, clock }, (server) => {
-  test('[DB-LOG-1] a change is kept for 24 hours and then removed', async () => {
+  test('[DB-LOG-11] a change is kept for 24 hours and then removed', async () => {
     await insertMany(server, 10)
     await server.elapse(dayMs - 1)
     await server.tidy()
@@ -34,7 +34,7 @@ describeServer('log of changes by age', { config, clock }, (server) => {
     expect(await logged(server)).toBe(0)
   })
 
-  test('[DB-LOG-2] a clock that was ahead once stops no removal', async () => {
+  test('[DB-LOG-12] a clock that was ahead once stops no removal', async () => {
     const start = clock.now()
     await insertMany(server, 100)
     clock.set(start + 365 * dayMs)
@@ -77,7 +77,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
       expect((await server.service.post(items, { n, text: 'x'.repeat(100 * KiB) })).status).toBe(201)
   }
 
-  test('[DB-LOG-3] the oldest changes go where the log is too large, but none of the last minute', async () => {
+  test('[DB-LOG-13] the oldest changes go where the log is too large, but none of the last minute', async () => {
     await write(30)
     await server.tidy()
     expect(await logged(server)).toBe(30)
@@ -87,7 +87,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
     expect(await logged(server)).toBeGreaterThanOrEqual(9)
   })
 
-  test('[DB-LOG-3, SUB-64] a client whose cursor the log no longer reaches back to is told so', async () => {
+  test('[DB-LOG-13, SUB-64] a client whose cursor the log no longer reaches back to is told so', async () => {
     const away = await watch(server.url)
     await away.close()
     await write(1)
@@ -105,7 +105,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
     await late.close()
   })
 
-  test('[DB-LOG-3, DB-LIST-12] totals stay right', async () => {
+  test('[DB-LOG-13, DB-LIST-12] totals stay right', async () => {
     const before = await total()
     await write(20)
     await server.elapse(changesKeptMinMs + 1)
