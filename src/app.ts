@@ -193,7 +193,10 @@ export async function openApp(options: AppOptions): Promise<App> {
     config: () => config,
     clock,
     version,
-    isAvailable: async () => cluster.isHealthy() && (await sql.isHealthy()) && (await blobs.isHealthy()),
+    async findFaults() {
+      const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
+      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.isHealthy() ? null : 'Redis cannot be reached' }
+    },
     metrics: () => metrics.text(),
     openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),
     docsPage,

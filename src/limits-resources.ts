@@ -56,6 +56,8 @@ export const sqlCompiledCharsMax = 4096
 export const sqlProcessLookMs = 25
 /** Looks without a statement before whoever looks goes to sleep: half a second. */
 export const sqlProcessIdleLooks = 20
+/** With less than this free, a database that SQLite calls full has met the end of the disk, not its own bound. */
+export const sqlDiskFreeBytesMin = MiB
 /** So that busy processes do not keep the server from a processor: each gets a third of its share. */
 export const sqlProcessNiceness = 5
 /** An idle process is about 40 MB; starting one takes a tenth of a second. */

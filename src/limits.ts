@@ -188,6 +188,17 @@ export const readerThreadsMax = 4
 /** Files a reader thread keeps open. */
 export const readerFilesMax = 16
 
+// Faults of the disk
+/** One block of a file system: what a probe writes to find out whether the disk takes writes. */
+export const diskProbeBytes = 4 * KiB
+/** A probe's result stands for this long: health may be asked by anyone at any rate. */
+export const diskProbeIntervalMs = 1000
+/** A disk that takes longer for one block is as good as away; health must answer. */
+export const diskProbeTimeoutMs = 2000
+/** Pauses between attempts to recover a database whose log could not be synced grow from the first to the last. */
+export const recoveryRetryMinMs = 500
+export const recoveryRetryMaxMs = 30_000
+
 // Child processes
 /** A process that has not reported itself by then is not going to. */
 export const childStartMs = 15_000

@@ -92,7 +92,7 @@ function describeS3(url: string): void {
       let logged = ''
       const log = createLog({ format: 'json', write: (text) => (logged += text) })
       const blobs = open({ ...bucket.address, ...mistake }, log)
-      expect(await blobs.isHealthy()).toBe(false)
+      expect(await blobs.findFault()).toBeString()
       const bytes = makeBytes(s3PartBytes + 1)
       await expect(blobs.write(newId(), inChunks(bytes.subarray(1)), plenty)).rejects.toMatchObject(unavailable)
       await expect(blobs.write(newId(), inChunks(bytes), plenty)).rejects.toMatchObject(unavailable)
@@ -297,11 +297,11 @@ function describeStops(program: string): void {
       const [id, bytes] = [newId(), makeBytes(100_000)]
       await blobs.write(id, inChunks(bytes), plenty)
       await server.stop()
-      expect(await blobs.isHealthy()).toBe(false)
+      expect(await blobs.findFault()).toBeString()
       await expect(blobs.write(newId(), inChunks(bytes), plenty)).rejects.toMatchObject(unavailable)
       await expect(blobs.read(id, { start: 0, end: 1 })).rejects.toMatchObject(unavailable)
       await server.start()
-      expect(await blobs.isHealthy()).toBe(true)
+      expect(await blobs.findFault()).toBeNull()
       await expectWhole(blobs, id, bytes)
       expect(await idsOf(blobs)).toEqual([id])
       await blobs.close()
@@ -311,7 +311,7 @@ function describeStops(program: string): void {
     withServer(program, async (server, bucket) => {
       await server.stop()
       const blobs = open(bucket.address)
-      expect(await blobs.isHealthy()).toBe(false)
+      expect(await blobs.findFault()).toBeString()
       await server.start()
       await blobs.write(newId(), inChunks(makeBytes(10)), plenty)
       await blobs.close()
@@ -374,7 +374,7 @@ function describeStops(program: string): void {
       const writing = blobs.write(id, body(), plenty)
       // One part waits to be sent, the next is full, and a piece of the one after it is in our hands.
       await until('the sender waits', () => given === 2 * s3PartBytes + chunk)
-      expect(await blobs.isHealthy()).toBe(false)
+      expect(await blobs.findFault()).toBeString()
       expect(given).toBe(2 * s3PartBytes + chunk)
       thaw()
       await writing

@@ -40,6 +40,17 @@ describeServer(
   'system, schema closed',
   { config: { databases, serviceKeys: keys, captcha: { siteKey: 'site-key-1' } } },
   (server) => {
+    test('[SYS-16] health tells a key with the scope of each engine, and nobody else', async () => {
+      const engines = { sql: 'ok', blobs: 'ok', cluster: 'ok' }
+      const { status, body } = await server.service.get('/api/health')
+      expect([status, body]).toEqual([
+        200,
+        { status: 'ok', version: expect.any(String), timestamp: expect.any(String), engines },
+      ])
+      for (const key of ['schema-reader-0123456789', 'wrong'])
+        expect((await server.withKey(key).get('/api/health')).body).not.toHaveProperty('engines')
+    })
+
     test('[SYS-1] health', async () => {
       for (const headers of [
         {},

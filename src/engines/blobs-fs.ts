@@ -17,7 +17,9 @@ import {
   type ListedBlob,
   type WrittenBlob,
 } from './blobs.ts'
+import { createDiskProbe } from './disk-probe.ts'
 import { EngineError } from './error.ts'
+import { rememberIdentity } from './folder-identity.ts'
 import { writeWhole } from './write-whole.ts'
 
 /** Beside the folders of the blobs, on the same file system, under a name that none of those can have. */
@@ -77,6 +79,8 @@ export async function openFsBlobs({
 }): Promise<Blobs> {
   const unfinishedFolder = join(folder, unfinishedName)
   await attempt(mkdir(unfinishedFolder, { recursive: true, mode: 0o700 }))
+  const checkIdentity = rememberIdentity('The folder of files', [folder, unfinishedFolder])
+  const probe = createDiskProbe(unfinishedFolder, 'the folder of files')
   const synced: SyncedFolders = new Set()
   const folderOf = (id: string): string => join(folder, id.slice(-2))
   const pathOf = (id: string): string => join(folderOf(id), id)
@@ -119,6 +123,7 @@ export async function openFsBlobs({
       try {
         const written = await writeThrough(file, body, meter)
         await attempt(keep(temporary, id))
+        checkIdentity()
         return written
       } catch (error) {
         // What cannot be removed now is for `removeUnfinished`.
@@ -149,11 +154,14 @@ export async function openFsBlobs({
       }
       return removed
     },
-    isHealthy: async () =>
-      lstat(unfinishedFolder).then(
-        (found) => found.isDirectory(),
-        () => false,
-      ),
+    async findFault() {
+      try {
+        checkIdentity()
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error)
+      }
+      return probe()
+    },
     close: async () => {},
   }
 }

@@ -76,10 +76,10 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
       }
       return removed
     },
-    isHealthy: () =>
+    findFault: () =>
       requests.send({ method: 'HEAD', attemptsMax: 1, timeoutMs: s3HealthMs }).then(
-        () => true,
-        () => false,
+        () => null,
+        () => 'The S3 store cannot be reached or refuses the bucket',
       ),
     close: async () => requests.close(),
   }

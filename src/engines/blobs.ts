@@ -63,8 +63,8 @@ export interface Blobs {
    * Gives their number.
    */
   removeUnfinished(beforeMs: number): Promise<number>
-  /** False while the store cannot be reached or refuses us. Never rejects. */
-  isHealthy(): Promise<boolean>
+  /** Why nothing can be stored, in a sentence for an operator; null while it can. Never rejects. */
+  findFault(): Promise<string | null>
   /** Lets go of every connection. What runs fails. */
   close(): Promise<void>
 }

@@ -210,7 +210,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     settleQuiet: async () => {},
     releaseHandles: () => false,
     circuit,
-    isHealthy: async () => (await server.ask()) === null,
+    findFault: async () => (await server.ask())?.message ?? null,
     async waitUntilReady() {
       try {
         await server.waitUntilReady(startMs)

@@ -3,7 +3,7 @@
  * keeps it within its file, and answers over a pipe. It holds no secret and is ended by its parent when a statement
  * takes too long, by `sandbox-sqlite-watchdog` when one takes too much memory or the parent is gone.
  */
-import { readSync, statSync, writeSync } from 'node:fs'
+import { readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { createLru } from '../base/lru.ts'
@@ -11,6 +11,7 @@ import {
   sqlCacheKiB,
   sqlCompiledCharsMax,
   sqlCompiledMax,
+  sqlDiskFreeBytesMin,
   sqlLockWaitMs,
   sqlLogBytesMax,
   sqlPageBytes,
@@ -43,6 +44,7 @@ export type ChildReply =
   | { readonly kind: 'done'; readonly counts: SandboxCounts; readonly isSpent: boolean }
   | { readonly kind: 'refused'; readonly message: string; readonly isSpent: boolean }
   | { readonly kind: 'full' }
+  | { readonly kind: 'diskFull' }
   | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly message: string }
 
@@ -72,9 +74,15 @@ function replyOf(error: unknown): ChildReply {
   const { errcode, message } = error as Error & { errcode?: number }
   const code = (errcode ?? 0) & 0xff
   if (code === codes.busy || code === codes.locked) return { kind: 'busy' }
-  if (code === codes.full) return { kind: 'full' }
+  if (code === codes.full) return { kind: isDiskFull() ? 'diskFull' : 'full' }
   if (errcode === undefined || broken.has(code)) return { kind: 'broken', message }
   return { kind: 'refused', message, isSpent: isSpent() }
+}
+
+/** SQLite says the same of a database at its bound and of a disk without room. */
+function isDiskFull(): boolean {
+  const { bavail, bsize } = statfsSync(path ?? '.')
+  return bavail * bsize < sqlDiskFreeBytesMin
 }
 
 interface Ran {

@@ -82,6 +82,9 @@ export class SandboxProcess {
       case 'full':
         this.settle(({ reject }) => reject(new StatementError('full', 'The database is full')))
         break
+      case 'diskFull':
+        this.settle(({ reject }) => reject(new EngineError('unavailable', 'The disk is full')))
+        break
       case 'busy':
         this.settle(({ reject }) => reject(new EngineError('busy', 'The database is locked')))
         break

@@ -6,6 +6,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../limits-resources.ts'
 import { EngineError } from './error.ts'
+import { rememberIdentity } from './folder-identity.ts'
 import { createProcessPool } from './process-pool.ts'
 import type { Sandbox, SandboxAnswer, Sandboxes, SandboxLimits, SandboxValue } from './sandbox.ts'
 import type { SandboxLane } from './sandbox-sqlite-child.ts'
@@ -48,12 +49,17 @@ export function createSqliteSandboxes({ folder }: { readonly folder: string }): 
         const { message } = error as Error
         throw new EngineError('unavailable', `The SQL database "${name}" cannot be opened: ${message}`, [], error)
       }
+      const checkIdentity = rememberIdentity(`sql/${name}.sqlite`, [path])
       const reads = createLane(path, limits, 'reads', sqlReadsAtOnceMax)
       const writes = createLane(path, limits, 'writes', 1)
       return {
         async run(query, params) {
           const { tokens } = parseStatement(query, params, 'sqlite')
-          return (onlyReads(tokens) ? reads : writes).run({ query, params })
+          if (onlyReads(tokens)) return reads.run({ query, params })
+          const answer = await writes.run({ query, params })
+          // A file under no name is lost with the process: what was written to it must not be acknowledged.
+          checkIdentity()
+          return answer
         },
         async close() {
           await Promise.all([reads.close(), writes.close()])

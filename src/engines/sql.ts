@@ -96,8 +96,11 @@ export interface Sql {
   releaseHandles(): boolean
   /** What refuses work while the engine is away; null where the engine is in this process. */
   readonly circuit: Circuit | null
-  /** False while writes cannot be acknowledged. */
-  isHealthy(): boolean | Promise<boolean>
+  /**
+   * Why writes cannot be acknowledged, in a sentence for an operator; null while they can. Where a write has failed, it
+   * is tried with one of its own. Never rejects, and takes at most a few seconds.
+   */
+  findFault(): Promise<string | null>
   /** Finishes what is queued and lets go of every handle. */
   close(): Promise<void>
 }

@@ -5,6 +5,7 @@
 import { Database } from 'bun:sqlite'
 import { parentPort } from 'node:worker_threads'
 import type { CheckpointMode } from './sqlite-checkpoint.ts'
+import { readIndexedFrames, readLogFrames } from './sqlite-log-file.ts'
 
 interface Request {
   readonly id: number
@@ -14,17 +15,30 @@ interface Request {
 
 function checkpoint({ path, mode }: Request): string | null {
   try {
+    if (mode === 'recover') checkFrames(path)
     const db = new Database(path, { readwrite: true, create: false })
     try {
-      // Without a busy timeout neither mode waits for a reader or the writer.
-      db.run(`PRAGMA wal_checkpoint(${mode === 'truncate' ? 'TRUNCATE' : 'PASSIVE'})`)
-      return null
+      // A new connection syncs the log before and the file after a checkpoint. Without a busy timeout no mode waits for
+      // a reader or the writer.
+      const query = `PRAGMA wal_checkpoint(${mode === 'passive' ? 'PASSIVE' : 'TRUNCATE'})`
+      const done = db.query<{ busy: number }, []>(query).get()
+      return done?.busy ? 'The log is in use' : null
     } finally {
       db.close()
     }
   } catch (error) {
     return String(error)
   }
+}
+
+/** A frame that the disk has lost must not be brought into the file. */
+function checkFrames(path: string): void {
+  const { intact } = readLogFrames(path)
+  const indexed = readIndexedFrames(path)
+  if (intact < indexed)
+    throw new Error(
+      `The log has lost ${indexed - intact} of ${indexed} frames; restart the server to read what is left`,
+    )
 }
 
 parentPort?.on('message', (request: Request) => {

@@ -7,32 +7,40 @@ import { Worker } from 'node:worker_threads'
 import type { Clock } from '../base/clock.ts'
 import { walPauseFactor, walQuietMs } from '../limits.ts'
 
-/** `passive` waits for no one; `truncate` also empties the log's file, unless a reader still needs it. */
-export type CheckpointMode = 'passive' | 'truncate'
+/**
+ * `passive` waits for no one; `truncate` also empties the log's file, unless a reader still needs it; `recover` does so
+ * only with a log whose frames are all intact.
+ */
+export type CheckpointMode = 'passive' | 'truncate' | 'recover'
 
 export interface Checkpointer {
   /**
    * Brings what the log of that file holds now into the file, off the main thread. Failures are harmless: the log stays
    * and is checkpointed later. No transaction may begin during `truncate`: it would block the main thread.
    */
-  checkpoint(path: string, mode: CheckpointMode): Promise<void>
+  checkpoint(path: string, mode: Exclude<CheckpointMode, 'recover'>): Promise<void>
+  /**
+   * Brings a log that may be damaged into the file once every frame has been checked, and empties it; the writer must
+   * be held. Gives the reason where that failed, which leaves the log as it was.
+   */
+  recover(path: string): Promise<string | null>
   close(): void
 }
 
 export function openCheckpointer(): Checkpointer {
   let worker: Worker | null = null
   let lastId = 0
-  const waiting = new Map<number, () => void>()
+  const waiting = new Map<number, (error: string | null) => void>()
 
   function start(): Worker {
     const started = new Worker(new URL('./sqlite-checkpoint-worker.ts', import.meta.url))
-    started.on('message', ({ id }: { id: number }) => {
-      waiting.get(id)?.()
+    started.on('message', ({ id, error }: { id: number; error: string | null }) => {
+      waiting.get(id)?.(error)
       waiting.delete(id)
       if (waiting.size === 0) started.unref()
     })
     started.on('error', () => {
-      for (const done of waiting.values()) done()
+      for (const done of waiting.values()) done('The checkpoint thread failed')
       waiting.clear()
       worker = null
     })
@@ -40,21 +48,26 @@ export function openCheckpointer(): Checkpointer {
     return started
   }
 
+  function ask(path: string, mode: CheckpointMode): Promise<string | null> {
+    worker ??= start()
+    const id = ++lastId
+    const target = worker
+    return new Promise((resolve) => {
+      waiting.set(id, resolve)
+      // A process that waits for nothing else waits for this.
+      target.ref()
+      target.postMessage({ id, path, mode })
+    })
+  }
+
   return {
-    checkpoint(path, mode) {
-      worker ??= start()
-      const id = ++lastId
-      const target = worker
-      return new Promise((resolve) => {
-        waiting.set(id, resolve)
-        // A process that waits for nothing else waits for this.
-        target.ref()
-        target.postMessage({ id, path, mode })
-      })
+    async checkpoint(path, mode) {
+      await ask(path, mode)
     },
+    recover: (path) => ask(path, 'recover'),
     close() {
       void worker?.terminate()
-      for (const done of waiting.values()) done()
+      for (const done of waiting.values()) done('The engine is closing')
       waiting.clear()
       worker = null
     },

@@ -16,6 +16,8 @@ export interface ConnectionOptions {
   readonly readonly?: boolean
   /** Smaller page cache and log: one of many databases rather than the main one. */
   readonly small?: boolean
+  /** Called with each error that means the file or the disk has failed. */
+  readonly onFault?: (error: EngineError) => void
 }
 
 /** The log's size at which it is checkpointed, and to which SQLite cuts it when it starts over. */
@@ -36,6 +38,16 @@ export interface Connection {
 
 const uniqueMessage = /^UNIQUE constraint failed: (.+)$/
 
+const awayCodes = [
+  'SQLITE_FULL',
+  'SQLITE_IOERR',
+  'SQLITE_BUSY',
+  'SQLITE_READONLY',
+  'SQLITE_CANTOPEN',
+  'SQLITE_CORRUPT',
+  'SQLITE_NOTADB',
+]
+
 /**
  * SQLite names the columns of a failed unique index only in its message: `UNIQUE constraint failed: posts.slug,
  * posts.lang`.
@@ -47,8 +59,8 @@ function engineErrorOf(error: unknown): unknown {
     const names = columns.map((column) => column.slice(column.indexOf('.') + 1))
     return new EngineError('unique', error.message, names, error)
   }
-  const away = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_BUSY', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_CORRUPT']
-  if (away.some((code) => error.code?.startsWith(code))) return new EngineError('unavailable', error.message, [], error)
+  if (awayCodes.some((code) => error.code?.startsWith(code)))
+    return new EngineError('unavailable', error.message, [], error)
   return error
 }
 
@@ -92,6 +104,12 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
   }
   const statements = createLru<string, Statement>(statementCacheEntriesMax, (statement) => statement.finalize())
 
+  function failed(error: unknown): unknown {
+    const mapped = engineErrorOf(error)
+    if (mapped instanceof EngineError && mapped.kind === 'unavailable') options.onFault?.(mapped)
+    return mapped
+  }
+
   function prepare(text: string): Statement {
     let statement = statements.get(text)
     if (!statement) {
@@ -106,14 +124,14 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       try {
         return prepare(text).all(...(values as string[])) as SqlRow[]
       } catch (error) {
-        throw engineErrorOf(error)
+        throw failed(error)
       }
     },
     run({ text, values }) {
       try {
         return prepare(text).run(...(values as string[])).changes
       } catch (error) {
-        throw engineErrorOf(error)
+        throw failed(error)
       }
     },
     plan({ text, values }) {
@@ -133,7 +151,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       try {
         prepare(text).run()
       } catch (error) {
-        throw engineErrorOf(error)
+        throw failed(error)
       }
     },
     close() {

@@ -2,15 +2,19 @@
  * One SQLite file as the port's `Database`: a connection that reads, a connection that writes in groups, and the sync
  * of its log. Reads never see what is not committed, since they have a connection of their own.
  */
-import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs'
+import fs, { closeSync, fstatSync, openSync } from 'node:fs'
+import { sep } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
+import { createDiskFaults, isDamage } from './disk-faults.ts'
 import { EngineError } from './error.ts'
-import type { Database, SqlRow } from './sql.ts'
+import { rememberIdentity } from './folder-identity.ts'
+import type { Database, SqlRow, Transaction } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 import { type Checkpointer, createCheckpointPlan } from './sqlite-checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './sqlite-connection.ts'
 import { createReadTurns } from './sqlite-read-turns.ts'
+import { createRecovery } from './sqlite-recovery.ts'
 import { createPacedReader, type ReaderThreads } from './sqlite-slow-reads.ts'
 import { createWriter, type Writer } from './sqlite-writer.ts'
 
@@ -18,6 +22,10 @@ export interface SqliteDatabase extends Database {
   readonly writer: Writer
   /** Empties the write-ahead log where nothing was written for `walQuietMs`. Never rejects. */
   settleQuiet(): Promise<void>
+  /** Why writes cannot be acknowledged, after a write that tries it where that was so; null where they can. */
+  findFault(): Promise<string | null>
+  /** Whether the contents of the file are wrong. */
+  readonly isDamaged: boolean
   close(): void
 }
 
@@ -58,19 +66,68 @@ function openHandles(path: string, options: ConnectionOptions): Opened {
   }
 }
 
+/** Two folders at most: enough to find the file in the data folder. */
+const nameOf = (path: string): string => path.split(sep).slice(-2).join('/')
+
+/** A page of the log, whether or not the value changes; nothing uses it otherwise. */
+const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA user_version = 0`)
+
 /** Opens or creates the file. Close only while idle. Throws `EngineError` `unavailable`. */
 export function openSqliteDatabase(
   path: string,
   { checkpointer, threads, clock }: SharedThreads,
   options: ConnectionOptions = {},
 ): SqliteDatabase {
-  const { writing, reading, log } = openHandles(path, options)
-  const reads = createReadTurns(reading, createPacedReader(reading, path, threads))
+  const name = nameOf(path)
+  const faults = createDiskFaults(name)
+  const noting: ConnectionOptions = { ...options, onFault: (error) => faults.note(error) }
+  const { writing, reading, log } = openHandles(path, noting)
+  const slowReads: ReaderThreads = {
+    ...threads,
+    read: (file, query) =>
+      threads.read(file, query).catch((error: unknown) => {
+        // Of what threads fail with, only damage says something about the file.
+        if (isDamage(error)) faults.note(error)
+        throw error
+      }),
+  }
+  const reads = createReadTurns(reading, createPacedReader(reading, path, slowReads))
+  const checkIdentity = rememberIdentity(name, [path, `${path}-wal`])
 
-  const sync = (): Promise<void> =>
-    new Promise((resolve, reject) => fdatasync(log, (error) => (error ? reject(error) : resolve())))
+  const syncLog = (): Promise<void> =>
+    new Promise((resolve, reject) => fs.fdatasync(log, (error) => (error ? reject(error) : resolve())))
 
-  const writer: Writer = createWriter({ connection: writing, sync, onGroup: () => plan.afterGroup() })
+  /** What is on a disk under no name is lost with the process: it must not be acknowledged. */
+  async function sync(): Promise<void> {
+    await syncLog()
+    checkIdentity()
+    if (faults.reason !== null) faults.clear()
+  }
+
+  const writer: Writer = createWriter({
+    connection: writing,
+    sync,
+    onGroup: () => plan.afterGroup(),
+    onSyncFailed(error) {
+      faults.note(error)
+      recovery.start()
+    },
+  })
+  const recovery = createRecovery({
+    async attempt() {
+      checkIdentity()
+      const release = await writer.hold()
+      try {
+        const failure = await checkpointer.recover(path)
+        if (failure !== null) throw new EngineError('unavailable', failure)
+        await sync()
+        writer.recovered()
+      } finally {
+        release()
+      }
+    },
+    onFailure: (error) => faults.note(error),
+  })
   const plan = createCheckpointPlan({
     checkpointer,
     clock,
@@ -97,7 +154,22 @@ export function openSqliteDatabase(
     all: <Row = SqlRow>(query: SqlText) => reads.read(query) as Promise<Row[]>,
     write: (work) => writer.write(work),
     synced: () => writer.synced(),
+    async findFault() {
+      try {
+        checkIdentity()
+      } catch (error) {
+        faults.note(error)
+        return faults.reason
+      }
+      if (faults.reason !== null && !faults.isDamaged && !writer.failed)
+        await writer.write(writeProbe).catch((error: unknown) => faults.note(error))
+      return faults.reason
+    },
+    get isDamaged() {
+      return faults.isDamaged
+    },
     close() {
+      recovery.stop()
       reads.close()
       reading.close()
       threads.forget(path)

@@ -64,7 +64,8 @@ export interface Instances {
   settleQuiet(): Promise<void>
   /** See `Sql`. */
   releaseHandles(): boolean
-  isHealthy(): boolean
+  /** See `Sql`. One damaged instance does not count: the others, and the server, work. */
+  findFault(): Promise<string | null>
   close(): Promise<void>
 }
 
@@ -74,9 +75,11 @@ export interface InstancesOptions {
   readonly prepare: PrepareInstance
   /** Databases kept open at once. */
   readonly openMax: number
+  /** Throws where the data folder is no longer the one that was opened. */
+  readonly checkFolder: () => void
 }
 
-export function createInstances({ folder, shared, prepare, openMax }: InstancesOptions): Instances {
+export function createInstances({ folder, shared, prepare, openMax, checkFolder }: InstancesOptions): Instances {
   /** Insertion order is order of use: the first is the one unused for longest. */
   const opened = new Map<string, Opened>()
   const standIns = new Map<string, Promise<Connection>>()
@@ -88,7 +91,8 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
     for (const [path, { database, users }] of opened) {
       if (opened.size <= most) break
       // One in use stays; the bound is met again when it is let go.
-      if (users > 0 || database.writer.pending > 0) continue
+      // So does one that recovers: opened again, it would not know that its log may be incomplete.
+      if (users > 0 || database.writer.pending > 0 || database.writer.failed) continue
       opened.delete(path)
       database.close()
     }
@@ -107,6 +111,8 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
   }
 
   function open(path: string, address: DatabaseAddress): Opened {
+    // A folder that was removed must not come into being again with one instance in it.
+    checkFolder()
     const database = openFile(path)
     return { database, address, ready: prepare(database, address), users: 0 }
   }
@@ -203,7 +209,13 @@ export function createInstances({ folder, shared, prepare, openMax }: InstancesO
       }
     },
     releaseHandles: () => closeUnused(Math.floor(opened.size / 2)) > 0,
-    isHealthy: () => [...opened.values()].every(({ database }) => !database.writer.failed),
+    async findFault() {
+      for (const { database } of opened.values()) {
+        const fault = await database.findFault()
+        if (fault !== null && !database.isDamaged) return fault
+      }
+      return null
+    },
     async close() {
       for (const { database } of opened.values()) {
         await database.writer.idle()

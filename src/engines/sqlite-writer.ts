@@ -3,8 +3,8 @@
  * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
  * writes acknowledged. So acknowledged means on disk, and a slow disk delays writers, never readers.
  *
- * States: idle → (a write arrives) committing groups → idle. A failed sync is final (`failed`): what the disk holds is
- * then unknown, so every later write is refused until the process is started anew.
+ * States: idle → (a write arrives) committing groups → idle. After a failed sync (`failed`) it is unknown what the disk
+ * holds: every write is refused until `sqlite-recovery` has brought the log to the disk again (`recovered`).
  */
 import { createSlices } from '../base/slices.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax } from '../limits.ts'
@@ -36,6 +36,8 @@ export interface WriterOptions {
   readonly sync: () => Promise<void>
   /** Called after each group that wrote; the promise it gives, if any, is awaited before the next group. */
   readonly onGroup?: () => Promise<void> | undefined
+  /** Called with the first failure of `sync`, after which every write is refused until `recovered`. */
+  readonly onSyncFailed?: (error: unknown) => void
 }
 
 export interface Writer {
@@ -47,6 +49,8 @@ export interface Writer {
   /** Operations not yet acknowledged. */
   readonly pending: number
   readonly failed: boolean
+  /** What is committed is on disk after all: writes are taken again. */
+  recovered(): void
   /** Resolves when nothing is pending. */
   idle(): Promise<void>
 }
@@ -163,7 +167,7 @@ interface Hold {
   readonly over: PromiseWithResolvers<void>
 }
 
-export function createWriter({ connection, sync, onGroup }: WriterOptions): Writer {
+export function createWriter({ connection, sync, onGroup, onSyncFailed }: WriterOptions): Writer {
   let queue: Operation[] = []
   let awaitingSync: Committed[] = []
   let committing = false
@@ -292,10 +296,13 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
       const batch = awaitingSync
       awaitingSync = []
       try {
+        // After a failed sync the next may report success for what the system has dropped.
+        if (failed) throw new EngineError('unavailable', 'The database has failed')
         syncing = sync()
         await syncing
         for (const { operation, result } of batch) operation.resolve(result)
       } catch (error) {
+        if (!failed) onSyncFailed?.(error)
         failed = true
         const away = new EngineError('unavailable', 'The disk refused to sync', [], error)
         for (const { operation } of batch) operation.reject(away)
@@ -372,6 +379,9 @@ export function createWriter({ connection, sync, onGroup }: WriterOptions): Writ
     },
     get failed() {
       return failed
+    },
+    recovered() {
+      failed = false
     },
     idle: () => (pending === 0 ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
   }

@@ -8,7 +8,9 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { readHandleLimit } from '../base/file-handles.ts'
 import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstancesMin } from '../limits.ts'
-import { folderTaken, lockFolder } from './folder-lock.ts'
+import { createDiskProbe, withinProbeTime } from './disk-probe.ts'
+import { rememberIdentity } from './folder-identity.ts'
+import { folderTaken, lockFileName, lockFolder } from './folder-lock.ts'
 import type { Sql } from './sql.ts'
 import { openCheckpointer } from './sqlite-checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
@@ -32,6 +34,8 @@ export function openSqlite(options: {
   const { folder, prepareInstance, clock = systemClock } = options
   mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
   const lock = lockFolder(folder, folderTaken)
+  const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
+  const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
   const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
   const statics = new Map<string, SqliteDatabase>()
   const instances = createInstances({
@@ -39,13 +43,23 @@ export function openSqlite(options: {
     shared,
     prepare: prepareInstance,
     openMax: options.instancesMax ?? instancesMaxOf(readHandleLimit()),
+    checkFolder,
   })
+
+  async function findDatabaseFault(): Promise<string | null> {
+    for (const database of statics.values()) {
+      const fault = await database.findFault()
+      if (fault !== null) return fault
+    }
+    return instances.findFault()
+  }
 
   return {
     database({ namespace, instanceId }) {
       if (instanceId !== null) return instances.database({ namespace, instanceId })
       let database = statics.get(namespace)
       if (!database) {
+        checkFolder()
         database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared)
         statics.set(namespace, database)
       }
@@ -65,7 +79,14 @@ export function openSqlite(options: {
     },
     releaseHandles: () => instances.releaseHandles(),
     circuit: null,
-    isHealthy: () => instances.isHealthy() && [...statics.values()].every(({ writer }) => !writer.failed),
+    async findFault() {
+      try {
+        checkFolder()
+      } catch (error) {
+        return (error as Error).message
+      }
+      return (await probe()) ?? withinProbeTime(findDatabaseFault(), 'The disk does not answer (a database)')
+    },
     async close() {
       await instances.close()
       for (const database of statics.values()) {

@@ -72,7 +72,10 @@ export interface Endpoint<Query = unknown, Body = unknown> {
    * where the body decides which of them: one lets the body be read, and the handler asks for the right one.
    */
   readonly scope?: (params: Params) => string | readonly string[]
-  /** Neither credentials header is looked at, good or bad: the caller is anonymous. Health alone says so. */
+  /**
+   * Credentials are never refused: a good service key makes a service caller, everything else an anonymous one. Health
+   * alone says so.
+   */
   readonly ignoresCredentials?: true
   readonly rateLimit: RateLimitGroup | null
   /** Query parameters as strings (each at most once); unknown names are ignored. */

@@ -217,7 +217,7 @@ export function createHandle(parts: HandleParts): Handle {
    */
   function execute(work: Work, exchange: Exchange): Reply | Promise<Reply> {
     const { endpoint } = work
-    const caller = endpoint.ignoresCredentials ? exchange.caller : identify(endpoint, exchange)
+    const caller = endpoint.ignoresCredentials ? recognize(exchange) : identify(endpoint, exchange)
     return caller instanceof Promise
       ? caller.then((late) => callEndpoint(work, exchange, late))
       : callEndpoint(work, exchange, caller)
@@ -274,6 +274,12 @@ export function createHandle(parts: HandleParts): Handle {
     if (peers.upgrade(request, { data: { admitted, begin, messageBytesMax } })) return upgraded
     admitted.ended()
     throw badRequest('This path is for WebSockets')
+  }
+
+  /** The caller of an endpoint that refuses no credentials. */
+  function recognize({ headers, address, caller }: Exchange): Caller {
+    const key = headers.get('x-platform-service-key')
+    return (key === null ? null : serviceKeys.find(key, address)) ?? caller
   }
 
   /**

@@ -30,7 +30,7 @@ async function ask(name: string, parts: Partial<SystemParts>, caller: Caller = a
     config: () => closed,
     clock,
     version: '1.2.3',
-    isAvailable: () => true,
+    findFaults: async () => noFaults,
     metrics: () => 'requests_total 7\n',
     openApi: (schema) => ({ openapi: '3.1.0', tables: schema }),
     docsPage: '<!doctype html>',
@@ -63,28 +63,42 @@ const request = {
   rawBody: emptyBody(),
 }
 
+const noFaults = { sql: null, blobs: null, cluster: null }
+
 const bodyOf = (reply: Reply): unknown => JSON.parse(reply.text ?? '')
 
 describe('health', () => {
+  test('[SYS-16] tells of engines and reasons only a key with the scope', async () => {
+    const parts = { findFaults: async () => ({ ...noFaults, sql: 'The disk is full', cluster: 'Redis is away' }) }
+    const engines = { sql: 'unavailable', blobs: 'ok', cluster: 'unavailable' }
+    const reason = 'sql: The disk is full; cluster: Redis is away'
+    const scopes = ['*', 'system:health:*:read']
+    for (const scope of scopes)
+      expect(bodyOf(await ask('system.health', parts, key(scope)))).toMatchObject({ engines, reason })
+    for (const caller of [anonymous, user, key('system:metrics:*:read')]) {
+      const reply = await ask('system.health', parts, caller)
+      expect(reply.status).toBe(503)
+      expect(bodyOf(reply)).not.toHaveProperty('engines')
+      expect(bodyOf(reply)).not.toHaveProperty('reason')
+    }
+    const healthy = bodyOf(await ask('system.health', {}, key('*')))
+    expect(healthy).toMatchObject({ status: 'ok', engines: { sql: 'ok', blobs: 'ok', cluster: 'ok' } })
+    expect(healthy).not.toHaveProperty('reason')
+  })
+
   test('[SYS-1] is ok with version and time', async () => {
     const reply = await ask('system.health', {})
     expect(reply.status).toBe(200)
     expect(bodyOf(reply)).toEqual({ status: 'ok', version: '1.2.3', timestamp: '2026-01-31T12:00:00.000Z' })
   })
 
-  const away: readonly [string, SystemParts['isAvailable']][] = [
-    ['while something is away', async () => false],
-    [
-      'when the question itself fails',
-      () => {
-        throw new Error('no answer')
-      },
-    ],
+  const away: readonly [string, SystemParts['findFaults']][] = [
+    ['while something is away', async () => ({ ...noFaults, blobs: 'The disk is full' })],
     ['when the answer fails', () => Promise.reject(new Error('no answer'))],
   ]
-  for (const [when, isAvailable] of away) {
+  for (const [when, findFaults] of away) {
     test(`[SYS-2] is 503 ${when}`, async () => {
-      const reply = await ask('system.health', { isAvailable })
+      const reply = await ask('system.health', { findFaults })
       expect(reply.status).toBe(503)
       expect(reply.headers).toHaveProperty('Retry-After')
       expect(bodyOf(reply)).toEqual({
@@ -163,7 +177,7 @@ describe('schema', () => {
       config: () => current,
       clock,
       version: '1',
-      isAvailable: () => true,
+      findFaults: async () => noFaults,
       metrics: () => '',
       openApi: () => ({ built: ++built }),
       docsPage: '',

@@ -19,8 +19,8 @@ export interface SystemParts {
   readonly clock: Clock
   /** The program's version, as in package.json. */
   readonly version: string
-  /** False while the server drains or an engine is away; a failure counts as false. */
-  readonly isAvailable: () => boolean | Promise<boolean>
+  /** By engine, why it cannot do its work, for an operator; null where it can. A failure counts as a fault of `sql`. */
+  readonly findFaults: () => Promise<EngineFaults>
   /** Everything counted so far, in the text format of Prometheus. */
   readonly metrics: () => string | Promise<string>
   /** The OpenAPI document of every endpoint; with the tables and fields of a schema, or with null naming none. */
@@ -31,7 +31,11 @@ export interface SystemParts {
   readonly docsPageHeaders: Readonly<Record<string, string>>
 }
 
+const engineNames = ['sql', 'blobs', 'cluster'] as const
+export type EngineFaults = Readonly<Record<(typeof engineNames)[number], string | null>>
+
 const tag = 'System'
+const healthScope = 'system:health:*:read'
 const schemaScope = 'schema:endpoint:*:read'
 const metricsScope = 'system:metrics:*:read'
 
@@ -48,13 +52,15 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       paths: ['/api/health'],
       tag,
       summary: 'Whether the server takes requests',
-      description: '503 while it drains or an engine is away. Credentials are not looked at.',
+      description:
+        '503 while it drains, or while an engine is away or a write to it fails. No credentials are refused. A service ' +
+        'key with the scope `system:health:*:read` also gets the state of each engine and the reason of a fault.',
       credentials: 'public',
       ignoresCredentials: true,
       rateLimit: null,
       replies: { 200: { description: 'It does', schema: healthSchema } },
       errors: [503],
-      handle: () => health(parts),
+      handle: ({ caller }) => health(parts, caller),
     }),
     endpoint({
       name: 'system.config',
@@ -137,10 +143,13 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
   ]
 }
 
+const engineState = z.enum(['ok', 'unavailable'])
 const healthSchema = z.object({
   status: z.enum(['ok', 'unavailable']),
   version: z.string(),
   timestamp: z.iso.datetime(),
+  engines: z.object({ sql: engineState, blobs: engineState, cluster: engineState }).optional(),
+  reason: z.string().optional(),
 })
 
 const clientConfigSchema = z.object({
@@ -167,14 +176,25 @@ const schemaSchema = z.object({
   ),
 })
 
+/** Of each engine whether it works, and the reasons of those that do not, which name files and hosts. */
+function describeEngines(faults: EngineFaults) {
+  const engines = Object.fromEntries(engineNames.map((name) => [name, faults[name] === null ? 'ok' : 'unavailable']))
+  const reasons = engineNames.flatMap((name) => (faults[name] === null ? [] : [`${name}: ${faults[name]}`]))
+  return { engines, ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }) }
+}
+
 /** An unavailable server says so both ways: as a health report and as a refusal like any other. */
-async function health({ isAvailable, version, clock }: SystemParts): Promise<Reply> {
-  const report = { version, timestamp: formatDatetime(clock.now()) }
-  try {
-    if (await isAvailable()) return json({ status: 'ok', ...report })
-  } catch {
-    // An engine that cannot answer is away; its own part of the program logs why.
+async function health({ findFaults, version, clock }: SystemParts, caller: Caller): Promise<Reply> {
+  const faults = await findFaults().catch(
+    (error: unknown): EngineFaults => ({ sql: String(error), blobs: null, cluster: null }),
+  )
+  const maySeeEngines = caller.kind === 'service' && permitsScope(caller.scopes, healthScope)
+  const report = {
+    version,
+    timestamp: formatDatetime(clock.now()),
+    ...(maySeeEngines ? describeEngines(faults) : {}),
   }
+  if (engineNames.every((name) => faults[name] === null)) return json({ status: 'ok', ...report })
   const refusal = unavailable()
   return json({ ...refusal.body(), status: 'unavailable', ...report }, refusal.status, refusal.headers)
 }
