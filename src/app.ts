@@ -3,6 +3,7 @@
  * hands each the functions it needs, and features never meet otherwise.
  */
 
+import { createJudge } from './access/judge.ts'
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
 import { closeInTime } from './app/closing.ts'
@@ -90,8 +91,10 @@ export async function openApp(options: AppOptions): Promise<App> {
   const engines = await openEngines(options, schema, clock, log)
   const { sql, cluster, blobs, images, store } = engines
   const metrics = createMetrics()
+  const judge = createJudge({ sql, namespaces: () => config.namespaces })
   const records = createRecords({
     sql,
+    judge,
     bus: cluster,
     namespaces: () => config.namespaces,
     storedNamespaces: () => config.storedNamespaces,
@@ -130,6 +133,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     blobs,
     images,
     buckets: () => config.buckets,
+    judge,
     secret: settings.secret,
     keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
     asNow: users.asNow,
@@ -157,6 +161,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     sql,
     cluster: settings.redisUrl === null ? null : cluster,
     namespaces: () => config.rooms,
+    judge,
     mode: () => config.mode,
     sockets,
     publish: (topic, text) => server.publish(topic, text),

@@ -32,6 +32,8 @@ export const sortFieldsMax = 8
 export const cursorCharsMax = 12 * KiB
 /** Nesting of rule filters; far beyond any written rule, far below the stack and SQLite's 1,000. */
 export const exprDepthMax = 32
+/** A rule that asks elsewhere and has no answer by then denies: callers wait for it. */
+export const asyncRuleTimeoutMs = 5000
 /** PostgreSQL cuts identifiers at 63 bytes; the rest is for what we put before and behind a declared name. */
 export const declaredNameCharsMax = 48
 /** SQLite refuses more than 2,000 columns; wide tables this far are a design mistake. */

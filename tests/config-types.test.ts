@@ -222,8 +222,8 @@ export const wrongSqlDatabases = [
 export const wrongRooms = [
   // @ts-expect-error a misspelt option
   defineConfig({ rooms: { game: { maxPlayer: 5 } } }),
-  // @ts-expect-error a rule that is asynchronous
-  defineConfig({ rooms: { game: { access: { join: async () => true } } } }),
+  // @ts-expect-error a rule that promises no boolean
+  defineConfig({ rooms: { game: { access: { join: async () => 'yes' } } } }),
   // @ts-expect-error a filter, where a room has no rows
   defineConfig({ rooms: { game: { access: { join: () => ({ a: 1 }) } } } }),
   // @ts-expect-error a durability that does not exist

@@ -5,7 +5,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { type Client, query } from './harness/client.ts'
-import { open } from './harness/config.ts'
+import { brokenLater, open } from './harness/config.ts'
 import { sendRawPath } from './harness/raw-http.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { describeServer, rootKey } from './harness/server.ts'
@@ -33,7 +33,7 @@ const config = {
       },
       tables: { items },
     },
-    sloppy: { instance: true, access: () => 'yes' as unknown as boolean, tables: { items } },
+    sloppy: { instance: true, access: brokenLater(() => 'yes') as unknown as () => boolean, tables: { items } },
   },
 } as const
 

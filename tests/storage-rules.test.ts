@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { type Auth, and, not, where } from '../src/config/define.ts'
 import type { Answer, Client } from './harness/client.ts'
+import { brokenLater } from './harness/config.ts'
 import { bucketPath, dumpBucket, filePath, formOfUpload, pathOf, store, tusCreate, upload } from './harness/files.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { describeServer } from './harness/server.ts'
@@ -31,8 +32,8 @@ const config = {
       },
       mistaken: {
         access: {
-          read: () => ({ uploadedby: 'alice' }) as never,
-          write: () => not({ metadata: 'x' } as never) as never,
+          read: brokenLater(() => ({ uploadedby: 'alice' })) as never,
+          write: brokenLater(() => not({ metadata: 'x' } as never)) as never,
           delete: () => {
             throw new Error('a rule that fails')
           },

@@ -2,12 +2,18 @@
  * The one check every way to a record passes through: what a caller may do with a table, as trees. Handlers restrict
  * lists with them and judge rows with them; nobody evaluates a rule elsewhere.
  */
+import { EngineError } from '../engines/error.ts'
+import type { DatabaseAddress } from '../engines/sql.ts'
 import { type ApiError, accessDenied, authenticationRequired } from '../errors.ts'
+import { asyncRuleTimeoutMs } from '../limits.ts'
 import { always, type Expr, never } from '../query/expr.ts'
+import type { Row } from '../query/matches.ts'
+import type { Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
 import type { Caller } from './caller.ts'
 import type { NamespaceDefinition, Rule, TableDefinition } from './definition.ts'
-import { evaluateRule, type ReportRuleError } from './rule.ts'
+import { type Judge, thingTable } from './judge.ts'
+import { evaluateRule, filterExpr, type ReportRuleError, RuleError } from './rule.ts'
 import { permitsScope } from './service-keys.ts'
 
 /** What one caller may do with one table. Each tree is computed when first asked for. */
@@ -77,18 +83,82 @@ export function permissionsOf(
   }
 }
 
+/** A rule over one thing, and what it may ask. */
+export interface Decision {
+  /** Calls the rule. */
+  readonly rule: () => unknown
+  /** What the filters of the rule are over; see `thingTable`. */
+  readonly table: Table
+  /** The thing as a row of it. */
+  readonly thing: Row
+  /** An instance whose tables the rule may ask. */
+  readonly instance?: DatabaseAddress
+  /** Told once of a rule that failed and so denied. */
+  readonly report: (error: unknown) => void
+}
+
+/** Ends with the rule's promise, or after a bound: a request must not wait for a rule that never answers. */
+async function answerOf(promise: Promise<unknown>): Promise<unknown> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new RuleError(`The rule did not answer within ${asyncRuleTimeoutMs} ms`)),
+    asyncRuleTimeoutMs,
+  )
+  try {
+    return await Promise.race([promise, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Whether a rule over an instance, a room or the like allows. A rule that fails (it throws, rejects, gives what is
+ * neither a boolean nor a filter) denies and is reported. A promise only where something has to be asked; it rejects
+ * with `EngineError` where a database is away.
+ */
+export function decide(judge: Judge, decision: Decision): boolean | Promise<boolean> {
+  const { rule, table, thing, instance, report } = decision
+  const fail = (error: unknown): false => {
+    if (error instanceof EngineError) throw error
+    report(error)
+    return false
+  }
+  const asBoolean = (given: unknown): boolean => {
+    if (given === true || !given) return given === true
+    throw new RuleError('A rule must give true, false, a filter, or a promise of true or false')
+  }
+  try {
+    const given = rule()
+    if (typeof given !== 'object' || given === null) return asBoolean(given)
+    if (given instanceof Promise) return answerOf(given).then(asBoolean).catch(fail)
+    const expr = filterExpr(given, table, judge.tablesOf(instance?.namespace ?? null))
+    const holds = judge.holds(expr, thing, instance ?? null)
+    return holds instanceof Promise ? holds.catch(fail) : holds
+  } catch (error) {
+    return fail(error)
+  }
+}
+
+/** Instances and rooms, as their rules see them. */
+export const instancesTable = thingTable('instances')
+export const roomsTable = thingTable('rooms')
+
 /** Whether the caller may address this instance of a dynamic namespace at all. A rule that fails denies. */
 export function mayEnter(
+  judge: Judge,
   namespace: NamespaceDefinition,
   instanceId: string,
   caller: Caller,
   report: (error: unknown) => void,
-): boolean {
+): boolean | Promise<boolean> {
   if (caller.kind === 'service') return true
-  try {
-    return namespace.access?.(caller.auth, instanceId) === true
-  } catch (error) {
-    report(error)
-    return false
-  }
+  const { access } = namespace
+  if (!access) return false
+  return decide(judge, {
+    rule: () => access(caller.auth, instanceId),
+    table: instancesTable,
+    thing: { id: instanceId },
+    instance: { namespace: namespace.name, instanceId },
+    report,
+  })
 }

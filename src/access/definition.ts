@@ -41,8 +41,17 @@ export interface BucketDefinition {
   readonly images: boolean
 }
 
-/** Decides who may address one instance of a dynamic namespace at all; the tables' rules still apply. */
-export type InstanceRule = (auth: Auth | null, instanceId: string) => boolean
+/**
+ * What a rule over one thing gives, such as an instance or a room: `true` allows, a filter allows where it is true of
+ * the thing, anything falsy denies. Where it has to ask elsewhere, a promise of `true` or `false`.
+ */
+export type DecisionResult<K extends string = string> = RuleResult<K> | Promise<boolean>
+
+/**
+ * Decides who may address one instance of a dynamic namespace at all; the tables' rules still apply. Filters are over
+ * `id`, and their `exists` over tables of the instance and of the namespace `shared`.
+ */
+export type InstanceRule = (auth: Auth | null, instanceId: string) => DecisionResult<'id'>
 
 export interface NamespaceDefinition {
   readonly name: string

@@ -5,14 +5,17 @@
  */
 import { exprDepthMax } from '../limits.ts'
 import { allOf, always, anyOf, type Expr, negate, never } from '../query/expr.ts'
-import { parseRuleComparison } from '../query/filter.ts'
-import type { Table } from '../query/table.ts'
+import { findFieldType, parseRuleComparison } from '../query/filter.ts'
+import type { FieldType, Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
 import type { Auth } from './caller.ts'
 import type { Rule } from './definition.ts'
 import { findFieldRef, findFilterNode } from './filter.ts'
 
 export class RuleError extends Error {}
+
+/** A value of the rule is undefined: the caller lacks what the rule compares with, so the rule denies. */
+export class UndefinedValueError extends RuleError {}
 
 /** Reported once per evaluation that failed. */
 export type ReportRuleError = (problem: { table: Table; error: unknown }) => void
@@ -21,6 +24,19 @@ interface Scope {
   readonly table: Table
   readonly outer: Table | null
   readonly findTable: FindTable
+  /** Collects what is wrong with each part; without it the first mistake is thrown. */
+  readonly collect?: (error: unknown) => void
+}
+
+/** A part of a filter; one that is wrong is `never` where mistakes are collected. */
+function part({ collect }: Scope, read: () => Expr): Expr {
+  if (!collect) return read()
+  try {
+    return read()
+  } catch (error) {
+    collect(error)
+    return never
+  }
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -29,20 +45,34 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 function conditions(filter: Record<string, unknown>, scope: Scope): Expr {
   const entries = Object.entries(filter)
   if (entries.length === 0) throw new RuleError('A rule gave an empty filter; write true to allow every row')
-  return allOf(entries.map(([name, value]) => comparison(name, '==', value, scope)))
+  return allOf(entries.map(([name, value]) => part(scope, () => comparison(name, '==', value, scope))))
 }
 
 function comparison(name: string, op: string, value: unknown, scope: Scope): Expr {
-  if (value === undefined) throw new RuleError(`The rule compares "${name}" with undefined`)
+  if (value === undefined) {
+    if (findFieldType({ table: scope.table, showsHidden: true }, name) === null) throw unknownField(scope.table, name)
+    throw new UndefinedValueError(`The rule compares "${name}" with undefined`)
+  }
   const outer = findFieldRef(value)
   if (outer === undefined) return parseRuleComparison(scope.table, name, op, value)
-  const ours = scope.table.fields.get(name)
-  const theirs = scope.outer?.fields.get(outer)
+  const ours = scope.table.fields.get(name)?.type
+  const theirs = scope.outer ? comparedType(scope.outer, outer) : undefined
   if (!ours || !theirs) throw new RuleError(`exists(…) can only compare declared fields: "${name}", field('${outer}')`)
   const text = (type: string): string => (type === 'text' ? 'string' : type)
-  if (text(ours.type) !== text(theirs.type) || ours.type === 'json')
+  if (text(ours) !== text(theirs) || ours === 'json')
     throw new RuleError(`"${name}" and field('${outer}') have different types`)
   return { kind: 'compare', field: name, op: op as '==', value: { outer } }
+}
+
+const unknownField = ({ name: table }: Table, name: string): RuleError =>
+  new RuleError(`Unknown field ${JSON.stringify(name)} of ${table}`)
+
+/** The type of a field that `exists` may refer to; undefined where it has none that is known. */
+function comparedType(table: Table, name: string): FieldType | undefined {
+  const declared = table.fields.get(name)
+  if (declared) return declared.type
+  // Undeclared fields under a prefix are the metadata of files, which is text.
+  return table.undeclaredPrefix !== undefined && name.startsWith(table.undeclaredPrefix) ? 'string' : undefined
 }
 
 function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
@@ -53,19 +83,34 @@ function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
   if (!node) return conditions(filter, scope)
   switch (node.kind) {
     case 'and':
-      return allOf(node.of.map((part) => toExpr(part, scope, depth + 1)))
+      return allOf(node.of.map((one) => part(scope, () => toExpr(one, scope, depth + 1))))
     case 'or':
-      return anyOf(node.of.map((part) => toExpr(part, scope, depth + 1)))
+      return anyOf(node.of.map((one) => part(scope, () => toExpr(one, scope, depth + 1))))
     case 'not':
       return negate(toExpr(node.of, scope, depth + 1))
     case 'where':
       return comparison(node.field, node.op, node.value, scope)
     case 'exists': {
-      const table = scope.findTable(node.table)
-      const where = toExpr(node.where, { table, outer: scope.table, findTable: scope.findTable }, depth + 1)
+      const table = scope.findTable(node.table, scope.outer ? scope.table : undefined)
+      const where = toExpr(node.where, { ...scope, table, outer: scope.table }, depth + 1)
       return { kind: 'exists', table: table.name, where }
     }
   }
+}
+
+/** What a rule gave, as a tree over the rows of a table. Throws for what is no filter over it. */
+export const filterExpr = (given: unknown, table: Table, findTable: FindTable): Expr =>
+  toExpr(given, { table, outer: null, findTable }, 0)
+
+/** Everything that is wrong with what a rule gave, whoever the caller is; nothing for a filter that can be used. */
+export function findFilterMistakes(given: unknown, table: Table, findTable: FindTable): readonly string[] {
+  const mistakes: string[] = []
+  const collect = (error: unknown): void => {
+    if (!(error instanceof UndefinedValueError)) mistakes.push(error instanceof Error ? error.message : String(error))
+  }
+  const scope: Scope = { table, outer: null, findTable, collect }
+  part(scope, () => toExpr(given, scope, 0))
+  return mistakes
 }
 
 const matchesNothing: Expr = { kind: 'in', field: 'id', values: [], negated: false }
@@ -85,7 +130,7 @@ export function evaluateRule(
   try {
     const result: unknown = rule(auth)
     if (!result) return never
-    const expr = toExpr(result, { table, outer: null, findTable }, 0)
+    const expr = filterExpr(result, table, findTable)
     // A filter that happens to match nothing (a member of no team) shows an empty table; only the rule itself says no.
     return expr.kind === 'const' && !expr.value && result !== false ? matchesNothing : expr
   } catch (error) {

@@ -3,10 +3,16 @@
  * asked again at start, by `rooms`.
  */
 import type { Auth } from '../access/caller.ts'
+import type { DecisionResult } from '../access/definition.ts'
 import type { RoomCode } from './room-code.ts'
 
-/** Who may do something in a room: `true`, `false`, or a function; only `true` allows. Must be synchronous. */
-type RoomRule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => boolean)
+/**
+ * Who may do something in a room: `true`, `false`, or a function. It gives one of them, a promise of one, or a filter
+ * over the room's `id`, whose `exists` ask tables of the namespace `shared`. Anything falsy denies.
+ */
+type RoomRule<Args extends unknown[]> =
+  | boolean
+  | ((auth: Auth | null, roomId: string, ...args: Args) => DecisionResult<'id'>)
 
 /** Rules of the rooms of a namespace. */
 export interface RoomAccessConfig {

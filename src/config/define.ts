@@ -141,7 +141,11 @@ export interface TableConfig<S = unknown> {
 export interface NamespaceConfig<T = Record<string, unknown>> {
   /** True for one database per instance id: per workspace, per user. */
   readonly instance?: boolean
-  /** With `instance: true`: who may address an instance at all. The tables' own rules still apply. */
+  /**
+   * With `instance: true`: who may address an instance at all. The tables' own rules still apply. It gives `true`,
+   * `false`, a promise of one, or a filter over the instance's `id`, whose `exists` ask tables of the instance and of
+   * the namespace `shared`.
+   */
   readonly access?: InstanceRule
   readonly tables: { readonly [Table in keyof T]: TableConfig<T[Table]> }
 }
@@ -168,7 +172,8 @@ export interface BucketConfig<A = { readonly read: unknown; readonly write: unkn
   /** True: pictures may be asked for in other sizes and formats (`?width=&height=&fit=&format=`). */
   readonly images?: boolean
   /**
-   * Rules over `key size contentType uploadedBy createdAt customMetadata.*`. `write` must hold for the file as it will
+   * Rules over `key size contentType uploadedBy createdAt customMetadata.*`; their `exists` ask tables of the namespace
+   * `shared`. `write` must hold for the file as it will
    * be and, where one is overwritten, for that one too. A rule that is left out denies everybody but the service key.
    */
   readonly access?: {

@@ -85,7 +85,6 @@ test.each<[game: unknown, option: string, message: string]>([
   [{ messageRate: 0 }, '.messageRate', 'must be at least 1'],
   [{ durability: 'never' }, '.durability', 'must be one of tick, interval.'],
   [{ access: { join: 'all' } }, '.access.join', 'must be true, false or a function'],
-  [{ access: { join: async () => true } }, '.access.join', 'must not be asynchronous'],
   [{ access: { jion: true } }, '.access.jion', 'is not known here. Did you mean "join"?'],
   [{ public: { metadata: 'yes' } }, '.public.metadata', 'must be true or false, not a string'],
   [{ onJoin: true }, '.onJoin', 'must be a function'],

@@ -24,7 +24,7 @@ import {
 import type { Mistake } from './mistakes.ts'
 import { findNameMistake } from './names.ts'
 import type { RoomCode } from './room-code.ts'
-import { exactly, isAsynchronous, isFunction, membersOf, readBy } from './shape-parts.ts'
+import { exactly, isFunction, membersOf, readBy } from './shape-parts.ts'
 
 type Rule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => unknown)
 
@@ -59,7 +59,6 @@ const functionShape = <F>() => z.custom<F>(isFunction, 'must be a function').opt
 const ruleShape = <Args extends unknown[]>() =>
   z
     .custom<Rule<Args>>((value) => typeof value === 'boolean' || isFunction(value), 'must be true, false or a function')
-    .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
     .optional()
 
 const duration = readBy(parseDuration)

@@ -26,15 +26,13 @@ import { kvShape } from './kv.ts'
 import { type Mistake, type Path, suggest } from './mistakes.ts'
 import { pushShape } from './push.ts'
 import { roomsShape } from './rooms.ts'
-import { exactly, isAsynchronous, isFunction, readBy, ruleShape } from './shape-parts.ts'
+import { exactly, isFunction, readBy, ruleShape } from './shape-parts.ts'
 import { sqlShape } from './sql.ts'
 import { vectorShape } from './vector.ts'
 
 const fieldTypes = ['string', 'text', 'number', 'boolean', 'datetime', 'json'] as const satisfies readonly FieldType[]
 
-const instanceRuleShape = z
-  .custom<InstanceRule>(isFunction, 'must be a function of the caller and the instance id')
-  .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
+const instanceRuleShape = z.custom<InstanceRule>(isFunction, 'must be a function of the caller and the instance id')
 
 export const fieldShape = exactly({
   type: z.enum(fieldTypes),

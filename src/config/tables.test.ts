@@ -127,11 +127,9 @@ describe('rules', () => {
     const databases = {
       shared: { access: () => true, tables: {} },
       team: { instance: true, access: true, tables: {} },
-      user: { instance: true, access: later, tables: {} },
     }
     expect(findMistakes({ databases }, '')).toEqual([
       'databases.team.access: must be a function of the caller and the instance id',
-      'databases.user.access: must not be asynchronous',
       'databases.shared.access: is only for namespaces with instance: true',
     ])
   })

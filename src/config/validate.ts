@@ -23,6 +23,7 @@ import { ConfigError, formatMistake, formatPath, type Mistake } from './mistakes
 import { findNameMistake } from './names.ts'
 import { checkSharedNamespace, withPublicUsers } from './public-users.ts'
 import { createPush, findPushWarnings } from './push.ts'
+import { rehearseRules } from './rehearsal.ts'
 import { checkRooms, createRoomNamespace } from './rooms.ts'
 import { configShape, mistakesOf, type WrittenConfig, type WrittenNamespace } from './shape.ts'
 import { checkSql, createSqlDatabase } from './sql.ts'
@@ -77,7 +78,9 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
         data.limits?.writeBytes ?? writeBudgetBytes * (mode === 'development' ? rateLimitDevelopmentFactor : 1),
     }),
   })
-  return { config, warnings: findWarnings(data) }
+  const rehearsed = rehearseRules(config)
+  if (rehearsed.mistakes.length > 0) throw new ConfigError(rehearsed.mistakes.map(formatMistake).join('\n'))
+  return { config, warnings: [...findWarnings(data), ...rehearsed.warnings] }
 }
 
 /**

@@ -84,3 +84,22 @@ export function fieldsOf(expr: Expr): ReadonlySet<string> {
   visit(expr, false)
   return names
 }
+
+/**
+ * The tree without its `exists`, each of which is taken to allow: true of every row that the tree can be true of. For
+ * engines that cannot ask the tables.
+ */
+export function allowing(expr: Expr, assumed = true): Expr {
+  switch (expr.kind) {
+    case 'and':
+      return allOf(expr.of.map((part) => allowing(part, assumed)))
+    case 'or':
+      return anyOf(expr.of.map((part) => allowing(part, assumed)))
+    case 'not':
+      return negate(allowing(expr.of, !assumed))
+    case 'exists':
+      return assumed ? always : never
+    default:
+      return expr
+  }
+}

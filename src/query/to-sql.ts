@@ -35,8 +35,11 @@ const listTypes = [
   ['boolean', 'boolean'],
 ] as const
 
-/** Tables by name within the namespace, for `exists`; throws on an unknown name (a mistake in a rule). */
-export type FindTable = (name: string) => Table
+/**
+ * Tables by name, for `exists`; throws on an unknown name (a mistake in a rule). `within` is the table of the `exists`
+ * around it, whose database must have the table too; undefined for the outermost.
+ */
+export type FindTable = (name: string, within?: Table) => Table
 
 /** What a row expression refers to: a table under an alias. */
 interface Source {

@@ -4,6 +4,7 @@
  * matrix of rules compares the server with.
  */
 import { and, not, or } from '../../src/access/filter.ts'
+import { brokenLater } from './config.ts'
 
 type Auth = { readonly id: string; readonly custom: Readonly<Record<string, unknown>> } | null
 
@@ -23,7 +24,11 @@ export interface Kind {
 }
 
 /** A rule that is broken one way or another denies everybody. */
-const broken = (rule: unknown): Kind => ({ rule, denies: () => true, allows: () => false })
+const broken = (rule: (auth: Auth) => unknown): Kind => ({
+  rule: brokenLater(rule),
+  denies: () => true,
+  allows: () => false,
+})
 
 export const kinds: Readonly<Record<string, Kind>> = {
   absent: { rule: undefined, denies: () => true, allows: () => false },

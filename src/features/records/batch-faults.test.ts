@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createJudge } from '../../access/judge.ts'
 import { manualClock } from '../../base/clock.ts'
 import { silentLog } from '../../base/log.ts'
 import { parseConfig } from '../../config/validate.ts'
@@ -70,6 +71,7 @@ beforeAll(async () => {
   })
   await schema.migrate(engine, config.namespaces, { accept: false })
   records = createRecords({
+    judge: createJudge({ sql: engine, namespaces }),
     sql: { ...engine, database: (address) => failingDatabase(engine.database(address)) },
     bus: createMemoryCluster(),
     counters: createMemoryCluster(),

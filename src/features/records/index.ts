@@ -4,6 +4,7 @@
  */
 
 import { required } from '../../access/check.ts'
+import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
 import { fingerprint } from '../../base/hash.ts'
 import { createUuid7 } from '../../base/ids.ts'
@@ -35,6 +36,8 @@ import type { Write } from './write-context.ts'
 
 export interface RecordsDeps {
   readonly sql: Sql
+  /** Decides rules over instances that ask other tables. */
+  readonly judge: Judge
   /** Carries word of writes to the other nodes. */
   readonly bus: Bus
   /** What the API serves. */
@@ -94,7 +97,7 @@ export function createRecords(deps: RecordsDeps): Records {
   /** Instances written since the last trim; cleared every few seconds. */
   const written = new Map<string, DatabaseAddress>()
 
-  const resolve = ({ params, caller }: Call): TableCall =>
+  const resolve = ({ params, caller }: Call): TableCall | Promise<TableCall> =>
     tables.resolve(
       {
         namespace: params.namespace ?? '',
@@ -148,13 +151,13 @@ export function createRecords(deps: RecordsDeps): Records {
   }
 
   const endpoints = recordsEndpoints({
-    list: async (call) => tagged(await list(resolve(call), call.query, totals)),
-    get: async (call) => tagged(await get(resolve(call), call.params.id ?? '', call.query.fields)),
-    count: async (call) => json(await count(resolve(call), call.query, totals)),
-    search: async (call) => json(await search(resolve(call), call.query)),
+    list: async (call) => tagged(await list(await resolve(call), call.query, totals)),
+    get: async (call) => tagged(await get(await resolve(call), call.params.id ?? '', call.query.fields)),
+    count: async (call) => json(await count(await resolve(call), call.query, totals)),
+    search: async (call) => json(await search(await resolve(call), call.query)),
 
     async insert(call) {
-      const table = resolve(call)
+      const table = await resolve(call)
       if (isUpsert(call.query.upsert)) {
         requireUpsert(table)
         const target = parseConflictTarget(table, call.query.conflictTarget)
@@ -171,7 +174,7 @@ export function createRecords(deps: RecordsDeps): Records {
     },
 
     async update(call) {
-      const table = resolve(call)
+      const table = await resolve(call)
       required(table.permissions.updateBefore(), call.caller)
       const patch = parsePatch(table.bodyView, call.body)
       const ifMatch = call.headers.get('If-Match')
@@ -182,7 +185,7 @@ export function createRecords(deps: RecordsDeps): Records {
     },
 
     async delete(call) {
-      const table = resolve(call)
+      const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
       return write(call, table, async (into) => {
@@ -192,7 +195,7 @@ export function createRecords(deps: RecordsDeps): Records {
     },
 
     async batch(call) {
-      const table = resolve(call)
+      const table = await resolve(call)
       const upsert = isUpsert(call.query.upsert)
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
@@ -201,7 +204,7 @@ export function createRecords(deps: RecordsDeps): Records {
     },
 
     async batchByFilter(call) {
-      const table = resolve(call)
+      const table = await resolve(call)
       const selection = parseByFilter(table, call.body)
       return write(call, table, async (into) => answered(json(await runByFilter(into, selection))))
     },

@@ -5,6 +5,7 @@
 import type { Caller } from '../../access/caller.ts'
 import { denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
 import type { NamespaceDefinition, TableDefinition } from '../../access/definition.ts'
+import type { Judge } from '../../access/judge.ts'
 import { createSeal } from '../../base/hash.ts'
 import type { Log } from '../../base/log.ts'
 import type { Dialect } from '../../engines/dialect.ts'
@@ -60,9 +61,13 @@ export interface TableCall {
 
 export interface Tables {
   /**
-   * Throws 404 for what is not declared, 400 for a malformed instance id, 401/403 where the namespace's rule denies.
+   * Throws 404 for what is not declared, 400 for a malformed instance id, 401/403 where the namespace's rule denies. A
+   * promise only where that rule has to ask something.
    */
-  resolve(path: { namespace: string; instanceId: string | null; tableName: string }, caller: Caller): TableCall
+  resolve(
+    path: { namespace: string; instanceId: string | null; tableName: string },
+    caller: Caller,
+  ): TableCall | Promise<TableCall>
 }
 
 const instanceIdPattern = new RegExp(`^[A-Za-z0-9_.-]{1,${instanceIdCharsMax}}$`)
@@ -102,6 +107,7 @@ const countingInstances = (database: Database, beforeCreate: () => void | Promis
 export interface TablesDeps {
   readonly sql: Sql
   readonly namespaces: () => Namespaces
+  readonly judge: Judge
   readonly log: Log
   readonly secret: string
   /** Counts an instance that a caller is about to create; throws or rejects with 429. */
@@ -109,7 +115,7 @@ export interface TablesDeps {
 }
 
 export function createTables(deps: TablesDeps): Tables {
-  const { sql, log, countInstance } = deps
+  const { sql, judge, log, countInstance } = deps
   const seal = createSeal(deps.secret, 'cursor')
   /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
   const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
@@ -128,9 +134,14 @@ export function createTables(deps: TablesDeps): Tables {
   const report = ({ table, error }: { table: Table; error: unknown }): void =>
     log.error('An access rule failed and denied the request', { table: `${table.namespace}.${table.name}`, error })
 
-  function enter(definition: NamespaceDefinition, instanceId: string | null, caller: Caller): void {
+  /** Whether the caller may enter. Throws 404 and 400. */
+  function enter(
+    definition: NamespaceDefinition,
+    instanceId: string | null,
+    caller: Caller,
+  ): boolean | Promise<boolean> {
     if (definition.instance !== (instanceId !== null)) throw notFound('Table')
-    if (instanceId === null) return
+    if (instanceId === null) return true
     if (!instanceIdPattern.test(instanceId) || reservedInstanceIds.has(instanceId))
       throw invalidField(
         'instanceId',
@@ -139,7 +150,7 @@ export function createTables(deps: TablesDeps): Tables {
       )
     const reportEntry = (error: unknown): void =>
       log.error('A namespace rule failed and denied the request', { namespace: definition.name, error })
-    if (!mayEnter(definition, instanceId, caller, reportEntry)) throw denied(caller)
+    return mayEnter(judge, definition, instanceId, caller, reportEntry)
   }
 
   function call(
@@ -175,11 +186,15 @@ export function createTables(deps: TablesDeps): Tables {
     resolve({ namespace: name, instanceId, tableName }, caller) {
       const definition = deps.namespaces().get(name)
       if (!definition?.tables.has(tableName)) throw notFound('Table')
-      enter(definition, instanceId, caller)
-      const address = { namespace: name, instanceId }
-      const found = sql.database(address)
-      const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
-      return call(find(name, database), tableName, database, address, caller)
+      const open = (isAllowed: boolean): TableCall => {
+        if (!isAllowed) throw denied(caller)
+        const address = { namespace: name, instanceId }
+        const found = sql.database(address)
+        const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
+        return call(find(name, database), tableName, database, address, caller)
+      }
+      const entered = enter(definition, instanceId, caller)
+      return entered instanceof Promise ? entered.then(open) : open(entered)
     },
   }
 }

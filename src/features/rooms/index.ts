@@ -2,6 +2,7 @@
  * Rooms: SPEC's chapter. Wires the engine to tables, nodes and sockets, gives it its ticks, and answers the chapter's
  * endpoints. What a room does is `engine`'s matter, and what its code may reach `app`'s.
  */
+import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Mode } from '../../config/config.ts'
@@ -36,6 +37,8 @@ export interface RoomsDeps {
   /** Null where this process is alone. */
   readonly cluster: Cluster | null
   readonly namespaces: () => ReadonlyMap<string, RoomNamespace>
+  /** Decides rules that ask tables. */
+  readonly judge: Judge
   readonly mode: () => Mode
   readonly sockets: Pick<Sockets, 'pending'>
   /** Sends a text to every socket that listens to a topic. */
@@ -73,7 +76,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
   const tables = createRoomTables(sql)
   const store = createRoomStore(tables, () => namespaces().keys())
-  const access = createRoomAccess({ mode: deps.mode, log })
+  const access = createRoomAccess({ mode: deps.mode, judge: deps.judge, log })
   const sessions = new Set<Session>()
 
   const audience = createAudience({
@@ -181,21 +184,22 @@ export function createRooms(deps: RoomsDeps): Rooms {
     messageBytesMax: ({ query }) =>
       2 * (findNamespace(query.namespace ?? '')?.maxStateBytes ?? 0) + roomMessageExtraBytes,
     async summary({ query, caller }) {
-      access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      await access.requireMetadata(getNamespace(query.namespace), query.id, caller)
       return json(summaryOf(query, await glance(query)))
     },
     async summaries({ body, caller }) {
       const { namespace: name } = body
       const namespace = getNamespace(name)
       const ids = [...new Set(body.ids)]
-      const deniedIds = ids.filter((id) => !access.maySeeMetadata(namespace, id, caller))
-      const shown = ids.filter((id) => !deniedIds.includes(id))
+      const allowed = await Promise.all(ids.map((id) => access.maySeeMetadata(namespace, id, caller)))
+      const deniedIds = ids.filter((_, at) => !allowed[at])
+      const shown = ids.filter((_, at) => allowed[at])
       const glances = await summaries.glance(name, shown)
       const items = shown.map((id, at) => summaryOf({ namespace: name, id }, glances[at] as RoomGlance))
       return json({ namespace: name, items, deniedIds, updatedAt: now() })
     },
     async metadata({ query, caller }) {
-      access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      await access.requireMetadata(getNamespace(query.namespace), query.id, caller)
       return json((await glance(query)).metadata)
     },
     async list({ query }) {
@@ -235,7 +239,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
       await prepared
     },
     reset() {
-      for (const session of sessions) session.review()
+      for (const session of sessions) void session.review()
     },
     async drain() {
       routes.stop()

@@ -4,6 +4,7 @@
  */
 import type { Auth } from '../../access/caller.ts'
 import type { RoomNamespace } from '../../config/rooms.ts'
+import { EngineError } from '../../engines/error.ts'
 import type { JsonObject } from '../../http/body.ts'
 import { type Connection, type Conversation, closeCodes } from '../../http/socket.ts'
 import { socketBacklogBytesMax } from '../../limits.ts'
@@ -23,14 +24,14 @@ export interface SessionDeps {
 
 export interface Session extends Conversation {
   /** Asks the join rule again: the configuration has changed. */
-  review(): void
+  review(): Promise<void>
 }
 
 /** What a client may ask for in `auth.caps`. */
 const capabilities = ['resume', 'multi'] as const
 type Capability = (typeof capabilities)[number]
 
-type Handle = (auth: Auth, message: JsonObject, bytes: number) => void
+type Handle = (auth: Auth, message: JsonObject, bytes: number) => void | Promise<void>
 
 const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= roomNameCharsMax
@@ -60,25 +61,50 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     connection.close(closeCodes.joinDenied, 'JOIN_DENIED')
   }
 
-  /** The room's namespace where the join rule lets the user in. */
-  function admit(auth: Auth): RoomNamespace | null {
-    const namespace = findNamespace(key.namespace)
-    return namespace && access.mayJoin(namespace, key.id, auth) ? namespace : null
+  /**
+   * Goes on with what a rule says, at once where it asks nothing, as most do: a message then costs no turn
+   * of the event loop. While a rule asks, the socket's later messages wait. Says so where the answer is not to be had.
+   */
+  function decided(
+    allowed: boolean | Promise<boolean>,
+    proceed: (isAllowed: boolean) => void,
+    unavailable: () => void,
+  ): void | Promise<void> {
+    if (!(allowed instanceof Promise)) return proceed(allowed)
+    return allowed.then(
+      (isAllowed) => {
+        if (connection.isOpen) proceed(isAllowed)
+      },
+      (error: unknown) => {
+        if (!(error instanceof EngineError)) throw error
+        if (connection.isOpen) unavailable()
+      },
+    )
   }
 
-  function join(auth: Auth, message: JsonObject): void {
-    if (!admit(auth)) {
-      turnAway()
-      return
-    }
-    hasJoined = true
-    tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? findResumePoint(message) : null })
+  const sayUnavailable = (): void => connection.error('UNAVAILABLE', 'Not available right now; try again later')
+
+  /** Whether the join rule lets the user in. */
+  function admit(auth: Auth): boolean | Promise<boolean> {
+    const namespace = findNamespace(key.namespace)
+    return namespace !== null && access.mayJoin(namespace, key.id, auth)
   }
+
+  const join = (auth: Auth, message: JsonObject): void | Promise<void> =>
+    decided(
+      admit(auth),
+      (isAllowed) => {
+        if (!isAllowed) return turnAway()
+        hasJoined = true
+        tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? findResumePoint(message) : null })
+      },
+      sayUnavailable,
+    )
 
   const refuseAction = ({ actionType = null, requestId }: JsonObject, code: string, message: string): void =>
     connection.send({ type: 'action_error', requestId, actionType, code, message })
 
-  function send(auth: Auth, said: JsonObject, bytes: number): void {
+  function send(auth: Auth, said: JsonObject, bytes: number): void | Promise<void> {
     const { actionType, payload = {}, requestId } = said
     if (!isName(requestId)) {
       connection.error('INVALID_ACTION', `requestId must be text of 1 to ${roomNameCharsMax} characters`)
@@ -89,20 +115,35 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     else if (!hasJoined) refuse('NOT_JOINED', 'Join the room first')
     else {
       const namespace = findNamespace(key.namespace)
-      if (!namespace || !access.mayAct(namespace, key.id, auth, actionType, payload))
-        refuse('ACTION_DENIED', 'You may not do this')
-      else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
-        refuse('RATE_LIMITED', 'Too much waits for the room')
+      return decided(
+        namespace !== null && access.mayAct(namespace, key.id, auth, actionType, payload),
+        (isAllowed) => {
+          if (!isAllowed) refuse('ACTION_DENIED', 'You may not do this')
+          else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
+            refuse('RATE_LIMITED', 'Too much waits for the room')
+        },
+        () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
+      )
     }
   }
 
-  function signal(auth: Auth, { event, payload = null, memberId = null }: JsonObject, bytes: number): void {
+  function signal(
+    auth: Auth,
+    { event, payload = null, memberId = null }: JsonObject,
+    bytes: number,
+  ): void | Promise<void> {
     const namespace = findNamespace(key.namespace)
     if (!isName(event) || (memberId !== null && typeof memberId !== 'string'))
       connection.error('INVALID_SIGNAL', `event must be text of 1 to ${roomNameCharsMax} characters`)
-    else if (!namespace || !access.maySignal(namespace, key.id, auth, event, payload))
-      connection.error('SIGNAL_DENIED', 'You may not send this signal')
-    else tell({ type: 'signal', connectionId, event, payload, memberId, bytes })
+    else
+      return decided(
+        namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
+        (isAllowed) => {
+          if (!isAllowed) connection.error('SIGNAL_DENIED', 'You may not send this signal')
+          else tell({ type: 'signal', connectionId, event, payload, memberId, bytes })
+        },
+        sayUnavailable,
+      )
   }
 
   /** Messages that only somebody who has joined may send, without an answer of their own. */
@@ -119,9 +160,17 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     signal: asMember(signal),
   }
 
-  function review(): void {
+  function review(): void | Promise<void> {
     const { caller } = connection
-    if (hasJoined && caller.kind === 'user' && !admit(caller.auth)) turnAway()
+    if (!hasJoined || caller.kind !== 'user') return
+    return decided(
+      admit(caller.auth),
+      (isAllowed) => {
+        if (!isAllowed) turnAway()
+      },
+      // Whatever keeps it from being decided, nobody stays who might not be allowed to.
+      turnAway,
+    )
   }
 
   return {
@@ -132,7 +181,7 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     get backlogBytesMax() {
       return socketBacklogBytesMax + 2 * (findNamespace(key.namespace)?.maxStateBytes ?? 0)
     },
-    review,
+    review: () => connection.perform(review),
     onOpen() {},
     onAuth(_, isRefresh, { caps }) {
       if (isRefresh) return { connectionId }
@@ -140,17 +189,17 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
       socket.isMulti = asked.has('multi')
       return asked.size > 0 ? { connectionId, caps: [...asked] } : { connectionId }
     },
-    afterAuth(isRefresh) {
+    async afterAuth(isRefresh) {
       const { caller } = connection
       if (!isRefresh || !hasJoined || caller.kind !== 'user') return
-      review()
+      await review()
       if (connection.isOpen) tell({ type: 'auth', connectionId, auth: caller.auth })
     },
     onMessage(type, message, chars) {
       const handle = Object.hasOwn(handlers, type) ? handlers[type] : undefined
       const { caller } = connection
       if (!handle) connection.error('UNKNOWN_TYPE', 'There is no message of this type')
-      else if (caller.kind === 'user') handle(caller.auth, message, chars)
+      else if (caller.kind === 'user') return handle(caller.auth, message, chars)
       else if (caller.kind === 'service') connection.error('UNAUTHENTICATED', 'A room is for users')
       else {
         connection.error('NOT_AUTHENTICATED', 'Authenticate first')

@@ -5,11 +5,11 @@
 import type { Caller } from '../../access/caller.ts'
 import { denied, type Permissions, permissionsOf } from '../../access/check.ts'
 import type { BucketDefinition } from '../../access/definition.ts'
+import type { Judge } from '../../access/judge.ts'
 import type { Log } from '../../base/log.ts'
 import { notFound } from '../../errors.ts'
 import type { Expr } from '../../query/expr.ts'
-import { matches, type Row } from '../../query/matches.ts'
-import type { FindTable } from '../../query/to-sql.ts'
+import type { Row } from '../../query/matches.ts'
 
 export type BucketDefinitions = ReadonlyMap<string, BucketDefinition>
 
@@ -22,6 +22,8 @@ export interface BucketCall {
   readonly bucket: BucketDefinition
   readonly caller: Caller
   readonly permissions: Permissions
+  /** Whether a rule's tree is true of an object; see `Judge`. */
+  holds(rule: Expr, object: Row): boolean | Promise<boolean>
 }
 
 export interface Buckets {
@@ -29,13 +31,8 @@ export interface Buckets {
   resolve(name: string, caller: Caller): BucketCall
 }
 
-/** Objects stand in a database of their own, so rules over them can ask no other table. */
-export const findNoTable: FindTable = () => {
-  throw new Error('exists(…) is not known to the rules of buckets')
-}
-
-export function createBuckets(deps: { buckets: () => BucketDefinitions; log: Log }): Buckets {
-  const { buckets, log } = deps
+export function createBuckets(deps: { buckets: () => BucketDefinitions; judge: Judge; log: Log }): Buckets {
+  const { buckets, judge, log } = deps
   return {
     resolve(name, caller) {
       const bucket = buckets().get(name)
@@ -45,13 +42,14 @@ export function createBuckets(deps: { buckets: () => BucketDefinitions; log: Log
       return {
         bucket,
         caller,
-        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), findNoTable, report),
+        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), judge.tablesOf(null), report),
+        holds: judge.holds,
       }
     },
   }
 }
 
-/** Throws 401 or 403 where the tree is not true of the object. */
-export function judge(expr: Expr, object: Row, caller: Caller): void {
-  if (!matches(expr, object)) throw denied(caller)
+/** Rejects with 401 or 403 where the tree is not true of the object. */
+export async function requireHolds(call: BucketCall, rule: Expr, object: Row): Promise<void> {
+  if (!(await call.holds(rule, object))) throw denied(call.caller)
 }

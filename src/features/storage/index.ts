@@ -4,6 +4,7 @@
  */
 import type { UserCaller } from '../../access/caller.ts'
 import { required } from '../../access/check.ts'
+import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Blobs } from '../../engines/blobs.ts'
@@ -37,6 +38,8 @@ export interface StorageDeps {
   readonly blobs: Blobs
   readonly images: Images
   readonly buckets: () => BucketDefinitions
+  /** Decides rules that ask tables. */
+  readonly judge: Judge
   /** Signs URLs and seals cursors. */
   readonly secret: string
   /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
@@ -87,7 +90,7 @@ function parseLimit(text: string | undefined): number {
 
 export function createStorage(deps: StorageDeps): Storage {
   const { store, blobs, clock, log, secret, keyPermits, asNow, renew, publicUrl } = deps
-  const buckets = createBuckets({ buckets: deps.buckets, log })
+  const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
   const tokens = createTokens(secret, () => clock.now())
   const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
   const blobRows = createBlobRows({ store, blobs, clock })
@@ -143,7 +146,7 @@ export function createStorage(deps: StorageDeps): Storage {
       const limit = parseLimit(call.query.limit)
       const prefix = parsePrefix(call.query.prefix ?? '')
       const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)
-      const { objects: found, hasMore } = await objects.list(bucketCall, { prefix, after, limit })
+      const { objects: found, next } = await objects.list(bucketCall, { prefix, after, limit })
       const shown = found.map(({ key, size, createdAt, contentType, etag }) => ({
         key,
         size,
@@ -151,11 +154,10 @@ export function createStorage(deps: StorageDeps): Storage {
         contentType,
         etag,
       }))
-      const last = hasMore ? shown.at(-1) : undefined
       return json({
         objects: shown,
-        truncated: hasMore,
-        cursor: last ? cursors.format([bucket, prefix], last.key) : null,
+        truncated: next !== null,
+        cursor: next === null ? null : cursors.format([bucket, prefix], next),
       })
     },
 

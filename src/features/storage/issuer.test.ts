@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Caller } from '../../access/caller.ts'
+import { createJudge } from '../../access/judge.ts'
 import { systemClock } from '../../base/clock.ts'
 import { createLog } from '../../base/log.ts'
 import { parseConfig } from '../../config/validate.ts'
@@ -27,6 +28,7 @@ const { endpoints } = createStorage({
   blobs,
   images: openImages(),
   buckets: () => config.buckets,
+  judge: createJudge({ sql, namespaces: () => config.namespaces }),
   secret: 's'.repeat(32),
   asNow: async (user) => (user.auth.id === 'alice' && isActive ? user : null),
   renew: async (user) => user,

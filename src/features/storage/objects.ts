@@ -11,11 +11,12 @@ import { findPrefixEnd } from '../../base/text.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
 import { notFound, objectChanged } from '../../errors.ts'
-import { allOf } from '../../query/expr.ts'
-import { matches, type Row } from '../../query/matches.ts'
+import { judgedObjectsAtOnce, judgedObjectsMax } from '../../limits-storage.ts'
+import { allowing, type Expr } from '../../query/expr.ts'
+import { asksOtherTables, type Row, settle } from '../../query/matches.ts'
 import { createSqlBackEnd } from '../../query/to-sql.ts'
 import type { BlobRows } from './blob-rows.ts'
-import { type BucketCall, findNoTable, judge } from './buckets.ts'
+import { type BucketCall, requireHolds } from './buckets.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './schema.ts'
 import { changeUsage } from './usage.ts'
@@ -62,7 +63,8 @@ const isExpected = ({ size, contentType, etag }: StoredObject, expected: Expecte
 
 export interface Page {
   readonly objects: readonly StoredObject[]
-  readonly hasMore: boolean
+  /** The key to go on after; null at the end. */
+  readonly next: string | null
 }
 
 export interface Objects {
@@ -133,11 +135,48 @@ const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, customMetada
 
 export const sizeOf = (blobs: readonly BlobPart[]): number => blobs.reduce((sum, [, size]) => sum + size, 0)
 
+/**
+ * A page under a rule that asks tables of another database: objects that the rest of the rule allows are read in
+ * portions and judged one by one, each question once. The page ends early where too many were looked at in vain.
+ */
+async function judgedPage(
+  call: BucketCall,
+  rule: Expr,
+  {
+    after,
+    limit,
+    page,
+  }: { after: string | null; limit: number; page: (after: string | null, most: number) => Promise<StoredObject[]> },
+): Promise<Page> {
+  const answers = new Map<string, boolean>()
+  const objects: StoredObject[] = []
+  let judged = 0
+  for (let last = after; ; ) {
+    const some = await page(last, judgedObjectsAtOnce)
+    for (const object of some) {
+      if (judged === judgedObjectsMax) return { objects, next: last }
+      const row = toRuleRow(object)
+      const question = settle(rule, row)
+      const key = JSON.stringify(question)
+      const answer = answers.get(key) ?? (await call.holds(question, row))
+      answers.set(key, answer)
+      if (answer && objects.length === limit) return { objects, next: objects.at(-1)?.key ?? null }
+      if (answer) objects.push(object)
+      last = object.key
+      judged += 1
+    }
+    if (some.length < judgedObjectsAtOnce) return { objects, next: null }
+  }
+}
+
 export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: Clock }): Objects {
   const { store, blobRows, clock } = deps
   const { database, tables } = store
   const { dialect } = database
-  const backEnd = createSqlBackEnd(dialect, findNoTable)
+  /** For rules without `exists`: objects stand in a database of their own, which has no tables to ask. */
+  const backEnd = createSqlBackEnd(dialect, () => {
+    throw new Error('The objects’ database has no other tables')
+  })
 
   const from = (call: BucketCall): SqlText => dialect.from(call.bucket.objects.table, alias)
   const select = (call: BucketCall, key: string): SqlText =>
@@ -158,6 +197,24 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
 
   const at = (call: BucketCall, key: string): SqlText => sql`bucket = ${call.bucket.name} AND key = ${key}`
 
+  /** Objects that a condition selects, in order of key. */
+  async function readPage(
+    call: BucketCall,
+    condition: Expr,
+    { prefix, after, limit }: { prefix: string; after: string | null; limit: number },
+  ): Promise<StoredObject[]> {
+    const { bucket } = call
+    const conditions = [sql`${alias}.bucket = ${bucket.name}`]
+    const end = findPrefixEnd(prefix)
+    if (prefix !== '') conditions.push(sql`${alias}.key >= ${prefix}`)
+    if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
+    if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
+    conditions.push(backEnd.condition(condition, bucket.objects.table))
+    const rows = await database.all<ObjectRow>(sql`SELECT ${listedColumns} FROM ${from(call)}
+      WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit}`)
+    return rows.map(toObject)
+  }
+
   /** Gives up the blobs of a version and of the pictures made from it. */
   async function releaseVersion(tx: Transaction, { version, blobs }: StoredObject): Promise<void> {
     const derived = await tx.all<{ blob: string }>(sql`SELECT blob FROM ${tables.derived} WHERE version = ${version}`)
@@ -171,31 +228,30 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
       const object = await find(call, key)
       if (!object) throw notFound('File')
       if (expected && !isExpected(object, expected)) throw objectChanged()
-      judge(rule, toRuleRow(object), call.caller)
+      await requireHolds(call, rule, toRuleRow(object))
       return object
     },
 
     async list(call, { prefix, after, limit }) {
-      const { bucket, caller, permissions } = call
-      const conditions = [sql`${alias}.bucket = ${bucket.name}`]
-      const end = findPrefixEnd(prefix)
-      if (prefix !== '') conditions.push(sql`${alias}.key >= ${prefix}`)
-      if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
-      if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
-      conditions.push(backEnd.condition(allOf([required(permissions.read(), caller)]), bucket.objects.table))
-      const rows = await database.all<ObjectRow>(sql`SELECT ${listedColumns} FROM ${from(call)}
-        WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit + 1}`)
-      return { objects: rows.slice(0, limit).map(toObject), hasMore: rows.length > limit }
+      const rule = required(call.permissions.read(), call.caller)
+      const page = (from: string | null, most: number): Promise<StoredObject[]> =>
+        readPage(call, allowing(rule), { prefix, after: from, limit: most })
+      if (!asksOtherTables(rule)) {
+        const objects = await page(after, limit + 1)
+        const last = objects.length > limit ? objects[limit - 1] : undefined
+        return { objects: objects.slice(0, limit), next: last?.key ?? null }
+      }
+      return judgedPage(call, rule, { after, limit, page })
     },
 
     async checkOverwrite(call, key) {
       const rule = required(call.permissions.updateBefore(), call.caller)
       const there = await find(call, key)
-      if (there) judge(rule, toRuleRow(there), call.caller)
+      if (there) await requireHolds(call, rule, toRuleRow(there))
     },
 
     async put(tx, call, object, { counted }) {
-      const { bucket, caller, permissions } = call
+      const { bucket, permissions } = call
       const stored: StoredObject = {
         ...object,
         size: sizeOf(object.blobs),
@@ -204,11 +260,11 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
       }
       const there = await findLocked(tx, call, object.key)
       if (there) {
-        judge(permissions.updateBefore(), toRuleRow(there), caller)
-        judge(permissions.updateAfter(), toRuleRow(stored), caller)
+        await requireHolds(call, permissions.updateBefore(), toRuleRow(there))
+        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, object.key)}`)
         await releaseVersion(tx, there)
-      } else judge(permissions.insert(), toRuleRow(stored), caller)
+      } else await requireHolds(call, permissions.insert(), toRuleRow(stored))
       const { key, size, contentType, uploadedBy, createdAt, version, etag } = stored
       await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
         VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
@@ -224,12 +280,12 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
       return database.write(async (tx) => {
         const there = await findLocked(tx, call, key)
         if (!there) throw notFound('File')
-        judge(rule, toRuleRow(there), caller)
+        await requireHolds(call, rule, toRuleRow(there))
         const stored = { ...there, customMetadata: merge(there.customMetadata) }
-        judge(permissions.updateAfter(), toRuleRow(stored), caller)
+        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
           WHERE ${at(call, key)}`)
-        return { object: stored, isReadable: matches(permissions.read(), toRuleRow(stored)) }
+        return { object: stored, isReadable: await call.holds(permissions.read(), toRuleRow(stored)) }
       })
     },
 
@@ -239,7 +295,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
       await database.write(async (tx) => {
         const there = await findLocked(tx, call, key)
         if (!there) throw notFound('File')
-        judge(rule, toRuleRow(there), caller)
+        await requireHolds(call, rule, toRuleRow(there))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
         await releaseVersion(tx, there)
         await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])

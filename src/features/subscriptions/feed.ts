@@ -59,4 +59,4 @@ export interface TableCall {
 export type Resolve = (
   path: { namespace: string; instanceId: string | null; tableName: string },
   caller: Caller,
-) => TableCall
+) => TableCall | Promise<TableCall>

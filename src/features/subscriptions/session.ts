@@ -100,10 +100,10 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   const subscriptions = new Map<string, Subscription>()
 
   /** The caller's way to a channel's table. */
-  function open({ table: tableName, ...path }: Target): TableCall {
+  async function open({ table: tableName, ...path }: Target): Promise<TableCall> {
     const { caller } = connection
     try {
-      const call = resolve({ ...path, tableName }, caller)
+      const call = await resolve({ ...path, tableName }, caller)
       required(call.permissions.read(), caller)
       if (caller.kind === 'service' && !permitsScope(caller.scopes, `db:table:${tableName}:read`)) throw denied(caller)
       return call
@@ -116,10 +116,10 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   }
 
   /** What the caller sees of a channel: what the rule allows AND the document AND the filters. Throws `Refusal`. */
-  function look(channel: unknown, filters: Filters): Sight {
+  async function look(channel: unknown, filters: Filters): Promise<Sight> {
     const target = typeof channel === 'string' ? findTarget(channel, findNamespace) : null
     if (typeof channel !== 'string' || !target) throw new Refusal('INVALID_CHANNEL', 'There is no such channel')
-    const call = open(target)
+    const call = await open(target)
     const parts = [call.permissions.read(), parseFilters(call, filters)]
     if (target.docId !== null) parts.push({ kind: 'compare', field: 'id', op: '==', value: target.docId })
     return { channel, call, condition: allOf(parts) }
@@ -142,7 +142,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
 
   async function subscribe(message: JsonObject): Promise<void> {
     const filters = { filters: groupOf(message.filters), orFilters: groupOf(message.orFilters) }
-    const sight = look(message.channel, filters)
+    const sight = await look(message.channel, filters)
     const { channel } = sight
     const since = typeof message.since === 'string' ? message.since : null
     const found = subscriptions.get(channel)
@@ -177,7 +177,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     if (!found) throw new Refusal('NOT_SUBSCRIBED', 'This channel is not subscribed to')
     const { filters = found.filters.filters, orFilters = found.filters.orFilters } = message
     const next = { filters, orFilters }
-    const sight = look(channel, next)
+    const sight = await look(channel, next)
     await delivery.join(found.member, sight, null, ({ cursor }) => {
       found.filters = next
       found.key = sightKey(sight)
@@ -187,7 +187,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
 
   /** Gives whether the view has changed. Throws where the channel may not be watched any longer. */
   async function reviewOne(channel: string, subscription: Subscription, onChanged: OnChanged): Promise<boolean> {
-    const sight = look(channel, subscription.filters)
+    const sight = await look(channel, subscription.filters)
     const key = sightKey(sight)
     if (key === subscription.key) return false
     await delivery.join(subscription.member, sight, null, ({ cursor }) => {
