@@ -116,7 +116,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     openUsers({
       sql,
       cluster,
-      limiter: { count: (group, key) => limiter.count(group, key) },
+      limiter: { count: (group, key, factor) => limiter.count(group, key, factor) },
       keepPublicUser: records.keepRecord(publicUsersTable),
       config: () => config.auth,
       mode: config.mode,

@@ -67,8 +67,8 @@ export const mailDeliveryTimeoutMs = 60_000
 export const mailRetryDelaysMs = [1000, 5000, 30_000, 120_000] as const
 /** What is queued at the end gets this long, of which a stop of the process has room for. */
 export const mailDrainTimeoutMs = 5000
-/** What one value may add to a mail: more than the longest link. */
-export const mailValueCharsMax = 2048
+/** What one value may add to a mail: more than the longest link, a redirect URL with an escaped `state` and a token. */
+export const mailValueCharsMax = 4096
 /** RFC 5322: at most 998 characters a line; more than this is no subject. */
 export const mailSubjectCharsMax = 200
 /** Mails kept in the outbox folder of development mode. */
@@ -113,6 +113,19 @@ export const sessionsPerUserMax = 100
 export const sessionsSweptMax = 1000
 /** How long a session that was found alive counts as alive without a message to the contrary. */
 export const sessionCheckMs = 3000
+/**
+ * Sources that may together try an address's passwords and codes: five times `rateLimits.signin` is 50 a minute, so one
+ * source cannot use it up and a thousand sources guess no faster.
+ */
+export const passwordSourcesFactor = 5
+/** Sources that may together cause mails to an address: four times `rateLimits.mail` is 20 an hour. */
+export const mailSourcesFactor = 4
+/** A device that signs in twice a year stays known. */
+export const deviceTokenLifetimeMs = 180 * 24 * 60 * 60 * 1000
+/** Ours have 76 characters. */
+export const deviceTokenCharsMax = 128
+/** What an app wants to find again in the link of a mail: a nonce, an id, a path. */
+export const mailStateCharsMax = 256
 /** Users whose tokens are known to be alive; about 200 bytes each. */
 export const aliveUsersMax = tokenCacheEntriesMax
 /** An unknown key id in a token makes a node look for keys that another has made, at most this often. */

@@ -158,6 +158,23 @@ describeServer('devices', { config }, (server) => {
     expect(fcm.membersOf('all')).toContain(foreign)
   })
 
+  test('[PUSH-5] unregistering by device id forgets that device of the caller alone', async () => {
+    const [phone, tablet, foreign] = [newToken(), newToken(), newToken()]
+    await register(server.as('greta'), 'phone', phone)
+    await register(server.as('greta'), 'tablet', tablet)
+    await register(server.as('gus2'), 'phone', foreign)
+    const unregister = (body: object) => server.as('greta').post('/api/push/unregister', body)
+    for (const deviceId of ['nowhere', 'Phone']) expect((await unregister({ deviceId })).body).toEqual({ ok: true })
+    expect(await tokensOf(server, 'greta')).toHaveLength(2)
+    expect((await unregister({ deviceId: 'phone' })).body).toEqual({ ok: true })
+    expect(await tokensOf(server, 'greta')).toEqual([tablet])
+    expect(await tokensOf(server, 'gus2')).toEqual([foreign])
+    for (const body of [{}, { deviceId: '' }, { deviceId: 7 }, { deviceId: 'a\0' }])
+      expectRefusal(await unregister(body), 400)
+    expect(await tokensOf(server, 'greta')).toEqual([tablet])
+    await fcm.until(() => !fcm.membersOf('all').includes(phone))
+  })
+
   describe('what ends a session ends its devices', () => {
     const endings: readonly [string, (id: string, person: Awaited<ReturnType<typeof signUp>>) => Promise<unknown>][] = [
       ['disabled', (id) => server.service.patch(`/api/auth/admin/users/${id}`, { disabled: true })],

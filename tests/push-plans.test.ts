@@ -57,7 +57,7 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
   noted.length = 0
   await devices.register(caller('user-1'), { id: 'phone', token: 'another', platform: 'ios' })
   await topics.change('user-1', 'news', true)
-  await devices.unregister('user-1', 'another')
+  await devices.unregister('user-1', { token: 'another', deviceId: 'phone' })
   await tables.database.write(async (tx) => {
     devices.forgetEnded(tx, { userId: 'user-2', sessionId: 'session of user-2' })
     devices.forgetEnded(tx, { userId: 'user-3', sessionId: null })

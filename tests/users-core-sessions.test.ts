@@ -335,3 +335,29 @@ if (sharedEngine)
       await expectEnded(other, session)
     })
   })
+
+const few = { ...config, auth: { maxActiveSessions: 2 } }
+describeServer('a bound on sessions', { config: few, clock }, (server) => {
+  test('[SESS-11] `maxActiveSessions` ends the oldest at the next sign-in, however the user signs in', async () => {
+    const email = 'few@example.com'
+    const { body: first } = await server.anonymous.post(`${auth}/signup`, { email, password })
+    const opened = [first]
+    for (let n = 0; n < 3; n++) {
+      clock.advance(1000)
+      opened.push((await server.anonymous.post(`${auth}/signin`, { email, password })).body)
+      const statuses = []
+      for (const session of opened) statuses.push((await me(server, session)).status)
+      expect(statuses).toEqual(opened.map((_, at) => (at < opened.length - 2 ? 401 : 200)))
+    }
+    const { sessions } = (await server.anonymous.get(`${auth}/sessions`, bearer(opened.at(-1).accessToken))).body
+    expect(sessions).toHaveLength(2)
+  })
+
+  test('[SESS-11] ten sign-ins at once leave as many as there may be', async () => {
+    const email = 'atonce@example.com'
+    await server.anonymous.post(`${auth}/signup`, { email, password })
+    const answers = await Promise.all(times(10, () => server.anonymous.post(`${auth}/signin`, { email, password })))
+    const statuses = await Promise.all(answers.map(async ({ body }) => (await me(server, body)).status))
+    expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+  })
+})

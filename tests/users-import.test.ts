@@ -9,9 +9,9 @@ import { describeServer } from './harness/server.ts'
 import { times } from './harness/times.ts'
 
 const bcryptOf = (text: string): string => Bun.password.hashSync(text, { algorithm: 'bcrypt', cost: 4 })
-function pbkdf2Of(text: string, iterations: number): string {
+function pbkdf2Of(text: string, iterations: number, bytes = 32): string {
   const salt = randomBytes(16)
-  const hash = pbkdf2Sync(text, salt, iterations, 32, 'sha256')
+  const hash = pbkdf2Sync(text, salt, iterations, bytes, 'sha256')
   return `pbkdf2:sha256:${iterations}:${salt.toString('base64')}:${hash.toString('base64')}`
 }
 
@@ -140,12 +140,37 @@ describeServer('import', { config, clock }, (server) => {
     const good = times(bad.length, (n) => ({ email: `beside${n}@example.com` }))
     const report = await importAll(bad.flatMap(([, entry], n) => [entry, good[n]]))
     for (const [n, [why, , names]] of bad.entries()) {
-      const { status, message } = report.results[2 * n]
-      expect([why, status, message.includes(names)]).toEqual([why, 'error', true])
+      const { status, error, message } = report.results[2 * n]
+      expect([why, status, error.includes(names), message]).toEqual([why, 'error', true, error])
       expect(report.results[2 * n + 1].status).toBe('created')
     }
     expect(await total()).toBe(before + good.length)
   })
+
+  test('[IMPORT-5] an entry with several mistakes names them all', async () => {
+    const [result] = (await importAll([{ email: 'nobody', role: 'a b', verified: 'yes' }])).results
+    expect(result.error).toMatch(/role: .+; .*verified: /)
+    expect(Object.keys(result.data).sort()).toEqual(['role', 'verified'])
+    const [created] = (await importAll([{ email: 'no-mistake@example.com' }])).results
+    expect(Object.keys(created).sort()).toEqual(['email', 'id', 'status'])
+  })
+
+  for (const bytes of [16, 20, 32, 33, 64])
+    test(`[IMPORT-2] a PBKDF2 hash of ${bytes} bytes signs in, and is replaced by one of our own`, async () => {
+      const email = `pbkdf2-${bytes}@example.com`
+      const report = await importAll([{ email, passwordHash: pbkdf2Of(password, 1000, bytes) }])
+      expect(statuses(report)).toEqual(['created'])
+      expectRefusal(await signIn(email, 'another password'), 401)
+      for (const _ of [1, 2]) expect((await signIn(email)).status).toBe(200)
+    })
+
+  for (const bytes of [15, 65])
+    test(`[IMPORT-5] a PBKDF2 hash of ${bytes} bytes is refused`, async () => {
+      const [result] = (
+        await importAll([{ email: `pbkdf2-${bytes}@example.com`, passwordHash: pbkdf2Of(password, 1000, bytes) }])
+      ).results
+      expect([result.status, result.error.includes('passwordHash')]).toEqual(['error', true])
+    })
 
   test('[IMPORT-5] a member called __proto__ is refused, alone', async () => {
     const headers = { 'content-type': 'application/json' }
@@ -176,8 +201,8 @@ describeServer('import', { config, clock }, (server) => {
   ] as const)
     test(`[IMPORT-6] ${why} is an error`, async () => {
       const report = await importAll([{ email: 'hash@example.com', ...entry }])
-      expect(report.results).toEqual([
-        { id: null, email: 'hash@example.com', status: 'error', message: expect.any(String) },
+      expect(report.results).toMatchObject([
+        { id: null, email: 'hash@example.com', status: 'error', error: expect.any(String) },
       ])
       expect((await server.service.get(`${users}?email=hash@example.com`)).body.users).toEqual([])
     })

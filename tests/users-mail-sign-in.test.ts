@@ -52,7 +52,7 @@ describeServer('a link', { config, clock }, (server) => {
     const token = await linkToken(server, person.email)
     const { status, body } = await useLink(server, token)
     expect(status).toBe(200)
-    expect(Object.keys(body).sort()).toEqual(['accessToken', 'refreshToken', 'user'])
+    expect(Object.keys(body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
     expect(body.user).toMatchObject({ id: person.id, email: person.email, emailVerified: true })
   })
 

@@ -56,12 +56,17 @@ for (const engine of engines)
 
     test('[MAIL-22] a code is not what is stored, nor its plain hash, and none is like another’s', async () => {
       const order = { purpose: 'email-otp', data: {}, lifetimeMs: minute } as const
-      const code = await database.write((tx) => tokens.issueCode(tx, { ...order, email: 'a@example.org' }))
+      const source = '192.0.2.1'
+      const code = await database.write((tx) => tokens.issueCode(tx, { ...order, email: 'a@example.org', source }))
       expect(code).toMatch(/^[0-9]{6}$/)
       // What the row must be good for: somebody who reads it, and tries all codes, must have the secret too.
       const others = createOneTimeTokens({ database, clock, secret: 'o'.repeat(32) })
-      expect(await database.write((tx) => others.redeemCode(tx, 'email-otp', 'a@example.org', code))).toBeNull()
-      expect(await database.write((tx) => tokens.redeemCode(tx, 'email-otp', 'a@example.org', code))).not.toBeNull()
+      expect(
+        await database.write((tx) => others.redeemCode(tx, 'email-otp', { email: 'a@example.org', code, source })),
+      ).toBeNull()
+      expect(
+        await database.write((tx) => tokens.redeemCode(tx, 'email-otp', { email: 'a@example.org', code, source })),
+      ).not.toBeNull()
     })
 
     test('[MAIL-13] a token gives back what it was issued about, once', async () => {

@@ -116,7 +116,7 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     })
     const whole = await verify(half.body.mfaTicket, owner.code(1))
     expect(whole.status).toBe(200)
-    expect(Object.keys(whole.body).sort()).toEqual(['accessToken', 'refreshToken', 'user'])
+    expect(Object.keys(whole.body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
     expect(whole.body.user.id).toBe(owner.id)
     const me = await server.anonymous.get('/api/auth/me', { authorization: `Bearer ${whole.body.accessToken}` })
     expect(me.body).toMatchObject({ user: { id: owner.id } })
@@ -249,6 +249,14 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
       expect((await owner.client.post(`${totp}/enroll`, undefined)).status).toBe(200)
     })
 
+  test('[MFA-9] takes the password as well, once', async () => {
+    const { password } = owner
+    expect((await remove({ password })).body).toEqual({ ok: true })
+    expect(await factorsOf(owner)).toMatchObject({ factors: [], recoveryCodesLeft: 0 })
+    expect((await owner.signIn()).body).toHaveProperty('accessToken')
+    expectRefusal(await remove({ password }), 404)
+  })
+
   test('[MFA-9] without a good proof changes nothing', async () => {
     const code = owner.code(1)
     const [recoveryCode] = owner.recoveryCodes
@@ -258,7 +266,9 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
       { code: wrongCode },
       { code: owner.code() },
       { recoveryCode: 'aaaa-aaaa-aaaa' },
-      { password: owner.password },
+      { password: 'a wrong password' },
+      { password: '' },
+      { password: owner.password, code },
       { code: recoveryCode },
       { recoveryCode: code },
     ]

@@ -128,9 +128,31 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect((await remove(createClient(() => server.url, { authorization: `Bearer ${accessToken}` }))).status).toBe(200)
   })
 
-  test('[PASSKEY-13] without either, a token will do', async () => {
+  test('[PASSKEY-13] a password alone guards the account as well: its old token adds and removes nothing', async () => {
     await server.elapse(recentSignInMs + 1)
-    expect((await register(person, key)).status).toBe(201)
+    const requests: readonly (readonly [string, string, object?])[] = [
+      ['POST', `${base}/register-options`],
+      ['POST', '/api/auth/mfa/totp/enroll'],
+      ['DELETE', '/api/auth/identities/none'],
+      ['DELETE', `${base}/none`],
+    ]
+    for (const [method, path, body] of requests) {
+      const answer = await person.client.request(method, path, body ? { body } : {})
+      expect(expectRefusal(answer, 403).slug).toBe('sign-in-again')
+    }
+    // What needs the password needs no recent sign-in besides.
+    const change = { newEmail: `new-${person.email}`, password: person.password }
+    expect((await person.client.post('/api/auth/change-email', change)).status).toBe(200)
+    // Ending a session adds no way in, and is what the owner does who finds a stranger's.
+    expectRefusal(await person.client.delete('/api/auth/sessions/none'), 404)
+    const { accessToken } = (await person.signIn()).body
+    const client = createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
+    expect((await register({ ...person, client }, key)).status).toBe(201)
+  })
+
+  test('[PASSKEY-13] a token without a session, of the server’s own secret, needs none', async () => {
+    await server.elapse(recentSignInMs + 1)
+    expect((await server.as(person.id).post('/api/auth/mfa/totp/enroll', undefined)).status).toBe(200)
   })
 
   test('[PASSKEY-6] with an e-mail the options look alike for everybody, and are good for that user', async () => {

@@ -4,13 +4,17 @@ import { findHash, hashPassword, verifyPassword } from './password-hash.ts'
 
 const cheap = { memoryKiB: 8, passes: 1 }
 const salt = Buffer.from('0123456789abcdef')
-const pbkdf2Of = (password: string, iterations = 2): string =>
-  `pbkdf2:sha256:${iterations}:${salt.toString('base64')}:${pbkdf2Sync(password, salt, iterations, 32, 'sha256').toString('base64')}`
+const pbkdf2Of = (password: string, iterations = 2, bytes = 32): string =>
+  `pbkdf2:sha256:${iterations}:${salt.toString('base64')}:${pbkdf2Sync(password, salt, iterations, bytes, 'sha256').toString('base64')}`
 const bcrypt = await Bun.password.hash('pässword', { algorithm: 'bcrypt', cost: 4 })
 
 describe('verifying', () => {
   test('each form fits its password and no other', async () => {
-    const hashes = [await hashPassword('pässword', cheap), bcrypt, pbkdf2Of('pässword')]
+    const hashes = [
+      await hashPassword('pässword', cheap),
+      bcrypt,
+      ...[16, 32, 64].map((bytes) => pbkdf2Of('pässword', 2, bytes)),
+    ]
     for (const hash of hashes) {
       expect(await verifyPassword('pässword', hash)).toBe(true)
       for (const other of ['', 'password', 'pässword ', 'PÄSSWORD'])
@@ -59,6 +63,7 @@ describe('what is no hash fits nothing', () => {
     `pbkdf2:sha256:2::${hashText}`,
     `pbkdf2:sha256:2:${saltText}:`,
     `pbkdf2:sha256:2:${saltText}:${hashText.slice(0, 8)}`,
+    ...[15, 65].map((bytes) => pbkdf2Of('', 2, bytes)),
     `pbkdf2:sha256:2:${saltText}:${hashText}:`,
     `pbkdf2:sha256:2:!!!!:${hashText}`,
     `pbkdf2:sha256:2:${'A'.repeat(400)}:${hashText}`,

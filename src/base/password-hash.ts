@@ -31,7 +31,9 @@ const pbkdf2Pattern = /^pbkdf2:sha256:([1-9]\d{0,9}):([A-Za-z0-9+/]+={0,2}):([A-
 const bcryptCostMin = 4
 const pbkdf2SaltBytesMin = 8
 const pbkdf2SaltBytesMax = 128
-const sha256Bytes = 32
+/** Systems cut the derived key as they like: 16 bytes are as hopeless to guess as 64. */
+const pbkdf2HashBytesMin = 16
+const pbkdf2HashBytesMax = 64
 
 /** Null for a text that is no hash of a known form. */
 export function findHash(text: string): ParsedHash | null {
@@ -42,7 +44,8 @@ export function findHash(text: string): ParsedHash | null {
   const found = pbkdf2Pattern.exec(text)
   if (!found) return null
   const [salt, hash] = [bytesOf(found[2] as string), bytesOf(found[3] as string)]
-  if (!salt || !hash || hash.length !== sha256Bytes) return null
+  if (!salt || !hash) return null
+  if (hash.length < pbkdf2HashBytesMin || hash.length > pbkdf2HashBytesMax) return null
   if (salt.length < pbkdf2SaltBytesMin || salt.length > pbkdf2SaltBytesMax) return null
   return { kind: 'pbkdf2', iterations: Number(found[1]), salt, hash }
 }
@@ -68,7 +71,7 @@ export async function verifyPassword(password: string, text: string): Promise<bo
       return Bun.password.verify(Buffer.from(password).subarray(0, bcryptBytesMax), text, 'bcrypt')
     case 'pbkdf2': {
       const { iterations, salt, hash } = parsed
-      return timingSafeEqual(await derive(password, salt, iterations, sha256Bytes, 'sha256'), hash)
+      return timingSafeEqual(await derive(password, salt, iterations, hash.length, 'sha256'), hash)
     }
     default:
       return false

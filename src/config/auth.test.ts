@@ -14,6 +14,7 @@ test('without the section people sign up, and nothing is public', () => {
     redirectUrls: [],
     allowsLocalRedirects: false,
     passwordCharsMin: 8,
+    sessionsPerUserMax: 100,
     providers: {},
     mail: null,
     passkeys: null,

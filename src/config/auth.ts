@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
 import { passwordCharsMin } from '../limits.ts'
+import { sessionsPerUserMax } from '../limits-users.ts'
 import { checkMailTemplates } from './mail-templates.ts'
 import type { Mistake, Path } from './mistakes.ts'
 import { exactly, membersOf, readBy, ruleShape } from './shape-parts.ts'
@@ -77,6 +78,8 @@ export interface AuthConfig {
   /** Development mode: this machine's own pages are as good as listed. */
   readonly allowsLocalRedirects: boolean
   readonly passwordCharsMin: number
+  /** Sessions that a user may have; one more ends the one unused for longest. */
+  readonly sessionsPerUserMax: number
   readonly providers: Readonly<Record<string, ProviderConfig>>
   readonly mail: MailConfig | null
   readonly passkeys: PasskeysConfig | null
@@ -161,6 +164,7 @@ export const authShape = exactly({
   publicUsers: ruleShape.optional(),
   redirectUrls: z.array(redirectUrl).default([]),
   passwordMinLength: z.int().min(passwordCharsMin).max(64).default(passwordCharsMin),
+  maxActiveSessions: z.int().min(1).max(sessionsPerUserMax).default(sessionsPerUserMax),
   providers: z.record(z.string(), providerShape).default({}),
   mail: mailShape.optional(),
   passkeys: exactly({ rpId: filled, rpName: line.optional(), origins: z.array(origin).min(1) }).optional(),
@@ -175,7 +179,8 @@ export function createAuth(
   written: WrittenAuth,
   { allowsLocalRedirects }: { allowsLocalRedirects: boolean },
 ): AuthConfig {
-  const { signup, anonymous, publicUsers, redirectUrls, passwordMinLength, providers, mail, passkeys } = written
+  const { signup, anonymous, publicUsers, redirectUrls, passwordMinLength, maxActiveSessions } = written
+  const { providers, mail, passkeys } = written
   return freezeDeep({
     signup,
     anonymous,
@@ -183,6 +188,7 @@ export function createAuth(
     redirectUrls,
     allowsLocalRedirects,
     passwordCharsMin: passwordMinLength,
+    sessionsPerUserMax: maxActiveSessions,
     providers,
     mail: mail ? createMail(mail) : null,
     passkeys: passkeys ? { ...passkeys, rpName: passkeys.rpName ?? null } : null,

@@ -102,6 +102,8 @@ export interface AuthOptions {
   readonly redirectUrls?: readonly string[]
   /** 8 (the default) to 64. */
   readonly passwordMinLength?: number
+  /** Sessions that a user may have, 1 to 100 (the default); one more ends the one unused for longest. */
+  readonly maxActiveSessions?: number
   readonly providers?: ProvidersOptions
   readonly mail?: MailOptions
   readonly passkeys?: {

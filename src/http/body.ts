@@ -16,6 +16,12 @@ export async function readJsonObject(type: string | null, body: RequestBody, byt
   return parseJsonObject(await body.read(bytesMax))
 }
 
+/** Whether the request carries no body, by its headers alone. */
+export function hasNoBody({ headers }: Request): boolean {
+  const length = headers.get('content-length')
+  return length === null ? !headers.has('transfer-encoding') : length === '0'
+}
+
 /** Decodes, measures depth before anything is built, parses. Throws 400. */
 export function parseJsonObject(bytes: Uint8Array): JsonObject {
   let text: string

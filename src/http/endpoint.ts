@@ -82,6 +82,8 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly query?: z.ZodType<Query>
   /** JSON body; its presence makes `application/json` mandatory. */
   readonly body?: z.ZodType<Body>
+  /** Whether a request without a body counts as one with `{}`. */
+  readonly isBodyOptional?: boolean
   /** What a body that is not JSON is, for OpenAPI; the handler reads it from `rawBody`. */
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }
   /** Default `jsonBodyBytesMax`. */

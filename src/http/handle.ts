@@ -19,7 +19,7 @@ import {
   unavailable,
 } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits.ts'
-import { readJsonObject } from './body.ts'
+import { hasNoBody, readJsonObject } from './body.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cors } from './cors.ts'
 import type { Begin, Call, Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
@@ -229,6 +229,10 @@ export function createHandle(parts: HandleParts): Handle {
     if (readQuery) exchange.query = readQuery(exchange.queryString)
     const schema = endpoint.body
     if (!schema) return endpoint.handle(exchange)
+    if (endpoint.isBodyOptional && hasNoBody(exchange.request)) {
+      exchange.body = validate(schema, {})
+      return endpoint.handle(exchange)
+    }
     const { bodyBytesMax = jsonBodyBytesMax } = endpoint
     const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
     const type = exchange.headers.get('content-type')

@@ -73,8 +73,19 @@ interface Operation extends Json {
 }
 
 function describeOperation(endpoint: Endpoint, path: string): Operation {
-  const { tag, summary, description, credentials, ignoresCredentials, query, body, accepts, scope, rateLimit } =
-    endpoint
+  const {
+    tag,
+    summary,
+    description,
+    credentials,
+    ignoresCredentials,
+    query,
+    body,
+    isBodyOptional,
+    accepts,
+    scope,
+    rateLimit,
+  } = endpoint
   const params = paramsOf(path)
   const placeholders = Object.fromEntries(params.map((name) => [name, `{${name}}`]))
   return {
@@ -89,7 +100,7 @@ function describeOperation(endpoint: Endpoint, path: string): Operation {
       ...params.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
       ...(query ? describeQuery(query) : []),
     ],
-    ...(body ? { requestBody: { required: true, content: jsonContent(toJsonSchema(body, 'input')) } } : {}),
+    ...(body ? { requestBody: { required: !isBodyOptional, content: jsonContent(toJsonSchema(body, 'input')) } } : {}),
     ...(accepts ? { requestBody: { required: true, content: describeBytes(accepts) } } : {}),
     responses: describeReplies(endpoint),
   }

@@ -17,19 +17,20 @@ export type RateLimits = Readonly<Record<RateLimitGroup, RateLimit>>
 export interface RateLimiter {
   /**
    * Counts one request of a client against a group; throws (or rejects with) 429 with `Retry-After` when that is one
-   * too many. Returns a promise only where the counters do.
+   * too many. Returns a promise only where the counters do. `factor` times the group's requests are allowed, for keys
+   * that several clients share.
    */
-  count(group: RateLimitGroup, address: string): void | Promise<void>
+  count(group: RateLimitGroup, address: string, factor?: number): void | Promise<void>
 }
 
 /** IPv4 addresses count one by one, IPv6 addresses by /64. */
 export function createRateLimiter(counters: Counters, limits: RateLimits): RateLimiter {
   return {
-    count(group, address) {
+    count(group, address, factor = 1) {
       const { requests, windowMs } = limits[group]
       const hit = counters.hit(`${group}:${countedAddress(address)}`, windowMs)
-      if (hit instanceof Promise) return hit.then((later) => judge(later, requests))
-      judge(hit, requests)
+      if (hit instanceof Promise) return hit.then((later) => judge(later, requests * factor))
+      judge(hit, requests * factor)
     },
   }
 }

@@ -30,14 +30,20 @@ export interface Ending {
   readonly sessionId: string | null
 }
 
+/** Devices as their user names them: those that have the token, or the id. */
+export interface NamedDevice {
+  readonly token?: string | undefined
+  readonly deviceId?: string | undefined
+}
+
 export interface Devices {
   /**
    * The caller's device, made or renewed. Takes the token from whoever had it, and drops the user's oldest beyond ten.
    * Throws 401 when the caller's session has ended meanwhile.
    */
   register(user: UserCaller, device: { id: string; token: string; platform: Platform }): Promise<Device>
-  /** Of this user alone; nothing happens where the token is another's or nobody's. */
-  unregister(userId: string, token: string): Promise<void>
+  /** Of this user alone; nothing happens where no device of theirs has the token or the id. */
+  unregister(userId: string, device: NamedDevice): Promise<void>
   ofUsers(userIds: readonly string[]): Promise<Device[]>
   /** In the order of their registration. */
   list(userId: string): Promise<Device[]>
@@ -145,9 +151,11 @@ export function createDevices({ tables, holdActive, clock }: DevicesDeps): Devic
       return deviceOf(row)
     },
 
-    async unregister(userId, token) {
-      const isTheirs = sql`d.token_hash = ${sha256(token)} AND d.user_id = ${userId}`
-      await database.write(async (tx) => remove(tx, isTheirs))
+    async unregister(userId, { token, deviceId }) {
+      await database.write(async (tx) => {
+        if (token !== undefined) await remove(tx, sql`d.token_hash = ${sha256(token)} AND d.user_id = ${userId}`)
+        if (deviceId !== undefined) await remove(tx, sql`d.device_id = ${deviceId} AND d.user_id = ${userId}`)
+      })
     },
 
     ofUsers: async (userIds) => (await select(database, dialect.inList(sql`user_id`, userIds, 'text'))).map(deviceOf),

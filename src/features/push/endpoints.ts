@@ -25,7 +25,13 @@ const payload = anyObject.meta({
 })
 
 const registerBody = z.object({ deviceId, token, platform })
-const unregisterBody = z.object({ token })
+const unregisterBody = z
+  .object({ token: token.optional(), deviceId: deviceId.optional() })
+  .refine((body) => body.token !== undefined || body.deviceId !== undefined, {
+    path: ['token'],
+    params: { code: 'required' },
+    error: 'is required, or deviceId instead',
+  })
 const topicBody = z.object({ topic: z.string().min(1) })
 const sendBody = z
   .object({ userId, ...flatPayloadShape })
@@ -116,6 +122,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     name: 'push.unregister',
     paths: ['/api/push/unregister'],
     summary: 'Forget a device of the caller',
+    description: 'By its token or its `deviceId`; with both, every device that has either.',
     body: unregisterBody,
     replies: done,
     errors: [403],

@@ -136,8 +136,8 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
       topicSync.soon()
       return json(show(device))
     },
-    async unregister({ caller, body: { token } }) {
-      await devices.unregister(userOf(caller).auth.id, token)
+    async unregister({ caller, body }) {
+      await devices.unregister(userOf(caller).auth.id, body)
       topicSync.soon()
       return ok
     },

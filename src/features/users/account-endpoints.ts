@@ -1,18 +1,22 @@
 /** Sign-up, sign-in by password, and what users see and change of themselves, over HTTP. */
 import { z } from 'zod'
 import type { Caller, UserCaller } from '../../access/caller.ts'
+import type { AuthConfig } from '../../config/auth.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { isExempt } from '../../http/rate-limit.ts'
 import { json } from '../../http/reply.ts'
 import {
   avatarUrlField,
+  deviceTokenField,
   displayNameField,
   emailField,
   emailVisibilityField,
+  linkTargetFields,
   localeField,
   metadataField,
   passwordField,
 } from './fields.ts'
+import { parseLinkTarget } from './mail-links.ts'
 import type { PasswordAccounts, ProfileChanges } from './password-accounts.ts'
 import { clientOf, signedInSchema, signInSchema, userIdOf, userOf } from './sign-in.ts'
 import { userView, userViewSchema } from './user-view.ts'
@@ -24,8 +28,13 @@ const signUpBody = z.strictObject({
   password: passwordField,
   data: z.strictObject({ displayName: displayNameField.optional(), avatarUrl: avatarUrlField.optional() }).optional(),
   locale: localeField.optional(),
+  ...linkTargetFields,
 })
-const signInBody = z.strictObject({ email: emailField, password: passwordField })
+const signInBody = z.strictObject({
+  email: emailField,
+  password: passwordField,
+  deviceToken: deviceTokenField.optional(),
+})
 const changePasswordBody = z.strictObject({ currentPassword: passwordField, newPassword: passwordField })
 const profileBody = z.strictObject({
   displayName: displayNameField.optional(),
@@ -45,7 +54,7 @@ const anonymousUser = (caller: Caller): UserCaller | null =>
 const given = (body: z.output<typeof profileBody>): ProfileChanges =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 
-export function createAccountEndpoints(people: PasswordAccounts): readonly Endpoint[] {
+export function createAccountEndpoints(people: PasswordAccounts, config: () => AuthConfig): readonly Endpoint[] {
   return [
     endpoint({
       name: 'users.signUp',
@@ -63,7 +72,8 @@ export function createAccountEndpoints(people: PasswordAccounts): readonly Endpo
       async handle(call) {
         const { email, password, data = {}, locale = null } = call.body
         const { displayName = null, avatarUrl = null } = data
-        const order = { email, password, displayName, avatarUrl, locale }
+        const target = parseLinkTarget(config(), call.body)
+        const order = { email, password, displayName, avatarUrl, locale, target }
         return json(await people.signUp(order, clientOf(call), anonymousUser(call.caller)), 201)
       },
     }),
@@ -80,8 +90,9 @@ export function createAccountEndpoints(people: PasswordAccounts): readonly Endpo
       replies: { 200: { description: 'Signed in, or a ticket for the second factor', schema: signInSchema } },
       errors: [401, 403],
       async handle(call) {
-        const { email, password } = call.body
-        return json(await people.signIn(email, password, clientOf(call), isExempt(call.caller, 'signin')))
+        const { email, password, deviceToken } = call.body
+        const exempt = isExempt(call.caller, 'signin')
+        return json(await people.signIn(email, password, clientOf(call, deviceToken), exempt))
       },
     }),
     endpoint({

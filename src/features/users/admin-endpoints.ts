@@ -62,7 +62,9 @@ const importReport = z.object({
       id: z.string().nullable(),
       email: z.string().nullable(),
       status: z.enum(['created', 'skipped', 'error']),
+      error: z.string().optional().meta({ description: 'What was wrong with the entry, every bad field named' }),
       message: z.string().optional(),
+      data: z.record(z.string(), z.object({ code: z.string(), message: z.string() })).optional(),
     }),
   ),
 })

@@ -14,33 +14,40 @@ import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../../limits
 import type { Account } from './accounts.ts'
 import { orEmailTaken } from './email.ts'
 import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, countMail, lifetimeValues, textOf } from './email-requests.ts'
-import type { MailLinkTo } from './mail-links.ts'
+import { composeMail, lifetimeValues, textOf } from './email-requests.ts'
+import type { LinkTarget, MailLinkTo } from './mail-links.ts'
 import type { Purpose, TokenSubject } from './one-time-tokens.ts'
 import type { UsersParts } from './parts.ts'
 import { type Asker, needRecentSignIn } from './recent-sign-in.ts'
-import { signInKey } from './sign-in.ts'
+import type { ClientInfo } from './sign-in.ts'
 import { usersTable } from './tables.ts'
+
+/** A change of address that a user asks for. */
+export interface AddressChange {
+  /** Normalized. */
+  readonly newEmail: string
+  readonly password: string | undefined
+  readonly target: LinkTarget
+}
 
 export interface EmailAddress {
   /** Has a link mailed to the user's address, unless it is verified already. Rejects with 429. */
-  requestVerification(userId: string): Promise<void>
+  requestVerification(userId: string, client: ClientInfo, target: LinkTarget): Promise<void>
   /**
    * Has a link mailed to the address of a new account, where the configuration wants that. Whatever keeps the mail from
    * being sent, its user can ask for another.
    */
-  welcome(account: Account): Promise<void>
+  welcome(account: Account, client: ClientInfo, target: LinkTarget): Promise<void>
   /**
    * Verifies the address. Unless `caller` is a token of the account, everything set up before ends (`email-ownership`).
    * Rejects with 401 for an invalid token.
    */
   verify(token: string, caller: Caller): Promise<void>
   /**
-   * Has a link mailed to the new address, unless it is somebody's, and a notice to the old one. `newEmail` is
-   * normalised. Rejects with 400, 401 for a wrong password, 403 without one where a recent sign-in is needed
-   * (`recent-sign-in`), 429.
+   * Has a link mailed to the new address, unless it is taken, and a notice to the old one. Rejects with 400, 401 for a
+   * wrong password, 403 without a password where a recent sign-in is needed (`recent-sign-in`), 429.
    */
-  requestChange(asker: Asker, newEmail: string, password: string | undefined): Promise<void>
+  requestChange(asker: Asker, change: AddressChange, client: ClientInfo): Promise<void>
   /**
    * Makes the new address the account's. With a token of the account, sessions end but the requesting and the
    * confirming one; without, everything set up before ends (`email-ownership`). Rejects with 401 for an invalid token
@@ -52,7 +59,7 @@ export interface EmailAddress {
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailAddress(deps: Deps): EmailAddress {
-  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, limiter, clock, config } = deps
+  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, attempts, clock, config } = deps
   const { linkTo, ownership } = deps
 
   /** The account a token was issued for, locked, and the token used up. Throws 401 where the two are not to be had. */
@@ -90,30 +97,30 @@ export function createEmailAddress(deps: Deps): EmailAddress {
 
   /** A stolen token alone must not be enough to carry the account off. */
   async function checkAsker(asker: Asker, account: Account, password: string | undefined): Promise<void> {
-    const { id, email, passwordHash } = account
+    const { passwordHash } = account
     if (passwordHash === null) return needRecentSignIn(database, { dialect: database.dialect, clock }, asker)
     if (password === undefined) throw invalidField('password', 'required', 'is required')
-    await limiter.count('signin', signInKey(email ?? id))
+    await attempts.countPassword(asker)
     if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
   }
 
-  async function mailVerification(account: Account): Promise<void> {
+  async function mailVerification(account: Account, client: ClientInfo, target: LinkTarget): Promise<void> {
     const { id: userId, email, emailVerifiedAtMs } = account
     if (email === null || emailVerifiedAtMs !== null) return
-    await countMail(limiter, email)
+    await attempts.countMail(email, client)
     const order = { purpose: 'email-verification', userId, email, lifetimeMs: emailVerificationLifetimeMs } as const
     mailer.sendLater('email-verification', async () => {
       const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
-      const link = linkTo('emailVerification', token)
+      const link = linkTo('emailVerification', token, target)
       return composeMail(email, account, { link, ...lifetimeValues(emailVerificationLifetimeMs) })
     })
   }
 
   return {
-    requestVerification: async (userId) => mailVerification(await getAsker(userId)),
+    requestVerification: async (userId, client, target) => mailVerification(await getAsker(userId), client, target),
 
-    async welcome(account) {
-      if (config().mail?.verifiesSignups) await mailVerification(account).catch(() => undefined)
+    async welcome(account, client, target) {
+      if (config().mail?.verifiesSignups) await mailVerification(account, client, target).catch(() => undefined)
     },
 
     verify: (token, caller) =>
@@ -122,7 +129,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         await ownership.claim(tx, account, { isOwnSession: await isLiveOwn(tx, caller, account) })
       }),
 
-    async requestChange(asker, newEmail, password) {
+    async requestChange(asker, { newEmail, password, target }, client) {
       const { auth, sessionId } = asker
       const userId = auth.id
       const account = await getAsker(userId)
@@ -131,8 +138,8 @@ export function createEmailAddress(deps: Deps): EmailAddress {
       if (account.isAnonymous && !config().signup) throw accessDenied()
       if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
       await checkAsker(asker, account, password)
-      await countMail(limiter, newEmail)
-      if (email !== null) await countMail(limiter, email)
+      await attempts.countMail(newEmail, client)
+      if (email !== null) await attempts.countMail(email, client)
       mailer.sendLater('email-change', async () => {
         if (await accounts.findByEmail(database, newEmail)) return null
         const token = await database.write(async (tx) => {
@@ -147,7 +154,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
           } as const
           return oneTimeTokens.issue(tx, order)
         })
-        const link = linkTo('emailChange', token)
+        const link = linkTo('emailChange', token, target)
         return composeMail(newEmail, account, { link, newEmail, ...lifetimeValues(emailChangeLifetimeMs) })
       })
       // Whether or not there is a mail to the new one, or its absence would tell that the address is somebody's.

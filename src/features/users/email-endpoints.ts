@@ -3,7 +3,7 @@
  * it.
  */
 import { z } from 'zod'
-import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/reply.ts'
 import { oneTimeTokenCharsMax } from '../../limits-users.ts'
 import { normaliseEmail } from './email.ts'
@@ -12,12 +12,20 @@ import type { EmailOwnership } from './email-ownership.ts'
 import { createPasswordReset } from './email-password-reset.ts'
 import type { EmailRequest } from './email-requests.ts'
 import { createEmailSignIn } from './email-sign-in.ts'
-import { emailField, localeField, passwordField } from './fields.ts'
-import type { MailLinkTo } from './mail-links.ts'
+import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from './fields.ts'
+import { type MailLinkTo, parseLinkTarget } from './mail-links.ts'
 import type { UsersParts } from './parts.ts'
 import { clientOf, signInSchema, userIdOf, userOf } from './sign-in.ts'
 
-const requestBody = z.strictObject({ email: emailField, locale: localeField.optional() })
+const device = { deviceToken: deviceTokenField.optional() }
+const requestBody = z.strictObject({
+  email: emailField,
+  locale: localeField.optional(),
+  ...device,
+  ...linkTargetFields,
+})
+const codeRequestBody = z.strictObject({ email: emailField, locale: localeField.optional(), ...device })
+const verificationBody = z.strictObject({ ...device, ...linkTargetFields })
 const token = z.string().min(1).max(oneTimeTokenCharsMax)
 const tokenBody = z.strictObject({ token })
 const codeBody = z.strictObject({
@@ -27,9 +35,15 @@ const codeBody = z.strictObject({
     .string()
     .trim()
     .regex(/^[0-9]{6}$/, 'must be six digits'),
+  ...device,
 })
 const resetBody = z.strictObject({ token, newPassword: passwordField })
-const changeBody = z.strictObject({ newEmail: emailField, password: passwordField.optional() })
+const changeBody = z.strictObject({
+  newEmail: emailField,
+  password: passwordField.optional(),
+  ...device,
+  ...linkTargetFields,
+})
 
 const ok = json({ ok: true })
 const done = (description: string) => ({ 200: { description, schema: z.object({ ok: z.literal(true) }) } })
@@ -47,13 +61,18 @@ const common = { method: 'POST', tag: 'Users', rateLimit: 'auth' } as const
 const anyone = { ...common, credentials: 'public' } as const
 const user = { ...common, credentials: 'user' } as const
 
-const parseRequest = ({ email, locale = null }: z.output<typeof requestBody>): EmailRequest => ({
-  email: normaliseEmail(email),
-  locale,
-})
+/** A request for a mail about an address. */
+type RequestCall = Pick<Call, 'headers' | 'address'> & { readonly body: z.output<typeof requestBody> }
 
 export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
-  const { linkTo, ownership, address } = parts
+  const { linkTo, ownership, address, config } = parts
+  /** Throws 400. */
+  const parseRequest = (call: RequestCall): EmailRequest => ({
+    email: normaliseEmail(call.body.email),
+    locale: call.body.locale ?? null,
+    client: clientOf(call, call.body.deviceToken),
+    target: parseLinkTarget(config(), call.body),
+  })
   const signIn = createEmailSignIn({ ...parts, linkTo, ownership })
   const passwordReset = createPasswordReset({ ...parts, linkTo, ownership })
   return [
@@ -65,8 +84,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       description: 'Whoever has no account yet gets one by following the link, where people may sign up.',
       body: requestBody,
       replies: asked,
-      async handle({ body }) {
-        await signIn.requestLink(parseRequest(body))
+      async handle(call) {
+        await signIn.requestLink(parseRequest(call))
         return ok
       },
     }),
@@ -86,10 +105,10 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       paths: ['/api/auth/signin/email-otp'],
       summary: 'Ask for a code to sign in with',
       description: 'Whoever has no account yet gets one by typing the code, where people may sign up.',
-      body: requestBody,
+      body: codeRequestBody,
       replies: asked,
-      async handle({ body }) {
-        await signIn.requestCode(parseRequest(body))
+      async handle(call) {
+        await signIn.requestCode(parseRequest(call))
         return ok
       },
     }),
@@ -103,8 +122,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       replies: signedIn,
       errors: [401, 403],
       handle: async (call) => {
-        const { email, code } = call.body
-        return json(await signIn.redeemCode(normaliseEmail(email), code, clientOf(call)))
+        const { email, code, deviceToken } = call.body
+        return json(await signIn.redeemCode(normaliseEmail(email), code, clientOf(call, deviceToken)))
       },
     }),
     endpoint({
@@ -114,8 +133,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       summary: 'Ask for a link to set a new password with',
       body: requestBody,
       replies: asked,
-      async handle({ body }) {
-        await passwordReset.request(parseRequest(body))
+      async handle(call) {
+        await passwordReset.request(parseRequest(call))
         return ok
       },
     }),
@@ -138,9 +157,13 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       name: 'users.requestEmailVerification',
       paths: ['/api/auth/request-email-verification'],
       summary: 'Ask for a link that verifies one’s own address',
+      body: verificationBody,
+      isBodyOptional: true,
       replies: asked,
-      async handle({ caller }) {
-        await address.requestVerification(userIdOf(caller))
+      async handle(call) {
+        const { body } = call
+        const target = parseLinkTarget(config(), body)
+        await address.requestVerification(userIdOf(call.caller), clientOf(call, body.deviceToken), target)
         return ok
       },
     }),
@@ -165,11 +188,14 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       paths: ['/api/auth/change-email'],
       summary: 'Ask for another address',
       description:
-        'A link goes to the new address, a notice to the old one. Who has a password must give it. With a second factor or a passkey and no password, only in the ten minutes after a sign-in.',
+        'A link goes to the new address, a notice to the old one. Who has a password must give it. Without a password, only in the ten minutes after a sign-in.',
       body: changeBody,
       replies: asked,
-      async handle({ caller, body }) {
-        await address.requestChange(userOf(caller), normaliseEmail(body.newEmail, 'newEmail'), body.password)
+      async handle(call) {
+        const { newEmail, password, deviceToken } = call.body
+        const target = parseLinkTarget(config(), call.body)
+        const change = { newEmail: normaliseEmail(newEmail, 'newEmail'), password, target }
+        await address.requestChange(userOf(call.caller), change, clientOf(call, deviceToken))
         return ok
       },
     }),

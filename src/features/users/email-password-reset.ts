@@ -2,7 +2,7 @@
 import { accountDisabled, invalidToken } from '../../errors.ts'
 import { passwordResetLifetimeMs } from '../../limits-users.ts'
 import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, countMail, type EmailRequest, lifetimeValues } from './email-requests.ts'
+import { composeMail, type EmailRequest, lifetimeValues } from './email-requests.ts'
 import type { MailLinkTo } from './mail-links.ts'
 import type { UsersParts } from './parts.ts'
 
@@ -21,16 +21,16 @@ type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: Emai
 const purpose = 'password-reset'
 
 export function createPasswordReset(deps: Deps): PasswordReset {
-  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, limiter, linkTo, ownership } = deps
+  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, attempts, linkTo, ownership } = deps
   return {
-    async request({ email, locale }) {
-      await countMail(limiter, email)
+    async request({ email, locale, client, target }) {
+      await attempts.countMail(email, client)
       mailer.sendLater('password-reset', async () => {
         const account = await accounts.findByEmail(database, email)
         if (!account || account.disabledAtMs !== null) return null
         const order = { purpose, userId: account.id, email, lifetimeMs: passwordResetLifetimeMs } as const
         const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
-        const link = linkTo('passwordReset', token)
+        const link = linkTo('passwordReset', token, target)
         return composeMail(email, account, { link, ...lifetimeValues(passwordResetLifetimeMs) }, locale)
       })
     },

@@ -2,11 +2,11 @@
  * Requests for mails, as anybody may make them about anybody's address: what comes of them must not show who has an
  * account, nor fill a mailbox. Everything that depends on the address happens after the answer, in the mailer's queue.
  */
-import { sha256 } from '../../base/hash.ts'
 import type { JsonObject } from '../../base/json.ts'
-import type { RateLimiter } from '../../http/rate-limit.ts'
 import type { Account } from './accounts.ts'
+import type { ClientInfo } from './client-info.ts'
 import type { MailOrder } from './mail.ts'
+import type { LinkTarget } from './mail-links.ts'
 import type { MailValues } from './mail-templates.ts'
 
 /** A request, as far as its sender is known. */
@@ -15,14 +15,8 @@ export interface EmailRequest {
   readonly email: string
   /** Language of whoever asks; an account's own counts before. */
   readonly locale: string | null
-}
-
-/**
- * Counts a mail against its address, whoever asks for it and on whichever node, before it is known whether there will
- * be one. Rejects with 429.
- */
-export async function countMail(limiter: RateLimiter, email: string): Promise<void> {
-  await limiter.count('mail', sha256(email))
+  readonly client: ClientInfo
+  readonly target: LinkTarget
 }
 
 /**

@@ -6,12 +6,12 @@ import type { Transaction } from '../../engines/sql.ts'
 import { invalidCredentials, invalidToken } from '../../errors.ts'
 import { emailCodeLifetimeMs, magicLinkLifetimeMs } from '../../limits-users.ts'
 import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, countMail, type EmailRequest, lifetimeValues, textOf } from './email-requests.ts'
+import { composeMail, type EmailRequest, lifetimeValues, textOf } from './email-requests.ts'
 import { untilAlone } from './identities.ts'
 import type { MailLinkTo } from './mail-links.ts'
 import type { TokenSubject } from './one-time-tokens.ts'
 import type { UsersParts } from './parts.ts'
-import { type ClientInfo, type MfaRequired, type SignedIn, signInKey } from './sign-in.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from './sign-in.ts'
 
 type Outcome = SignedIn | MfaRequired
 
@@ -29,7 +29,7 @@ export interface EmailSignIn {
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailSignIn(deps: Deps): EmailSignIn {
-  const { database, accounts, signIn, oneTimeTokens, mailer, limiter, clock, config, linkTo, ownership } = deps
+  const { database, accounts, signIn, oneTimeTokens, mailer, attempts, clock, config, linkTo, ownership } = deps
 
   /** Whoever holds the mailbox that the subject names; null where nobody is to be let in. */
   async function enter(tx: Transaction, { userId, email, data }: TokenSubject, client: ClientInfo) {
@@ -45,8 +45,8 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
   }
 
   return {
-    async requestLink({ email, locale }) {
-      await countMail(limiter, email)
+    async requestLink({ email, locale, client, target }) {
+      await attempts.countMail(email, client)
       mailer.sendLater('magic-link', async () => {
         const account = await accounts.findByEmail(database, email)
         if (!account && !config().signup) return null
@@ -59,7 +59,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
             lifetimeMs: magicLinkLifetimeMs,
           }),
         )
-        const link = linkTo('magicLink', token)
+        const link = linkTo('magicLink', token, target)
         return composeMail(email, account, { link, ...lifetimeValues(magicLinkLifetimeMs) }, locale)
       })
     },
@@ -78,8 +78,8 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
       return outcome
     },
 
-    async requestCode({ email, locale }) {
-      await countMail(limiter, email)
+    async requestCode({ email, locale, client }) {
+      await attempts.countMail(email, client)
       mailer.sendLater('email-otp', async () => {
         const account = await accounts.findByEmail(database, email)
         // Also where it lets nobody in: a wrong code must be the same work whether or not there is an account.
@@ -89,6 +89,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
             userId: account?.id ?? null,
             email,
             data: { locale },
+            source: client.address,
             lifetimeMs: emailCodeLifetimeMs,
           }),
         )
@@ -98,12 +99,12 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
     },
 
     async redeemCode(email, code, client) {
-      await limiter.count('signin', signInKey(email))
+      await attempts.countSignIn(email, client)
       const outcome = await untilAlone(() =>
         database.write(async (tx) => {
           await accounts.findByEmail(tx, email, 'lock')
           // Null is committed too: a wrong code counts.
-          const subject = await oneTimeTokens.redeemCode(tx, 'email-otp', email, code)
+          const subject = await oneTimeTokens.redeemCode(tx, 'email-otp', { email, code, source: client.address })
           return subject && enter(tx, subject, client)
         }),
       )

@@ -5,8 +5,11 @@ import { codePointLength, isStorableText } from '../../base/text.ts'
 import {
   avatarUrlCharsMax,
   customClaimsBytesMax,
+  deviceTokenCharsMax,
   displayNameCharsMax,
+  mailStateCharsMax,
   metadataBytesMax,
+  redirectUrlCharsMax,
   roleCharsMax,
 } from '../../limits-users.ts'
 
@@ -93,3 +96,20 @@ export const customClaimsField = objectField(customClaimsBytesMax)
 export const emailField = z.string().min(1).max(1024)
 /** As it is sent; `passwords.check` judges a new one, and one that is too long to be anybody's is simply wrong. */
 export const passwordField = z.string().min(1)
+
+/** As it is sent; one that is not ours is as good as none. */
+export const deviceTokenField = z.string().max(deviceTokenCharsMax)
+
+/** Where the link of a mail leads (`mail-links`); which URLs are allowed is judged by `parseLinkTarget`. */
+export const linkTargetFields = {
+  redirectUrl: z.string().max(redirectUrlCharsMax).optional().meta({
+    description: 'Page that the link leads to, from the allowed list, instead of the configured one',
+  }),
+  state: z
+    .string()
+    .min(1)
+    .max(mailStateCharsMax)
+    .regex(/^[ -~]*$/, 'must be printable ASCII')
+    .optional()
+    .meta({ description: 'Handed back as `state` in the link' }),
+}

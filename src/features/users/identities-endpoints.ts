@@ -6,7 +6,7 @@ import { json } from '../../http/reply.ts'
 import { type Identities, type Identity, untilAlone } from './identities.ts'
 import type { OAuthFlows } from './oauth-flow.ts'
 import type { UsersParts } from './parts.ts'
-import { userIdOf } from './sign-in.ts'
+import { userIdOf, userOf } from './sign-in.ts'
 import { userView, userViewSchema } from './user-view.ts'
 
 type Deps = Pick<UsersParts, 'database'> & { readonly identities: Identities; readonly flows: OAuthFlows }
@@ -79,12 +79,12 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       paths: ['/api/auth/identities/:id'],
       ...common,
       summary: 'Unlink a provider from the signed-in user',
-      description: 'Never the last way into the account.',
+      description: 'Only in the ten minutes after a sign-in, and never the last way into the account.',
       credentials: 'user',
       replies: { 200: { description: 'Unlinked', schema: z.object({ ok: z.literal(true) }) } },
       errors: [403, 404, 409],
       async handle(call) {
-        await identities.remove(userIdOf(call.caller), call.params.id ?? '')
+        await identities.remove(userOf(call.caller), call.params.id ?? '')
         return json({ ok: true })
       },
     }),

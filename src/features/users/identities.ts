@@ -18,6 +18,7 @@ import { identitiesPerUserMax } from '../../limits-users.ts'
 import type { Account } from './accounts.ts'
 import type { OAuthProfile } from './oauth-profile.ts'
 import type { UsersParts } from './parts.ts'
+import { type Asker, needRecentSignIn } from './recent-sign-in.ts'
 import type { ClientInfo, MfaRequired, SignedIn } from './sign-in.ts'
 import { msOf, usersTable } from './tables.ts'
 import { hasWayIn } from './ways-in.ts'
@@ -46,8 +47,11 @@ export interface Identities {
    * anonymous user may not sign up.
    */
   link(tx: Transaction, userId: string, provider: string, profile: OAuthProfile): Promise<[Identity, Account]>
-  /** Throws 404 where the user has none of that id, 409 where there would be no way left into the account. */
-  remove(userId: string, id: string): Promise<void>
+  /**
+   * Throws 403 where a recent sign-in is needed (`recent-sign-in`), 404 where the user has none of that id, 409 where
+   * there would be no way left into the account.
+   */
+  remove(asker: Asker, id: string): Promise<void>
 }
 
 interface Row {
@@ -137,9 +141,11 @@ export function createIdentities({ database, accounts, signIn, clock, config }: 
       return [await rows.insert(tx, userId, provider, profile), changed]
     },
 
-    remove: (userId, id) =>
+    remove: (asker, id) =>
       database.write(async (tx) => {
+        const userId = asker.auth.id
         const account = await accounts.find(tx, userId, 'lock')
+        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
         if (!account || (await rows.remove(tx, userId, id)) === 0) throw notFound('Identity')
         // Thrown within the transaction, so that it is there again.
         if (!(await hasWayIn(tx, database.dialect, account))) throw conflict('This is the last way into the account')

@@ -10,7 +10,7 @@ import { createUuid7 } from '../../base/ids.ts'
 import { hashesAtOnce } from '../../base/password-hash.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Database } from '../../engines/sql.ts'
-import { ApiError, unavailable } from '../../errors.ts'
+import { ApiError, type FieldErrors, unavailable } from '../../errors.ts'
 import { validate } from '../../http/validate.ts'
 import { emailCharsMax, importsMax, importTimeoutMs, importUsersAtOnce } from '../../limits-users.ts'
 import type { Accounts, NewAccount } from './accounts.ts'
@@ -18,13 +18,18 @@ import { type ImportEntry, importEntry, isUserId } from './admin-input.ts'
 import { normaliseEmail } from './email.ts'
 import type { Passwords } from './passwords.ts'
 
-/** What became of one entry; `message` says why it is an error. */
+/** What became of one entry. */
 export interface ImportResult {
   /** The new user's, or the one's who was there; null where an entry that failed named none. */
   readonly id: string | null
   readonly email: string | null
   readonly status: 'created' | 'skipped' | 'error'
+  /** What was wrong, every bad field named; only with the status `error`. */
+  readonly error?: string
+  /** The same text as `error`, its name before. */
   readonly message?: string
+  /** The bad fields, as in a 400; absent where no field is to blame. */
+  readonly data?: FieldErrors
 }
 
 export interface ImportReport {
@@ -96,7 +101,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
         parsed.push(candidate)
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        parsed.push(failed(entry, error.message))
+        parsed.push(failed(entry, error))
       }
     }
     return parsed
@@ -124,7 +129,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     const existing = await findExisting(candidate)
     if (existing) return { id: existing.id, email, status: 'skipped' }
     const hashed = password === null ? {} : await findHash(password, untilMs)
-    if (hashed === null) return { id: null, email, status: 'error', message: 'Not reached in time: import it again' }
+    if (hashed === null) return { id: null, email, ...errorResult('Not reached in time: import it again') }
     try {
       await database.write((tx) => accounts.insert(tx, { ...account, ...hashed }))
       return { id, email, status: 'created' }
@@ -160,14 +165,20 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
 const refused = (message: string): ApiError => new ApiError(400, 'invalid-input', message)
 
 /** What of a bad entry can be said to be its name. */
-function failed(entry: unknown, message: string): ImportResult {
+function failed(entry: unknown, { message, data }: ApiError): ImportResult {
   const { id, email } = (typeof entry === 'object' && entry !== null ? entry : {}) as Record<string, unknown>
   return {
     id: typeof id === 'string' && isUserId(id) ? id : null,
     email: typeof email === 'string' && email.length <= emailCharsMax ? email : null,
-    status: 'error',
-    message,
+    ...errorResult(message, data),
   }
+}
+
+/** All mistakes in one line, so that one look at a report is enough to mend an entry. */
+function errorResult(message: string, data?: FieldErrors): Pick<ImportResult, 'status' | 'error' | 'message' | 'data'> {
+  const mistakes = Object.entries(data ?? {}).map(([field, mistake]) => `${field}: ${mistake.message}`)
+  const error = mistakes.length > 0 ? mistakes.join('; ') : message
+  return { status: 'error', error, message: error, ...(data === undefined ? {} : { data }) }
 }
 
 /** Null stands for what an account has by itself. */

@@ -19,6 +19,7 @@ import { createUserAdmin } from './admin.ts'
 import { createAdminEndpoints } from './admin-endpoints.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin-keys.ts'
 import { createSetup, createSetupEndpoints, type Setup } from './admin-setup.ts'
+import { createAttempts } from './attempts.ts'
 import { type Authentication, createAuthentication } from './authentication.ts'
 import { createEmailAddress } from './email-address.ts'
 import { createEmailEndpoints } from './email-endpoints.ts'
@@ -106,7 +107,19 @@ async function openParts(deps: UsersDeps): Promise<Made> {
   const tokens = createTokens(keys, clock)
   const accounts = createAccounts({ dialect, keepPublicUser, onAuthChanged: revocation.change, clock })
   const passwords = createPasswords(() => config().passwordCharsMin)
-  const sessions = createSessions({ database, accounts, tokens, keys, revocation, clock })
+  const attempts = createAttempts({ database, limiter: deps.limiter, secret, clock })
+  const sessionsMax = () => config().sessionsPerUserMax
+  const { issueDeviceToken } = attempts
+  const sessions = createSessions({
+    database,
+    accounts,
+    tokens,
+    keys,
+    revocation,
+    issueDeviceToken,
+    sessionsMax,
+    clock,
+  })
   const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
   const signIn = createSignIn({ dialect, sessions, oneTimeTokens })
   const outboxFolder = join(deps.dataFolder, 'outbox')
@@ -120,7 +133,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
     oneTimeTokens,
     mailer,
     revocation,
-    limiter: deps.limiter,
+    attempts,
     clock,
     log,
     secret,
@@ -145,7 +158,7 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
   const ownership = createEmailOwnership(parts)
   const address = createEmailAddress({ ...parts, linkTo, ownership })
   return [
-    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome })),
+    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome }), parts.config),
     ...createSessionEndpoints(parts),
     ...createEmailEndpoints({ ...parts, linkTo, ownership, address }),
     ...createMfaEndpoints(createMfa({ ...parts, counters: cluster })),

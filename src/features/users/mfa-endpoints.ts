@@ -1,18 +1,23 @@
 /** The HTTP surface of second factors, as a table. What the endpoints do is `mfa`'s. */
 import { z } from 'zod'
 import { formatDatetime } from '../../base/datetime.ts'
-import { invalid } from '../../errors.ts'
+import { invalidField } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/reply.ts'
 import { mfaTextCharsMax } from '../../limits-users.ts'
-import type { Mfa, MfaProof, MfaState } from './mfa.ts'
+import { passwordField } from './fields.ts'
+import type { Mfa, MfaState, RemovalProof } from './mfa.ts'
 import { clientOf, signedInSchema, userIdOf, userOf } from './sign-in.ts'
 
 const text = z.string().min(1).max(mfaTextCharsMax)
 const confirmBody = z.strictObject({ factorId: text, code: text })
 const verifyBody = z.strictObject({ mfaTicket: text, code: text })
 const recoveryBody = z.strictObject({ mfaTicket: text, recoveryCode: text })
-const removeBody = z.strictObject({ code: text.optional(), recoveryCode: text.optional() })
+const removeBody = z.strictObject({
+  code: text.optional(),
+  recoveryCode: text.optional(),
+  password: passwordField.optional(),
+})
 
 const enrolment = z.object({
   factorId: z.string(),
@@ -42,7 +47,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       credentials: 'user',
       summary: 'Enroll an authenticator app',
       description:
-        'Sign-ins ask for a code once a first one was verified. The recovery codes are shown this once. With a passkey, only in the ten minutes after a sign-in.',
+        'Sign-ins ask for a code once a first one was verified. The recovery codes are shown this once. Only in the ten minutes after a sign-in.',
       replies: { 200: { description: 'The secret, and recovery codes', schema: enrolment } },
       errors: [403, 409],
       handle: async ({ caller }) => json(await mfa.enroll(userOf(caller))),
@@ -71,12 +76,12 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       credentials: 'user',
       summary: 'Remove the authenticator app',
       description:
-        'Needs a code of the app, or a recovery code. An administrator can do it for those who have neither.',
+        'Needs a code of the app, a recovery code, or the password. An administrator can do it for those who have none.',
       body: removeBody,
       replies: done,
       errors: [404],
       async handle({ caller, body }) {
-        await mfa.remove(userIdOf(caller), parseProof(body))
+        await mfa.remove(userOf(caller), parseProof(body))
         return ok
       },
     }),
@@ -125,12 +130,16 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
   ]
 }
 
-/** Throws 400 unless it is exactly one of the two. */
-function parseProof({ code, recoveryCode }: z.output<typeof removeBody>): MfaProof {
-  if (code !== undefined && recoveryCode === undefined) return { code }
-  if (recoveryCode !== undefined && code === undefined) return { recoveryCode }
-  const mistake = { code: 'required', message: 'is required, or recoveryCode instead' } as const
-  throw invalid({ code: mistake })
+/** Throws 400 unless it is exactly one of the three. */
+function parseProof({ code, recoveryCode, password }: z.output<typeof removeBody>): RemovalProof {
+  const given = [
+    ...(code === undefined ? [] : [{ code }]),
+    ...(recoveryCode === undefined ? [] : [{ recoveryCode }]),
+    ...(password === undefined ? [] : [{ password }]),
+  ]
+  const [proof] = given
+  if (proof && given.length === 1) return proof
+  throw invalidField('code', 'required', 'is required, or recoveryCode or password instead, and one of them alone')
 }
 
 const factorsView = ({ factor, recoveryCodesLeft }: MfaState) => ({

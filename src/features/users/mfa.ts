@@ -25,6 +25,9 @@ import { createTotpSecret, totpUri } from './totp.ts'
 /** What shows that somebody has the second factor, or one of the codes given out in its place. */
 export type MfaProof = { readonly code: string } | { readonly recoveryCode: string }
 
+/** What takes the factor away: a proof of it, or the password of the account. */
+export type RemovalProof = MfaProof | { readonly password: string }
+
 export interface TotpEnrolment {
   readonly factorId: string
   /** Base32, for typing it in. */
@@ -56,7 +59,7 @@ export interface Mfa {
    * Takes the factor and the recovery codes away. A token alone will not do, or a stolen one could: throws 400 for a
    * wrong proof, 429 after too many, 404 when no factor is in force.
    */
-  remove(userId: string, proof: MfaProof): Promise<void>
+  remove(asker: Asker, proof: RemovalProof): Promise<void>
   state(userId: string): Promise<MfaState>
 }
 
@@ -68,7 +71,7 @@ export interface MfaParts extends UsersParts {
 const defaultIssuer = 'Plinth'
 
 export function createMfa(parts: MfaParts): Mfa {
-  const { database, accounts, oneTimeTokens, signIn, counters, clock, secret, config } = parts
+  const { database, accounts, passwords, attempts, oneTimeTokens, signIn, counters, clock, secret, config } = parts
   const { dialect } = database
   const factors = createFactors({ secret, dialect, clock })
   const recoveryCodes = createRecoveryCodes({ secret, dialect })
@@ -84,6 +87,16 @@ export function createMfa(parts: MfaParts): Mfa {
     const account = await accounts.find(tx, userId, 'lock')
     if (!account) throw invalidToken()
     return account
+  }
+
+  /** The hash that a password was found to fit. Throws 400 for a wrong one, 404 where no factor is in force, 429. */
+  async function checkPassword(asker: Asker, password: string): Promise<string> {
+    const account = await accounts.find(database, asker.auth.id)
+    if (!isInForce(await factors.find(database, asker.auth.id))) throw notFound('Factor')
+    await attempts.countPassword(asker)
+    const known = account?.passwordHash ?? null
+    if (!(await passwords.verify(password, known)) || known === null) throw wrongProof('password')
+    return known
   }
 
   /** Uses the proof up. */
@@ -144,13 +157,18 @@ export function createMfa(parts: MfaParts): Mfa {
       return outcome
     },
 
-    async remove(userId, proof) {
+    async remove(asker, proof) {
+      const userId = asker.auth.id
       await countTry(userId)
+      const known = 'password' in proof ? await checkPassword(asker, proof.password) : null
       await database.write(async (tx) => {
-        await getAccount(tx, userId)
+        const account = await getAccount(tx, userId)
         const factor = await factors.find(tx, userId)
         if (!isInForce(factor)) throw notFound('Factor')
-        if (!(await proves(tx, userId, proof))) throw wrongProof('code' in proof ? 'code' : 'recoveryCode')
+        if ('password' in proof) {
+          // Changed while it was being checked.
+          if (account.passwordHash !== known) throw wrongProof('password')
+        } else if (!(await proves(tx, userId, proof))) throw wrongProof('code' in proof ? 'code' : 'recoveryCode')
         await factors.removeAll(tx, userId)
         await recoveryCodes.removeAll(tx, userId)
         await oneTimeTokens.removeAll(tx, userId, 'mfa-ticket')

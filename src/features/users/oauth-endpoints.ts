@@ -146,7 +146,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       summary: 'Start to link a provider to the signed-in user',
       description:
         'Send the browser to `url`. It comes back to the redirect URL with a `linkTicket` in the fragment, which ' +
-        '`POST /api/auth/identities` takes. With a second factor or a passkey, only in the ten minutes after a sign-in.',
+        '`POST /api/auth/identities` takes. Only in the ten minutes after a sign-in, but for anonymous users.',
       credentials: 'user',
       body: linkBody,
       replies: { 200: { description: 'Where to send the browser', schema: z.object({ url: z.url() }) } },

@@ -3,6 +3,7 @@
  * their table and that each has one winner under any concurrency; what they prove is for whoever issued them.
  */
 import { createHash, createHmac, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { countedAddress } from '../../base/address.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { Database, Reader, Transaction } from '../../engines/sql.ts'
@@ -42,6 +43,16 @@ export interface TokenOrder {
 /** What a code is issued about: codes are short, so they are good only together with the address they were sent to. */
 export interface CodeOrder extends TokenOrder {
   readonly email: string
+  /** Client address that asked for the code. */
+  readonly source: string
+}
+
+/** A try at a code. */
+export interface CodeTry {
+  readonly email: string
+  readonly code: string
+  /** Client address that it comes from. */
+  readonly source: string
 }
 
 export interface OneTimeTokens {
@@ -59,10 +70,11 @@ export interface OneTimeTokens {
   /** A new six-digit code for an address, instead of the one before. */
   issueCode(tx: Transaction, order: CodeOrder): Promise<string>
   /**
-   * Uses the code up. Null when it is wrong, expired or used; after five wrong ones there is none any more. The
+   * Uses the code up. Null when it is wrong, expired or used. Five wrong ones from the source that asked for it end it;
+   * five from elsewhere end it for every other source alone, so that a stranger cannot use up its owner's tries. The
    * transaction must be committed either way, or a wrong one would not count.
    */
-  redeemCode(tx: Transaction, purpose: Purpose, email: string, code: string): Promise<TokenSubject | null>
+  redeemCode(tx: Transaction, purpose: Purpose, attempt: CodeTry): Promise<TokenSubject | null>
   /** Removes what was issued for a user, of one purpose or all: what others may still hold is then worth nothing. */
   removeAll(tx: Transaction, userId: string, purpose?: Purpose): Promise<void>
   /** Removes what has expired, a bounded number at a time. Gives how many went. */
@@ -80,6 +92,10 @@ interface Row {
 interface CodeData {
   readonly seal: string
   readonly data: JsonObject
+  /** Hash of the address that asked for it. */
+  readonly source: string
+  /** Wrong tries from other addresses; those from `source` are the row's attempts. */
+  readonly strayAttempts: number
 }
 
 const tokenBytes = 32
@@ -129,6 +145,12 @@ export function createOneTimeTokens({
     else await tx.run(sql`UPDATE ${table} SET attempts = ${attempts} WHERE hash = ${hash}`)
   }
 
+  async function keepData(tx: Transaction, hash: string, data: CodeData): Promise<void> {
+    await tx.run(sql`UPDATE ${table} SET data = ${JSON.stringify(data)} WHERE hash = ${hash}`)
+  }
+
+  const sourceOf = (address: string): string => sealCode('email-otp', 'source', countedAddress(address))
+
   const sealCode = (purpose: Purpose, email: string, code: string): string =>
     createHmac('sha256', secret)
       .update(JSON.stringify(['one-time code', purpose, email, code]))
@@ -162,21 +184,26 @@ export function createOneTimeTokens({
     },
 
     async issueCode(tx, order) {
-      const { purpose, email, data = {} } = order
+      const { purpose, email, source, data = {} } = order
       const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, '0')
-      const stored: CodeData = { seal: sealCode(purpose, email, code), data }
+      const seal = sealCode(purpose, email, code)
+      const stored: CodeData = { seal, data, source: sourceOf(source), strayAttempts: 0 }
       await insert(tx, codeHashOf(purpose, email), order, stored)
       return code
     },
 
-    async redeemCode(tx, purpose, email, code) {
+    async redeemCode(tx, purpose, { email, code, source }) {
       const hash = codeHashOf(purpose, email)
       const row = await take(tx, hash, purpose)
       if (!row) return null
-      const { seal, data } = JSON.parse(row.data) as CodeData
+      const known = JSON.parse(row.data) as CodeData
+      const { seal, data, strayAttempts } = known
+      const isStray = known.source !== sourceOf(source)
+      if (isStray && strayAttempts >= oneTimeCodeAttemptsMax) return null
       if (timingSafeEqual(Buffer.from(seal), Buffer.from(sealCode(purpose, email, code))))
         return (await remove(tx, hash)) ? subjectOf(row, data) : null
-      await keepAttempts(tx, hash, row.attempts + 1, oneTimeCodeAttemptsMax)
+      if (isStray) await keepData(tx, hash, { ...known, strayAttempts: strayAttempts + 1 })
+      else await keepAttempts(tx, hash, row.attempts + 1, oneTimeCodeAttemptsMax)
       return null
     },
 

@@ -3,8 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { AuthConfig } from '../../config/auth.ts'
 import type { Database } from '../../engines/sql.ts'
-import type { RateLimiter } from '../../http/rate-limit.ts'
 import type { Accounts } from './accounts.ts'
+import type { Attempts } from './attempts.ts'
 import type { Mailer } from './mail.ts'
 import type { OneTimeTokens } from './one-time-tokens.ts'
 import type { Passwords } from './passwords.ts'
@@ -22,8 +22,7 @@ export interface UsersParts {
   readonly oneTimeTokens: OneTimeTokens
   readonly mailer: Mailer
   readonly revocation: Revocation
-  /** Counts what is limited by something other than the caller's address; see `signInKey`. */
-  readonly limiter: RateLimiter
+  readonly attempts: Attempts
   readonly clock: Clock
   readonly log: Log
   /** The server's secret; derive a key of one's own from it under a label of one's own. */

@@ -54,7 +54,7 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       credentials: 'user',
       summary: 'Begin to register a passkey',
       description:
-        'The options are for `PublicKeyCredential.parseCreationOptionsFromJSON`. With a second factor or a passkey, only in the ten minutes after a sign-in.',
+        'The options are for `PublicKeyCredential.parseCreationOptionsFromJSON`. Only in the ten minutes after a sign-in.',
       replies: { 200: { description: 'What the browser is to be asked', schema: options } },
       errors: [403, 404, 409],
       handle: async ({ caller }) => json({ options: await passkeys.registerOptions(userOf(caller)) }),

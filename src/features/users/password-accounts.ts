@@ -7,8 +7,10 @@ import type { Transaction } from '../../engines/sql.ts'
 import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../errors.ts'
 import type { Account, NewAccount } from './accounts.ts'
 import { normaliseEmail, orEmailTaken } from './email.ts'
+import type { EmailAddress } from './email-address.ts'
+import type { LinkTarget } from './mail-links.ts'
 import type { UsersParts } from './parts.ts'
-import { type ClientInfo, type MfaRequired, type SignedIn, signInKey } from './sign-in.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from './sign-in.ts'
 
 export interface SignUp {
   readonly email: string
@@ -16,6 +18,8 @@ export interface SignUp {
   readonly displayName: string | null
   readonly avatarUrl: string | null
   readonly locale: string | null
+  /** Of the link that verifies the address, where one is mailed. */
+  readonly target: LinkTarget
 }
 
 export type ProfileChanges = Partial<
@@ -47,14 +51,14 @@ export interface PasswordAccounts {
 
 type Deps = Pick<
   UsersParts,
-  'database' | 'accounts' | 'passwords' | 'signIn' | 'sessions' | 'oneTimeTokens' | 'limiter' | 'config'
+  'database' | 'accounts' | 'passwords' | 'signIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
   /** Called with each account that has signed up with an e-mail. */
-  readonly welcome: (account: Account) => Promise<void>
+  readonly welcome: EmailAddress['welcome']
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {
-  const { database, accounts, passwords, signIn, sessions, oneTimeTokens, limiter, config, welcome } = deps
+  const { database, accounts, passwords, signIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
 
   /** The account that an anonymous user has, to become a real one. */
   async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
@@ -75,7 +79,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
   }
 
   return {
-    async signUp({ email, password, displayName, avatarUrl, locale }, client, anonymous) {
+    async signUp({ email, password, displayName, avatarUrl, locale, target }, client, anonymous) {
       if (!config().signup) throw accessDenied()
       const address = normaliseEmail(email)
       passwords.check(password)
@@ -95,7 +99,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
           return { account, signedIn: await sessions.open(tx, account, client) }
         }),
       )
-      await welcome(account)
+      await welcome(account, client, target)
       return signedIn
     },
 
@@ -106,7 +110,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
 
     async signIn(email, password, client, isExempt) {
       const address = normaliseEmail(email)
-      if (!isExempt) await limiter.count('signin', signInKey(address))
+      if (!isExempt) await attempts.countSignIn(address, client)
       const found = await accounts.findByEmail(database, address)
       const known = found?.passwordHash ?? null
       if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
@@ -120,10 +124,12 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       })
     },
 
-    async changePassword({ auth: { id }, sessionId }, current, next, client) {
+    async changePassword(asker, current, next, client) {
+      const { auth, sessionId } = asker
+      const { id } = auth
       passwords.check(next, 'newPassword')
-      const { passwordHash: known, email } = await get(id)
-      await limiter.count('signin', signInKey(email ?? id))
+      const { passwordHash: known } = await get(id)
+      await attempts.countPassword(asker)
       const wrong = invalidCredentials('The current password is wrong')
       if (!(await passwords.verify(current, known))) throw wrong
       const passwordHash = await passwords.hash(next)

@@ -1,6 +1,6 @@
 /**
- * What a stolen token must not do: add a way into an account that asks for more than a password, or take away what it
- * asks for. Owns when a sign-in is recent; what needs one is for those who ask.
+ * What a stolen token must not do: add a way into an account, take one away, or move the account to another address.
+ * Owns when a sign-in is recent; what needs one is for those who ask.
  */
 import type { UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -15,8 +15,9 @@ import { usersTable } from './tables.ts'
 export type Asker = Pick<UserCaller, 'auth' | 'sessionId'>
 
 /**
- * Rejects with 403 `Sign in again` where a second factor or a passkey guards the account, unless the asker's session
- * began at most ten minutes ago.
+ * Rejects with 403 `Sign in again` unless the asker's session began at most ten minutes ago, whatever guards the
+ * account: a way in that a stolen token adds stays when the token has expired. Anonymous users are exempt, since they
+ * have nothing to sign in again with.
  */
 export async function needRecentSignIn(
   on: Reader,
@@ -24,14 +25,10 @@ export async function needRecentSignIn(
   { auth: { id }, sessionId }: Asker,
 ): Promise<void> {
   if (sessionId === null) return
-  const [recent] = await on.all(
+  const [exempt] = await on.all(
     sql`SELECT 1 AS yes FROM ${usersTable(dialect, 'sessions')}
-      WHERE id = ${sessionId} AND user_id = ${id} AND created_at >= ${clock.now() - recentSignInMs}`,
+      WHERE id = ${sessionId} AND user_id = ${id} AND created_at >= ${clock.now() - recentSignInMs}
+      UNION ALL SELECT 1 FROM ${usersTable(dialect, 'users')} WHERE id = ${id} AND is_anonymous = 1 LIMIT 1`,
   )
-  if (recent) return
-  const [guard] = await on.all(
-    sql`SELECT 1 AS yes FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id} AND confirmed_at IS NOT NULL
-      UNION ALL SELECT 1 FROM ${usersTable(dialect, 'passkeys')} WHERE user_id = ${id} LIMIT 1`,
-  )
-  if (guard) throw signInAgain()
+  if (!exempt) throw signInAgain()
 }

@@ -12,23 +12,21 @@ import { sql } from '../../engines/sql-text.ts'
 import { invalidToken } from '../../errors.ts'
 import { refreshGraceMs, refreshTokenLifetimeMs, sessionsPerUserMax, userAgentCharsMax } from '../../limits-users.ts'
 import type { Account, Accounts } from './accounts.ts'
+import type { Attempts } from './attempts.ts'
+import type { ClientInfo } from './client-info.ts'
 import type { Revocation } from './revocation.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { msOf, usersTable } from './tables.ts'
 import type { Tokens } from './tokens.ts'
 import { type UserView, userView } from './user-view.ts'
 
-/** Who signs in, for the list of sessions. */
-export interface ClientInfo {
-  readonly userAgent: string | null
-  readonly address: string
-}
-
 /** The end of every sign-in. */
 export interface SignedIn {
   readonly user: UserView
   readonly accessToken: string
   readonly refreshToken: string
+  /** Of a sign-in with an address: has the device counted by itself at later ones (`attempts`). */
+  readonly deviceToken?: string
 }
 
 export interface SessionView {
@@ -92,9 +90,12 @@ export function createSessions(deps: {
   tokens: Tokens
   keys: SigningKeys
   revocation: Revocation
+  issueDeviceToken: Attempts['issueDeviceToken']
+  /** Sessions that a user may have; asked for each time, since a reload may change it. */
+  sessionsMax: () => number
   clock: Clock
 }): Sessions {
-  const { database, accounts, tokens, keys, revocation, clock } = deps
+  const { database, accounts, tokens, keys, revocation, issueDeviceToken, sessionsMax, clock } = deps
   const { dialect } = database
   const sessions = usersTable(dialect, 'sessions')
   const newId = createUuid7(clock)
@@ -167,7 +168,7 @@ export function createSessions(deps: {
 
   async function endOldest(tx: Transaction, userId: string): Promise<void> {
     const surplus = await tx.all<{ id: string }>(sql`SELECT id FROM ${sessions} WHERE user_id = ${userId}
-      ORDER BY used_at DESC, id DESC LIMIT ${sessionsPerUserMax} OFFSET ${sessionsPerUserMax - 1}`)
+      ORDER BY used_at DESC, id DESC LIMIT ${sessionsPerUserMax} OFFSET ${sessionsMax() - 1}`)
     for (const { id } of surplus) await end(tx, userId, id)
   }
 
@@ -186,7 +187,8 @@ export function createSessions(deps: {
       VALUES (${sessionId}, ${account.id}, 0, ${sha256(token)}, NULL, ${content.key.id}, ${issuedAtMs}, ${sinceMs},
       ${issuedAtMs}, ${issuedAtMs + refreshTokenLifetimeMs},
       ${userAgentOf(client)}, ${client.address})`)
-    return signedIn(account, sessionId, token)
+    const deviceToken = issueDeviceToken(account)
+    return { ...signedIn(account, sessionId, token), ...(deviceToken === null ? {} : { deviceToken }) }
   }
 
   /** When a session of the user began; null when it has ended. It stays as found until the transaction ends. */

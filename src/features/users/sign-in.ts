@@ -4,7 +4,6 @@
  */
 import { z } from 'zod'
 import type { Caller, UserCaller } from '../../access/caller.ts'
-import { sha256 } from '../../base/hash.ts'
 import type { Dialect } from '../../engines/dialect.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
@@ -12,12 +11,14 @@ import { accessDenied, accountDisabled } from '../../errors.ts'
 import type { Call } from '../../http/endpoint.ts'
 import { mfaTicketLifetimeMs } from '../../limits-users.ts'
 import type { Account } from './accounts.ts'
+import type { ClientInfo } from './client-info.ts'
 import type { OneTimeTokens } from './one-time-tokens.ts'
-import type { ClientInfo, Sessions, SignedIn } from './sessions.ts'
+import type { Sessions, SignedIn } from './sessions.ts'
 import { usersTable } from './tables.ts'
 import { userViewSchema } from './user-view.ts'
 
-export type { ClientInfo, SignedIn } from './sessions.ts'
+export type { ClientInfo } from './client-info.ts'
+export type { SignedIn } from './sessions.ts'
 
 /** Half a sign-in: the ticket and a code of one of the factors make it whole. */
 export interface MfaRequired {
@@ -41,7 +42,14 @@ export interface SignIn {
 }
 
 /** For OpenAPI: a whole sign-in, or half of one. */
-export const signedInSchema = z.object({ user: userViewSchema, accessToken: z.string(), refreshToken: z.string() })
+export const signedInSchema = z.object({
+  user: userViewSchema,
+  accessToken: z.string(),
+  refreshToken: z.string(),
+  deviceToken: z.string().optional().meta({
+    description: 'To be sent along with later sign-ins: wrong passwords from elsewhere then do not lock the device out',
+  }),
+})
 export const signInSchema = z.union([
   signedInSchema,
   z.object({
@@ -52,10 +60,10 @@ export const signInSchema = z.union([
 ])
 
 /** Who signs in, as the request tells. */
-export const clientOf = ({ headers, address }: Pick<Call, 'headers' | 'address'>): ClientInfo => ({
-  userAgent: headers.get('user-agent'),
-  address,
-})
+export const clientOf = (
+  { headers, address }: Pick<Call, 'headers' | 'address'>,
+  deviceToken?: string | undefined,
+): ClientInfo => ({ userAgent: headers.get('user-agent'), address, deviceToken: deviceToken ?? null })
 
 /** The user who asks, on endpoints for users. Throws 403 for a service key, which is nobody. */
 export function userOf(caller: Caller): UserCaller {
@@ -64,9 +72,6 @@ export function userOf(caller: Caller): UserCaller {
 }
 
 export const userIdOf = (caller: Caller): string => userOf(caller).auth.id
-
-/** What tries to sign in are counted under: of one address, whoever sends them. The counters learn no address. */
-export const signInKey = (email: string): string => sha256(email)
 
 /** A user has one authenticator, or a few. */
 const factorsShown = 10
