@@ -17,7 +17,7 @@ export async function readJsonObject(type: string | null, body: RequestBody, byt
 }
 
 /** Whether the request carries no body, by its headers alone. */
-export function hasNoBody({ headers }: Request): boolean {
+export function hasNoBody(headers: Headers): boolean {
   const length = headers.get('content-length')
   return length === null ? !headers.has('transfer-encoding') : length === '0'
 }

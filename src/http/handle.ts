@@ -229,7 +229,7 @@ export function createHandle(parts: HandleParts): Handle {
     if (readQuery) exchange.query = readQuery(exchange.queryString)
     const schema = endpoint.body
     if (!schema) return endpoint.handle(exchange)
-    if (endpoint.isBodyOptional && hasNoBody(exchange.request)) {
+    if (endpoint.isBodyOptional && hasNoBody(exchange.headers)) {
       exchange.body = validate(schema, {})
       return endpoint.handle(exchange)
     }
