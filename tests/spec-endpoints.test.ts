@@ -96,6 +96,7 @@ describeServer('every endpoint', { config }, (server) => {
       const before = await server.dump('/api/db/shared/tables/x')
       await eachWithBody(async (endpoint, path) => {
         for (const text of ['', '{', '[]', '1', 'null', '"text"', '{"a":1}x']) {
+          if (text === '' && endpoint.isBodyOptional) continue
           const answer = await send(endpoint, path, new TextEncoder().encode(text), 'application/json')
           expect([endpoint.name, text, answer.status]).toEqual([endpoint.name, text, 400])
           expectRefusal(answer, 400)
