@@ -200,7 +200,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     version,
     async findFaults() {
       const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
-      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.isHealthy() ? null : 'Redis cannot be reached' }
+      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
     },
     metrics: () => metrics.text(),
     openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),

@@ -24,8 +24,10 @@ export const s3AttemptsMax = 3
 /** Pauses between attempts grow from the first to the last. */
 export const s3RetryMinMs = 100
 export const s3RetryMaxMs = 2000
-/** Health waits this long for an answer. */
-export const s3HealthMs = 1000
+/** Requests that get no answer for this long have the store probed: a large part takes its time. */
+export const s3TickMs = 2000
+/** How long a store that gives no answer may pause before uploads under way are given up. */
+export const s3PauseMs = 3000
 /** The most that stores list at once. */
 export const s3ListKeysMax = 1000
 /** Removals under way at once: the sweeper is in no hurry. */

@@ -23,7 +23,7 @@ import { until } from '../src/engines/contract/cluster-contract.ts'
 import type { StoreAddress } from '../src/engines/store-address.ts'
 import { s3PartBytes } from '../src/limits-storage.ts'
 import { type Answer, openGate } from './harness/gate.ts'
-import { type Bucket, openBucket } from './harness/s3-buckets.ts'
+import { type Bucket, openBucket, restart } from './harness/s3-buckets.ts'
 
 const sharedUrl = process.env.PLINTH_TEST_S3_URL
 
@@ -300,8 +300,7 @@ function describeStops(program: string): void {
       expect(await blobs.findFault()).toBeString()
       await expect(blobs.write(newId(), inChunks(bytes), plenty)).rejects.toMatchObject(unavailable)
       await expect(blobs.read(id, { start: 0, end: 1 })).rejects.toMatchObject(unavailable)
-      await server.start()
-      expect(await blobs.findFault()).toBeNull()
+      await restart(server, blobs)
       await expectWhole(blobs, id, bytes)
       expect(await idsOf(blobs)).toEqual([id])
       await blobs.close()
@@ -312,7 +311,7 @@ function describeStops(program: string): void {
       await server.stop()
       const blobs = open(bucket.address)
       expect(await blobs.findFault()).toBeString()
-      await server.start()
+      await restart(server, blobs)
       await blobs.write(newId(), inChunks(makeBytes(10)), plenty)
       await blobs.close()
     }))
@@ -327,7 +326,7 @@ function describeStops(program: string): void {
         yield* inChunks(makeBytes(2 * s3PartBytes))
       }
       await expect(blobs.write(newId(), body(), plenty)).rejects.toMatchObject(unavailable)
-      await server.start()
+      await restart(server, blobs)
       expect(await idsOf(blobs)).toEqual([])
       expect((await bucket.list()).uploads).toHaveLength(1)
       expect(await blobs.removeUnfinished(Date.now() - 60_000)).toBe(0)

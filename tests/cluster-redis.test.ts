@@ -1,5 +1,6 @@
 /** The cluster over a real Redis: the port's contract, and what happens when Redis dies, hangs, or was never there. */
 import { afterAll, describe, expect, test } from 'bun:test'
+import { Redis } from 'ioredis'
 import type { PrivateServer } from '../scripts/servers/private-server.ts'
 import { provideRedis } from '../scripts/servers/programs.ts'
 import { openRedis } from '../scripts/servers/redis.ts'
@@ -12,6 +13,13 @@ import { ageKeys, removeKeys } from './harness/redis-keys.ts'
 const sharedUrl = process.env.PLINTH_TEST_REDIS_URL
 
 const makePrefix = (): string => `${crypto.randomUUID()}:`
+
+/** What an administrator types. */
+async function command(url: string, [name = '', ...args]: readonly string[]): Promise<void> {
+  const redis = new Redis(url)
+  await redis.call(name, ...args)
+  redis.disconnect()
+}
 
 const kindOf = (outcome: Promise<unknown>): Promise<unknown> =>
   outcome.then(
@@ -158,6 +166,53 @@ function describeFaults(program: string): void {
     await redis.start()
     await until('good health', () => cluster.isHealthy())
     expect(await cluster.hit('a', 60_000)).toMatchObject({ count: 1 })
+  })
+
+  test.each([
+    ['a replica', ['REPLICAOF', '127.0.0.1', '1'], ['REPLICAOF', 'NO', 'ONE']],
+    ['out of memory', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+  ])('[AWAY-9] that is %s: everything is refused, health says so, and it passes', async (_, begin, end) => {
+    const redis = await startRedis()
+    const cluster = await open(redis.url)
+    expect(await kindOf(Promise.resolve(cluster.hit('a', 60_000)))).toBe('fine')
+    await command(redis.url, begin)
+    // Without a request to find out, too.
+    await until('poor health', () => !cluster.isHealthy())
+    await expectAway(cluster)
+    await command(redis.url, end)
+    await until('good health', () => cluster.isHealthy())
+    expect(await kindOf(Promise.resolve(cluster.hit('b', 60_000)))).toBe('fine')
+  })
+
+  test('without room for clients: refused until there is some', async () => {
+    const redis = await startRedis()
+    const url = redis.url
+    await command(url, ['CONFIG', 'SET', 'maxclients', '1'])
+    const first = new Redis(url)
+    await first.ping()
+    const cluster = await open(url)
+    expect(cluster.isHealthy()).toBe(false)
+    await expectAway(cluster)
+    await first.config('SET', 'maxclients', '100')
+    first.disconnect()
+    await until('good health', () => cluster.isHealthy())
+    expect(await cluster.hit('a', 60_000)).toMatchObject({ count: 1 })
+  })
+
+  test('[AWAY-9] whose password changes: refused until it is right again', async () => {
+    const redis = await startRedis()
+    const { password } = new URL(redis.url)
+    const cluster = await open(redis.url)
+    const admin = new Redis(redis.url)
+    await admin.config('SET', 'requirepass', 'other-password')
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await until('poor health', () => !cluster.isHealthy())
+    await expectAway(cluster)
+    await admin.config('SET', 'requirepass', password)
+    await until('good health', () => cluster.isHealthy())
+    expect(await kindOf(Promise.resolve(cluster.hit('b', 60_000)))).toBe('fine')
+    admin.disconnect()
   })
 
   test('with a wrong password: refused and logged, without the password', async () => {

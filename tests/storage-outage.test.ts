@@ -7,6 +7,8 @@ import { provideS3 } from '../scripts/servers/programs.ts'
 import { openS3 } from '../scripts/servers/s3.ts'
 import { type Engine, engines } from './harness/engines.ts'
 import { bucketPath, dumpBucket, filePath, formOfUpload, store, upload } from './harness/files.ts'
+import { type Answer, openGate } from './harness/gate.ts'
+import { untilStatus } from './harness/nodes.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { openBucket } from './harness/s3-buckets.ts'
 import { createServer, startServer, type TestServer } from './harness/server.ts'
@@ -43,7 +45,7 @@ test.if(s3Program !== null)('[STORE-12] a store that is away is 503 until it is 
     expect((await service.request('HEAD', filePath('open', 'kept'))).status).toBe(200)
     expect((await service.get(bucketPath('open'))).body.objects).toHaveLength(1)
     await s3.start()
-    expect((await service.get('/api/health')).status).toBe(200)
+    await untilStatus(200, server, '/api/health')
     expect(await dumpBucket(server, 'open')).toEqual(before)
     await store(service, 'open', { key: 'new', content: 'new' })
   } finally {
@@ -51,6 +53,48 @@ test.if(s3Program !== null)('[STORE-12] a store that is away is 503 until it is 
     await s3.remove()
   }
 })
+
+const refusal = (status: number, code: string) => new Response(`<Error><Code>${code}</Code></Error>`, { status })
+
+/** Faults of a store that is there: what it answers, and to what. */
+const faults: readonly [string, Answer][] = [
+  ['gives no answer', () => new Promise(() => {})],
+  ['refuses everything', async () => refusal(403, 'AccessDenied')],
+  ['refuses writes', async ({ method }, pass) => (method === 'PUT' ? refusal(403, 'AccessDenied') : pass())],
+  ['asks for fewer requests', async () => refusal(503, 'SlowDown')],
+]
+
+test.if(s3Program !== null).each(faults)(
+  '[STORE-12, AWAY-8] a store that %s is 503 at once, health says so, and it passes',
+  async (_, fault) => {
+    const s3 = await openS3(s3Program as string)
+    const { address } = await openBucket(s3.url)
+    let answer: Answer | null = null
+    const gate = openGate(address.endpoint, (request, pass) => (answer === null ? pass() : answer(request, pass)))
+    const server = await startServer({ config, settings: { s3: { ...address, endpoint: gate.url } } })
+    const { service } = server
+    try {
+      await store(service, 'open', { key: 'kept', content: 'kept' })
+      answer = fault
+      const write = () => upload(service, 'open', { key: 'new', content: 'new' })
+      // The first finds out where nothing else does; it is refused all the same.
+      const first = await write()
+      expectRefusal(first, 503)
+      expect(first.headers.get('retry-after')).toBe('1')
+      await untilStatus(503, server, '/api/health')
+      await expectNoUploads(server, 'new')
+      answer = null
+      await untilStatus(200, server, '/api/health')
+      await store(service, 'open', { key: 'new', content: 'new' })
+      expect((await service.get(filePath('open', 'kept'))).text).toBe('kept')
+    } finally {
+      await server.close()
+      await gate.close()
+      await s3.remove()
+    }
+  },
+  60_000,
+)
 
 function mountSmallDisk(folder: string): boolean {
   return Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'plinth-test', folder]).exitCode === 0

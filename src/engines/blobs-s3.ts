@@ -4,7 +4,7 @@
  * and the id; leaves signing and trying again to `s3-requests`.
  */
 import type { Log } from '../base/log.ts'
-import { s3HealthMs, s3ListKeysMax, s3PartBytes, s3PartsMax, s3RemovalsMax } from '../limits-storage.ts'
+import { s3ListKeysMax, s3PartBytes, s3PartsMax, s3RemovalsMax } from '../limits-storage.ts'
 import { createBlobMeter } from './blob-meter.ts'
 import { type Blobs, checkBlobId, isBlobId, type ListedBlob } from './blobs.ts'
 import { EngineError } from './error.ts'
@@ -76,11 +76,7 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
       }
       return removed
     },
-    findFault: () =>
-      requests.send({ method: 'HEAD', attemptsMax: 1, timeoutMs: s3HealthMs }).then(
-        () => null,
-        () => 'The S3 store cannot be reached or refuses the bucket',
-      ),
+    findFault: async () => (await requests.ask())?.message ?? null,
     close: async () => requests.close(),
   }
 }

@@ -20,6 +20,8 @@ export interface CircuitOptions {
   readonly probe: (signal: AbortSignal) => Promise<void>
   /** Whether the adapter knows of trouble that only a probe can end. */
   readonly isTroubled?: () => boolean
+  /** How often work under way is looked at; half a second unless told otherwise. */
+  readonly tickMs?: number
   readonly log: Log
 }
 
@@ -31,6 +33,8 @@ export interface Circuit {
   check(): void
   /** Work failed in a way that may concern the whole engine: has it probed now. */
   suspect(): void
+  /** Work that began before the circuit opened was answered after all: the circuit closes. */
+  answered(): void
   /** Probes and gives what is wrong, null for nothing; answers at once while the circuit is open. */
   ask(): Promise<EngineError | null>
   /** Called when the circuit opens: whatever waits for the engine is to fail now. */
@@ -46,7 +50,8 @@ const toEngineError = (engine: string, error: unknown): EngineError =>
 const retryPauseMs = (attempt: number): number =>
   Math.min(circuitRetryMinMs * 2 ** Math.min(attempt, 16), circuitRetryMaxMs) * (0.5 + Math.random() / 2)
 
-export function createCircuit({ engine, probe, isTroubled = () => false, log }: CircuitOptions): Circuit {
+export function createCircuit(options: CircuitOptions): Circuit {
+  const { engine, probe, isTroubled = () => false, tickMs = circuitTickMs, log } = options
   const load: Load = { running: 0, finished: 0 }
   const listeners: ((failure: EngineError) => void)[] = []
   let failure: EngineError | null = null
@@ -71,6 +76,8 @@ export function createCircuit({ engine, probe, isTroubled = () => false, log }: 
   }
 
   function retryLater(attempt: number): void {
+    // An outage that follows another has but one series of probes.
+    clearTimeout(retry)
     retry = setTimeout(async () => {
       await probeNow()
       if (failure !== null && !isClosed) retryLater(attempt + 1)
@@ -102,7 +109,7 @@ export function createCircuit({ engine, probe, isTroubled = () => false, log }: 
     const isSilent = load.running > 0 && load.finished === seen
     seen = load.finished
     if (failure === null && (isSilent || isTroubled())) void probeNow()
-  }, circuitTickMs)
+  }, tickMs)
   tick.unref()
 
   return {
@@ -116,6 +123,7 @@ export function createCircuit({ engine, probe, isTroubled = () => false, log }: 
     suspect() {
       if (failure === null && !isClosed) void probeNow()
     },
+    answered: shut,
     ask: async () => failure ?? probeNow(),
     onOpen: (listener) => void listeners.push(listener),
     close() {

@@ -27,6 +27,7 @@ export function createMemoryCluster(options: MemoryClusterOptions = {}): Cluster
     },
     subscribe: (channel, listener) => channels.add(channel, listener),
     isHealthy: () => true,
+    findFault: () => null,
     async close() {
       channels.clear()
     },

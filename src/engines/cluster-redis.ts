@@ -28,13 +28,20 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
   const commands = connectRedis(url, 'commands', log)
   const messages = connectRedis(url, 'messages', log)
   const connections = [commands, messages]
-  const run = createRunner(commands)
+  const writes = watchWrites(commands, `${prefix}probe`, log)
+  const run = createRunner(commands, writes)
   const bus = createBus(commands, messages, prefix, log)
   const pings = setInterval(() => {
-    for (const redis of connections) if (redis.status === 'ready') redis.ping().catch(() => undefined)
+    if (messages.status === 'ready') messages.ping().catch(() => undefined)
+    writes.probe()
   }, redisPingIntervalMs)
   pings.unref()
   await Promise.all(connections.map(waitForRedis))
+
+  function findFault(): string | null {
+    if (connections.some(({ status }) => status !== 'ready')) return 'Redis cannot be reached'
+    return writes.failure?.message ?? null
+  }
 
   const leaseKey = (name: string): string => `${prefix}{lease}:${name}`
   const fenceKey = `${prefix}{lease}-fence`
@@ -52,7 +59,8 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
     async release(name, holder) {
       await run(releaseScript, [leaseKey(name)], holder)
     },
-    isHealthy: () => connections.every(({ status }) => status === 'ready'),
+    isHealthy: () => findFault() === null,
+    findFault,
     async close() {
       clearInterval(pings)
       await Promise.all(connections.map(disconnectRedis))
@@ -62,8 +70,51 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
 
 type Run = (script: Script, keys: readonly string[], ...args: (string | number)[]) => Promise<unknown>
 
+interface Writes {
+  /** Why Redis answers but does not do as it is asked; null while it does. */
+  readonly failure: EngineError | null
+  /** A command was refused: it is the same for the others until a probe succeeds. */
+  refused(error: Error): void
+  /** Writes something small, unless the connection is away. */
+  probe(): void
+}
+
+/**
+ * Whether Redis takes writes: a replica, one that is out of memory or whose disk is full, and one whose password was
+ * changed answer all the same.
+ */
+function watchWrites(redis: Redis, key: string, log: Log): Writes {
+  let failure: EngineError | null = null
+
+  function refused(error: Error): void {
+    if (failure === null) log.error('redis.writes_refused', { error })
+    failure = new EngineError('unavailable', `Redis refuses writes: ${error.message}`, [], error)
+  }
+  return {
+    get failure() {
+      return failure
+    },
+    refused,
+    probe() {
+      if (redis.status !== 'ready') return
+      redis.set(key, '1', 'PX', redisPingIntervalMs).then(
+        () => {
+          if (failure !== null) log.info('redis.writes_back')
+          failure = null
+        },
+        (error) => {
+          if (isReply(error)) refused(error)
+        },
+      )
+    },
+  }
+}
+
+/** What Redis says itself, beside what the library says of a connection. */
+const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError'
+
 /** Runs scripts; rejects with `EngineError`, whatever happens. */
-function createRunner(redis: Redis): Run {
+function createRunner(redis: Redis, writes: Writes): Run {
   let waiting = 0
 
   async function evaluate(script: Script, keys: readonly string[], args: readonly (string | number)[]) {
@@ -77,11 +128,13 @@ function createRunner(redis: Redis): Run {
   }
 
   return async (script, keys, ...args) => {
+    if (writes.failure !== null) throw writes.failure
     if (waiting >= redisCommandsMax) throw new EngineError('busy', 'Too many commands wait for Redis')
     waiting++
     try {
       return await evaluate(script, keys, args)
     } catch (error) {
+      if (isReply(error)) writes.refused(error)
       throw new EngineError('unavailable', 'Redis is away', [], error)
     } finally {
       waiting--

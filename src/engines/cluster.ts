@@ -66,6 +66,8 @@ export interface Leases {
 export interface Cluster extends Counters, Bus, Leases {
   /** False while the other nodes cannot be reached. */
   isHealthy(): boolean
+  /** What is wrong while it is not healthy, for operators; null while it is. */
+  findFault(): string | null
   /** Sends what was said, and lets go of every connection. Leases end by themselves. */
   close(): Promise<void>
 }

@@ -30,7 +30,7 @@ export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<
   /** The next bytes, over a new connection where the one there was has failed. */
   async function next(): Promise<Uint8Array> {
     for (;;) {
-      connection ??= await connect(requests, { ...range, start: at })
+      connection ??= await connect(requests, { ...range, start: at }, true)
       const { reader, answer } = connection
       answer.deadline.move()
       try {
@@ -67,9 +67,13 @@ export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<
   )
 }
 
-async function connect(requests: S3Requests, { id, key, start, end }: S3Range): Promise<Connection> {
+async function connect(
+  requests: S3Requests,
+  { id, key, start, end }: S3Range,
+  isContinuation = false,
+): Promise<Connection> {
   const headers = { range: `bytes=${start}-${end - 1}` }
-  const answer = await requests.open({ method: 'GET', key, headers, tolerated: ['NoSuchKey'] })
+  const answer = await requests.open({ method: 'GET', key, headers, tolerated: ['NoSuchKey'], isContinuation })
   if (answer === null) throw new BlobMissingError(id)
   const given = answer.headers.get('content-range') ?? ''
   if (given.startsWith(`bytes ${start}-${end - 1}/`)) return { reader: answer.body.getReader(), answer }

@@ -5,7 +5,17 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { sha256 as sha256Of } from '../base/hash.ts'
 import type { Log } from '../base/log.ts'
-import { s3AnswerMs, s3AttemptsMax, s3BodyMs, s3RetryMaxMs, s3RetryMinMs } from '../limits-storage.ts'
+import { circuitProbeMs } from '../limits.ts'
+import {
+  s3AnswerMs,
+  s3AttemptsMax,
+  s3BodyMs,
+  s3PauseMs,
+  s3RetryMaxMs,
+  s3RetryMinMs,
+  s3TickMs,
+} from '../limits-storage.ts'
+import { createCircuit } from './circuit.ts'
 import { EngineError } from './error.ts'
 import { textIn } from './s3-xml.ts'
 import type { StoreAddress } from './store-address.ts'
@@ -27,8 +37,8 @@ export interface S3Request {
   readonly body?: string | S3Body
   /** Error codes that are an answer like any other: `send` gives null for them. */
   readonly tolerated?: readonly string[]
-  readonly attemptsMax?: number
-  readonly timeoutMs?: number
+  /** Goes on with something that the caller has a part of already: tried even while the store is known to be away. */
+  readonly isContinuation?: boolean
 }
 
 /** An answer, and the bytes after its headers. */
@@ -51,6 +61,8 @@ export interface S3Requests {
   send(request: S3Request): Promise<S3Answer | null>
   /** Like `send`, with the answer's body as it comes. */
   open(request: S3Request): Promise<S3Stream | null>
+  /** Asks the store now; gives what is wrong, null for nothing. */
+  ask(): Promise<EngineError | null>
   /** Breaks off every exchange; there will be no others. */
   close(): void
 }
@@ -81,6 +93,9 @@ export interface Deadline {
   abort(): void
 }
 
+/** Written by probes alone, beside the blobs. */
+const probeKey = 'plinth-probe'
+
 /** For the ends of many nodes not to try again at the same moment. */
 function retryPauseMs(attempt: number): number {
   return Math.min(s3RetryMinMs * 4 ** (attempt - 1), s3RetryMaxMs) * (0.5 + Math.random() / 2)
@@ -92,7 +107,10 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
   const base = `${endpoint.replace(/\/+$/, '')}/${bucket}`
   const signingKeys = new Map<string, ArrayBuffer>()
   const running = new Set<Deadline>()
-  let isAway = false
+  /** Exchanges whose answer has not begun. */
+  const unanswered = { reads: new Set<Deadline>(), writes: new Set<Deadline>() }
+  let refusal: EngineError | null = null
+  let refusesWrites = false
   let isClosed = false
 
   function startDeadline(ms: number): Deadline {
@@ -153,32 +171,88 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
     throw new S3Refusal(response.status, textIn(await response.text(), 'Code') ?? codeOf(response.status))
   }
 
+  const engine = `The S3 store at ${endpoint}, bucket "${bucket}"`
+
   /** One line in the log for each outage, not for each request. */
-  function tell(failure: unknown): void {
-    if (isAway === (failure !== null)) return
-    isAway = failure !== null
-    if (isAway) log.error('The S3 store is away or refuses us', { error: failure })
-    else log.info('The S3 store is back')
+  function setRefusal(found: EngineError | null, isWrite: boolean): void {
+    if (found !== null && refusal === null) log.error('s3.refused', { engine, error: found })
+    if (found === null && refusal !== null) log.info('s3.accepted', { engine })
+    refusal = found
+    refusesWrites = found !== null && isWrite
+  }
+
+  /**
+   * The store serves when it answers; a refusal of credentials is an answer, remembered for the health of the node. A
+   * refusal of a write is over when a small object can be written.
+   */
+  async function probe(signal: AbortSignal): Promise<void> {
+    const deadline = startDeadline(circuitProbeMs)
+    signal.addEventListener('abort', () => deadline.abort())
+    const request: S3Request = refusesWrites ? { method: 'PUT', key: probeKey, body: 'probe' } : { method: 'HEAD' }
+    try {
+      const response = await fetchOnce(request, deadline)
+      await response.arrayBuffer()
+      setRefusal(null, false)
+    } catch (error) {
+      if (!(error instanceof S3Refusal) || error.retriable) throw error
+      setRefusal(new EngineError('unavailable', `${engine} refuses: ${error.message}`, [], error), refusesWrites)
+    } finally {
+      deadline.end()
+    }
+  }
+
+  const circuit = createCircuit({ engine, probe, isTroubled: () => refusesWrites, tickMs: s3TickMs, log })
+  const abortAll = (deadlines: ReadonlySet<Deadline>): void => {
+    for (const deadline of [...deadlines]) deadline.abort()
+  }
+  // A sender has given its bytes already: a store that only paused may still take them.
+  circuit.onOpen(() => {
+    abortAll(unanswered.reads)
+    const timer = setTimeout(() => {
+      if (circuit.failure !== null) abortAll(unanswered.writes)
+    }, s3PauseMs)
+    timer.unref()
+  })
+
+  async function exchange<T>(request: S3Request, take: (deadline: Deadline) => Promise<T>): Promise<T> {
+    const { body, method, isContinuation = false } = request
+    if (!isContinuation) circuit.check()
+    const deadline = startDeadline(body === undefined ? s3AnswerMs : s3BodyMs)
+    const waiting = method === 'PUT' || method === 'POST' ? unanswered.writes : unanswered.reads
+    waiting.add(deadline)
+    circuit.load.running += 1
+    try {
+      const taken = await take(deadline)
+      circuit.answered()
+      return taken
+    } catch (error) {
+      deadline.end()
+      throw error
+    } finally {
+      waiting.delete(deadline)
+      circuit.load.running -= 1
+      circuit.load.finished += 1
+    }
   }
 
   async function attempt<T>(request: S3Request, take: (deadline: Deadline) => Promise<T>): Promise<T | null> {
-    const { attemptsMax = s3AttemptsMax, tolerated = [], body } = request
-    const { timeoutMs = body === undefined ? s3AnswerMs : s3BodyMs } = request
+    const { tolerated = [], method, isContinuation = false } = request
+    const isWrite = method === 'PUT' || method === 'POST'
     for (let at = 1; ; at++) {
-      const deadline = startDeadline(timeoutMs)
       try {
-        const taken = await take(deadline)
-        tell(null)
+        const taken = await exchange(request, take)
+        if (isWrite && refusesWrites) setRefusal(null, false)
         return taken
       } catch (error) {
-        deadline.end()
-        if (error instanceof S3Refusal && tolerated.includes(error.code)) {
-          tell(null)
-          return null
-        }
-        if ((error instanceof S3Refusal && !error.retriable) || at >= attemptsMax || isClosed) {
-          if (!isClosed) tell(error)
-          throw new EngineError('unavailable', 'The store is away or refuses us', [], error)
+        if (error instanceof EngineError) throw error
+        if (error instanceof S3Refusal && tolerated.includes(error.code)) return null
+        const isFinal = error instanceof S3Refusal && !error.retriable
+        const isHopeless = circuit.failure !== null && !isContinuation
+        if (isFinal || at >= s3AttemptsMax || isClosed || isHopeless) {
+          const failure = new EngineError('unavailable', `${engine}: ${(error as Error).message}`, [], error)
+          if (isFinal && isWrite) setRefusal(failure, true)
+          if (!isFinal && !isClosed) circuit.suspect()
+          throw failure
         }
       }
       await new Promise((resolve) => setTimeout(resolve, retryPauseMs(at)))
@@ -203,8 +277,10 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
         if (!response.body) throw new S3Refusal(502, 'NoBody')
         return { headers: response.headers, body: response.body, deadline }
       }),
+    ask: async () => (await circuit.ask()) ?? refusal,
     close() {
       isClosed = true
+      circuit.close()
       for (const deadline of [...running]) deadline.abort()
     },
   }

@@ -1,6 +1,8 @@
 /** Buckets of a real S3 server, each for one test. Asks with nothing of the program's own. */
 import { AwsClient } from 'aws4fetch'
+import type { PrivateServer } from '../../scripts/servers/private-server.ts'
 import { createBucket } from '../../scripts/servers/s3.ts'
+import type { Blobs } from '../../src/engines/blobs.ts'
 import type { StoreAddress } from '../../src/engines/store-address.ts'
 
 export interface Bucket {
@@ -49,4 +51,10 @@ export async function openBucket(serverUrl: string): Promise<Bucket> {
       if (!removed.ok) throw new Error(`the bucket stays: ${await removed.text()}`)
     },
   }
+}
+
+/** Starts a store again, and waits until it is known to be back. */
+export async function restart(server: PrivateServer, blobs: Blobs): Promise<void> {
+  await server.start()
+  while ((await blobs.findFault()) !== null) await new Promise((resolve) => setTimeout(resolve, 20))
 }
