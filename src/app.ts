@@ -33,6 +33,7 @@ import { openUsers } from './features/users/index.ts'
 import { createCors } from './http/cors.ts'
 import { docsPage, docsPageHeaders } from './http/docs-page.ts'
 import type { Endpoint } from './http/endpoint.ts'
+import { createResponseLimits } from './http/large-responses.ts'
 import { createMetrics } from './http/metrics.ts'
 import { buildOpenApi } from './http/openapi.ts'
 import { countInstance, createRateLimiter } from './http/rate-limit.ts'
@@ -92,6 +93,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { sql, cluster, blobs, images, store } = engines
   const metrics = createMetrics()
   const judge = createJudge({ sql, namespaces: () => config.namespaces })
+  const limits = createResponseLimits(() => config.limits.responseBytes)
   const records = createRecords({
     sql,
     judge,
@@ -102,8 +104,8 @@ export async function openApp(options: AppOptions): Promise<App> {
     changes: () => config.changes,
     counters: cluster,
     writeBudgetBytes: () => config.limits.writeBytes,
-    responseBytes: () => config.limits.responseBytes,
     countInstance: (caller) => countInstance(limiter, caller),
+    limits,
     clock,
     log,
   })

@@ -11,9 +11,19 @@ export const batchOperationsMax = 500
 export const batchByFilterRecordsMax = 500
 /** Bytes of a response that is made of records: what a client and its parser take in one piece without trouble. */
 export const responseBytesMax = 8 * MiB
+/** Of these, what stands around the items: a cursor of `cursorCharsMax` and a few words. */
+export const responseEnvelopeBytes = 16 * KiB
+/** A response below this is serialized in one step: about a millisecond. */
+export const quickResponseBytes = 256 * KiB
+/** Large responses that are made at once; each takes a few times its size while it is. */
+export const largeResponsesMax = 4
+/** Further ones that wait; beyond it they are refused with 503. */
+export const largeResponsesWaitingMax = 1000
 /** Bounds of what a configuration may set instead: a page of small records, and what a process has memory for. */
 export const responseBytesLeast = 64 * KiB
 export const responseBytesMost = 64 * MiB
+/** The longest that one request occupies the event loop before others get it. */
+export const eventLoopSliceMs = 10
 export const orFilterConditionsMax = 5
 export const filterConditionsMax = 100
 export const inValuesMax = 1000
@@ -24,6 +34,15 @@ export const recordIdCharsMax = 64
 export const instanceIdCharsMax = 128
 export const fieldNameCharsMax = 128
 export const searchWordsMax = 20
+/** Undeclared fields that a page reads one by one; with more of them it reads the stored object whole. */
+export const projectedMembersMax = 32
+/** Longest highlight tag: an element with a class or two; each stands in a response five times per field. */
+export const highlightTagCharsMax = 200
+/** CONTRACT: marks in the snippet of a field, and characters of the text that it shows. */
+export const snippetMarksMax = 5
+export const snippetCharsMax = 300
+/** Of these, about how many stand before the first mark. */
+export const snippetLeadChars = 60
 /** A search text of 20 words never needs more; bounds the tokenizer's work. */
 export const searchTextCharsMax = 2 * KiB
 /** One sort key per field is plenty; each adds a segment to a cursor's query. */
@@ -151,6 +170,8 @@ export const sqliteCacheKiB = 64 * KiB
 export const sqliteInstanceCacheKiB = 512
 /** Filtered totals kept exact per table; each costs one in-memory match per write. */
 export const rememberedTotalsMax = 32
+/** Pages of the change log that lead from a count to the present; a count that is farther behind is not remembered. */
+export const totalReplaySteps = 200
 /** Rows that a new search takes in at a time. */
 export const searchFillRows = 500
 /** CONTRACT: how long changes are kept; a client that was away for a day is told exactly what it missed. */
@@ -181,6 +202,10 @@ export const slowReadMs = 20
 export const readTurnMs = 5
 /** Files below this are scanned in a few milliseconds whatever the statement. */
 export const slowReadBytes = 8 * MiB
+/** Bytes that one read may take on the main thread: a millisecond of copying; a larger page is read in a thread. */
+export const quickReadBytes = MiB
+/** How often a small file is asked for its size: what fills it beyond `slowReadBytes` takes about as long. */
+export const fileSizeCheckMs = 250
 /** How often a statement's plan is looked at again. */
 export const slowReadRunsPerLook = 1000
 export const slowReadTimeoutMs = 30_000
@@ -334,6 +359,8 @@ export const postgresStatementsMax = 1000
 export const statementTimeoutMs = 30_000
 /** Without an answer after this, past the server's own limit, the connection is dead. */
 export const statementAnswerMs = statementTimeoutMs + 5000
+/** Bytes of a page that is read without its lengths being added up first; each row may have its share of them. */
+export const postgresQuickPageBytes = 4 * MiB
 /** Attempts at a transaction that others got in the way of. */
 export const postgresRetriesMax = 10
 /** Health waits this long for an answer. */

@@ -35,6 +35,8 @@ function recording(database: Database, noted: SqlText[]): Database {
   return {
     dialect: database.dialect,
     all: (query) => database.all(note(query)),
+    readPage: database.readPage,
+    readLargePage: database.readLargePage,
     write: (work, options) => database.write((tx) => work(noting(tx)), options),
     synced: () => database.synced(),
   }

@@ -104,6 +104,8 @@ function recording(database: Database, texts: string[]): Database {
   return {
     dialect: database.dialect,
     all: reader(database),
+    readPage: database.readPage,
+    readLargePage: database.readLargePage,
     synced: () => database.synced(),
     write: (work, options) => database.write((tx) => work(transaction(tx)), options),
   }

@@ -4,6 +4,9 @@ import { timingSafeEqual } from 'node:crypto'
 /** A 64-bit fingerprint of a text as base 36: entity tags, cache keys. */
 export const fingerprint = (text: string): string => Bun.hash.wyhash(text).toString(36)
 
+/** The same of bytes that come in parts: each part with what the ones before gave. */
+export const fingerprintPart = (part: Uint8Array, before: bigint): bigint => Bun.hash.wyhash(part, before)
+
 /**
  * A keyed fingerprint (64 bits of HMAC-SHA-256 as base64url): nobody without the secret can make one that fits another
  * text.

@@ -11,13 +11,13 @@ test('equal work is done once, and again once it has ended, whether it failed or
     runs += 1
     return gate.promise
   }
-  const both = [flights.run('a', never, work), flights.run('a', never, work)]
-  const other = flights.run('b', never, work)
+  const both = [flights.run('a', work, never), flights.run('a', work)]
+  const other = flights.run('b', work)
   gate.resolve(7)
   expect(await Promise.all([...both, other])).toEqual([7, 7, 7])
   expect(runs).toBe(2)
-  await expect(flights.run('a', never, () => Promise.reject(new Error('failed')))).rejects.toThrow('failed')
-  expect(await flights.run('a', never, async () => 8)).toBe(8)
+  await expect(flights.run('a', () => Promise.reject(new Error('failed')), never)).rejects.toThrow('failed')
+  expect(await flights.run('a', async () => 8, never)).toBe(8)
 })
 
 test('work is aborted once all callers have given up, and is never joined afterwards', async () => {
@@ -28,15 +28,15 @@ test('work is aborted once all callers have given up, and is never joined afterw
     signals.push(signal)
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   }
-  const first = flights.run('a', one.signal, hang)
-  const second = flights.run('a', two.signal, hang)
+  const first = flights.run('a', hang, one.signal)
+  const second = flights.run('a', hang, two.signal)
   one.abort(new Error('gone'))
   await expect(first).rejects.toThrow('gone')
   expect(signals.map(({ aborted }) => aborted)).toEqual([false])
   two.abort(new Error('gone too'))
-  const third = flights.run('a', never, async () => 3)
+  const third = flights.run('a', async () => 3, never)
   await expect(second).rejects.toThrow('gone too')
   expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   expect(await third).toBe(3)
-  await expect(flights.run('a', one.signal, hang)).rejects.toThrow('gone')
+  await expect(flights.run('a', hang, one.signal)).rejects.toThrow('gone')
 })

@@ -5,9 +5,10 @@
 export interface SingleFlight<T> {
   /**
    * Joins the flight of this key, or starts one with `work`, which gets a signal that aborts once every caller's own
-   * has. Rejects with the reason of the caller's signal when that aborts first.
+   * has; a caller without a signal never gives up. Rejects with the reason of the caller's signal when that aborts
+   * first.
    */
-  run(key: string, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>
+  run(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
 }
 
 interface Flight<T> {
@@ -31,10 +32,11 @@ export function createSingleFlight<T>(): SingleFlight<T> {
   }
 
   return {
-    async run(key, signal, work) {
-      signal.throwIfAborted()
+    async run(key, work, signal) {
+      signal?.throwIfAborted()
       const flight = flights.get(key) ?? start(key, work)
       flight.callers += 1
+      if (!signal) return flight.result
       return new Promise<T>((resolve, reject) => {
         const onAbort = (): void => {
           flight.callers -= 1

@@ -127,9 +127,20 @@ export const postgresDialect: Dialect = {
         SELECT pg_current_snapshot()::text AS snapshot, fits,
           (SELECT json_agg(json_build_array(before, after)) FROM unseen WHERE fits) AS changes FROM size`
     },
+    changesBetween(log, table, from, to, { limit, bytesMax }) {
+      const [first, second] = [sql`${from}::text::pg_snapshot`, sql`${to}::text::pg_snapshot`]
+      const isLater = sql`pg_visible_in_snapshot(xid, ${second})`
+      const changes = sql`SELECT before, after, ${isLater} AS later FROM ${log} WHERE "table" = ${table}
+        AND xid >= least(pg_snapshot_xmin(${first}), pg_snapshot_xmin(${second}))
+        AND pg_visible_in_snapshot(xid, ${first}) <> ${isLater} LIMIT ${limit}`
+      const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
+      return sql`WITH changed AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM changed)
+        SELECT fits, (SELECT json_agg(json_build_array(before, after, later)) FROM changed WHERE fits) AS changes FROM size`
+    },
   },
   indexColumn: (column) => sql`${column} NULLS FIRST`,
   indexName: ({ namespace }, name) => sql`${ident(namespace)}.${ident(name)}`,
+  rowKey: null,
   fromBoolean: (value) => value,
   toBoolean: (stored) => stored === true,
   forUpdate: sql` FOR UPDATE`,
@@ -162,6 +173,7 @@ export const postgresDialect: Dialect = {
     const value = sql`CASE WHEN jsonb_typeof(${json}) = ${jsonTypes[type]} THEN ${typed} END`
     return type === 'string' ? byteOrder(value) : value
   },
+  memberJson: (column, name) => sql`(${column} -> ${name}::text)`,
   memberIsNull: (column, name) => sql`coalesce(jsonb_typeof(${jsonOf(column, name)}), 'null') = 'null'`,
   memberOrder(column, name) {
     const json = jsonOf(column, name)

@@ -39,6 +39,7 @@ export const sqliteDialect: Dialect = {
   follow: null,
   indexColumn: (column) => column,
   indexName: (_, name) => ident(name),
+  rowKey: ident('_seq'),
   fromBoolean: (value) => (value ? 1 : 0),
   toBoolean: (stored) => stored === 1,
   forUpdate: sql``,
@@ -57,6 +58,7 @@ export const sqliteDialect: Dialect = {
     const typed = type === 'number' ? asDouble(value) : value
     return sql`CASE WHEN json_type(${column}, ${memberPath(name)}) IN (${jsonTypes[type]}) THEN ${typed} END`
   },
+  memberJson: (column, name) => sql`${column} -> ${memberPath(name)}`,
   memberIsNull: (column, name) => sql`coalesce(json_type(${column}, ${memberPath(name)}), 'null') = 'null'`,
   memberOrder(column, name) {
     const path = memberPath(name)

@@ -74,6 +74,8 @@ export interface Dialect {
   readonly indexColumn: (column: SqlText) => SqlText
   /** Name of an index in statements other than its creation. */
   readonly indexName: (table: TableRef, name: string) => SqlText
+  /** The row's own key in a declared table, where reading by it is quicker than by the id; else null. */
+  readonly rowKey: SqlText | null
   /** Booleans as this engine binds and returns them. */
   readonly fromBoolean: (value: boolean) => SqlScalar
   readonly toBoolean: (stored: unknown) => boolean
@@ -102,6 +104,8 @@ export interface Dialect {
    * another.
    */
   readonly memberAs: (column: SqlText, name: string | null, type: 'string' | 'number' | 'boolean') => SqlText
+  /** A member of a JSON column's top-level object as JSON text; NULL where it is missing. */
+  readonly memberJson: (column: SqlText, name: string) => SqlText
   /** Whether the member is missing or null. */
   readonly memberIsNull: (column: SqlText, name: string) => SqlText
   /**
@@ -154,6 +158,17 @@ export interface Follow {
     log: SqlText,
     table: string,
     snapshot: string,
+    bounds: { limit: number; bytesMax: number },
+  ) => SqlText
+  /**
+   * The same without `snapshot`, of the rows that one of two snapshots holds and the other does not, each with whether
+   * it is `to` that does: a JSON array of `[before, after, isLater]`.
+   */
+  readonly changesBetween: (
+    log: SqlText,
+    table: string,
+    from: string,
+    to: string,
     bounds: { limit: number; bytesMax: number },
   ) => SqlText
 }

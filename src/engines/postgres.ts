@@ -11,6 +11,7 @@ import { postgresDialect } from './dialect-postgres.ts'
 import { EngineError } from './error.ts'
 import { openConnections } from './postgres-connections.ts'
 import type { Answer, Prepared } from './postgres-line.ts'
+import { createPostgresPages } from './postgres-pages.ts'
 import { watchServer } from './postgres-server.ts'
 import type { Database, Sql, Transaction } from './sql.ts'
 import { instanceToken, type SqlText } from './sql-text.ts'
@@ -191,16 +192,20 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     return [...(await connections.read(prepare(instanceId, values, found), found.table)).rows] as Row[]
   }
 
-  const databaseOf = (namespace: string, instanceId: string | null): Database => ({
-    dialect: postgresDialect,
-    all: (text) => bounded(() => read(instanceId, text)),
-    write(work, { table, isMigration = false } = {}) {
-      const key = table === undefined ? namespace : `${namespace}.${table}`
-      return bounded(() => write({ instanceId, key, isMigration }, work))
-    },
-    // A commit is answered when it is on disk.
-    async synced() {},
-  })
+  const databaseOf = (namespace: string, instanceId: string | null): Database => {
+    const all = <Row>(text: SqlText): Promise<Row[]> => bounded(() => read<Row>(instanceId, text))
+    return {
+      dialect: postgresDialect,
+      all,
+      ...createPostgresPages(all),
+      write(work, { table, isMigration = false } = {}) {
+        const key = table === undefined ? namespace : `${namespace}.${table}`
+        return bounded(() => write({ instanceId, key, isMigration }, work))
+      },
+      // A commit is answered when it is on disk.
+      async synced() {},
+    }
+  }
 
   return {
     keepsInstancesApart: false,

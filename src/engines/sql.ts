@@ -4,6 +4,7 @@
  */
 import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
+import type { PageQuery, PageRows } from './page-query.ts'
 import type { SqlText } from './sql-text.ts'
 
 export type SqlRow = Record<string, unknown>
@@ -30,6 +31,21 @@ export interface Transaction extends Reader {
 
 export interface Database extends Reader {
   readonly dialect: Dialect
+  /**
+   * As `all`. `onRead` is called in the same turn of the event loop in which the rows are read, where this process does
+   * all writing and reads them itself: no later commit is visible then.
+   */
+  all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void): Promise<Row[]>
+  /**
+   * A page of rows of any size, or null where the page has more bytes than may be read in one step: `readLargePage`
+   * reads it then.
+   */
+  readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null>
+  /**
+   * A page of rows of any size without blocking the event loop. It ends before the row that would exceed `bytesMax`,
+   * but never before the first.
+   */
+  readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>>
   /**
    * Runs `work` all or nothing, and resolves once its effects are on disk. A throw undoes all of it. Rows read with the
    * dialect's `forUpdate` stay as they are until the end. `work` awaits nothing but its transaction and the next slice

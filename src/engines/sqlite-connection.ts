@@ -26,6 +26,8 @@ export const checkpointBytesOf = ({ small = false }: ConnectionOptions): number 
 
 export interface Connection {
   all(query: SqlText): SqlRow[]
+  /** As `all`, but ends before the row with which texts and blobs exceed `bytesMax`; never before the first. */
+  some(query: SqlText, bytesMax: number): SomeRows
   /** Rows changed by the statement itself, not by its triggers. */
   run(query: SqlText): number
   /** The steps SQLite would take, as it words them. */
@@ -34,6 +36,22 @@ export interface Connection {
   /** Runs fixed text such as `BEGIN` or a pragma. */
   exec(text: string): void
   close(): void
+}
+
+export interface SomeRows {
+  readonly rows: SqlRow[]
+  /** Characters of the texts and bytes of the blobs. */
+  readonly bytes: number
+  readonly isCut: boolean
+}
+
+function lengthOf(row: SqlRow): number {
+  let length = 0
+  for (const name in row) {
+    const value = row[name]
+    if (typeof value === 'string' || value instanceof Uint8Array) length += value.length
+  }
+  return length
 }
 
 const uniqueMessage = /^UNIQUE constraint failed: (.+)$/
@@ -126,6 +144,22 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       } catch (error) {
         throw failed(error)
       }
+    },
+    some({ text, values }, bytesMax) {
+      const rows: SqlRow[] = []
+      let bytes = 0
+      try {
+        // Stepping costs no more than reading all at once. Leaving the loop resets the statement.
+        for (const row of prepare(text).iterate(...(values as string[])) as IterableIterator<SqlRow>) {
+          const length = lengthOf(row)
+          if (bytes + length > bytesMax && rows.length > 0) return { rows, bytes, isCut: true }
+          rows.push(row)
+          bytes += length
+        }
+      } catch (error) {
+        throw engineErrorOf(error)
+      }
+      return { rows, bytes, isCut: false }
     },
     run({ text, values }) {
       try {

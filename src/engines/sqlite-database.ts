@@ -9,13 +9,15 @@ import { sqliteDialect } from './dialect-sqlite.ts'
 import { createDiskFaults, isDamage } from './disk-faults.ts'
 import { EngineError } from './error.ts'
 import { rememberIdentity } from './folder-identity.ts'
+import type { PageQuery, PageRows } from './page-query.ts'
 import type { Database, SqlRow, Transaction } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 import { type Checkpointer, createCheckpointPlan } from './sqlite-checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './sqlite-connection.ts'
 import { createReadTurns } from './sqlite-read-turns.ts'
+import type { ReaderThreads } from './sqlite-reader-threads.ts'
 import { createRecovery } from './sqlite-recovery.ts'
-import { createPacedReader, type ReaderThreads } from './sqlite-slow-reads.ts'
+import { createPacedReader } from './sqlite-slow-reads.ts'
 import { createWriter, type Writer } from './sqlite-writer.ts'
 
 export interface SqliteDatabase extends Database {
@@ -84,14 +86,15 @@ export function openSqliteDatabase(
   const { writing, reading, log } = openHandles(path, noting)
   const slowReads: ReaderThreads = {
     ...threads,
-    read: (file, query) =>
-      threads.read(file, query).catch((error: unknown) => {
+    read: (file, read) =>
+      threads.read(file, read).catch((error: unknown) => {
         // Of what threads fail with, only damage says something about the file.
         if (isDamage(error)) faults.note(error)
         throw error
       }),
   }
-  const reads = createReadTurns(reading, createPacedReader(reading, path, slowReads))
+  const reads = createReadTurns(reading)
+  const reader = createPacedReader(reading, path, slowReads)
   const checkIdentity = rememberIdentity(name, [path, `${path}-wal`])
 
   const syncLog = (): Promise<void> =>
@@ -151,7 +154,15 @@ export function openSqliteDatabase(
     dialect: sqliteDialect,
     writer,
     settleQuiet: () => plan.whenQuiet(),
-    all: <Row = SqlRow>(query: SqlText) => reads.read(query) as Promise<Row[]>,
+    all: <Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void) =>
+      reads.read(() => reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined)) as Promise<Row[]>,
+    readPage: <Row = SqlRow>(query: PageQuery) =>
+      reads.read(
+        () => reader.page(query),
+        query.alongside !== undefined && !query.here,
+      ) as Promise<PageRows<Row> | null>,
+    readLargePage: <Row = SqlRow>(query: PageQuery, bytesMax: number) =>
+      reader.largePage(query, bytesMax) as Promise<PageRows<Row>>,
     write: (work) => writer.write(work),
     synced: () => writer.synced(),
     async findFault() {

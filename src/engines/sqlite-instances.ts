@@ -8,14 +8,37 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isOutOfHandles } from '../base/file-handles.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
+import { type PageQuery, type PageRows, plainPage } from './page-query.ts'
 import type { Database, DatabaseAddress } from './sql.ts'
 import type { SqlText } from './sql-text.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
+import { readScalar } from './sqlite-slow-reads.ts'
 import { rehearse, runAtOnce } from './sqlite-writer.ts'
 
 /** Creates or extends the tables of a freshly opened instance. */
 export type PrepareInstance = (database: Database, address: DatabaseAddress) => Promise<void>
+
+type StandIn = Pick<Database, 'all' | 'readPage' | 'readLargePage'>
+
+/** Reads of a connection that holds next to nothing, done at once. */
+function standInOf(connection: Connection): StandIn {
+  const read = <Row>(query: PageQuery, bytesMax: number): PageRows<Row> => {
+    const some = connection.some(plainPage(query), bytesMax)
+    query.here?.(some.rows)
+    const { alongside, here } = query
+    return { ...some, alongside: alongside && !here ? readScalar(connection, alongside) : null } as PageRows<Row>
+  }
+  return {
+    async all<Row>(query: SqlText, onRead?: (rows: Row[]) => void) {
+      const rows = connection.all(query) as Row[]
+      onRead?.(rows)
+      return rows
+    },
+    readPage: async <Row>(query: PageQuery) => read<Row>(query, Number.POSITIVE_INFINITY),
+    readLargePage: async <Row>(query: PageQuery, bytesMax: number) => read<Row>(query, bytesMax),
+  }
+}
 
 const plainName = /^[a-z0-9_-]{1,100}$/
 const base32 = 'abcdefghijklmnopqrstuvwxyz234567'
@@ -143,10 +166,9 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     let found = standIns.get(key)
     if (!found) {
       const connection = openConnection(':memory:', { small: true })
-      const all = async <Row>(query: SqlText): Promise<Row[]> => connection.all(query) as Row[]
       const database: Database = {
         dialect: sqliteDialect,
-        all,
+        ...standInOf(connection),
         write: (work) => runAtOnce(connection, work),
         async synced() {},
       }
@@ -170,11 +192,22 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     database(address) {
       const path = instancePath(folder, address.namespace, address.instanceId)
       const exists = (): boolean => opened.has(path) || existsSync(path)
+      /** Reads at once from the stand-in while nothing was written: there is no moment in between. */
+      const reading = async <T>(task: (database: StandIn) => Promise<T>): Promise<T> => {
+        if (exists()) return use(path, address, task)
+        const empty = await standIn(address.namespace, 'read')
+        return exists() ? use(path, address, task) : task(standInOf(empty))
+      }
       return {
         dialect: sqliteDialect,
-        async all<Row>(query: SqlText) {
-          if (exists()) return use(path, address, (database) => database.all<Row>(query))
-          return (await standIn(address.namespace, 'read')).all(query) as Row[]
+        async all<Row>(query: SqlText, onRead?: (rows: Row[]) => void) {
+          return reading((database) => database.all<Row>(query, onRead))
+        },
+        async readPage<Row>(query: PageQuery) {
+          return reading((database) => database.readPage<Row>(query))
+        },
+        async readLargePage<Row>(query: PageQuery, bytesMax: number) {
+          return reading((database) => database.readLargePage<Row>(query, bytesMax))
         },
         async write(work, options) {
           if (!exists()) {

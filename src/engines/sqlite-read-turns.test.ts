@@ -24,11 +24,17 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
+/** Turns whose reads are statements, each run by `read`. */
+function turnsOf(read: (query: SqlText) => unknown) {
+  const turns = createReadTurns(reader)
+  return { read: (query: SqlText) => turns.read(() => read(query)), close: turns.close }
+}
+
 const items = sql`SELECT n FROM items ORDER BY n`
 const insert = (n: number) => writer.run(sql`INSERT INTO items VALUES (${n})`)
 
 test('reads of one turn see the same, and everything that was committed before they were asked for', async () => {
-  const turns = createReadTurns(reader, (query) => {
+  const turns = turnsOf((query) => {
     const rows = reader.all(query)
     // Committed between two reads of a turn.
     insert(9)
@@ -48,7 +54,7 @@ test('reads of one turn see the same, and everything that was committed before t
 })
 
 test('a read that fails takes no other along', async () => {
-  const turns = createReadTurns(reader, (query) => reader.all(query))
+  const turns = turnsOf((query) => reader.all(query))
   insert(1)
   const results = await Promise.allSettled([items, sql`SELECT missing FROM nowhere`, items].map(turns.read))
   expect(results).toMatchObject([
@@ -60,7 +66,7 @@ test('a read that fails takes no other along', async () => {
 
 test('a read that goes elsewhere is waited for by its caller alone', async () => {
   const elsewhere = Promise.withResolvers<{ n: number }[]>()
-  const turns = createReadTurns(reader, (query) => (query === items ? reader.all(query) : elsewhere.promise))
+  const turns = turnsOf((query) => (query === items ? reader.all(query) : elsewhere.promise))
   const slow = turns.read(sql`SELECT 1`)
   expect(await turns.read(items)).toEqual([])
   elsewhere.resolve([{ n: 7 }])
@@ -69,7 +75,7 @@ test('a read that goes elsewhere is waited for by its caller alone', async () =>
 
 test('many long reads let other work in between', async () => {
   const order: string[] = []
-  const turns = createReadTurns(reader, ({ text }) => {
+  const turns = turnsOf(({ text }) => {
     const untilMs = performance.now() + readTurnMs
     while (performance.now() < untilMs);
     order.push(text)
@@ -84,7 +90,7 @@ test('many long reads let other work in between', async () => {
 
 test('what waits is run before the connection closes', async () => {
   insert(1)
-  const turns = createReadTurns(reader, (query) => reader.all(query))
+  const turns = turnsOf((query) => reader.all(query))
   const both = Promise.all([turns.read(items), turns.read(items)])
   turns.close()
   reader.close()
@@ -93,7 +99,7 @@ test('what waits is run before the connection closes', async () => {
 })
 
 test('reads that cannot begin together are refused, and the next ones are not', async () => {
-  const turns = createReadTurns(reader, (query) => reader.all(query))
+  const turns = turnsOf((query) => reader.all(query))
   reader.exec('BEGIN')
   const refused = await Promise.allSettled([items, items].map(turns.read))
   expect(refused.map(({ status }) => status)).toEqual(['rejected', 'rejected'])

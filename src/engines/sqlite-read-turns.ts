@@ -3,45 +3,35 @@
  * once for all of them, and each finds SQLite's code and pages in the processor's caches, where the last one left them.
  */
 import { readTurnMs } from '../limits.ts'
-import type { SqlRow } from './sql.ts'
-import type { SqlText } from './sql-text.ts'
 import type { Connection } from './sqlite-connection.ts'
 
 export interface ReadTurns {
-  /** Sees every commit that was made before it was asked for. */
-  read(query: SqlText): Promise<SqlRow[]>
+  /**
+   * Runs `task`, which reads through the connection or elsewhere and sees every commit that was made before it was
+   * asked for. One of several statements says so, and finds them all in one transaction.
+   */
+  read<T>(task: () => T | Promise<T>, hasSeveral?: boolean): Promise<T>
   /** Runs what still waits. */
   close(): void
 }
 
 interface Waiting {
-  readonly query: SqlText
-  readonly resolve: (rows: SqlRow[] | Promise<SqlRow[]>) => void
+  /** Runs the task and answers its caller. */
+  readonly run: () => void
   readonly reject: (error: unknown) => void
+  readonly hasSeveral: boolean
 }
 
-/** `read` is what one read does on `connection`, or elsewhere; nobody else may begin a transaction there. */
-export function createReadTurns(
-  connection: Connection,
-  read: (query: SqlText) => SqlRow[] | Promise<SqlRow[]>,
-): ReadTurns {
+/** Nothing else may begin a transaction on `connection`. */
+export function createReadTurns(connection: Connection): ReadTurns {
   let waiting: Waiting[] = []
-
-  /** One that fails takes no other with it. */
-  function answer({ query, resolve, reject }: Waiting): void {
-    try {
-      resolve(read(query))
-    } catch (error) {
-      reject(error)
-    }
-  }
 
   /** Gives how many were run in the time of a turn. */
   function runSome(turn: readonly Waiting[]): number {
     const untilMs = performance.now() + readTurnMs
     let ran = 0
     for (const one of turn) {
-      answer(one)
+      one.run()
       ran += 1
       if (performance.now() >= untilMs) break
     }
@@ -66,16 +56,24 @@ export function createReadTurns(
   function run(): void {
     const turn = waiting
     waiting = []
-    const ran = turn.length > 1 ? runTogether(turn) : runSome(turn)
+    const ran = turn.length > 1 || turn[0]?.hasSeveral ? runTogether(turn) : runSome(turn)
     if (ran === turn.length) return
     waiting = turn.slice(ran)
     setImmediate(run)
   }
 
   return {
-    read: (query) =>
+    read: (task, hasSeveral = false) =>
       new Promise((resolve, reject) => {
-        if (waiting.push({ query, resolve, reject }) === 1) setImmediate(run)
+        // A task that fails takes no other with it.
+        const runTask = (): void => {
+          try {
+            resolve(task())
+          } catch (error) {
+            reject(error)
+          }
+        }
+        if (waiting.push({ run: runTask, reject, hasSeveral }) === 1) setImmediate(run)
       }),
     close() {
       while (waiting.length > 0) run()

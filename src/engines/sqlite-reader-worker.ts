@@ -7,8 +7,11 @@ import { isOutOfHandles } from '../base/file-handles.ts'
 import { createLru } from '../base/lru.ts'
 import { readerFilesMax } from '../limits.ts'
 import { EngineError } from './error.ts'
+import type { PageRows } from './page-query.ts'
+import type { SqlRow } from './sql.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
-import type { ForgetRequest, ReadAnswer, ReadRequest } from './sqlite-slow-reads.ts'
+import type { ForgetRequest, ReadAnswer, ReadRequest } from './sqlite-reader-threads.ts'
+import { readScalar } from './sqlite-slow-reads.ts'
 
 const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
 
@@ -33,9 +36,21 @@ function open(path: string): Connection {
   }
 }
 
-function read({ id, path, query }: ReadRequest): ReadAnswer {
+function readPage(connection: Connection, { query, bytesMax, alongside }: ReadRequest): PageRows<SqlRow> {
+  if (!alongside) return { ...connection.some(query, bytesMax), alongside: null }
+  connection.exec('BEGIN')
   try {
-    return { id, rows: connectionTo(path).all(query) }
+    return { ...connection.some(query, bytesMax), alongside: readScalar(connection, alongside) }
+  } finally {
+    // Some failures end the transaction themselves.
+    if (connection.inTransaction) connection.exec('COMMIT')
+  }
+}
+
+function read(request: ReadRequest): ReadAnswer {
+  const { id, path } = request
+  try {
+    return { id, page: readPage(connectionTo(path), request) }
   } catch (error) {
     const kind = error instanceof EngineError ? error.kind : null
     return { id, error: { kind, message: error instanceof Error ? error.message : String(error) } }

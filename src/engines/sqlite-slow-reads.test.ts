@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { slowReadBytes } from '../limits.ts'
 import { EngineError } from './error.ts'
-import { sql } from './sql-text.ts'
+import { type SqlText, sql } from './sql-text.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
-import { createPacedReader, openReaderThreads } from './sqlite-slow-reads.ts'
+import { openReaderThreads } from './sqlite-reader-threads.ts'
+import { createPacedReader } from './sqlite-slow-reads.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-reads-'))
 const path = join(folder, 'large.sqlite')
@@ -31,13 +32,15 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
+const whole = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINITY, alongside: null })
+
 const scan = sql`SELECT id FROM items WHERE instr(label, ${'77'}) > 0 ORDER BY id LIMIT 5`
 
 describe('slow reads', () => {
   test('a filtered scan of a large file runs in a thread with the same answer; a look-up and a first page do not', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const read = createPacedReader(connection, path, threads)
+    const { all: read } = createPacedReader(connection, path, threads)
     const scanned = read(scan)
     expect(scanned).toBeInstanceOf(Promise)
     expect(await scanned).toEqual(connection.all(scan))
@@ -50,7 +53,7 @@ describe('slow reads', () => {
   test('looking at a plan does not pin the connection to what it saw', () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const read = createPacedReader(connection, path, threads)
+    const { all: read } = createPacedReader(connection, path, threads)
     const count = sql`SELECT id FROM items WHERE id = ${'new'}`
     expect(read(count)).toEqual([])
     const other = openConnection(path)
@@ -65,7 +68,7 @@ describe('slow reads', () => {
   test('a small file is scanned where the caller is', () => {
     const threads = openReaderThreads()
     const connection = openConnection(small, { readonly: true })
-    expect(createPacedReader(connection, small, threads)(scan)).toEqual([])
+    expect(createPacedReader(connection, small, threads).all(scan)).toEqual([])
     connection.close()
     threads.close()
   })
@@ -73,7 +76,7 @@ describe('slow reads', () => {
   test('an indexed statement that keeps taking long moves to a thread', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const read = createPacedReader(connection, path, threads)
+    const { all: read } = createPacedReader(connection, path, threads)
     // An index range, but over every row: the plan says nothing against it.
     const long = sql`SELECT count(*) AS total FROM items, json_each('[1,2,3,4,5,6,7,8,9]') AS times WHERE items.id > ${''} AND instr(label, times.value || ${'9'}) >= 0`
     const answers: unknown[] = []
@@ -91,21 +94,35 @@ describe('slow reads', () => {
 
   test('a mistake in a thread is an error of its own read only', async () => {
     const threads = openReaderThreads()
-    await expect(threads.read(path, sql`SELECT missing FROM items`)).rejects.toThrow('no such column')
-    expect(await threads.read(path, sql`SELECT 1 AS one`)).toEqual([{ one: 1 }])
+    await expect(threads.read(path, whole(sql`SELECT missing FROM items`))).rejects.toThrow('no such column')
+    expect((await threads.read(path, whole(sql`SELECT 1 AS one`))).rows).toEqual([{ one: 1 }])
     threads.close()
   })
 
   test('a read beyond the time limit is refused and the next one is served', async () => {
     const threads = openReaderThreads(50)
     const long = sql`WITH RECURSIVE seq(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM seq WHERE i < 3000000) SELECT count(*) FROM seq`
-    await expect(threads.read(path, long)).rejects.toBeInstanceOf(EngineError)
+    await expect(threads.read(path, whole(long))).rejects.toBeInstanceOf(EngineError)
+    threads.close()
+  })
+
+  test('equal reads that wait are done once, and each caller has rows of its own', async () => {
+    const threads = openReaderThreads()
+    const callers = Array.from({ length: 1000 }, () => threads.read(path, whole(scan)))
+    const pages = await Promise.all(callers)
+    const [first] = pages
+    expect(first?.rows.length).toBe(5)
+    for (const { rows } of pages) expect(rows).toEqual(first?.rows ?? [])
+    expect(new Set(pages.map(({ rows }) => rows[0])).size).toBe(1000)
+    const others = Array.from({ length: 1000 }, (_, n) => threads.read(path, whole(sql`SELECT ${n} AS n`)))
+    const settled = await Promise.allSettled(others)
+    expect(settled.some(({ status }) => status === 'rejected')).toBe(true)
     threads.close()
   })
 
   test('closing refuses what still waits', async () => {
     const threads = openReaderThreads()
-    const waiting = threads.read(path, scan)
+    const waiting = threads.read(path, whole(scan))
     threads.close()
     await expect(waiting).rejects.toBeInstanceOf(EngineError)
   })

@@ -67,6 +67,10 @@ function failingAt(connection: Connection, nth: number): { connection: Connectio
         count()
         return connection.all(query)
       },
+      some: (query, bytesMax) => {
+        count()
+        return connection.some(query, bytesMax)
+      },
       run: (query) => {
         count()
         return connection.run(query)

@@ -15,7 +15,7 @@ import type { Sql } from './sql.ts'
 import { openCheckpointer } from './sqlite-checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
 import { createInstances, type PrepareInstance } from './sqlite-instances.ts'
-import { openReaderThreads } from './sqlite-slow-reads.ts'
+import { openReaderThreads } from './sqlite-reader-threads.ts'
 
 /** How many instances a process with so many handles keeps open. */
 export const instancesMaxOf = (handles: number): number =>

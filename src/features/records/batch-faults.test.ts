@@ -13,7 +13,9 @@ import { openSql } from '../../engines/open.ts'
 import type { Database, Sql, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import type { Call } from '../../http/endpoint.ts'
+import { createResponseLimits } from '../../http/large-responses.ts'
 import { emptyBody } from '../../http/request-body.ts'
+import { responseBytesMax } from '../../limits.ts'
 import { createRecords, type Records } from './index.ts'
 import { createSchema } from './schema.ts'
 
@@ -76,12 +78,12 @@ beforeAll(async () => {
     bus: createMemoryCluster(),
     counters: createMemoryCluster(),
     writeBudgetBytes: () => 2 ** 26,
-    responseBytes: () => 2 ** 23,
     namespaces,
     storedNamespaces: namespaces,
     countInstance: () => {},
     secret: 'secret',
     changes: () => ({ retentionMs: 1000, bytesMax: 1024 ** 3 }),
+    limits: createResponseLimits(() => responseBytesMax),
     clock: manualClock(),
     log: silentLog,
   })

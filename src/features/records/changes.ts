@@ -4,7 +4,8 @@
  */
 import type { Dialect, TableRef } from '../../engines/dialect.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql-text.ts'
-import type { Row } from '../../query/matches.ts'
+import type { Expr } from '../../query/expr.ts'
+import { matches, type Row } from '../../query/matches.ts'
 import type { Table } from '../../query/table.ts'
 
 export type ChangeType = 'added' | 'modified' | 'removed'
@@ -49,6 +50,12 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   return [create, byTime, ...dialect.indexLog(log)]
 }
 
+/** A change as its row in the log says it. */
+export interface LoggedChange {
+  readonly before: string | null
+  readonly after: string | null
+}
+
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 
 /**
@@ -73,6 +80,15 @@ export function readBefore(text: string | null, after: Record<string, unknown> |
   const before = { ...after, ...old }
   for (const name of lacked) delete before[name]
   return before
+}
+
+/** By how much the changes move the number of rows for which the tree, without `exists`, is true. */
+export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
+  const isIn = (row: Row | null): number => (row !== null && matches(expr, row) ? 1 : 0)
+  return changes.reduce((sum, { before, after: text }) => {
+    const after = text === null ? null : (JSON.parse(text) as Record<string, unknown>)
+    return sum - isIn(readBefore(before, after)) + isIn(after)
+  }, 0)
 }
 
 export type AppendChange = (change: Change, requestId: string, nowMs: number) => SqlText

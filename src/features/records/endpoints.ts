@@ -43,6 +43,7 @@ const searchQuery = z.object({
   ...filtering,
   fields,
   ...paging,
+  after: parameter('Cursor of a page that ended early'),
   highlightPre: parameter('Opening tag of a highlight; <mark> if not said'),
   highlightPost: parameter('Closing tag of a highlight; </mark> if not said'),
 })
@@ -91,6 +92,9 @@ const page = z.object({
   perPage: z.number().nullable(),
   hasMore: z.boolean().nullable(),
   cursor: z.string().nullable(),
+  truncated: z.literal(true).optional().meta({
+    description: 'The page ended before a record that would have made the response too large; `cursor` continues it',
+  }),
 })
 const batchReply = z.object({ inserted: z.array(record), updated: z.array(record), deleted: z.array(z.string()) })
 const byFilterReply = z.object({ processed: z.number(), succeeded: z.number() })
@@ -151,7 +155,7 @@ export function recordsEndpoints(handlers: RecordsHandlers): Endpoint[] {
       paths: at('/search'),
       summary: 'Full-text search',
       description:
-        'Words are combined with AND, the last one also matches as a beginning; best matches first, with `highlights`.',
+        'Words are combined with AND, the last one also matches as a beginning; best matches first, with `highlights`. A page that ended early is continued by `after`.',
       scope: reads,
       query: searchQuery,
       replies: { 200: { description: 'A page of records, best first', schema: page } },

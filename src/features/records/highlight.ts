@@ -5,7 +5,7 @@
 
 import { isStorableText } from '../../base/text.ts'
 import { badRequest } from '../../errors.ts'
-import { searchTextCharsMax, searchWordsMax } from '../../limits.ts'
+import { searchTextCharsMax, searchWordsMax, snippetCharsMax, snippetLeadChars, snippetMarksMax } from '../../limits.ts'
 
 const wordPattern = /[\p{L}\p{N}\p{M}\p{Co}]+/gu
 const marks = /\p{M}/gu
@@ -52,7 +52,11 @@ const escapes: Readonly<Record<string, string>> = {
 
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => escapes[char] as string)
 
-/** Marks words in texts: HTML-escaped, with every matching word between the tags; null where no word matches. */
+/**
+ * Marks words in texts: a snippet, HTML-escaped, with matching words between the tags; null where no word matches. A
+ * snippet has at most `snippetMarksMax` marks and `snippetCharsMax` characters of the text; `…` stands where it was
+ * cut.
+ */
 export type Highlighter = (text: string) => string | null
 
 /** Prepares the marking of `words`. */
@@ -79,6 +83,22 @@ function asciiPattern(words: readonly SearchWord[]): RegExp | null {
   return new RegExp(`(?<![a-z0-9])(?:${choices.join('|')})(?![a-z0-9])`, 'gi')
 }
 
+/** Before the cut at `at`, or behind it, never inside a character of two units. */
+const isInsideCharacter = (text: string, at: number): boolean =>
+  at > 0 && /[\uD800-\uDBFF]/.test(text[at - 1] ?? '') && /[\uDC00-\uDFFF]/.test(text[at] ?? '')
+
+/** The part of a text that a snippet shows: all of a short one, else what stands around the first match. */
+function windowAround(text: string, first: number): readonly [number, number] {
+  if (text.length <= snippetCharsMax) return [0, text.length]
+  let start = Math.max(0, Math.min(first - snippetLeadChars, text.length - snippetCharsMax))
+  // Begins with a word where one begins soon.
+  const space = start === 0 ? -1 : text.slice(start, first).search(/\s/)
+  if (space >= 0) start += space + 1
+  if (isInsideCharacter(text, start)) start += 1
+  const end = Math.min(text.length, start + snippetCharsMax)
+  return [start, isInsideCharacter(text, end) ? end - 1 : end]
+}
+
 function mark(
   text: string,
   pattern: RegExp,
@@ -86,12 +106,33 @@ function mark(
   pre: string,
   post: string,
 ): string | null {
-  let marked = ''
-  let end = 0
-  for (const match of text.matchAll(pattern)) {
-    if (!isWanted(match[0])) continue
-    marked += `${escapeHtml(text.slice(end, match.index))}${pre}${escapeHtml(match[0])}${post}`
-    end = match.index + match[0].length
+  const first = findFirst(text, pattern, isWanted)
+  if (first === null) return null
+  const [start, end] = windowAround(text, first)
+  let marked = start > 0 ? '…' : ''
+  let marks = 0
+  let at = start
+  for (const { index, 0: word } of matchesFrom(text.slice(0, end + indexedWordCharsMax), pattern, first)) {
+    if (index >= end || marks === snippetMarksMax) break
+    if (!isWanted(word)) continue
+    // A word at the end is marked as far as it is shown.
+    const wordEnd = Math.min(index + word.length, end)
+    marked += `${escapeHtml(text.slice(at, index))}${pre}${escapeHtml(text.slice(index, wordEnd))}${post}`
+    at = wordEnd
+    marks += 1
   }
-  return end === 0 ? null : marked + escapeHtml(text.slice(end))
+  return `${marked}${escapeHtml(text.slice(at, end))}${end < text.length ? '…' : ''}`
+}
+
+function findFirst(text: string, pattern: RegExp, isWanted: (word: string) => boolean): number | null {
+  for (const { index, 0: word } of text.matchAll(pattern)) if (isWanted(word)) return index
+  return null
+}
+
+/** Matches from an index on, each with what stands before it in the text. */
+function matchesFrom(text: string, pattern: RegExp, index: number): Iterable<RegExpExecArray> {
+  pattern.lastIndex = index
+  const matches = text.matchAll(pattern)
+  pattern.lastIndex = 0
+  return matches
 }

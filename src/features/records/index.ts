@@ -6,14 +6,14 @@
 import { required } from '../../access/check.ts'
 import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
-import { fingerprint } from '../../base/hash.ts'
 import { createUuid7 } from '../../base/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster.ts'
 import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql.ts'
 import { invalidField } from '../../errors.ts'
 import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
-import { json, jsonText } from '../../http/reply.ts'
+import type { ResponseLimits } from '../../http/large-responses.ts'
+import { json } from '../../http/reply.ts'
 import { idempotencyRetentionMs } from '../../limits.ts'
 import type { Table } from '../../query/table.ts'
 import { type Answered, answered, answerRecord } from './answer.ts'
@@ -23,8 +23,9 @@ import { recordsEndpoints } from './endpoints.ts'
 import { createFeed, type Feed } from './feed.ts'
 import { answersTable, parseIdempotencyKey, writeOnce } from './idempotency.ts'
 import { type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
+import { list } from './list.ts'
 import { createKeepRecord, type KeepRecord } from './platform-records.ts'
-import { count, get, list } from './read.ts'
+import { count, get } from './read.ts'
 import { search } from './search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './tables.ts'
 import { createTotals } from './totals.ts'
@@ -53,8 +54,7 @@ export interface RecordsDeps {
   readonly counters: Counters
   /** Bytes a caller may write in a window. */
   readonly writeBudgetBytes: () => number
-  /** Most bytes of a response of several records. */
-  readonly responseBytes: () => number
+  readonly limits: ResponseLimits
   readonly clock: Clock
   readonly log: Log
 }
@@ -74,12 +74,6 @@ export interface Records {
   reset(): void
 }
 
-/** A reply whose entity tag is its content's fingerprint. */
-function tagged(value: unknown): Reply {
-  const text = JSON.stringify(value)
-  return jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
-}
-
 /** SPEC knows one value; anything else is a mistake rather than a plain insert. */
 function isUpsert(text: string | undefined): boolean {
   if (text === undefined || text === 'false') return false
@@ -88,7 +82,7 @@ function isUpsert(text: string | undefined): boolean {
 }
 
 export function createRecords(deps: RecordsDeps): Records {
-  const { sql, clock } = deps
+  const { sql, clock, limits } = deps
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changes)
   const feed = createFeed({ ...deps, sql })
@@ -151,10 +145,10 @@ export function createRecords(deps: RecordsDeps): Records {
   }
 
   const endpoints = recordsEndpoints({
-    list: async (call) => tagged(await list(await resolve(call), call.query, totals)),
-    get: async (call) => tagged(await get(await resolve(call), call.params.id ?? '', call.query.fields)),
+    list: async (call) => list(await resolve(call), call.query, { totals, limits }),
+    get: async (call) => get(await resolve(call), call.params.id ?? '', call.query.fields),
     count: async (call) => json(await count(await resolve(call), call.query, totals)),
-    search: async (call) => json(await search(await resolve(call), call.query)),
+    search: async (call) => search(await resolve(call), call.query, { totals, limits }),
 
     async insert(call) {
       const table = await resolve(call)
@@ -200,7 +194,7 @@ export function createRecords(deps: RecordsDeps): Records {
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
       const batch = parseBatch(table, call.body, generated(), upsert)
-      return write(call, table, (into) => runBatch(into, batch, deps.responseBytes()))
+      return write(call, table, (into) => runBatch(into, batch, limits.bytesMax()))
     },
 
     async batchByFilter(call) {

@@ -216,11 +216,14 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
       const row =
         known ??
         (await flights
-          .run(id, signal, (wanted) =>
-            unlessSlow(id, async () => {
-              const picture = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
-              return make(bucket, object, picture, name)
-            }),
+          .run(
+            id,
+            (wanted) =>
+              unlessSlow(id, async () => {
+                const picture = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
+                return make(bucket, object, picture, name)
+              }),
+            signal,
           )
           .catch((error: unknown) => {
             throw signal.aborted ? clientClosedRequest() : refusalOf(error)
