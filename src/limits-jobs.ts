@@ -28,3 +28,6 @@ export const backupHeadBytesMax = 64 * 1024
 export const backupPathCharsMax = 1024
 /** Guesses cost as much as the hash makes them; words of this length are not found by trying. */
 export const passphraseCharsMin = 12
+
+/** Findings of one kind that `plinth doctor` prints; a damaged database has thousands that say the same. */
+export const doctorFindingsMax = 20

@@ -8,6 +8,7 @@ import type { Images } from '../engines/images.ts'
 import { openBlobs, openCluster, openImages, openSql } from '../engines/open.ts'
 import type { Sql } from '../engines/sql.ts'
 import type { Schema } from '../features/records/schema.ts'
+import { findLeftovers } from '../features/records/schema-leftovers.ts'
 import { checkVectors } from '../features/resources/vector/index.ts'
 import { prepareStore, type Store } from '../features/storage/schema.ts'
 
@@ -48,6 +49,7 @@ export async function openEngines(
   const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log })
   await orClose(sql, () => checkVectors(sql, config.vector))
   await orClose(sql, () => schema.migrate(sql, config.storedNamespaces, { accept: false }))
+  for (const leftover of await orClose(sql, () => findLeftovers(sql, config.storedNamespaces))) log.warn(leftover)
   const store = await orClose(sql, () => prepareStore(sql))
   const { redisUrl, redisPrefix } = settings
   const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))

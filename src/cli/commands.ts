@@ -4,6 +4,7 @@ import { version } from '../version.ts'
 import { backupCommand } from './backup.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
 import { devCommand } from './dev.ts'
+import { doctorCommand } from './doctor.ts'
 import { describeFailure } from './failure.ts'
 import { initCommand } from './init.ts'
 import { keysCommand } from './keys.ts'
@@ -46,6 +47,7 @@ const commands: readonly Command[] = [
   tokenCommand,
   backupCommand,
   restoreCommand,
+  doctorCommand,
   helpCommand,
   versionCommand,
 ]

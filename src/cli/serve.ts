@@ -23,6 +23,7 @@ export const serveOptions = (defaultHost: string): Readonly<Record<string, Optio
   ...configOptions,
   port: { value: '<number>', help: 'The port; 0 takes any free one (default 4100)' },
   host: { value: '<address>', help: `The address to listen on (default ${defaultHost})` },
+  'accept-loss': { help: 'Start although databases are missing, and lose what they held' },
   'log-level': { value: '<level>', help: 'debug, info, warn or error (default info)' },
 })
 

@@ -53,6 +53,8 @@ export interface Config {
 export interface Settings {
   /** Absolute. */
   readonly dataFolder: string
+  /** Whether databases that are missing from the data folder may begin again, empty. */
+  readonly acceptsLoss: boolean
   readonly host: string
   /** 0 takes any free port. */
   readonly port: number

@@ -12,6 +12,7 @@ const secrets = { PLINTH_SECRET: 's'.repeat(32), PLINTH_SERVICE_KEY: 'k'.repeat(
 test('defaults', async () => {
   expect(await openSettings({}, secrets, 'development')).toEqual({
     dataFolder: resolve('data'),
+    acceptsLoss: false,
     host: '127.0.0.1',
     port: 4100,
     secret: secrets.PLINTH_SECRET,

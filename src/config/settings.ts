@@ -20,6 +20,8 @@ export interface SettingOptions {
   readonly host?: string | undefined
   readonly port?: string | undefined
   readonly 'log-level'?: string | undefined
+  /** An option without a value. */
+  readonly 'accept-loss'?: string | undefined
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -68,6 +70,7 @@ export async function openSettings(options: SettingOptions, environment: Environ
   if (mistakes.length > 0 || port === undefined) throw new ConfigError(mistakes.join('\n'))
   const settings: Settings = {
     dataFolder,
+    acceptsLoss: options['accept-loss'] !== undefined,
     host,
     port,
     secret: givenSecret ?? (await keepSecret(resolve(dataFolder, secretFile), secretCharsMin)),

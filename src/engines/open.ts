@@ -29,12 +29,13 @@ import { openVectorThreads } from './vectors-threads.ts'
 export async function openSql(options: {
   databaseUrl: string | null
   dataFolder: string
+  acceptsLoss?: boolean
   prepareInstance: PrepareInstance
   clock?: Clock
   log: Log
 }): Promise<Sql> {
-  const { databaseUrl, dataFolder, prepareInstance, clock = systemClock, log } = options
-  if (databaseUrl === null) return openSqlite({ folder: dataFolder, prepareInstance, clock })
+  const { databaseUrl, dataFolder, acceptsLoss = false, prepareInstance, clock = systemClock, log } = options
+  if (databaseUrl === null) return openSqlite({ folder: dataFolder, acceptsLoss, prepareInstance, clock })
   const { openPostgres } = await import('./postgres.ts')
   const engine = openPostgres({ url: databaseUrl, log })
   await engine.waitUntilReady()

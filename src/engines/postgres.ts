@@ -14,7 +14,7 @@ import type { Answer, Prepared } from './postgres-line.ts'
 import { createPostgresPages } from './postgres-pages.ts'
 import { watchServer } from './postgres-server.ts'
 import type { Database, Sql, Transaction } from './sql.ts'
-import { instanceToken, type SqlText } from './sql-text.ts'
+import { instanceToken, type SqlText, sql } from './sql-text.ts'
 
 const isRetryable = (error: unknown): boolean => error instanceof EngineError && error.kind === 'outrun'
 
@@ -211,6 +211,10 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     keepsInstancesApart: false,
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     holdWrites: null,
+    async namespaces() {
+      const query = sql`SELECT table_schema AS name FROM information_schema.tables WHERE table_name = '_tables'`
+      return (await databaseOf('', null).all<{ name: string }>(query)).map(({ name }) => name)
+    },
     prepareAgain() {},
     settleQuiet: async () => {},
     releaseHandles: () => false,

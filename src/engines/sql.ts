@@ -98,6 +98,8 @@ export interface Sql {
    * it gives is called; meanwhile no other hold may be asked for. Null where others write as well.
    */
   readonly holdWrites: (() => Promise<() => void>) | null
+  /** Names of the namespaces that hold data, those of the platform included, in no order. */
+  namespaces(): Promise<readonly string[]>
   /** Has every instance prepared anew before its next use: what instances should look like has changed. */
   prepareAgain(): void
   /**

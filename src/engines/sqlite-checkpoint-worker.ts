@@ -5,7 +5,7 @@
 import { Database } from 'bun:sqlite'
 import { parentPort } from 'node:worker_threads'
 import type { CheckpointMode } from './sqlite-checkpoint.ts'
-import { readIndexedFrames, readLogFrames } from './sqlite-log-file.ts'
+import { readIndexedFrames, readLogFrames } from './wal-file.ts'
 
 interface Request {
   readonly id: number

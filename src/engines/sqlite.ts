@@ -3,7 +3,7 @@
  * namespace, `instances/…` per instance of a dynamic one. One process per folder, held by a lock that ends with the
  * process.
  */
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { readHandleLimit } from '../base/file-handles.ts'
@@ -11,6 +11,7 @@ import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstanc
 import { createDiskProbe, withinProbeTime } from './disk-probe.ts'
 import { rememberIdentity } from './folder-identity.ts'
 import { folderTaken, lockFileName, lockFolder } from './folder-lock.ts'
+import { databasesIn, openKnownDatabases } from './known-databases.ts'
 import type { Sql } from './sql.ts'
 import { openCheckpointer } from './sqlite-checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
@@ -24,16 +25,36 @@ export const instancesMaxOf = (handles: number): number =>
     Math.min(openInstancesMax, Math.floor((handles * instanceHandlesShare) / handlesPerDatabase)),
   )
 
-/** Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it. */
+const foldersIn = (path: string): string[] => (existsSync(path) ? readdirSync(path) : [])
+
+/** Lets go of the lock where what follows it fails. */
+function orRelease<T>(lock: { close(): void }, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+/**
+ * Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it, or
+ * data is missing.
+ */
 export function openSqlite(options: {
   folder: string
   prepareInstance: PrepareInstance
   instancesMax?: number
   clock?: Clock
+  /** See `openKnownDatabases`. */
+  acceptsLoss?: boolean
 }): Sql {
-  const { folder, prepareInstance, clock = systemClock } = options
+  const { folder, prepareInstance, clock = systemClock, acceptsLoss = false } = options
   mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
   const lock = lockFolder(folder, folderTaken)
+  const known = orRelease(lock, () =>
+    openKnownDatabases(join(folder, 'databases'), { label: 'databases', hasLogs: true, acceptsLoss }),
+  )
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
   const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
@@ -54,6 +75,16 @@ export function openSqlite(options: {
     return instances.findFault()
   }
 
+  /** A folder that was removed needs no mark, and must not stop the end of the process. */
+  function markClosed(): void {
+    try {
+      checkFolder()
+      known.markClosed()
+    } catch {
+      // Without the mark the next start looks for logs.
+    }
+  }
+
   return {
     database({ namespace, instanceId }) {
       if (instanceId !== null) return instances.database({ namespace, instanceId })
@@ -62,6 +93,7 @@ export function openSqlite(options: {
         checkFolder()
         database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared)
         statics.set(namespace, database)
+        known.opened(namespace)
       }
       return database
     },
@@ -73,6 +105,7 @@ export function openSqlite(options: {
       }
     },
     prepareAgain: () => instances.prepareAgain(),
+    namespaces: async () => [...databasesIn(join(folder, 'databases')), ...foldersIn(join(folder, 'instances'))],
     async settleQuiet() {
       for (const database of statics.values()) await database.settleQuiet()
       await instances.settleQuiet()
@@ -94,6 +127,7 @@ export function openSqlite(options: {
         database.close()
       }
       statics.clear()
+      markClosed()
       shared.checkpointer.close()
       shared.threads.close()
       lock.close()

@@ -42,6 +42,7 @@ export function createTestSettings(
   settings: Pick<Settings, 'dataFolder' | 'secret' | 'serviceKey'> & Partial<Settings>,
 ): Settings {
   return {
+    acceptsLoss: false,
     host: '127.0.0.1',
     port: 0,
     trustProxy: trustNobody,

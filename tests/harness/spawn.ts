@@ -28,8 +28,8 @@ export interface SpawnedServer {
   /** Stops the process in the middle of whatever it does, until it is resumed. */
   pause(): void
   resume(): void
-  /** Serves the same folder again. */
-  start(): Promise<void>
+  /** Serves the same folder again, with more options of the command where they are given. */
+  start(more?: readonly string[]): Promise<void>
   /** Ends what runs and removes the folder. */
   remove(): Promise<void>
 }
@@ -58,7 +58,7 @@ export async function spawnServer(
   let child: Bun.Subprocess<'ignore', 'pipe', 'ignore'> | null = null
   let url = ''
 
-  const start = async (): Promise<void> => {
+  const start = async (more: readonly string[] = []): Promise<void> => {
     child = Bun.spawn(
       [
         ...(handles === undefined ? [] : ['sh', '-c', `ulimit -n ${handles}; exec "$@"`, 'sh']),
@@ -74,6 +74,7 @@ export async function spawnServer(
         dataFolder,
         '--log-level',
         'error',
+        ...more,
       ],
       {
         cwd: folder,

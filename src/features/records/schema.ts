@@ -41,7 +41,7 @@ interface Target {
 }
 
 /** Where a namespace remembers what it was last made from. */
-const descriptionsOf = (namespace: string, dialect: Dialect): SqlText =>
+export const descriptionsOf = (namespace: string, dialect: Dialect): SqlText =>
   dialect.target({ namespace, name: '_tables', perInstance: false })
 
 /** What every namespace has beside its declared tables. */
@@ -67,13 +67,13 @@ async function preparePlatform(tx: Transaction, dialect: Dialect, target: Omit<T
  * Row of `_tables` that holds the fingerprint of everything declared, so that an unchanged database is recognised by
  * one read.
  */
-const wholeName = ''
+export const wholeName = ''
 
 /**
  * Where it is remembered what the instances of each dynamic namespace should look like. Users cannot declare a name
  * like it.
  */
-const platform: DatabaseAddress = { namespace: '_platform', instanceId: null }
+export const platform: DatabaseAddress = { namespace: '_platform', instanceId: null }
 
 const fingerprintOf = (descriptions: readonly TableDescription[]): string => fingerprint(JSON.stringify(descriptions))
 
