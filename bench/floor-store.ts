@@ -67,7 +67,8 @@ export function openFloorStore(folder: string): FloorStore {
         const before = noteById.get(id) as Row
         const after = { ...before, views, updatedAt: new Date().toISOString() }
         setViews.run(views, after.updatedAt, id)
-        log.run(Date.now(), id, 'notes', id, JSON.stringify(before), JSON.stringify(after))
+        const difference = [{ views: before.views, updatedAt: before.updatedAt }, []]
+        log.run(Date.now(), id, 'notes', id, JSON.stringify(difference), JSON.stringify(after))
       }
       commit.run()
     },

@@ -38,6 +38,8 @@ export const createNewIds = `CREATE SEQUENCE ${newIds} START ${firstId}`
 
 const columns = ['id', 'title', 'body', 'views', 'published', 'authorId', 'tags', 'createdAt', 'updatedAt']
 const columnList = columns.map((name) => `"${name}"`).join(', ')
+/** What the log holds of the record before an update. */
+const difference = `'[{"views":1,"updatedAt":"2026-01-01T00:00:00.000Z"},[]]'`
 const logColumns = 'at, request, "table", id, before, after'
 
 /** A random one of `count`, as text behind its prefix. */
@@ -144,7 +146,7 @@ export const pgbenchScripts: Readonly<Record<string, (context: PgbenchContext) =
       together('BEGIN;', `SELECT ${columnList} FROM shared.notes WHERE "id" = ${drawnId} FOR UPDATE;`),
       together(
         `UPDATE shared.notes SET "views" = :views, "updatedAt" = :now WHERE "id" = ${drawnId};`,
-        `INSERT INTO shared._changes (${logColumns}) VALUES (:at, :request, 'notes', ${drawnId}, :record, :record);`,
+        `INSERT INTO shared._changes (${logColumns}) VALUES (:at, :request, 'notes', ${drawnId}, ${difference}, :record);`,
         'COMMIT;',
       ),
     ),

@@ -73,6 +73,13 @@ async function findReadable({ call, tx }: Write, ids: readonly string[]): Promis
   return new Set(found.map((row) => row.id))
 }
 
+/** A record as the answer shows it where the row alone decides that; null where the database must be asked. */
+function showSettled(call: TableCall, written: Written): Shown | null {
+  const settled = settle(call.permissions.read(), written.row)
+  if (settled.kind !== 'const') return null
+  return settled.value ? showReadable(call, written) : showSent(written)
+}
+
 export function createAnswer(write: Write, budget: AnswerBudget): Answer {
   const { call } = write
   const records: (Shown | Written)[] = []
@@ -88,9 +95,8 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
 
   return {
     add(written) {
-      const settled = settle(call.permissions.read(), written.row)
-      if (settled.kind !== 'const') records.push(written)
-      else records.push(count(settled.value ? showReadable(call, written) : showSent(written)))
+      const shown = showSettled(call, written)
+      records.push(shown ? count(shown) : written)
     },
     async finish() {
       const undecided = records.filter((record) => !isShown(record)) as Written[]
@@ -112,15 +118,18 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
   }
 }
 
+async function showAsked(write: Write, written: Written): Promise<Shown> {
+  const readable = await findReadable(write, [written.row.id as string])
+  return readable.size > 0 ? showReadable(write.call, written) : showSent(written)
+}
+
 /**
  * An answer of one record, whatever its size. It has an entity tag only where a `GET` by the caller would have the
  * same.
  */
 export async function answerRecord(write: Write, written: Written, status: number): Promise<Answered> {
-  const answer = createAnswer(write, { bytesMax: Number.POSITIVE_INFINITY, bytes: 0 })
-  answer.add(written)
-  const [shown] = await answer.finish()
-  const { text, isReadable } = shown as Shown
+  const shown = showSettled(write.call, written) ?? (await showAsked(write, written))
+  const { text, isReadable } = shown
   const etag = isReadable ? { ETag: tagOf(write.call, written) } : undefined
   return { reply: jsonText(text, status, etag), brief: () => JSON.stringify({ abridged: true, id: written.row.id }) }
 }

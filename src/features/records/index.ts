@@ -111,7 +111,7 @@ export function createRecords(deps: RecordsDeps): Records {
 
   /** Runs a write in its transaction, or gives the answer its Idempotency-Key had before. */
   function write(call: Call, table: TableCall, work: (write: Write) => Promise<Answered>): Promise<Reply> {
-    budget.check(call.caller)
+    const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
     const { namespace, instanceId } = table.address
     if (instanceId !== null && sql.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, table.address)
@@ -130,7 +130,7 @@ export function createRecords(deps: RecordsDeps): Records {
     const target = { database: table.database, namespace, table: table.table.name }
     return writeOnce(target, key, times, (tx: Transaction) => {
       const logged = { chars: 0 }
-      tx.afterCommit(() => budget.charge(call.caller, logged.chars))
+      if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
     })
   }

@@ -13,8 +13,8 @@ import { rateLimited } from '../../errors.ts'
 import { writeBudgetCallersMax, writeBudgetStepBytes, writeBudgetWindowMs } from '../../limits-writes.ts'
 
 export interface WriteBudget {
-  /** Throws 429 with `Retry-After` while the caller's budget is used up. */
-  check(caller: Caller): void
+  /** Whether the caller has a budget. Throws 429 with `Retry-After` while it is used up. */
+  check(caller: Caller): boolean
   /** Adds what a committed write of the caller has logged. Never throws. */
   charge(caller: Caller, bytes: number): void
 }
@@ -51,14 +51,15 @@ export function createWriteBudget({ counters, bytesMax, clock, log }: WriteBudge
 
   return {
     check(caller) {
-      if (caller.kind === 'service') return
+      if (caller.kind === 'service') return false
       const refusedUntilMs = accounts.get(callerKey(caller))?.refusedUntilMs ?? 0
       // At most a window, also after the clock was set back.
       const leftMs = Math.min(refusedUntilMs - clock.now(), writeBudgetWindowMs)
       if (leftMs > 0) throw rateLimited(leftMs / 1000, 'Too many bytes written; try again later')
+      return true
     },
     charge(caller, bytes) {
-      if (caller.kind === 'service' || bytes === 0) return
+      if (bytes === 0) return
       const key = callerKey(caller)
       const account = accountOf(key)
       account.pending += bytes
