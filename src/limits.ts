@@ -351,6 +351,8 @@ export const postgresPoolTickMs = 5000
 export const postgresCloseMs = 5000
 /** How long a start waits for a server that is not there yet. */
 export const postgresStartMs = 60_000
+/** A change of tables may read them whole: to build an index over many millions of rows takes minutes. */
+export const postgresMigrationMs = 60 * 60 * 1000
 /** How long a node counts as unhealthy after the server reported damage or lack of memory. */
 export const postgresDamageMs = 10_000
 /** Prepared statements on one connection before it is replaced; the server keeps them all, some 20 KiB each. */

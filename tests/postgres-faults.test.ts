@@ -285,9 +285,17 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     const url = new URL(primary.url)
     const both = primary.url.replace(url.host, `127.0.0.1:${standby.port},${url.host}`)
     const node = await startNode(`${both}?target_session_attrs=read-write`)
+    const admin = connect(standby.url)
+    // The standby follows a moment behind.
+    const isThere = `SELECT EXISTS (SELECT FROM shared.items) AS found`
+    const follows = () =>
+      admin.query(isThere).then(
+        ({ rows }) => rows[0]?.found === true,
+        () => false,
+      )
+    while (!(await follows())) await new Promise((resolve) => setTimeout(resolve, 10))
     await primary.crash()
     await expectAway(node)
-    const admin = connect(standby.url)
     await admin.query('SELECT pg_promote()')
     await expectBack(node)
   }, 60_000)

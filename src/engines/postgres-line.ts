@@ -1,6 +1,6 @@
 /** One connection to PostgreSQL: statements prepared by name, counted, their failures mapped and reported. */
 import type pg from 'pg'
-import { postgresStatementsMax } from '../limits.ts'
+import { postgresStatementsMax, statementAnswerMs } from '../limits.ts'
 import type { Load } from './circuit.ts'
 import type { EngineError } from './error.ts'
 import { type FaultScope, faultOf } from './postgres-errors.ts'
@@ -10,6 +10,8 @@ export interface Prepared {
   readonly name: string
   readonly text: string
   readonly values: readonly unknown[]
+  /** How long to wait for the answer; `statementAnswerMs` unless told otherwise. */
+  readonly answerMs?: number
 }
 
 export interface Answer {
@@ -41,11 +43,13 @@ export class PooledLine implements Line {
     })
   }
 
-  async send({ name, text, values }: Prepared): Promise<Answer> {
+  async send({ name, text, values, answerMs = statementAnswerMs }: Prepared): Promise<Answer> {
     this.prepared.add(name)
     this.load.running += 1
+    // The library reads the time limit from here; its types do not know it.
+    const query = { name, text, values: values as unknown[], query_timeout: answerMs }
     try {
-      const { command, rows, rowCount } = await this.client.query({ name, text, values: values as unknown[] })
+      const { command, rows, rowCount } = await this.client.query(query)
       return { command, rows, changed: rowCount ?? 0 }
     } catch (failure) {
       const { error, scope } = faultOf(failure)

@@ -56,4 +56,18 @@ if (url !== undefined) {
       await admin.query(`DROP TABLE ${table}`)
     }
   })
+
+  test('a change of tables waits for locks and may take long, and nothing after it does', async () => {
+    const engine = openPostgres({ url, log: silentLog })
+    const database = engine.database({ namespace: 'public', instanceId: null })
+    const bounds = sql`SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement`
+    try {
+      const migration = await database.write((tx) => tx.all(bounds), { isMigration: true })
+      expect(migration).toEqual([{ lock: '0', statement: '1h' }])
+      expect(await database.write((tx) => tx.all(bounds))).toEqual([{ lock: '5s', statement: '30s' }])
+      expect(await database.all(bounds)).toEqual([{ lock: '5s', statement: '30s' }])
+    } finally {
+      await engine.close()
+    }
+  })
 }

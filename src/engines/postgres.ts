@@ -6,7 +6,14 @@
 import { parseDatabaseUrl } from '../base/database-url.ts'
 import type { Log } from '../base/log.ts'
 import { createLru } from '../base/lru.ts'
-import { postgresRetriesMax, postgresStartMs, statementCacheEntriesMax, writeQueueOperationsMax } from '../limits.ts'
+import {
+  postgresMigrationMs,
+  postgresRetriesMax,
+  postgresStartMs,
+  statementAnswerMs,
+  statementCacheEntriesMax,
+  writeQueueOperationsMax,
+} from '../limits.ts'
 import { postgresDialect } from './dialect-postgres.ts'
 import { EngineError } from './error.ts'
 import { openConnections } from './postgres-connections.ts'
@@ -56,7 +63,11 @@ function createNumbering(): (text: string) => Numbered {
 const begin: Prepared = { name: 'begin', text: 'BEGIN', values: [] }
 const commit: Prepared = { name: 'commit', text: 'COMMIT', values: [] }
 const rollback: Prepared = { name: 'rollback', text: 'ROLLBACK', values: [] }
-const waitForLocks: Prepared = { name: 'wait', text: 'SET LOCAL lock_timeout = 0', values: [] }
+const beginMigration: Prepared = {
+  name: 'migrate',
+  text: `SELECT set_config('lock_timeout', '0', true), set_config('statement_timeout', $1, true)`,
+  values: [String(postgresMigrationMs)],
+}
 
 /** A transaction handle that dies with its turn, on a connection that is nobody else's meanwhile. */
 class Turn implements Transaction {
@@ -133,19 +144,27 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   const connections = openConnections({ address, circuit, onFault: server.note, log })
   let waiting = 0
 
-  function prepare(instanceId: string | null, values: readonly unknown[], numbered: Numbered): Prepared {
+  function prepare(
+    instanceId: string | null,
+    values: readonly unknown[],
+    numbered: Numbered,
+    answerMs = statementAnswerMs,
+  ): Prepared {
     const { name, text, hasInstance } = numbered
     if (hasInstance && instanceId === null) throw new Error('The statement needs an instance')
-    return { name, text, values: hasInstance ? [instanceId, ...values] : values }
+    return { name, text, values: hasInstance ? [instanceId, ...values] : values, answerMs }
   }
 
   /** One attempt at a write. Its first statement goes out with BEGIN, its last with COMMIT. */
   async function attempt<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
     return connections.withOwn(target.key, async (line) => {
-      const turn = new Turn(({ text, values }) => line.send(prepare(target.instanceId, values, numbered(text))))
+      const answerMs = target.isMigration ? postgresMigrationMs : statementAnswerMs
+      const turn = new Turn(({ text, values }) =>
+        line.send(prepare(target.instanceId, values, numbered(text), answerMs)),
+      )
       const begun = line.send(begin)
       begun.catch(() => undefined)
-      if (target.isMigration) turn.sendPrepared(line.send(waitForLocks))
+      if (target.isMigration) turn.sendPrepared(line.send(beginMigration))
       let result: T
       try {
         result = await work(turn)

@@ -68,7 +68,10 @@ export interface WriteOptions {
    * other. Without it, the writes of a namespace share one part.
    */
   readonly table?: string
-  /** True for changes of tables: they wait for locks as long as a statement may take. */
+  /**
+   * True for changes of tables: they wait for locks without a bound, and may take as long as an index over many rows
+   * takes.
+   */
   readonly isMigration?: boolean
   /**
    * Awaited before an instance that was never written is created for this write; what it throws leaves the instance
