@@ -78,8 +78,10 @@ export interface Endpoint<Query = unknown, Body = unknown> {
    */
   readonly ignoresCredentials?: true
   readonly rateLimit: RateLimitGroup | null
-  /** Query parameters as strings (each at most once); unknown names are ignored. */
+  /** Query parameters as strings, each at most once; without it the endpoint takes none. Unknown names are 400. */
   readonly query?: z.ZodType<Query>
+  /** For what others write the query of: providers add parameters of their own, and pages are opened from links. */
+  readonly allowsUnknownQuery?: true
   /** JSON body; its presence makes `application/json` mandatory. */
   readonly body?: z.ZodType<Body>
   /** Whether a request without a body counts as one with `{}`. */

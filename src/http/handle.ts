@@ -2,6 +2,7 @@
  * One request from its first look to its line in the log: who asks, whether they may, what they say, the endpoint's
  * handler, and the answer. Knows no runtime (`server` does) and no feature.
  */
+import { z } from 'zod'
 import type { Caller, UserCaller } from '../access/caller.ts'
 import { permitsScope, type ServiceKeys } from '../access/service-keys.ts'
 import { countedAddress, type TrustProxy } from '../base/address.ts'
@@ -24,7 +25,7 @@ import { clientAddress } from './client-address.ts'
 import type { Cors } from './cors.ts'
 import type { Begin, Call, Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
 import type { Meter, Metrics } from './metrics.ts'
-import { parseQueryString, parseTarget } from './query-string.ts'
+import { parseTarget } from './query-string.ts'
 import { isExempt, type RateLimiter } from './rate-limit.ts'
 import { createReplyTemplates, empty, json, matchesEtag, toResponse } from './reply.ts'
 import { checkHead, createRequestBody } from './request-body.ts'
@@ -99,7 +100,7 @@ interface Exchange extends Call {
 /** An endpoint, and what can be prepared before it is asked. */
 interface Work {
   readonly endpoint: Endpoint
-  readonly readQuery: ((queryString: string) => unknown) | null
+  readonly readQuery: (queryString: string) => unknown
 }
 
 /** Tells processes and their requests apart in gathered logs; unguessability is not needed. */
@@ -226,7 +227,7 @@ export function createHandle(parts: HandleParts): Handle {
   function callEndpoint({ endpoint, readQuery }: Work, exchange: Exchange, caller: Caller): Reply | Promise<Reply> {
     exchange.caller = caller
     permit(endpoint, caller, exchange.params)
-    if (readQuery) exchange.query = readQuery(exchange.queryString)
+    exchange.query = readQuery(exchange.queryString)
     const schema = endpoint.body
     if (!schema) return endpoint.handle(exchange)
     if (endpoint.isBodyOptional && hasNoBody(exchange.headers)) {
@@ -256,14 +257,18 @@ export function createHandle(parts: HandleParts): Handle {
   /**
    * A socket instead of an answer. Who is there, it will say itself; only a service key comes with the request.
    */
-  async function openSocket(endpoint: SocketEndpoint, exchange: Exchange): Promise<Reply> {
+  async function openSocket(
+    endpoint: SocketEndpoint,
+    exchange: Exchange,
+    readQuery: Work['readQuery'],
+  ): Promise<Reply> {
     const { request, peers, headers, address } = exchange
     const key = headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, address)
     if (!service || !isExempt(service, endpoint.rateLimit)) await limiter.count(endpoint.rateLimit, address)
     if (key !== null && !service) throw invalidServiceKey()
     if (service) exchange.caller = service
-    exchange.query = validate(endpoint.query, parseQueryString(exchange.queryString))
+    exchange.query = readQuery(exchange.queryString)
     const begin = await endpoint.open(exchange)
     if (typeof begin !== 'function') return begin
     if (isDraining()) throw unavailable()
@@ -326,13 +331,20 @@ export function createHandle(parts: HandleParts): Handle {
 
   return {
     endpoint(endpoint) {
-      const work: Work = { endpoint, readQuery: endpoint.query ? createQueryReader(endpoint.query) : null }
+      const readQuery = createQueryReader<unknown>(endpoint.query ?? noQuery, endpoint.allowsUnknownQuery)
+      const work: Work = { endpoint, readQuery }
       return frame(endpoint.name, (exchange) => execute(work, exchange), endpoint.isSecret)
     },
-    socket: (endpoint) => frame(endpoint.name, (exchange) => openSocket(endpoint, exchange)),
+    socket(endpoint) {
+      const readQuery = createQueryReader<unknown>(endpoint.query)
+      return frame(endpoint.name, (exchange) => openSocket(endpoint, exchange, readQuery))
+    },
     stray: (name, respond) => frame(name, ({ request, path }) => respond(request, path)),
   }
 }
+
+/** Of endpoints that declare no query parameters. */
+const noQuery = z.object({})
 
 /** The reply of a request that has become a socket: nothing is left to answer. */
 const upgraded = empty(101)

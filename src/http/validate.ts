@@ -1,5 +1,6 @@
 /** Checks input against an endpoint's schema and says what is wrong in the API's own words instead of the library's. */
-import type { z } from 'zod'
+import { z } from 'zod'
+import { suggest } from '../config/mistakes.ts'
 import { badRequest, type FieldError, type FieldErrorCode, invalid } from '../errors.ts'
 import { fieldErrorsMax } from '../limits.ts'
 import { parseQueryString } from './query-string.ts'
@@ -18,16 +19,72 @@ export function validate<T>(schema: z.ZodType<T>, input: unknown): T {
 }
 
 /**
- * Reads query strings by a schema; throws like `validate`. Most requests have no query string, and what that means by
- * the schema is worked out once.
+ * Reads query strings by an object schema; throws like `validate`, and 400 naming every parameter that the schema does
+ * not declare unless `allowsUnknown`. Most requests have no query string, so the result for none is made once.
  */
-export function createQueryReader<T>(schema: z.ZodType<T>): (queryString: string) => T {
+export function createQueryReader<T>(schema: z.ZodType<T>, allowsUnknown = false): (queryString: string) => T {
+  const read = createParameterReader(schema, allowsUnknown)
   let blank: { readonly query: T } | null = null
   return (queryString) => {
-    if (queryString !== '') return validate(schema, parseQueryString(queryString))
-    blank ??= { query: Object.freeze(validate(schema, parseQueryString(''))) }
+    if (queryString !== '') return read(parseQueryString(queryString))
+    blank ??= { query: Object.freeze(read(parseQueryString(''))) }
     return blank.query
   }
+}
+
+/** The same for parameters that were not sent in a URL. */
+export function createParameterReader<T>(
+  schema: z.ZodType<T>,
+  allowsUnknown = false,
+): (parameters: Readonly<Record<string, string>>) => T {
+  if (allowsUnknown) return (parameters) => validate(schema, parameters)
+  const known = namesOf(schema)
+  return (parameters) => {
+    checkKnown(parameters, known)
+    return validate(schema, parameters)
+  }
+}
+
+function namesOf(schema: z.ZodType): ReadonlySet<string> {
+  if (!(schema instanceof z.ZodObject)) throw new Error('The query of an endpoint must be an object schema')
+  return new Set(Object.keys(schema.shape))
+}
+
+/** What other APIs call a parameter that is here under another name, beyond what a typing error explains. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  sort: ['order', 'orderby', 'order_by', 'sortby', 'sort_by', 'ordering'],
+  filter: ['where', 'conditions'],
+  fields: ['select', 'columns', 'projection', 'only'],
+  perPage: ['pagesize', 'page_size', 'per_page', 'size', 'count', 'take'],
+  offset: ['skip', 'start', 'from'],
+  after: ['cursor', 'starting_after', 'startafter', 'next'],
+  before: ['ending_before', 'endbefore', 'previous'],
+  cursor: ['after', 'next', 'pagetoken', 'page_token'],
+  q: ['query', 'search', 'term', 'text'],
+}
+
+/** Throws 400 naming the parameters that are not known; answers are bounded whatever was sent. */
+function checkKnown(parameters: Readonly<Record<string, string>>, known: ReadonlySet<string>): void {
+  const unknown = Object.keys(parameters).filter((name) => !known.has(name))
+  if (unknown.length === 0) return
+  throw invalid(
+    Object.fromEntries(
+      unknown.slice(0, fieldErrorsMax).map((name) => [
+        // An escaped name is longer than what was sent, but no more than the URL's bound.
+        name,
+        { code: 'unknown' as const, message: `is not a parameter of this endpoint.${suggestParameter(name, known)}` },
+      ]),
+    ),
+  )
+}
+
+function suggestParameter(name: string, known: ReadonlySet<string>): string {
+  const lower = name.toLowerCase()
+  const meant = [...known].find((one) => synonyms[one]?.includes(lower))
+  if (meant !== undefined) return ` Did you mean "${meant}"?`
+  const suggestion = suggest(name, known)
+  if (suggestion !== '') return suggestion
+  return known.size === 0 ? ' It takes none.' : ` It takes ${[...known].join(', ')}.`
 }
 
 /** The first mistake of a field is the one that is told; answers are bounded whatever was sent. */

@@ -127,16 +127,34 @@ function parseTuples(view: TableView, parameter: string, value: unknown, max: nu
   })
 }
 
+/** The two groups of conditions, each under either of its names. */
+export interface FilterGroups<Group = unknown> {
+  readonly filter?: Group | undefined
+  readonly filters?: Group | undefined
+  readonly orFilter?: Group | undefined
+  readonly orFilters?: Group | undefined
+}
+
+/** The value of a parameter that has two names, and the name it was sent under. Throws 400 where both were sent. */
+function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: string): { at: string; value?: T } {
+  const alias = `${name}s`
+  const [value, other] = [groups[name], groups[alias]]
+  if (other === undefined) return value === undefined ? { at: name } : { at: name, value }
+  if (value !== undefined) throw invalidField(alias, 'max', `is another name of ${name}; send one of the two`)
+  return { at: alias, value: other }
+}
+
 /**
- * The two groups as parsed JSON; null and undefined mean absent. Gives AND(filter) AND OR(orFilter). Throws 400 naming
- * the tuple.
+ * The two groups as parsed JSON; undefined means absent. Gives AND(filter) AND OR(orFilter). Throws 400 naming the
+ * tuple, also for a group that is null: it is more likely a filter that was lost than one that was not wanted.
  */
-export function parseFilterGroups(view: TableView, groups: { filter?: unknown; orFilter?: unknown }): Expr {
+export function parseFilterGroups(view: TableView, groups: FilterGroups): Expr {
   const parts: Expr[] = []
-  if (groups.filter !== undefined && groups.filter !== null)
-    parts.push(...parseTuples(view, 'filter', groups.filter, filterConditionsMax))
-  if (groups.orFilter !== undefined && groups.orFilter !== null) {
-    const alternatives = parseTuples(view, 'orFilter', groups.orFilter, orFilterConditionsMax)
+  const filter = eitherOf({ ...groups }, 'filter')
+  if (filter.value !== undefined) parts.push(...parseTuples(view, filter.at, filter.value, filterConditionsMax))
+  const orFilter = eitherOf({ ...groups }, 'orFilter')
+  if (orFilter.value !== undefined) {
+    const alternatives = parseTuples(view, orFilter.at, orFilter.value, orFilterConditionsMax)
     // An empty list of alternatives asks for nothing in particular, as an empty filter does.
     if (alternatives.length > 0) parts.push(anyOf(alternatives))
   }
@@ -152,16 +170,16 @@ function parseJson(parameter: string, text: string): unknown {
 }
 
 /** The same from query-string texts. */
-export function parseFilterTexts(
-  view: TableView,
-  texts: { filter?: string | undefined; orFilter?: string | undefined },
-): Expr {
-  if (texts.filter === undefined && texts.orFilter === undefined) return always
-  return parseFilterGroups(view, {
-    filter: texts.filter === undefined ? undefined : parseJson('filter', texts.filter),
-    orFilter: texts.orFilter === undefined ? undefined : parseJson('orFilter', texts.orFilter),
-  })
+export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): Expr {
+  const groups: Record<string, unknown> = {}
+  for (const name of filterNames) {
+    const text = texts[name]
+    if (text !== undefined) groups[name] = parseJson(name, text)
+  }
+  return parseFilterGroups(view, groups)
 }
+
+const filterNames = ['filter', 'filters', 'orFilter', 'orFilters'] as const
 
 /** Names of `fields=a,b`, each once. Throws 400 on an unknown or hidden one. */
 export function parseFields(view: TableView, text: string): ReadonlySet<string> {

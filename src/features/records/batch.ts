@@ -9,7 +9,7 @@ import { type ApiError, accessDenied, badRequest, type FieldError, invalid, inva
 import { jsonText } from '../../http/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax, fieldErrorsMax } from '../../limits.ts'
 import { allOf, type Expr, fieldsOf, isNever } from '../../query/expr.ts'
-import { parseFilterGroups } from '../../query/filter.ts'
+import { type FilterGroups, parseFilterGroups } from '../../query/filter.ts'
 import { builtInFieldNames } from '../../query/table.ts'
 import { type Answered, createAnswer, type Shown } from './answer.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
@@ -143,10 +143,8 @@ function answerBatch(inserted: readonly Shown[], updated: readonly Shown[], dele
   }
 }
 
-export interface ByFilterBody {
+export interface ByFilterBody extends FilterGroups {
   readonly action: 'update' | 'delete'
-  readonly filter?: unknown
-  readonly orFilter?: unknown
   readonly data?: Body | undefined
   readonly limit?: number | undefined
 }

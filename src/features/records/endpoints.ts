@@ -25,6 +25,8 @@ const paging = {
 const filtering = {
   filter: parameter('Conditions that must all hold: [["field","==",value],…]'),
   orFilter: parameter(`Conditions of which one must hold, at most ${orFilterConditionsMax}`),
+  filters: parameter('Another name of filter'),
+  orFilters: parameter('Another name of orFilter'),
 }
 const fields = parameter('Fields to show: name,title')
 
@@ -76,6 +78,8 @@ const byFilterBody = z.strictObject({
   action: z.enum(['update', 'delete']),
   filter: z.unknown().optional(),
   orFilter: z.unknown().optional(),
+  filters: z.unknown().optional(),
+  orFilters: z.unknown().optional(),
   data: record.optional(),
   limit: z
     .int()

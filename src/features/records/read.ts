@@ -8,7 +8,7 @@ import { badRequest, invalidField, notFound } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { listLimitDefault, listLimitMax } from '../../limits.ts'
 import { allOf, type Expr } from '../../query/expr.ts'
-import { parseFields, parseFilterTexts } from '../../query/filter.ts'
+import { type FilterGroups, parseFields, parseFilterTexts } from '../../query/filter.ts'
 import { isRecordId } from './input.ts'
 import { recordReply } from './page-reply.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
@@ -17,9 +17,7 @@ import type { TableCall } from './tables.ts'
 import type { Totals } from './totals.ts'
 
 /** Query parameters of a list as they were sent; undefined where absent. */
-export interface ListQuery {
-  readonly filter?: string | undefined
-  readonly orFilter?: string | undefined
+export interface ListQuery extends FilterGroups<string> {
   readonly sort?: string | undefined
   readonly fields?: string | undefined
   readonly limit?: string | undefined
@@ -98,11 +96,7 @@ export async function get(call: TableCall, id: string, fieldsText: string | unde
 }
 
 /** How many rows the caller may read match. */
-export async function count(
-  call: TableCall,
-  query: Pick<ListQuery, 'filter' | 'orFilter'>,
-  totals: Totals,
-): Promise<{ total: number }> {
+export async function count(call: TableCall, query: FilterGroups<string>, totals: Totals): Promise<{ total: number }> {
   const allowed = required(call.permissions.read(), call.caller)
   const condition = allOf([allowed, parseFilterTexts(call.view, query)])
   return { total: await totals.count(call, condition) }

@@ -6,7 +6,7 @@ import type { Reply } from '../../http/endpoint.ts'
 import { jsonText } from '../../http/reply.ts'
 import { highlightTagCharsMax } from '../../limits.ts'
 import { allOf } from '../../query/expr.ts'
-import { parseFields, parseFilterTexts } from '../../query/filter.ts'
+import { type FilterGroups, parseFields, parseFilterTexts } from '../../query/filter.ts'
 import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
 import { answerPage, type ListDeps, pageQuery } from './list.ts'
 import { type ListEnvelope, pageReply } from './page-reply.ts'
@@ -17,7 +17,8 @@ import { formatSearchCursor, parseSearchCursor } from './search-cursor.ts'
 import type { TableCall } from './tables.ts'
 
 export interface SearchQuery
-  extends Pick<ListQuery, 'filter' | 'orFilter' | 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after'> {
+  extends FilterGroups<string>,
+    Pick<ListQuery, 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after'> {
   readonly q?: string | undefined
   readonly highlightPre?: string | undefined
   readonly highlightPost?: string | undefined

@@ -6,7 +6,7 @@ import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase } from '../../config/room-code.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { emptyBody } from '../../http/request-body.ts'
-import { validate } from '../../http/validate.ts'
+import { createParameterReader, validate } from '../../http/validate.ts'
 
 const caller: ServiceCaller = Object.freeze({ kind: 'service', auth: null, keyName: 'rooms', scopes: ['*'] })
 
@@ -42,7 +42,7 @@ export function createRoomDatabase(records: readonly Endpoint[], newId: () => st
     const params = parseTable(table)
     const reply = await endpoint.handle({
       params: id === undefined ? params : { ...params, id },
-      query: endpoint.query ? validate(endpoint.query, asQuery(query)) : undefined,
+      query: endpoint.query ? createParameterReader(endpoint.query)(asQuery(query)) : undefined,
       body: endpoint.body ? validate(endpoint.body, JSON.parse(JSON.stringify(body))) : undefined,
       caller,
       headers: new Headers(),

@@ -71,6 +71,19 @@ const hasFilters = ({ filters, orFilters }: Filters): boolean => !isNothing(filt
 /** The channel that a message names; the empty text, which is none, for what is no text. */
 const channelOf = ({ channel }: JsonObject): string => (typeof channel === 'string' ? channel : '')
 
+/**
+ * The groups a message carries, each under either of its names, as `filters` in socket messages or `filter` as in
+ * requests; undefined where it carries none. Throws `Refusal` for both names at once.
+ */
+function groupsIn(message: JsonObject): { readonly filters: unknown; readonly orFilters: unknown } {
+  const either = (name: string, alias: string): unknown => {
+    if (message[name] !== undefined && message[alias] !== undefined)
+      throw new Refusal('INVALID_FILTERS', `${alias} is another name of ${name}; send one of the two`)
+    return message[name] === undefined ? message[alias] : message[name]
+  }
+  return { filters: either('filters', 'filter'), orFilters: either('orFilters', 'orFilter') }
+}
+
 /** A group as it is kept: what is left out or null is none. */
 const groupOf = (group: unknown): unknown => group ?? null
 
@@ -80,7 +93,10 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
       throw new Refusal('INVALID_FILTERS', `At most ${subscriptionFiltersMax} conditions are allowed in each group`)
   try {
     // Hidden fields are hidden from everybody here: what is watched may be shown to anybody who sees the socket's page.
-    return parseFilterGroups({ table: call.table, showsHidden: false }, { filter: filters, orFilter: orFilters })
+    return parseFilterGroups(
+      { table: call.table, showsHidden: false },
+      { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
+    )
   } catch (error) {
     if (error instanceof ApiError) throw new Refusal('INVALID_FILTERS', error.message)
     throw error
@@ -141,7 +157,8 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     connection.send({ type: 'subscribed', channel, serverFilter: hasFilters(filters), ...joined })
 
   async function subscribe(message: JsonObject): Promise<void> {
-    const filters = { filters: groupOf(message.filters), orFilters: groupOf(message.orFilters) }
+    const groups = groupsIn(message)
+    const filters = { filters: groupOf(groups.filters), orFilters: groupOf(groups.orFilters) }
     const sight = await look(message.channel, filters)
     const { channel } = sight
     const since = typeof message.since === 'string' ? message.since : null
@@ -175,7 +192,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     const channel = channelOf(message)
     const found = subscriptions.get(channel)
     if (!found) throw new Refusal('NOT_SUBSCRIBED', 'This channel is not subscribed to')
-    const { filters = found.filters.filters, orFilters = found.filters.orFilters } = message
+    const { filters = found.filters.filters, orFilters = found.filters.orFilters } = groupsIn(message)
     const next = { filters, orFilters }
     const sight = await look(channel, next)
     await delivery.join(found.member, sight, null, ({ cursor }) => {

@@ -110,6 +110,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
     }),
     endpoint({
       name: 'system.docs',
+      allowsUnknownQuery: true,
       method: 'GET',
       paths: ['/docs'],
       tag,

@@ -93,6 +93,7 @@ export const createSetupEndpoints = (setup: Setup): readonly Endpoint[] => [
     paths: [setupPath],
     tag: 'Users',
     summary: 'The page that a set-up link opens',
+    allowsUnknownQuery: true,
     credentials: 'public',
     rateLimit: 'auth',
     replies: { 200: { description: 'An HTML page' } },

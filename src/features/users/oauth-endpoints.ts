@@ -116,6 +116,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       summary: 'Where providers send browsers back to',
       credentials: 'public',
       query: callbackShape,
+      allowsUnknownQuery: true,
       replies: returned,
       errors: [400, 404],
       handle: (call) => comeBack(call, call.query),
