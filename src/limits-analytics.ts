@@ -1,4 +1,5 @@
 /** The numbers of analytics: events, the request log, reports, retention. Each as in `limits`. */
+import { MiB } from './limits.ts'
 
 // Events (SPEC "Limits")
 export const trackEventsMax = 100
@@ -29,12 +30,20 @@ export const sightingsRememberedMax = 50_000
 // The request log
 /** How often requests are written down: with the write itself, a crash loses less than a second. */
 export const requestFlushMs = 500
-/** Rows kept of single requests between two writes; the counts miss none. A row is some 150 bytes for 90 days. */
+/** Rows kept of single requests between two writes; the counts miss none. */
 export const requestRowsPerFlushMax = 500
 /** Users of an endpoint told apart between two writes. */
 export const requestUsersPerFlushMax = 5000
 /** Minutes that wait to be written while the database is away; older ones are dropped. */
 export const requestMinutesWaitingMax = 60
+
+/** CONTRACT: how long rows of single requests are kept. */
+export const requestLogRetentionMs = 7 * 24 * 60 * 60 * 1000
+/** CONTRACT: what they take at most. */
+export const requestLogBytesMax = 1024 * MiB
+export const requestLogBytesMin = MiB
+/** Of one row, with its part of the index. */
+export const requestRowBytes = 150
 
 // Reports (SPEC "Limits")
 export const eventListLimitDefault = 50

@@ -75,6 +75,8 @@ export const vapidTokensMax = 100
 
 // Logs (SPEC "Limits")
 export const pushLogRetentionMs = 24 * 60 * 60 * 1000
+/** Entries removed in one transaction. */
+export const pushLogsTrimmedMax = 500
 export const pushLogLimitDefault = 50
 export const pushLogLimitMax = 1000
 /** What a provider says of a failure, cut. */

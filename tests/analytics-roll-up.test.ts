@@ -9,10 +9,13 @@ import type { Database } from '../src/engines/sql.ts'
 import { sql } from '../src/engines/sql-text.ts'
 import { createEventReports } from '../src/features/analytics/event-reports.ts'
 import { createIngest } from '../src/features/analytics/ingest.ts'
+import { createRequestLog } from '../src/features/analytics/request-log.ts'
 import { createRollUp } from '../src/features/analytics/retention.ts'
+import { allRequests } from '../src/features/analytics/series.ts'
 import { prepareAnalytics, type Store } from '../src/features/analytics/tables.ts'
 import { createEventId, minuteOf } from '../src/features/analytics/time.ts'
 import type { TrackedEvent } from '../src/features/analytics/track-input.ts'
+import { requestLogBytesMax, requestLogRetentionMs, requestRowBytes } from '../src/limits-analytics.ts'
 import { type Engine, engines } from './harness/engines.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -81,13 +84,65 @@ function failingAfter(database: Database, writes: number): Database {
   }
 }
 
+const logBounds = { retentionMs: requestLogRetentionMs, bytesMax: requestLogBytesMax }
+
+for (const engine of engines)
+  test(`[ANA-KEEP-7, ANA-KEEP-8] rows of requests go by age and by size, on ${engine.name}`, async () => {
+    const store = await openStore(engine)
+    let atMs = nowMs
+    const requests = createRequestLog({ store, categoryOf: () => 'db', isOn: () => true, now: () => atMs })
+    const note = requests.noteOf('records.list')
+    const count = async (): Promise<number> =>
+      Number((await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.logs}`))[0]?.n)
+    const trim = (bytesMax = requestLogBytesMax) =>
+      createRollUp(
+        store,
+        () => atMs,
+        () => ({ retentionMs: 7 * dayMs, bytesMax }),
+      )()
+    for (let minute = 0; minute < 5; minute++) {
+      for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
+      await requests.flush()
+      atMs += 60_000
+    }
+    await trim()
+    expect(await count()).toBe(50)
+    // Room for two and a half of these minutes.
+    await trim(25 * requestRowBytes)
+    expect(await count()).toBe(20)
+    // One jump of the clock ahead.
+    const beforeMs = atMs
+    atMs += 365 * dayMs
+    for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
+    await requests.flush()
+    atMs = beforeMs
+    await trim()
+    expect(await count()).toBe(30)
+    // A user seen at that time is counted now all the same.
+    note('GET', 200, 1, 'ada')
+    await requests.flush()
+    const [seen] = await store.database.all(sql`SELECT users FROM ${store.counts}
+      WHERE series = ${allRequests} AND minute = ${minuteOf(atMs)}`)
+    expect(Number(seen?.users)).toBe(1)
+    atMs += 7 * dayMs + 60_000
+    await trim()
+    expect(await count()).toBe(0)
+    // Counts stay.
+    const [counted] = await store.database.all<{ n: unknown }>(sql`SELECT sum(count) AS n FROM ${store.counts}`)
+    expect(Number(counted?.n)).toBe(61 * 3)
+  })
+
 for (const engine of engines)
   test(`[ANA-KEEP-3] cut off after any of its steps, the roll-up ends as if it had not been, on ${engine.name}`, async () => {
     let steps = 0
     for (let isWhole = false; !isWhole; steps++) {
       const store = await openStore(engine)
       await fill(store)
-      const cut = createRollUp({ ...store, database: failingAfter(store.database, steps) }, () => nowMs)
+      const cut = createRollUp(
+        { ...store, database: failingAfter(store.database, steps) },
+        () => nowMs,
+        () => logBounds,
+      )
       isWhole = await cut().then(
         () => true,
         () => false,
@@ -95,7 +150,11 @@ for (const engine of engines)
       // What is closed is closed with the right number, whatever has been removed since.
       const closed = (await read(store)).filter((line) => !String(line).endsWith(' null'))
       for (const line of closed) expect(expected).toContain(line as string)
-      await createRollUp(store, () => nowMs)()
+      await createRollUp(
+        store,
+        () => nowMs,
+        () => logBounds,
+      )()
       expect([steps, await read(store)]).toEqual([steps, expected])
       const [left] = await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.events}`)
       expect(Number(left?.n)).toBe(0)
@@ -113,12 +172,20 @@ for (const engine of engines) {
       return ingest.add([event], { isTrusted: false, nowMs: ms })
     }
     await addAt(firstMs)
-    await createRollUp(store, () => nowMs)()
+    await createRollUp(
+      store,
+      () => nowMs,
+      () => logBounds,
+    )()
     await addAt(nowMs)
     const reports = createEventReports(store, 'a secret that seals cursors', () => nowMs + 60_000)
     const { topEvents } = await reports.topEvents({ event: null, userId: null, range: '1h' }, 10)
     expect(topEvents).toEqual([{ eventName: 'yearly', count: 1, uniqueUsers: 1 }])
-    await createRollUp(store, () => nowMs + 100 * dayMs)()
+    await createRollUp(
+      store,
+      () => nowMs + 100 * dayMs,
+      () => logBounds,
+    )()
     expect(await store.database.all(sql`SELECT * FROM ${store.counts}`)).toEqual([])
   })
 
@@ -134,7 +201,11 @@ for (const engine of engines) {
         return store.database.write(work)
       },
     }
-    const rollUp = createRollUp({ ...store, database }, () => nowMs)
+    const rollUp = createRollUp(
+      { ...store, database },
+      () => nowMs,
+      () => logBounds,
+    )
     await rollUp(ending.signal)
     expect(writes).toBe(2)
     await rollUp()

@@ -6,7 +6,8 @@ const rootKey = 'root-key-0123456789'
 const parse = (analytics: unknown) => parseConfig({ analytics }, { mode: 'release', rootKey }).config.analytics
 
 test('left out, any event from anybody is taken and requests are counted', () => {
-  const usual = { events: null, anonymous: true, requestLog: true }
+  const requestRows = { retentionMs: 7 * 24 * 60 * 60 * 1000, bytesMax: 1024 ** 3 }
+  const usual = { events: null, anonymous: true, requestLog: true, requestRows }
   expect(parseConfig({}, { mode: 'release', rootKey }).config.analytics).toEqual(usual)
   expect(parse({})).toEqual(usual)
 })
@@ -16,6 +17,11 @@ test('what is written is taken', () => {
     events: new Set(['a', 'b']),
     anonymous: false,
     requestLog: false,
+    requestRows: { retentionMs: 7 * 24 * 60 * 60 * 1000, bytesMax: 1024 ** 3 },
+  })
+  expect(parse({ requestLog: { retention: '1d', maxSize: '5mb' } })).toMatchObject({
+    requestLog: true,
+    requestRows: { retentionMs: 24 * 60 * 60 * 1000, bytesMax: 5 * 1024 ** 2 },
   })
 })
 
@@ -28,7 +34,9 @@ test.each([
   [{ events: [''] }, 'analytics.events[0]: must have at least 1 characters'],
   [{ events: ['x'.repeat(201)] }, 'analytics.events[0]: must have at most 200 characters'],
   [{ anonymous: 'no' }, 'analytics.anonymous: must be true or false, not a string'],
-  [{ requestLog: 1 }, 'analytics.requestLog: must be true or false, not a number'],
+  [{ requestLog: { retention: '91d' } }, 'analytics.requestLog.retention: must be at most 90d'],
+  [{ requestLog: { maxSize: '1kb' } }, 'analytics.requestLog.maxSize: must be at least 1mb'],
+  [{ requestLog: 1 }, 'analytics.requestLog: must be true, false or an object'],
 ])('%j is refused', (analytics, mistake) => {
   expect(findMistakes({ analytics }, rootKey)).toEqual([mistake])
 })

@@ -3,6 +3,7 @@
  */
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
+import { parseByteSize } from '../base/bytes.ts'
 import { suggest } from './mistakes.ts'
 
 /**
@@ -28,6 +29,10 @@ export const readBy = <T>(read: (text: string) => T) =>
       return z.NEVER
     }
   })
+
+export const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
+  error: 'must be a size such as "5mb", or a number of bytes',
+})
 
 export const isFunction = (value: unknown): boolean => typeof value === 'function'
 /** Such a rule would give a promise, and a promise allows nothing and everything. */

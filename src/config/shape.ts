@@ -6,7 +6,6 @@ import { z } from 'zod'
 import type { InstanceRule } from '../access/definition.ts'
 import { parseScope } from '../access/service-keys.ts'
 import { parseCidr } from '../base/address.ts'
-import { parseByteSize } from '../base/bytes.ts'
 import { findDatetime } from '../base/datetime.ts'
 import { parseDuration } from '../base/duration.ts'
 import {
@@ -26,7 +25,7 @@ import { kvShape } from './kv.ts'
 import { type Mistake, type Path, suggest } from './mistakes.ts'
 import { pushShape } from './push.ts'
 import { roomsShape } from './rooms.ts'
-import { exactly, isFunction, readBy, ruleShape } from './shape-parts.ts'
+import { byteSize, exactly, isFunction, readBy, ruleShape } from './shape-parts.ts'
 import { sqlShape } from './sql.ts'
 import { vectorShape } from './vector.ts'
 
@@ -78,9 +77,6 @@ const namespaceShape = exactly({
 export type WrittenNamespace = z.output<typeof namespaceShape>
 
 const duration = readBy(parseDuration)
-const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
-  error: 'must be a size such as "5mb", or a number of bytes',
-})
 
 const changesSize = byteSize.refine((bytes) => bytes >= changesBytesMin, `must be at least ${changesBytesMin / MiB}mb`)
 const responseBytes = byteSize.refine(

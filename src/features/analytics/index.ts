@@ -99,7 +99,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   const ingest = createIngest(store)
   const events = createEventReports(store, secret, now)
   const reportRequests = createRequestReports(store, now)
-  const rollUp = createRollUp(store, now)
+  const rollUp = createRollUp(store, now, () => config().requestRows)
   const categories = new Map<string, string>()
   const requests = createRequestLog({
     store,

@@ -7,6 +7,7 @@ import type { ManyColumn } from '../../engines/dialect.ts'
 import type { Transaction } from '../../engines/sql.ts'
 import { ident } from '../../engines/sql-text.ts'
 import type { NoteRequest } from '../../http/handle.ts'
+import { clockSkewMs } from '../../limits.ts'
 import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits-analytics.ts'
 import {
   addCounts,
@@ -132,11 +133,14 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
   async function countUsers(tx: Transaction, count: Count, users: ReadonlySet<string>): Promise<Map<string, number>> {
     const { series, minute } = count
     const known = seen.get(series)
-    const fresh = [...users].filter((userId) => (known?.get(userId) ?? 0) < minute)
+    // A sighting of a time to come is of a clock that was ahead, and says nothing.
+    const ahead = minuteOf(now() + clockSkewMs)
+    const past = (seenAt = 0): number => (seenAt > ahead ? 0 : seenAt)
+    const fresh = [...users].filter((userId) => past(known?.get(userId)) < minute)
     if (fresh.length === 0) return new Map()
     const last = await readSightings(tx, store, series, fresh)
     const isFirst = (userId: string, length: number): boolean =>
-      Math.floor((last.get(userId) ?? 0) / length) < Math.floor(minute / length)
+      Math.floor(past(last.get(userId)) / length) < Math.floor(minute / length)
     for (const userId of fresh) {
       if (isFirst(userId, unitMinutes.minute)) count.users++
       if (isFirst(userId, unitMinutes.hour)) count.usersHour++
@@ -154,7 +158,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     const fresh = [...counts.keys()].filter((series) => !seen.has(series))
     addSeries(tx, store, fresh, minute)
     addCounts(tx, store, counts, true)
-    addSightings(tx, store, sightings)
+    addSightings(tx, store, sightings, minuteOf(now() + clockSkewMs))
     return sightings
   }
 

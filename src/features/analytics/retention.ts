@@ -1,14 +1,16 @@
 /**
- * What happens to what is older than 90 days: a day of events is closed, which counts its users once and for all, and
- * then removed in small steps; the same age ends counts of minutes, sightings and rows of requests. Any step may be cut
+ * What happens to what is past its time. Rows of the request log go after their own time, or beyond their size. As for
+ * what is older than 90 days: a day of events is closed, which counts its users once and for all, and
+ * then removed in small steps; the same age ends counts of minutes and sightings. Any step may be cut
  * off, or be done by two nodes at once: closing is one transaction that happens once, and removing can be done again.
  */
 import type { Transaction } from '../../engines/sql.ts'
 import { type SqlText, sql } from '../../engines/sql-text.ts'
-import { rawRetentionMs, rollUpMarginMs, rollUpRowsMax } from '../../limits-analytics.ts'
-import { allEvents, eventSeries, within } from './series.ts'
+import { clockSkewMs } from '../../limits.ts'
+import { rawRetentionMs, requestRowBytes, rollUpMarginMs, rollUpRowsMax } from '../../limits-analytics.ts'
+import { allEvents, allRequests, eventSeries, within } from './series.ts'
 import type { Store } from './tables.ts'
-import { dayOf, dayStart, idBound, msOfId, msOfMinute, unitMinutes } from './time.ts'
+import { dayOf, dayStart, idBound, minuteOf, msOfId, msOfMinute, unitMinutes } from './time.ts'
 
 /** Does what is due, no further step after the signal. */
 export type RollUp = (signal?: AbortSignal) => Promise<void>
@@ -19,7 +21,13 @@ interface DayOfName {
   readonly users: unknown
 }
 
-export function createRollUp(store: Store, now: () => number): RollUp {
+/** What the rows of the request log may take. */
+export interface RequestLogBounds {
+  readonly retentionMs: number
+  readonly bytesMax: number
+}
+
+export function createRollUp(store: Store, now: () => number, logBounds: () => RequestLogBounds): RollUp {
   const { database, events, daily, logs, series, counts, seen } = store
   /** The minute before which this process has found nothing any more: looking for it reads every sighting. */
   let clearedTo = 0
@@ -89,7 +97,42 @@ export function createRollUp(store: Store, now: () => number): RollUp {
     )
   }
 
+  /** Rows written under a clock that was ahead are dated now, or they would stay until that time has come. */
+  async function dateAnew(signal?: AbortSignal): Promise<void> {
+    const nowMs = now()
+    const ahead = idBound(nowMs + clockSkewMs)
+    while (!signal?.aborted) {
+      const [found] = await database.all(sql`SELECT id FROM ${logs} WHERE id >= ${ahead} LIMIT 1`)
+      if (!found) return
+      const head = idBound(nowMs)
+      await database.write((tx) =>
+        tx.run(sql`UPDATE ${logs} SET id = ${head} || substr(id, ${head.length + 1}) WHERE id IN (
+          SELECT id FROM ${logs} WHERE id >= ${ahead} ORDER BY id LIMIT ${rollUpRowsMax})`),
+      )
+    }
+  }
+
+  /**
+   * The minute whose rows, with all that came later, are more than may be kept: from the counts, which miss no request,
+   * so that the rows need not be counted. 0 where all may be kept.
+   */
+  async function findExcess(sinceMinute: number, rowsMax: number): Promise<number> {
+    const [over] = await database.all<{ minute: number | null }>(sql`SELECT max(minute) AS minute FROM (
+      SELECT minute, sum(count) OVER (ORDER BY minute DESC) AS later FROM ${counts}
+      WHERE series = ${allRequests} AND minute >= ${sinceMinute}) AS counted WHERE later > ${rowsMax}`)
+    return Number(over?.minute ?? -1) + 1
+  }
+
+  async function trimLogs(signal?: AbortSignal): Promise<void> {
+    await dateAnew(signal)
+    const { retentionMs, bytesMax } = logBounds()
+    const oldest = minuteOf(now() - retentionMs)
+    const excess = await findExcess(oldest, Math.floor(bytesMax / requestRowBytes))
+    await remove(logs, sql`id < ${idBound(msOfMinute(Math.max(oldest, excess)))}`, sql`id`, signal)
+  }
+
   return async (signal) => {
+    await trimLogs(signal)
     const before = dayStart(now() - rawRetentionMs - rollUpMarginMs)
     while (!signal?.aborted) {
       const start = await findOldestDay(before)
@@ -98,7 +141,6 @@ export function createRollUp(store: Store, now: () => number): RollUp {
       await remove(events, sql`id < ${idBound(msOfMinute(start + unitMinutes.day))}`, sql`id`, signal)
     }
     if (clearedTo === before) return
-    await remove(logs, sql`id < ${idBound(msOfMinute(before))}`, sql`id`, signal)
     for (const name of await findSeries(counts, before))
       await remove(counts, sql`series = ${name} AND minute < ${before}`, sql`minute`, signal)
     for (const name of await findSeries(seen, before))

@@ -177,16 +177,27 @@ export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUs
   )
 }
 
-/** Remembers the last minute in which each user was part of a series. */
-export function addSightings(tx: Transaction, store: Store, sightings: Sightings): void {
+/** Later than any minute, for callers that know no time to come. */
+const lastMinute = 2 ** 31 - 1
+
+/** Remembers the last minute in which each user was part of a series. One after `aheadMinute` is not believed. */
+export function addSightings(
+  tx: Transaction,
+  store: Store,
+  sightings: Sightings,
+  aheadMinute: number = lastMinute,
+): void {
   const { seen, database } = store
+  // A number of ours as text: what follows the rows has no values of its own.
+  const ahead: SqlText = { text: String(Math.trunc(aheadMinute)), values: [] }
   insertRows(
     tx,
     database.dialect,
     seenTable,
     [text('series'), text('user_id'), integer('minute')],
     inOrder(sightings).flatMap(([series, users]) => inOrder(users).map(([userId, minute]) => [series, userId, minute])),
-    sql` ON CONFLICT (series, user_id) DO UPDATE SET minute = excluded.minute WHERE excluded.minute > ${seen}.minute`,
+    sql` ON CONFLICT (series, user_id) DO UPDATE SET minute = excluded.minute WHERE excluded.minute > ${seen}.minute
+      OR ${seen}.minute > ${ahead}`,
   )
 }
 

@@ -3,8 +3,9 @@ import type { Clock } from '../../base/clock.ts'
 import { formatDatetime } from '../../base/datetime.ts'
 import { createUuid7 } from '../../base/ids.ts'
 import type { Transaction } from '../../engines/sql.ts'
-import { sql } from '../../engines/sql-text.ts'
-import { pushLogRetentionMs } from '../../limits-push.ts'
+import { type SqlText, sql } from '../../engines/sql-text.ts'
+import { clockSkewMs } from '../../limits.ts'
+import { pushLogRetentionMs, pushLogsTrimmedMax } from '../../limits-push.ts'
 import type { Payload } from './message.ts'
 import type { Outcome } from './provider.ts'
 import type { PushTables } from './tables.ts'
@@ -41,6 +42,16 @@ interface Row extends Omit<LogEntry, 'userId' | 'timestamp'> {
 
 export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
   const newId = createUuid7(clock)
+
+  /** A statement on the rows of a condition, some at a time. */
+  async function changeSome(statement: SqlText, condition: SqlText): Promise<void> {
+    for (let changed = pushLogsTrimmedMax; changed === pushLogsTrimmedMax; )
+      changed = await database.write((tx) =>
+        tx.run(sql`${statement} WHERE id IN (
+          SELECT id FROM ${logs} WHERE ${condition} ORDER BY created_at LIMIT ${pushLogsTrimmedMax})`),
+      )
+  }
+
   return {
     add(tx, { userId, platform }, { title, body }, { status, error }) {
       tx.send(sql`INSERT INTO ${logs} (id, user_id, status, platform, title, body, created_at, error)
@@ -62,8 +73,11 @@ export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
       }))
     },
     async trim() {
-      const before = clock.now() - pushLogRetentionMs
-      await database.write((tx) => tx.run(sql`DELETE FROM ${logs} WHERE created_at <= ${before}`))
+      const nowMs = clock.now()
+      const before = nowMs - pushLogRetentionMs
+      // Written under a clock that was ahead: dated now, or it would stay until that time has come.
+      await changeSome(sql`UPDATE ${logs} SET created_at = ${nowMs}`, sql`created_at > ${nowMs + clockSkewMs}`)
+      await changeSome(sql`DELETE FROM ${logs}`, sql`created_at <= ${before}`)
     },
   }
 }
