@@ -52,6 +52,7 @@ describeServer('list', { config }, (server) => {
   test('[STORE-LIST-1, STORE-LIST-4] everything, in order of code points', async () => {
     const { status, body } = await list()
     expect([status, keysOf(body), body.truncated, body.cursor]).toEqual([200, keys, false, null])
+    expect(body.files).toEqual(body.objects)
     expect(body.objects[0]).toEqual({
       key: keys[0],
       size: Buffer.byteLength(keys[0] as string),

@@ -62,7 +62,11 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     await sendRaw(server.url, `${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno chunk\r\n`)
     while (answered().length === before) await server.anonymous.get('/api/health')
     expect(answered().slice(before)).toEqual([400])
-    expect((await alice.get(`${bucketPath('files')}/uploads/${uploadId}/parts?key=broken`)).body).toEqual({ parts: [] })
+    expect((await alice.get(`${bucketPath('files')}/uploads/${uploadId}/parts?key=broken`)).body).toEqual({
+      uploadId,
+      key: 'broken',
+      parts: [],
+    })
   })
 
   test('[STORE-PART-1, STORE-PART-10] parts sent in any order make a file in the order of their numbers', async () => {

@@ -72,6 +72,28 @@ describeServer('sweep', { config, clock }, (server) => {
   // The store's own clock is the machine's; each engine begins with both alike.
   afterAll(() => clock.set(Date.now()))
 
+  test('[STORE-SWEEP-1] a clock that was ahead delays nothing until that time', async () => {
+    const start = clock.now()
+    await server.tidy()
+    const [blobsBefore, looseBefore] = [(await blobsOf(server)).length, await countLooseBlobs(server)]
+    clock.set(start + 365 * 24 * 60 * 60 * 1000)
+    await store(alice, 'files', { key: 'ahead', content: 'first' })
+    await store(alice, 'files', { key: 'ahead', content: 'second' })
+    const uploadId = await createMultipart(alice, 'files', { key: 'ahead parts' })
+    const part = { uploadId, partNumber: 1, key: 'ahead parts' }
+    expect((await uploadPart(alice, 'files', part, 'a part')).status).toBe(200)
+    clock.set(start)
+    await server.tidy()
+    clock.advance(uploadIdleMs + 1)
+    await server.tidy()
+    clock.advance(stagedBlobMs + 1)
+    await server.tidy()
+    expect(await countLooseBlobs(server)).toBe(looseBefore)
+    expect(await blobsOf(server)).toHaveLength(blobsBefore + 1)
+    expect((await alice.delete(filePath('files', 'ahead'))).status).toBe(200)
+    clock.set(start)
+  })
+
   test('[STORE-SWEEP-1] never takes what a running upload will refer to', async () => {
     const before = await countLooseBlobs(server)
     const running = beginUpload(server, await server.token('alice'), 'slow')

@@ -100,7 +100,12 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       replies: {
         200: {
           description: 'A page of files',
-          schema: z.object({ objects: z.array(listed), truncated: z.boolean(), cursor: z.string().nullable() }),
+          schema: z.object({
+            objects: z.array(listed),
+            files: z.array(listed).describe('The same as `objects`'),
+            truncated: z.boolean(),
+            cursor: z.string().nullable(),
+          }),
         },
       },
       errors: [403, 404],

@@ -156,6 +156,7 @@ export function createStorage(deps: StorageDeps): Storage {
       }))
       return json({
         objects: shown,
+        files: shown,
         truncated: next !== null,
         cursor: next === null ? null : cursors.format([bucket, prefix], next),
       })
@@ -216,8 +217,13 @@ export function createStorage(deps: StorageDeps): Storage {
       return json({ ok: true })
     },
     async parts(call) {
-      const parts = await multipart.parts(await admitWriter(call), call.params.uploadId ?? '', call.query.key)
-      return json({ parts: parts.map(({ number, size, etag }) => ({ partNumber: number, size, etag })) })
+      const { uploadId = '' } = call.params
+      const parts = await multipart.parts(await admitWriter(call), uploadId, call.query.key)
+      return json({
+        uploadId,
+        key: call.query.key,
+        parts: parts.map(({ number, size, etag }) => ({ partNumber: number, size, etag })),
+      })
     },
     tusOptions: tus.options,
     tusCreate: async (call) => tus.create(await admitWriter(call), call, call.query),

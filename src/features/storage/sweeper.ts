@@ -5,7 +5,15 @@
 import type { Clock } from '../../base/clock.ts'
 import type { Blobs } from '../../engines/blobs.ts'
 import { sql } from '../../engines/sql-text.ts'
-import { adoptMarginMs, stagedBlobMs, strayScanIntervalMs, sweepRowsMax, uploadIdleMs } from '../../limits-storage.ts'
+import { clockSkewMs } from '../../limits.ts'
+import {
+  adoptMarginMs,
+  signedUrlLifetimeMaxMs,
+  stagedBlobMs,
+  strayScanIntervalMs,
+  sweepRowsMax,
+  uploadIdleMs,
+} from '../../limits-storage.ts'
 import type { BucketDefinitions } from './buckets.ts'
 import type { Store } from './schema.ts'
 import type { Uploads } from './uploads.ts'
@@ -81,10 +89,37 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
     await blobs.removeUnfinished(before)
   }
 
+  /**
+   * What was dated under a clock that was ahead is dated as if that had been now: nobody could give a later time, and
+   * it would stay until then. A used grant stays as long as a token of it may be good.
+   */
+  async function clampFuture(): Promise<void> {
+    const nowMs = clock.now()
+    const latest = [
+      [tables.uploads, sql`touched`, nowMs + clockSkewMs, nowMs],
+      [tables.blobs, sql`sweepafter`, nowMs + stagedBlobMs + clockSkewMs, nowMs + stagedBlobMs],
+      [tables.grants, sql`expires`, nowMs + signedUrlLifetimeMaxMs + clockSkewMs, nowMs + signedUrlLifetimeMaxMs],
+    ] as const
+    for (const [table, column, mostMs, clampedMs] of latest) {
+      const isAhead = sql`${column} > ${mostMs}`
+      for (let changed = sweepRowsMax; changed === sweepRowsMax; ) {
+        const [found] = await database.all(sql`SELECT id FROM ${table} WHERE ${isAhead} LIMIT 1`)
+        if (!found) break
+        changed = await database.write((tx) =>
+          tx.run(sql`UPDATE ${table} SET ${column} = ${clampedMs} WHERE id IN (
+            SELECT id FROM ${table} WHERE ${isAhead} ORDER BY ${column} LIMIT ${sweepRowsMax})`),
+        )
+      }
+    }
+  }
+
   return async (signal) => {
+    await clampFuture()
     await closeIdle(signal)
     await removeBlobs(signal)
     await forgetGrants()
+    // A clock that was ahead put off the next scan.
+    nextScanMs = Math.min(nextScanMs, clock.now() + strayScanIntervalMs)
     if (signal?.aborted || clock.now() < nextScanMs) return
     nextScanMs = clock.now() + strayScanIntervalMs
     await removeStrays()

@@ -111,6 +111,8 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
         200: {
           description: 'The parts, in order of number',
           schema: z.object({
+            uploadId: z.string(),
+            key: z.string(),
             parts: z.array(z.object({ partNumber: z.number(), size: z.number(), etag: z.string() })),
           }),
         },
