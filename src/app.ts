@@ -176,7 +176,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   })
   countRooms(metrics, rooms)
   const vectorCopies = openVectors({ dataFolder: settings.dataFolder, log })
-  const vector = createVectors({ sql, vectors: vectorCopies, log })
+  const vector = createVectors({ sql, vectors: vectorCopies, limits, log })
   const kv = createKv({ sql, namespaces: () => config.kv, secret: settings.secret, clock })
   const sqlDatabases = await orClose(closing([engines, users, vectorCopies]), async () =>
     openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log }), config.sql),

@@ -153,6 +153,8 @@ export const vectorNamespaceBytesMax = 64
 export const vectorMetadataBytesMax = 10 * KiB
 /** Vectors written, or deleted, by one request. */
 export const vectorBatchMax = 1000
+/** Values of a response that is serialized in one step: about two milliseconds. */
+export const vectorQuickValuesMax = 16_384
 /** Vectors fetched by one request, values and all. */
 export const vectorsFetchedMax = 100
 /** Some 400 vectors of 1,536 numbers in full precision; one or two tenths of a second to read. */

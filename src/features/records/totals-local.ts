@@ -12,6 +12,7 @@ import type { Expr } from '../../query/expr.ts'
 import { matches } from '../../query/matches.ts'
 import { type Change, changeLog, movedBy } from './changes.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
+import type { TableRows } from './rows.ts'
 import type { TableCall } from './tables.ts'
 
 interface Remembered {
@@ -51,8 +52,17 @@ const tableKey = ({ namespace, instanceId }: DatabaseAddress, table: string): st
 
 const keyOf = ({ where }: Condition): string => JSON.stringify([where.text, where.values])
 
-const snapshotOf = ({ database, table }: TableCall): SqlText =>
-  sql`SELECT ${database.dialect.logView.snapshot(changeLog(table))}`
+const snapshots = new WeakMap<TableRows, SqlText>()
+
+/** The position of the log, made once per table: lists ask for it with every page. */
+function snapshotOf({ database, table, rows }: TableCall): SqlText {
+  let snapshot = snapshots.get(rows)
+  if (!snapshot) {
+    snapshot = sql`SELECT ${database.dialect.logView.snapshot(changeLog(table))}`
+    snapshots.set(rows, snapshot)
+  }
+  return snapshot
+}
 
 /**
  * Applies the changes of the table after `seq` to a total, in pages of the log. `onCaughtUp` is called with the sum at

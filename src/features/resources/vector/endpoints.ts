@@ -84,6 +84,7 @@ export type VectorCommandOf<Action extends VectorCommand['action']> = Extract<Ve
 const floats = z.array(z.number())
 const metadata = z.record(z.string(), z.unknown()).nullable()
 const written = z.object({ ok: z.literal(true), count: z.number(), ids: z.array(z.string()) })
+const truncated = z.literal(true).optional().meta({ description: 'Some did not fit into the response' })
 const found = z.object({
   matches: z.array(
     z.object({
@@ -95,9 +96,11 @@ const found = z.object({
     }),
   ),
   count: z.number(),
+  truncated,
 })
 const fetched = z.object({
   vectors: z.array(z.object({ id: z.string(), values: floats, metadata, namespace: z.string().nullable() })),
+  truncated,
 })
 const described = z.object({ vectorCount: z.number(), dimensions: z.number(), metric: z.string() })
 

@@ -12,6 +12,7 @@ import type { Sql } from '../../../engines/sql.ts'
 import type { VectorSource, Vectors } from '../../../engines/vectors.ts'
 import { invalidServiceKey, notFound } from '../../../errors.ts'
 import type { Call, Endpoint } from '../../../http/endpoint.ts'
+import type { ResponseLimits } from '../../../http/large-responses.ts'
 import { json } from '../../../http/reply.ts'
 import { pgvectorDimensionsMax, vectorMemoryBytesMax } from '../../../limits-resources.ts'
 import { scopeOf, type VectorCommand, type VectorCommandOf, vectorEndpoints } from './endpoints.ts'
@@ -19,6 +20,7 @@ import { parseFilter } from './filter.ts'
 import { parseValues, parseVectors } from './input.ts'
 import { type ShownMetadata, showMetadata } from './metadata.ts'
 import { createPgvector } from './pgvector.ts'
+import { vectorsReply } from './reply.ts'
 import { createVectorRows } from './rows.ts'
 import { createMemorySearcher, type Match, type Searcher } from './search.ts'
 import { createVectorTables, type StoredIndex, vectorNamespace, vectorTableSteps } from './tables.ts'
@@ -27,6 +29,7 @@ export interface VectorDeps {
   readonly sql: Sql
   /** Copies of vectors in memory, for searches. */
   readonly vectors: Vectors
+  readonly limits: ResponseLimits
   readonly log: Log
 }
 
@@ -78,7 +81,7 @@ export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, Ve
   await checkIndexes([...definitions.values()])
 }
 
-export function createVectors({ sql, vectors, log }: VectorDeps): VectorIndexes {
+export function createVectors({ sql, vectors, limits, log }: VectorDeps): VectorIndexes {
   const tables = createVectorTables(sql)
   const rows = createVectorRows(tables)
   const pgvector = createPgvector(tables.database, rows, log)
@@ -126,26 +129,24 @@ export function createVectors({ sql, vectors, log }: VectorDeps): VectorIndexes 
       ...(values === null ? {} : { values: [...values] }),
       ...(shown === 'none' ? {} : { metadata: showMetadata(metadata, shown, metadataIndexes) }),
     })
-    return { matches: found.map(show), count: found.length }
+    return vectorsReply({ name: 'matches', found, show, count: true }, limits)
   }
 
   async function getByIds({ stored }: Served, ids: readonly string[]) {
     const asked = [...new Set(ids)]
     const found = await rows.find(stored, asked, { values: true, metadata: true })
-    return asked.flatMap((id) => {
+    const { metadataIndexes } = stored.definition
+    const there = asked.flatMap((id) => {
       const vector = found.get(id)
-      if (!vector) return []
-      const { values, metadata, namespace } = vector
-      const { metadataIndexes } = stored.definition
-      return [
-        {
-          id,
-          values: values === null ? [] : [...values],
-          metadata: showMetadata(metadata, 'all', metadataIndexes),
-          namespace: namespace === '' ? null : namespace,
-        },
-      ]
+      return vector ? [{ ...vector, id }] : []
     })
+    const show = ({ id, values, metadata, namespace }: (typeof there)[number]) => ({
+      id,
+      values: values === null ? [] : [...values],
+      metadata: showMetadata(metadata, 'all', metadataIndexes),
+      namespace: namespace === '' ? null : namespace,
+    })
+    return vectorsReply({ name: 'vectors', found: there, show, count: false }, limits)
   }
 
   async function perform(call: Call<unknown, VectorCommand>) {
@@ -165,9 +166,9 @@ export function createVectors({ sql, vectors, log }: VectorDeps): VectorIndexes 
       }
       case 'search':
       case 'queryById':
-        return json(await search(index, command))
+        return search(index, command)
       case 'getByIds':
-        return json({ vectors: await getByIds(index, command.ids) })
+        return getByIds(index, command.ids)
       case 'describe': {
         const { dimensions, metric } = index.stored.definition
         const { size } = await rows.state(index.stored)
