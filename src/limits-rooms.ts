@@ -107,6 +107,13 @@ export const roomSaveBytesMax = 8 * MiB
 export const roomsPerSweepMax = 100
 /** Actions that an administrator is shown. */
 export const recentActionsMax = 50
+/**
+ * Bytes of `members_sync` that one room may cause in a second, over all its sockets: a full room of 100 sends its list
+ * with every other tick, one of thousands every few seconds.
+ */
+export const membersSyncBytesPerSecond = 8 * MiB
+/** No list waits longer, however large the room. */
+export const membersSyncDelayMaxMs = 5000
 export const memberStateBytesMax = 4 * KiB
 /** Listed with every summary. */
 export const roomMetadataBytesMax = 16 * KiB

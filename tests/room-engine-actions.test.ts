@@ -37,7 +37,12 @@ describe('actions', () => {
   test('[ROOM-ACT-1] the result goes to the sender at once, the change to all with the tick', async () => {
     const { world, join, act } = setting({ actions: { add } })
     const [ann, bob] = [await join('ann'), await join('bob')]
-    expect(await act(ann, 'add', { n: 2 }, 'r1')).toEqual({ type: 'action_result', requestId: 'r1', result: 2 })
+    expect(await act(ann, 'add', { n: 2 }, 'r1')).toEqual({
+      type: 'action_result',
+      requestId: 'r1',
+      actionType: 'add',
+      result: 2,
+    })
     expect(bob.ofType('action_result')).toEqual([])
     expect(bob.ofType('shared_delta')).toEqual([])
     await world.pass(50)
@@ -289,7 +294,8 @@ describe('what sockets are told', () => {
     ])
     world.post({ type: 'member_state', connectionId, state: { cursor: 1 }, bytes: 9 }, node)
     world.post({ type: 'member_state', connectionId, state: { cursor: 2 }, bytes: 9 }, node)
-    world.post({ type: 'signal', connectionId, event: 'wave', payload: 7, memberId: null, bytes: 9 }, node)
+    const signal = { type: 'signal', connectionId, event: 'wave', payload: 7, bytes: 9 } as const
+    world.post({ ...signal, to: null, includeSelf: false, requestId: 'r1' }, node)
     await world.settle()
     await world.pass(50)
     world.post({ type: 'leave', connectionId }, node)
@@ -298,10 +304,30 @@ describe('what sockets are told', () => {
     expect(bob.closeCode).toBe(4005)
     expect(ann.messages.slice(2)).toEqual([
       { type: 'member_join', memberId: 'bob', state: {} },
-      { type: 'signal', event: 'wave', payload: 7, memberId: 'bob' },
+      {
+        type: 'signal',
+        event: 'wave',
+        payload: 7,
+        memberId: 'bob',
+        meta: { memberId: 'bob', userId: 'bob', connectionId, sentAt: expect.any(String), serverSent: false },
+      },
       { type: 'member_state', memberId: 'bob', state: { cursor: 2 } },
+      {
+        type: 'members_sync',
+        occupancy: { activeMembers: 2, activeConnections: 2 },
+        members: [
+          { memberId: 'ann', state: {} },
+          { memberId: 'bob', state: { cursor: 2 } },
+        ],
+      },
       { type: 'member_leave', memberId: 'bob', reason: 'left' },
+      {
+        type: 'members_sync',
+        occupancy: { activeMembers: 1, activeConnections: 1 },
+        members: [{ memberId: 'ann', state: {} }],
+      },
     ])
     expect(bob.ofType('signal')).toEqual([])
+    expect(bob.ofType('signal_sent')).toEqual([{ type: 'signal_sent', requestId: 'r1' }])
   })
 })

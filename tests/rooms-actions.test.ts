@@ -21,6 +21,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       expect(await ann.act('echo', { a: [1] }, 'q')).toEqual({
         type: 'action_result',
         requestId: 'q',
+        actionType: 'echo',
         result: { a: [1] },
       })
       expect(await ann.act('echo')).toMatchObject({ result: {} })

@@ -99,9 +99,21 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
         ann.send({ type: 'signal', event })
         expect(await ann.nextOf('error')).toMatchObject({ code: 'INVALID_SIGNAL' })
       }
-      expect(await bob.nextOf('signal')).toEqual({ type: 'signal', event: 'wave', payload: { n: 1 }, memberId: 'ann' })
+      expect(await bob.nextOf('signal')).toEqual({
+        type: 'signal',
+        event: 'wave',
+        payload: { n: 1 },
+        memberId: 'ann',
+        meta: {
+          memberId: 'ann',
+          userId: 'ann',
+          connectionId: ann.connectionId,
+          sentAt: new Date(clock.now()).toISOString(),
+          serverSent: false,
+        },
+      })
       expect(await eve.nextOf('signal')).toMatchObject({ event: 'wave' })
-      expect(await eve.nextOf('signal')).toEqual({ type: 'signal', event: 'whisper', payload: null, memberId: 'ann' })
+      expect(await eve.nextOf('signal')).toMatchObject({ event: 'whisper', payload: null, meta: { userId: 'ann' } })
       await ann.act('tell', {})
       await bob.nextOf('message')
       await ann.nextOf('message')
@@ -110,6 +122,79 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       other.send({ type: 'signal', event: 'wave' })
       expect(await other.nextOf('error')).toMatchObject({ code: 'SIGNAL_DENIED' })
       for (const client of [...clients, other]) await client.close()
+    })
+
+    test('[ROOM-SIGNAL-2] a signal with a requestId is answered, and echoed to its sender on request', async () => {
+      const id = newRoomId()
+      const early = await enter(server, 'ann', { id })
+      early.send({ type: 'signal', event: 'wave', requestId: 's0' })
+      expect(await early.next()).toMatchObject({ type: 'signal_error', requestId: 's0', code: 'NOT_JOINED' })
+      const clients = await Promise.all(['ann', 'ann', 'bob'].map((user) => join(server, user, { id })))
+      const [ann, tab, bob] = clients as [RoomClient, RoomClient, RoomClient]
+      const answer = async (requestId: string): Promise<Message> => {
+        for (;;) {
+          const message = await ann.next()
+          if (message.requestId === requestId) return message
+          ann.passed.push(message)
+        }
+      }
+      ann.send({ type: 'signal', event: 'wave', payload: 1, requestId: 's1' })
+      expect(await answer('s1')).toEqual({ type: 'signal_sent', requestId: 's1' })
+      for (const client of [tab, bob]) expect(await client.nextOf('signal')).toMatchObject({ payload: 1 })
+      ann.send({ type: 'signal', event: 'wave', payload: 2, includeSelf: true, requestId: 's2' })
+      for (const client of clients) expect(await client.nextOf('signal')).toMatchObject({ payload: 2 })
+      ann.send({ type: 'signal', event: 'whisper', payload: 3, to: 'bob', includeSelf: true, requestId: 's3' })
+      for (const client of [ann, bob]) expect(await client.nextOf('signal')).toMatchObject({ payload: 3 })
+      ann.send({ type: 'signal', event: 'whisper', payload: 4, to: 'ann', requestId: 's4' })
+      expect(await tab.nextOf('signal')).toMatchObject({ payload: 4 })
+      const wrong: readonly (readonly [string, object])[] = [
+        ['SIGNAL_DENIED', { event: 'forbidden' }],
+        ['INVALID_SIGNAL', { event: '' }],
+        ['INVALID_SIGNAL', { event: 'wave', to: 7 }],
+        ['INVALID_SIGNAL', { event: 'wave', includeSelf: 'yes' }],
+        ['MEMBER_NOT_FOUND', { event: 'wave', to: 'nobody' }],
+      ]
+      clock.advance(1000)
+      for (const [at, [code, message]] of wrong.entries()) {
+        ann.send({ type: 'signal', ...message, requestId: `w${at}` })
+        expect(await answer(`w${at}`)).toMatchObject({ type: 'signal_error', code })
+      }
+      ann.send({ type: 'signal', event: 'wave', requestId: 7 })
+      expect(await ann.nextOf('error')).toMatchObject({ code: 'INVALID_SIGNAL' })
+      for (const client of [early, ...clients]) await client.close()
+    })
+
+    test('[ROOM-MEMBER-4] everyone who joined is sent the members whenever they change; a user counts once', async () => {
+      const id = newRoomId()
+      const until = async (client: RoomClient, activeMembers: number, activeConnections: number): Promise<string[]> => {
+        for (;;) {
+          const { occupancy, members } = await client.nextOf('members_sync')
+          if (occupancy.activeMembers === activeMembers && occupancy.activeConnections === activeConnections)
+            return members.map(({ memberId }: Message) => memberId).toSorted()
+        }
+      }
+      const ann = await join(server, 'ann', { id })
+      const bob = await join(server, 'bob', { id })
+      expect(await until(ann, 2, 2)).toEqual(['ann', 'bob'])
+      const tab = await join(server, 'bob', { id })
+      for (const client of [ann, bob]) expect(await until(client, 2, 3)).toEqual(['ann', 'bob'])
+      await tab.close()
+      for (const client of [ann, bob]) expect(await until(client, 2, 2)).toEqual(['ann', 'bob'])
+      await bob.close()
+      // Within the grace a player keeps the seat, without being there.
+      expect(await until(ann, 1, 1)).toEqual(['ann', 'bob'])
+      clock.advance(30_000)
+      ann.send({ type: 'ping' })
+      expect(await until(ann, 1, 1)).toEqual(['ann'])
+      await ann.close()
+    })
+
+    test('[ROOM-ACT-1] an answer names its action, and so does the kept one', async () => {
+      const ann = await join(server, 'ann', { id: newRoomId() })
+      const first = await ann.act('who', {}, 'same')
+      expect(first).toEqual({ type: 'action_result', requestId: 'same', actionType: 'who', result: ['ann'] })
+      expect(await ann.act('who', {}, 'same')).toEqual(first)
+      await ann.close()
     })
 
     test('[ROOM-TIMER-1] a timer runs when its time has come, and not before', async () => {

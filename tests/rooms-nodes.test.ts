@@ -110,8 +110,12 @@ if (sharedEngine) {
       for (const client of [ann, eve]) expect(await client.nextOf('message')).toMatchObject({ data: 'bob' })
       await bob.act('tell', { to: 'eve' })
       expect(await eve.nextOf('message')).toMatchObject({ data: 'bob' })
-      eve.send({ type: 'signal', event: 'wave', memberId: 'bob' })
-      expect(await bob.nextOf('signal')).toMatchObject({ event: 'wave', memberId: 'eve' })
+      eve.send({ type: 'signal', event: 'wave', to: 'bob', requestId: 'waved' })
+      expect(await eve.nextOf('signal_sent')).toEqual({ type: 'signal_sent', requestId: 'waved' })
+      const meta = { userId: 'eve', memberId: 'eve', connectionId: eve.connectionId, serverSent: false }
+      expect(await bob.nextOf('signal')).toMatchObject({ event: 'wave', meta })
+      eve.send({ type: 'signal', event: 'wave', to: 'nobody', requestId: 'nobody' })
+      expect(await eve.nextOf('signal_error')).toMatchObject({ requestId: 'nobody', code: 'MEMBER_NOT_FOUND' })
 
       // Seats are counted once for all nodes.
       for (const { anonymous } of nodes) {

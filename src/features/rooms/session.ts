@@ -44,6 +44,18 @@ function findResumePoint({ epoch, lastSharedVersion, lastPlayerVersion }: JsonOb
   return { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion }
 }
 
+type SignalCommand = Extract<RoomCommand, { type: 'signal' }>
+
+/** What a `signal` says, or what is wrong with it. `memberId` is an older name of `to`. */
+function readSignal(said: JsonObject): Omit<SignalCommand, 'type' | 'connectionId' | 'bytes'> | string {
+  const { event, payload = null, memberId = null, to = memberId, includeSelf = false, requestId = null } = said
+  if (!isName(event)) return `event must be text of 1 to ${roomNameCharsMax} characters`
+  if (to !== null && typeof to !== 'string') return 'to must be the id of a member'
+  if (typeof includeSelf !== 'boolean') return 'includeSelf must be true or false'
+  if (requestId !== null && !isName(requestId)) return `requestId must be text of 1 to ${roomNameCharsMax} characters`
+  return { event, payload, to, includeSelf, requestId }
+}
+
 export function createSession(connection: Connection, key: RoomKey, deps: SessionDeps): Session {
   const { findNamespace, access, audience, routes } = deps
   const { id: connectionId } = connection
@@ -127,23 +139,28 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     }
   }
 
-  function signal(
-    auth: Auth,
-    { event, payload = null, memberId = null }: JsonObject,
-    bytes: number,
-  ): void | Promise<void> {
+  /** A sender who gave a `requestId` waits for an answer to it. */
+  function refuseSignal({ requestId }: JsonObject, code: string, message: string): void {
+    if (isName(requestId)) connection.send({ type: 'signal_error', requestId, code, message })
+    else connection.error(code, message)
+  }
+
+  function signal(auth: Auth, said: JsonObject, bytes: number): void | Promise<void> {
+    const refuse = (code: string, message: string): void => refuseSignal(said, code, message)
+    if (!hasJoined) return refuse('NOT_JOINED', 'Join the room first')
+    const read = readSignal(said)
+    if (typeof read === 'string') return refuse('INVALID_SIGNAL', read)
+    const { event, payload } = read
     const namespace = findNamespace(key.namespace)
-    if (!isName(event) || (memberId !== null && typeof memberId !== 'string'))
-      connection.error('INVALID_SIGNAL', `event must be text of 1 to ${roomNameCharsMax} characters`)
-    else
-      return decided(
-        namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
-        (isAllowed) => {
-          if (!isAllowed) connection.error('SIGNAL_DENIED', 'You may not send this signal')
-          else tell({ type: 'signal', connectionId, event, payload, memberId, bytes })
-        },
-        sayUnavailable,
-      )
+    return decided(
+      namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
+      (isAllowed) => {
+        if (!isAllowed) refuse('SIGNAL_DENIED', 'You may not send this signal')
+        else if (!routes.tell(socket, { type: 'signal', connectionId, ...read, bytes }))
+          refuse('RATE_LIMITED', 'Too much waits for the room')
+      },
+      () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
+    )
   }
 
   /** Messages that only somebody who has joined may send, without an answer of their own. */
@@ -157,7 +174,7 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     send,
     leave: asMember(() => tell({ type: 'leave', connectionId })),
     member_state: asMember((_, { state = null }, bytes) => tell({ type: 'member_state', connectionId, state, bytes })),
-    signal: asMember(signal),
+    signal,
   }
 
   function review(): void | Promise<void> {
@@ -208,7 +225,9 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     },
     onExcess(type, message) {
       // Whoever waits for the answer to a request is to have one.
-      if (type === 'send' && isName(message.requestId)) refuseAction(message, 'RATE_LIMITED', 'Too many messages')
+      if (!isName(message.requestId)) return
+      if (type === 'send') refuseAction(message, 'RATE_LIMITED', 'Too many messages')
+      if (type === 'signal') refuseSignal(message, 'RATE_LIMITED', 'Too many messages')
     },
     onDrained() {
       if (!socket.isSlow) return

@@ -4,6 +4,7 @@
  */
 import type { RoomCode, RoomLeaveReason } from '../../../config/room-code.ts'
 import { actionResultBytesMax, memberStateBytesMax, recentActionsMax } from '../../../limits-rooms.ts'
+import { answerText, errorText, refuseCommand, roomCloseCodes, signalText } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { describeFailure } from './failure.ts'
 import type { EngineCounts, Fanout } from './fanout.ts'
@@ -11,7 +12,7 @@ import { HandlerTurn, type TurnSubject } from './handler-turn.ts'
 import type { Journal } from './journal.ts'
 import { jsonText } from './json.ts'
 import type { Connection, Player } from './players.ts'
-import type { RecentAction, RoomCommand, RoomDefinition, RoomKey, RoomNetwork, RoomsDeps } from './ports.ts'
+import type { RecentAction, RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
 import { Refusal } from './refusal.ts'
 import { type Outcome, Runner } from './runner.ts'
 import type { RoomTimer } from './timers.ts'
@@ -49,32 +50,6 @@ export interface ConductDeps extends Pick<RoomsDeps, 'network' | 'clock' | 'elap
   readonly onChanged: () => void
   /** A handler that had to wait has ended. */
   readonly onIdle: () => void
-}
-
-/** Why sockets are closed. CONTRACT "Rooms". */
-export const roomCloseCodes = { refused: 4003, kicked: 4004, left: 4005, failed: 1011, restarting: 1012 } as const
-
-export const errorText = (code: string, message: string): string => JSON.stringify({ type: 'error', code, message })
-
-/** The message to the sender of an action, from what is kept of it: `{"result":…}`, or the members of an error. */
-const answerText = (requestId: string, body: string): string =>
-  `{"type":"action_${body.startsWith('{"result":') ? 'result' : 'error'}","requestId":${jsonText(requestId)},` +
-  body.slice(1)
-
-/** Tells the sender of a command that it was not begun. */
-export function refuseCommand(network: RoomNetwork, command: RoomCommand, code: string, message: string): void {
-  if (!('connectionId' in command)) return
-  const text =
-    command.type === 'act'
-      ? JSON.stringify({
-          type: 'action_error',
-          requestId: command.requestId,
-          actionType: command.actionType,
-          code,
-          message,
-        })
-      : errorText(code, message)
-  network.send(command.connectionId, [text])
 }
 
 const own = <T>(record: Readonly<Record<string, T>> | undefined, name: string): T | undefined =>
@@ -167,6 +142,7 @@ export class Conduct {
         break
       case 'disconnect':
         contents.players.disconnect(connection, elapsedMs())
+        this.membersChanged()
         break
       case 'auth':
         connection.player.auth = command.auth
@@ -192,7 +168,9 @@ export class Conduct {
     const player = known?.player ?? players.find(auth.id)
     if (player) {
       player.auth = auth
-      fanout.attach(known ?? players.connect(player, connectionId), resume)
+      const connection = known ?? players.connect(player, connectionId)
+      if (!known) this.membersChanged()
+      fanout.attach(connection, resume)
     } else if (players.size >= definition.maxPlayers) {
       this.turnAway(connectionId, 'ROOM_FULL', 'The room is full')
     } else this.admit(contents.createPlayer(auth.id, auth, {}, journal.takeVersion()), connectionId)
@@ -216,7 +194,9 @@ export class Conduct {
         // The state goes out whole: what `onJoin` did to it is no change to anybody.
         state.takeDelta()
         journal.addText(`["join",${JSON.stringify(userId)},${JSON.stringify(auth)},${state.toText()}]`)
-        fanout.attach(contents.players.connect(player, connectionId), null)
+        const connection = contents.players.connect(player, connectionId)
+        this.membersChanged()
+        fanout.attach(connection, null)
         fanout.say({
           text: `{"type":"member_join","memberId":${JSON.stringify(userId)},"state":${player.memberState}}`,
           to: null,
@@ -252,7 +232,7 @@ export class Conduct {
       invoke: (turn) => handler(turn.room, turn.handleOf(player), payload),
       accept: (value) => {
         // What JSON has no word for, such as a function, is nothing.
-        body = `{"result":${JSON.stringify(value) ?? 'null'}}`
+        body = `{"result":${JSON.stringify(value) ?? 'null'},"actionType":${JSON.stringify(actionType)}}`
         if (Buffer.byteLength(body) > actionResultBytesMax)
           throw new Refusal('ACTION_FAILED', 'The result of an action may not be so large')
       },
@@ -285,13 +265,30 @@ export class Conduct {
     this.deps.onChanged()
   }
 
-  private relaySignal({ id, player }: Connection, { event, payload, memberId }: CommandOf<'signal'>): void {
-    const text = JSON.stringify({ type: 'signal', event, payload: payload ?? null, memberId: player.userId })
-    const message = { text, to: memberId, except: [], exceptConnection: id }
-    if (this.deps.fanout.hasSpaceFor([message])) {
-      this.deps.fanout.say(message)
-      this.deps.onChanged()
-    } else this.deps.network.send(id, [errorText('RATE_LIMITED', 'The room has too much to do')])
+  private membersChanged(): void {
+    this.deps.fanout.membersChanged()
+    this.deps.onChanged()
+  }
+
+  private relaySignal({ id, player }: Connection, command: CommandOf<'signal'>): void {
+    const { network, contents, fanout, clock, onChanged } = this.deps
+    const { to, includeSelf, requestId } = command
+    const target = to === null ? null : contents.players.find(to)
+    if (target === undefined || target?.isJoining) {
+      refuseCommand(network, command, 'MEMBER_NOT_FOUND', 'There is no such member in the room')
+      return
+    }
+    const text = signalText(player.userId, command, clock.now())
+    const self = includeSelf ? { alsoConnection: id } : { exceptConnection: id }
+    // To all, the sender is among them.
+    const message = { text, to, except: [], ...(to === null && includeSelf ? {} : self) }
+    if (!fanout.hasSpaceFor([message])) {
+      refuseCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
+      return
+    }
+    fanout.say(message)
+    onChanged()
+    if (requestId !== null) network.send(id, [JSON.stringify({ type: 'signal_sent', requestId })])
   }
 
   private kick(player: Player): void {
@@ -309,6 +306,7 @@ export class Conduct {
       network.close(connection.id, closeCode, reason.toUpperCase())
       contents.players.disconnect(connection, elapsedMs())
     }
+    this.membersChanged()
     player.isLeaving = true
     this.tasks.unshift({ kind: 'leave', player, reason })
   }
@@ -323,6 +321,7 @@ export class Conduct {
       invoke: (turn) => this.code.onLeave?.(turn.room, turn.handleOf(player), reason),
       done: () => {
         contents.players.remove(player)
+        this.membersChanged()
         journal.add(['leave', userId])
         fanout.say({ text: JSON.stringify({ type: 'member_leave', memberId: userId, reason }), to: null, except: [] })
       },

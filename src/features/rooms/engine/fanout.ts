@@ -3,10 +3,13 @@
  * that joins, comes back, or was too slow. Every text is written once, however many receive it.
  */
 import {
+  membersSyncBytesPerSecond,
+  membersSyncDelayMaxMs,
   roomHistoryAgeMs,
   roomHistoryBytesMax,
   roomHistoryEntriesMax,
   roomOutboxBytesMax,
+  roomTickMs,
 } from '../../../limits-rooms.ts'
 import type { Contents } from './contents.ts'
 import type { Outgoing } from './handler-turn.ts'
@@ -40,12 +43,29 @@ export class Fanout {
   private outboxBytes = 0
   /** Players whose presence the others have not been told of. */
   private readonly presence = new Set<Player>()
+  /** The list of members, or the occupancy, has changed since it was last sent to everyone. */
+  private areMembersChanged = false
+  /** Sockets that were sent the list as it is now. */
+  private readonly informed = new Set<string>()
+  /** Before this moment, in monotonic milliseconds, the list is not sent again. */
+  private membersDueMs = 0
 
   constructor(private readonly deps: FanoutDeps) {}
 
   /** Something was said that has not been sent. */
   get isWaiting(): boolean {
     return this.outbox.length > 0 || this.presence.size > 0
+  }
+
+  /** The list of members is still to be sent: `flush` is to be called with the next tick. */
+  get owesMembers(): boolean {
+    return this.areMembersChanged
+  }
+
+  /** A member or a socket came or went: everyone is sent the list with a tick soon. */
+  membersChanged(): void {
+    this.areMembersChanged = true
+    this.informed.clear()
   }
 
   hasSpaceFor(messages: readonly Outgoing[]): boolean {
@@ -79,6 +99,7 @@ export class Fanout {
     }
     const start = missed ? [JSON.stringify(resumed), ...missed] : [this.syncText(player)]
     network.send(id, [...start, this.membersText()])
+    this.informed.add(id)
     network.follow(key, id)
   }
 
@@ -116,6 +137,23 @@ export class Fanout {
     this.tellAll(delta, noTexts)
     this.sendOutbox()
     this.tellAll(noTexts, this.takePresence())
+    this.tellMembers(nowMs)
+  }
+
+  /** The larger the room, the rarer the list: what it costs grows with the square of the members. */
+  private tellMembers(nowMs: number): void {
+    const { network, key, contents } = this.deps
+    if (!this.areMembersChanged || nowMs < this.membersDueMs) return
+    const { activeConnections } = contents.players.occupancy
+    const informed = [...this.informed]
+    this.areMembersChanged = false
+    this.informed.clear()
+    if (activeConnections <= informed.length) return
+    const text = this.membersText()
+    const spentMs = (text.length * activeConnections * 1000) / membersSyncBytesPerSecond
+    this.membersDueMs = spentMs < roomTickMs ? nowMs : nowMs + Math.min(spentMs, membersSyncDelayMaxMs)
+    network.publish(key, [text], informed)
+    for (const id of contents.players.slowConnections()) if (!informed.includes(id)) network.send(id, [text])
   }
 
   private logUnseen(name: 'server' | 'metadata'): void {
@@ -180,7 +218,7 @@ export class Fanout {
     this.outbox = []
     this.outboxBytes = 0
     let batch: string[] = []
-    for (const { text, to, except, exceptConnection } of outbox) {
+    for (const { text, to, except, exceptConnection, alsoConnection } of outbox) {
       if (to === null && except.length === 0 && !exceptConnection) {
         batch.push(text)
         continue
@@ -192,6 +230,7 @@ export class Fanout {
       if (to === null) network.publish(key, [text], left)
       const others = to === null ? contents.players.slowConnections() : contents.players.connectionsOf([to])
       for (const id of others) if (!left.includes(id)) network.send(id, [text])
+      if (alsoConnection && !others.includes(alsoConnection)) network.send(alsoConnection, [text])
     }
     this.tellAll(noTexts, batch)
   }

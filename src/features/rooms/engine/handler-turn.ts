@@ -26,6 +26,8 @@ export interface Outgoing {
   readonly except: readonly string[]
   /** A socket that is left out, though its user is not. */
   readonly exceptConnection?: string
+  /** A socket that receives it besides. */
+  readonly alsoConnection?: string
 }
 
 export interface TurnSubject {

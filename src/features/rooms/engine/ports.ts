@@ -143,7 +143,19 @@ export type RoomCommand =
   | { type: 'auth'; connectionId: string; auth: Auth }
   /** Presence of this member, for the others to see. */
   | { type: 'member_state'; connectionId: string; state: unknown; bytes: number }
-  | { type: 'signal'; connectionId: string; event: string; payload: unknown; memberId: string | null; bytes: number }
+  | {
+      type: 'signal'
+      connectionId: string
+      event: string
+      payload: unknown
+      /** The one member it is for; null: all others. */
+      to: string | null
+      /** Whether the sending socket receives it too. */
+      includeSelf: boolean
+      /** Null for a sender who wants no answer. */
+      requestId: string | null
+      bytes: number
+    }
   /** The socket does not take what it is sent: no more deltas until it is drained. */
   | { type: 'slow'; connectionId: string }
   | { type: 'drained'; connectionId: string }

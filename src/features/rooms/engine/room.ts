@@ -3,7 +3,8 @@
  * at a time), its deadlines, its saves and its end. What happens is `conduct`'s matter, what its sockets are told
  * `fanout`'s; `rooms` gives it the ticks and does the saving.
  */
-import { Conduct, refuseCommand, type Task } from './conduct.ts'
+import { refuseCommand } from './answers.ts'
+import { Conduct, type Task } from './conduct.ts'
 import type { Contents } from './contents.ts'
 import { type EngineCounts, Fanout } from './fanout.ts'
 import type { Inbox } from './inbox.ts'
@@ -130,7 +131,9 @@ export class Room {
 
   /** Sends what the tick is for. */
   flush(): void {
-    if (!this.isGone && this.mayGoOn()) this.fanout.flush(this.world.elapsedMs())
+    if (this.isGone || !this.mayGoOn()) return
+    this.fanout.flush(this.world.elapsedMs())
+    if (this.fanout.owesMembers) this.world.onDirty(this)
   }
 
   /** Something has happened that no save has, or a save is under way. */

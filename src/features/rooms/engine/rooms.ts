@@ -3,7 +3,7 @@
  * they share. Owns no sockets and no timers: who calls `tick` and `sweep` is the caller's matter.
  */
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits-rooms.ts'
-import { errorText, refuseCommand, roomCloseCodes } from './conduct.ts'
+import { errorText, refuseCommand, roomCloseCodes } from './answers.ts'
 import { readContents } from './contents.ts'
 import type { EngineCounts } from './fanout.ts'
 import { Inbox } from './inbox.ts'
