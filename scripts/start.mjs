@@ -6,6 +6,8 @@ import { repositoryPath, runBun } from './bun.mjs'
 import { prepare } from './prepare.mjs'
 
 try {
+  // Before anything is loaded: on a busy machine the first word of the server itself may take many seconds.
+  console.log('Starting Plinth with the atlas example…')
   prepare()
   process.exitCode = await runBun([repositoryPath('examples/atlas/start.ts'), ...process.argv.slice(2)])
 } catch (error) {

@@ -1,6 +1,6 @@
 /** The command line as people and programs use it: processes, files, exit codes, and what is printed where. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { environment, openCommandLine } from './harness/command-line.ts'
 
@@ -92,9 +92,32 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     writeConfig(oneTable('{}'))
     const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const { error, code } = await run([command, '--host', '127.0.0.1', '--port', String(other.port)])
+    const { port } = other
     await other.stop(true)
     expect(code).toBe(1)
-    expect(error).toBe('The port is in use. Stop what listens there, or take another one with --port.\n')
+    expect(error).toBe(
+      `Port ${port} on 127.0.0.1 is in use. Stop what listens there, or take another port with --port.\n`,
+    )
+  })
+
+  test('names the folder and the process of a second server', async () => {
+    writeConfig(oneTable('{}'))
+    await serve(command)
+    const { error, code } = await run([command, '--host', '127.0.0.1', '--port', '0'])
+    expect(code).toBe(1)
+    const folder = join(realpathSync(commandLine.folder), 'data')
+    const pid = readFileSync(join(folder, 'lock.sqlite.pid'), 'utf8').trim()
+    expect(error).toBe(
+      `Another process (pid ${pid}) is serving the data folder ${folder}. Stop it, or name another folder with --data.\n`,
+    )
+  })
+
+  test('says that its data folder is a file', async () => {
+    writeConfig(oneTable('{}'))
+    const path = join(commandLine.folder, 'taken')
+    writeFileSync(path, 'x')
+    const { error, code } = await run([command, '--data', path, '--port', '0'])
+    expect([code, error]).toEqual([1, `--data: ${path} is a file; name a folder\n`])
   })
 
   test.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s', async (signal) => {

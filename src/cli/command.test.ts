@@ -87,11 +87,11 @@ describe('a command line', () => {
     [['strat'], '"strat" is no command. Did you mean "start"?'],
     [
       ['serve'],
-      '"serve" is no command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, help, version.',
+      '"serve" is no command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
     ],
     [
       ['--port', '5'],
-      '--port comes after a command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, help, version.',
+      '--port comes after a command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
     ],
     [['help', 'strat'], '"strat" is no command. Did you mean "start"?'],
     [['token', 'a', '--claims', '[]'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],

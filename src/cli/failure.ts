@@ -17,8 +17,10 @@ export function describeFailure(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (plainNames.has(error.name)) return error.message
   const { code, syscall } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return 'The port is in use. Stop what listens there, or take another one with --port.'
-  if (code === 'EACCES' && syscall === 'listen') return 'The port needs more rights. Take one above 1023 with --port.'
+  const { endpoint = 'The port' } = error as { endpoint?: string }
+  if (code === 'EADDRINUSE') return `${endpoint} is in use. Stop what listens there, or take another port with --port.`
+  if (code === 'EACCES' && syscall === 'listen')
+    return `${endpoint} needs more rights. Take a port above 1023 with --port.`
   // Disks and permissions: the message names the file and what was tried.
   if (syscall !== undefined) return error.message
   return error.stack ?? error.message

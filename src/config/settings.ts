@@ -2,7 +2,7 @@
  * Settings: the command line before the environment before the default. Says what the options and variables mean;
  * `load` reads the environment.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseTrustProxy } from '../base/address.ts'
 import { parseDatabaseUrl } from '../base/database-url.ts'
@@ -67,6 +67,8 @@ export async function openSettings(options: SettingOptions, environment: Environ
   const s3 = readS3Settings(environment, read)
   const givenSecret = read('PLINTH_SECRET', PLINTH_SECRET, parseSecret)
   const givenKey = read('PLINTH_SERVICE_KEY', PLINTH_SERVICE_KEY, parseServiceKey)
+  if (existsSync(dataFolder) && !statSync(dataFolder).isDirectory())
+    mistakes.push(`${options.data ? '--data' : 'PLINTH_DATA'}: ${dataFolder} is a file; name a folder`)
   if (mistakes.length > 0 || port === undefined) throw new ConfigError(mistakes.join('\n'))
   const settings: Settings = {
     dataFolder,

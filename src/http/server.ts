@@ -105,7 +105,7 @@ export function openServer(options: ServerOptions): Server {
     }
   }
 
-  const server = Bun.serve<OpenedSocket>({
+  const server = listen({
     hostname: options.host,
     port: options.port,
     idleTimeout: options.idleSeconds ?? connectionIdleSeconds,
@@ -133,6 +133,17 @@ export function openServer(options: ServerOptions): Server {
       clearTimeout(timer)
       await server.stop(true)
     },
+  }
+}
+
+/** Starts the listener. What the runtime throws is given the `endpoint` it could not have, for the operator. */
+function listen(options: Parameters<typeof Bun.serve<OpenedSocket>>[0] & { hostname: string; port: number }) {
+  try {
+    return Bun.serve<OpenedSocket>(options)
+  } catch (error) {
+    const { hostname, port } = options
+    if (error instanceof Error) Object.assign(error, { endpoint: `Port ${port} on ${hostname}` })
+    throw error
   }
 }
 
