@@ -152,6 +152,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     feed: records.feed,
     resolve: records.resolve,
     namespaces: () => config.namespaces,
+    broadcasts: () => config.broadcasts,
     cluster,
     sockets,
     publish: (topic, text) => server.publish(topic, text),

@@ -108,6 +108,8 @@ class Watcher {
   readonly view = new Map<string, Message>()
   private socket: Watching | null = null
   private since: string | undefined
+  /** It has not heard everything that it was sent: under a rule that reads claims some of it may come again. */
+  private wasCut = false
 
   constructor(
     private readonly server: TestServer,
@@ -127,7 +129,8 @@ class Watcher {
   private apply(messages: readonly Message[]): void {
     for (const { cursor } of messages) this.since = cursor
     for (const change of changesIn(messages)) {
-      expect(change.changeType === 'added' ? !this.view.has(change.docId) : this.view.has(change.docId)).toBe(true)
+      const isStrict = this.of.caller === null || !this.wasCut
+      if (isStrict) expect(this.view.has(change.docId)).toBe(change.changeType !== 'added')
       if (change.data) expect('pin' in change.data).toBe(false)
       applyChanges(this.view, [change])
     }
@@ -139,7 +142,9 @@ class Watcher {
     if (!socket) return
     this.socket = null
     await socket.close()
-    this.apply(socket.waiting.slice(0, Math.ceil(socket.waiting.length / 2)))
+    const heard = Math.ceil(socket.waiting.length / 2)
+    this.apply(socket.waiting.slice(0, heard))
+    this.wasCut ||= heard < socket.waiting.length
   }
 
   /** Hears everything up to a change of another table that comes last and is heard by nobody else. */

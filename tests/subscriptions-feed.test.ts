@@ -86,7 +86,7 @@ if (serverUrl)
         for (let n = 0; n < of.count; n++) all.push(`${name}-${n}`)
       }
       const readPage = async (limit: number): Promise<boolean> => {
-        const page = await reader.read(place, limit)
+        const page = await reader.read(place, { changes: limit, bytes: 1000 })
         read.push(...page.changes.map(({ id }) => id))
         place = page.next
         return page.isLast
@@ -110,7 +110,7 @@ if (serverUrl)
       // From the start to the end in one go, the same changes are there once each.
       const again: string[] = []
       for (let at = since, isLast = false; !isLast; ) {
-        const page = await reader.readUntil(at, place, 3)
+        const page = await reader.readUntil(at, place, { changes: 3, bytes: 1000 })
         again.push(...page.changes.map(({ id }) => id))
         at = page.next
         isLast = page.isLast

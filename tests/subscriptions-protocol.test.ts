@@ -61,7 +61,6 @@ describeServer('protocol', { config }, (server) => {
     })
 
     test.each([
-      [{}, 400, 'db_connect_invalid_request', 'request'],
       [{ namespace: 'shared' }, 400, 'db_connect_invalid_request', 'request'],
       [{ table: 'items' }, 400, 'db_connect_invalid_request', 'request'],
       [{ namespace: '', table: 'items' }, 400, 'db_connect_invalid_request', 'request'],
@@ -84,6 +83,22 @@ describeServer('protocol', { config }, (server) => {
         expect(answer.body).toMatchObject({ ok: false, code: status, type, category, pendingCount: 0, maxPending: 5 })
         expect(answer.body.message).toBeString()
       }
+    })
+
+    test('[SUB-2, SUB-14] a check without a channel is refused, while a socket may be opened without one', async () => {
+      const { status, body } = await check({})
+      expect(status).toBe(400)
+      expect(body).toMatchObject({ ok: false, type: 'db_connect_invalid_request', category: 'request' })
+      const socket = await openSocket(server.url, '/api/db/subscribe')
+      socket.send({ type: 'auth', token: await server.token('ann') })
+      expect(await socket.next()).toEqual({ type: 'auth_success', userId: 'ann' })
+      socket.send({ type: 'subscribe', channel: itemsChannel })
+      expect(await socket.next()).toMatchObject({ type: 'subscribed', channel: itemsChannel })
+      await socket.close()
+      const withKey = await openSocket(server.url, '/api/db/subscribe', { 'x-platform-service-key': rootKey })
+      withKey.send({ type: 'ping' })
+      expect(await withKey.next()).toEqual({ type: 'pong' })
+      await withKey.close()
     })
 
     test('[SUB-3] a plain request, and a wrong key, open no socket', async () => {

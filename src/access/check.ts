@@ -13,7 +13,7 @@ import type { FindTable } from '../query/to-sql.ts'
 import type { Caller } from './caller.ts'
 import type { NamespaceDefinition, Rule, TableDefinition } from './definition.ts'
 import { type Judge, thingTable } from './judge.ts'
-import { evaluateRule, filterExpr, type ReportRuleError, RuleError } from './rule.ts'
+import { evaluateRule, filterExpr, type ReportRuleError, RuleError, readsClaims } from './rule.ts'
 import { permitsScope } from './service-keys.ts'
 
 /** What one caller may do with one table. Each tree is computed when first asked for. */
@@ -22,6 +22,8 @@ export interface Permissions {
   read(): Expr
   /** Rows that the caller may know to exist, and may name in a write: a key writes rows that it cannot read. */
   locate(): Expr
+  /** Whether `read` depends on more of the caller than its id: on role or claims, which may change. */
+  readDependsOnClaims(): boolean
   insert(): Expr
   updateBefore(): Expr
   updateAfter(): Expr
@@ -44,7 +46,15 @@ const no = (): Expr => never
 /** What a service key may do, past every rule: with and without the scope to read, and with tables it cannot write. */
 const keyPermissions = (mayRead: boolean, mayWrite: boolean): Permissions => {
   const [reads, writes] = [mayRead ? yes : no, mayWrite ? yes : no]
-  return { read: reads, locate: yes, insert: writes, updateBefore: writes, updateAfter: writes, delete: writes }
+  return {
+    read: reads,
+    readDependsOnClaims: () => false,
+    locate: yes,
+    insert: writes,
+    updateBefore: writes,
+    updateAfter: writes,
+    delete: writes,
+  }
 }
 
 const ofKeys = {
@@ -76,6 +86,7 @@ export function permissionsOf(
   return {
     read,
     locate: read,
+    readDependsOnClaims: () => typeof access.read === 'function' && readsClaims(caller.auth, access.read),
     insert: once(access.insert),
     updateBefore: once(access.update.before),
     updateAfter: once(access.update.after),

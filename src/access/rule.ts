@@ -138,3 +138,28 @@ export function evaluateRule(
     return never
   }
 }
+
+/**
+ * Whether what a rule allows a caller depends on more than the caller's id: on role, e-mail or claims, which may change.
+ * Found by running the rule.
+ */
+export function readsClaims(auth: Auth | null, run: (auth: Auth | null) => unknown): boolean {
+  if (!auth) return false
+  let reads = false
+  const note = <T>(value: T): T => {
+    reads = true
+    return value
+  }
+  const watched = new Proxy(auth, {
+    get: (target, name) => (name === 'id' ? target.id : note(Reflect.get(target, name))),
+    has: (target, name) => note(Reflect.has(target, name)),
+    ownKeys: (target) => note(Reflect.ownKeys(target)),
+    getOwnPropertyDescriptor: (target, name) => note(Reflect.getOwnPropertyDescriptor(target, name)),
+  })
+  try {
+    run(watched)
+  } catch {
+    // A rule that fails denies, whatever it read.
+  }
+  return reads
+}

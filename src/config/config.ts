@@ -10,6 +10,7 @@ import type { StoreAddress } from '../engines/store-address.ts'
 import type { rateLimitRequests } from '../limits.ts'
 import type { AnalyticsConfig } from './analytics.ts'
 import type { AuthConfig } from './auth.ts'
+import type { BroadcastDefinition } from './broadcasts.ts'
 import type { KvNamespace } from './kv.ts'
 import type { PushConfig } from './push.ts'
 import type { RoomNamespace } from './rooms.ts'
@@ -32,6 +33,8 @@ export interface Config {
   /** What there is: the same and the platform's own tables, whether or not they are served. */
   readonly storedNamespaces: ReadonlyMap<string, NamespaceDefinition>
   readonly auth: AuthConfig
+  /** In the order in which they are tried. */
+  readonly broadcasts: readonly BroadcastDefinition[]
   readonly rooms: ReadonlyMap<string, RoomNamespace>
   readonly vector: ReadonlyMap<string, VectorIndexDefinition>
   readonly kv: ReadonlyMap<string, KvNamespace>

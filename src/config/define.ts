@@ -9,6 +9,7 @@ import type { Filter, FilterValue } from '../access/filter.ts'
 import type { rateLimitRequests } from '../limits.ts'
 import type { FieldType } from '../query/table.ts'
 import type { AnalyticsOptions } from './analytics.ts'
+import type { BroadcastConfig } from './broadcasts.ts'
 import type { AuthOptions } from './define-auth.ts'
 import type { PushOptions } from './define-push.ts'
 import type { RoomConfig } from './define-rooms.ts'
@@ -21,6 +22,7 @@ export type { InstanceRule } from '../access/definition.ts'
 export type { Filter, FilterValue, RuleOp } from '../access/filter.ts'
 export { and, exists, field, not, or, where } from '../access/filter.ts'
 export type { FieldType } from '../query/table.ts'
+export type { BroadcastConfig } from './broadcasts.ts'
 export type { RoomAccessConfig, RoomConfig } from './define-rooms.ts'
 export type { SqlDatabaseConfig } from './define-sql.ts'
 export type { KvConfig } from './kv.ts'
@@ -201,6 +203,8 @@ export interface PlinthConfig<D = Record<string, Record<string, unknown>>, B = R
   readonly storage?: { readonly buckets: { readonly [Bucket in keyof B]: BucketConfig<B[Bucket]> } }
   /** Who may become a user, how, and what is public of them. */
   readonly auth?: AuthOptions
+  /** Channels of no table, by name or `prefix*`: who may subscribe to `broadcast:{name}`, and who may publish. */
+  readonly broadcasts?: { readonly [name: string]: BroadcastConfig }
   /** Rooms, namespace by namespace. */
   readonly rooms?: { readonly [namespace: string]: RoomConfig }
   /** Vector indexes by name. */

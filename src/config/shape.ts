@@ -21,6 +21,7 @@ import {
 import type { FieldType } from '../query/table.ts'
 import { analyticsShape } from './analytics.ts'
 import { authShape } from './auth.ts'
+import { broadcastsShape } from './broadcasts.ts'
 import { kvShape } from './kv.ts'
 import { type Mistake, type Path, suggest } from './mistakes.ts'
 import { pushShape } from './push.ts'
@@ -148,6 +149,7 @@ export const configShape = exactly({
   databases: z.record(z.string(), namespaceShape).default({}),
   storage: exactly({ buckets: z.record(z.string(), bucketShape).default({}) }).prefault({}),
   auth: authShape.prefault({}),
+  broadcasts: broadcastsShape.default({}),
   rooms: roomsShape.default({}),
   vector: vectorShape.default({}),
   kv: kvShape.default({}),

@@ -16,6 +16,7 @@ import {
 import { writeBudgetBytes } from '../limits-writes.ts'
 import { createAnalyticsConfig } from './analytics.ts'
 import { checkAuth, createAuth } from './auth.ts'
+import { checkBroadcasts, createBroadcasts } from './broadcasts.ts'
 import { checkBuckets, createBucket } from './buckets.ts'
 import type { Config, Mode, RateLimit } from './config.ts'
 import { checkKv, createKvNamespace } from './kv.ts'
@@ -55,6 +56,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     storedNamespaces: withPublicUsers(declared, false),
     auth,
     buckets: new Map(Object.entries(data.storage.buckets).map(([name, bucket]) => [name, createBucket(name, bucket)])),
+    broadcasts: createBroadcasts(data.broadcasts),
     rooms: new Map(Object.entries(data.rooms).map(([name, written]) => [name, createRoomNamespace(name, written)])),
     vector: new Map(
       Object.entries(data.vector).map(([name, written]) => [name, createVectorIndexDefinition(name, written)]),
@@ -89,13 +91,16 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
  */
 export function findMistakes(written: unknown, rootKey: string): readonly string[] {
   const { error } = configShape.safeParse(written, { reportInput: true })
-  const { databases, storage, auth, rooms, kv, sql, vector, serviceKeys } = Object.fromEntries(entriesOf(written))
+  const { databases, storage, auth, broadcasts, rooms, kv, sql, vector, serviceKeys } = Object.fromEntries(
+    entriesOf(written),
+  )
   const found = [
     ...mistakesOf(error?.issues ?? []),
     ...checkDatabases(databases),
     ...checkSharedNamespace(databases),
     ...checkAuth(auth),
     ...checkBuckets(Object.fromEntries(entriesOf(storage)).buckets),
+    ...checkBroadcasts(broadcasts),
     ...checkRooms(rooms),
     ...checkVector(vector),
     ...checkKv(kv),

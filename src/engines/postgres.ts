@@ -228,6 +228,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
 
   return {
     keepsInstancesApart: false,
+    origin: '',
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     holdWrites: null,
     async namespaces() {

@@ -103,6 +103,10 @@ export interface Sql {
   readonly holdWrites: (() => Promise<() => void>) | null
   /** Names of the namespaces that hold data, those of the platform included, in no order. */
   namespaces(): Promise<readonly string[]>
+  /**
+   * Names the storage: another one after a restore. Empty where the engine names itself in statements (`logView`).
+   */
+  readonly origin: string
   /** Has every instance prepared anew before its next use: what instances should look like has changed. */
   prepareAgain(): void
   /**

@@ -3,7 +3,7 @@
  * namespace, `instances/…` per instance of a dynamic one. One process per folder, held by a lock that ends with the
  * process.
  */
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { readHandleLimit } from '../base/file-handles.ts'
@@ -24,6 +24,19 @@ export const instancesMaxOf = (handles: number): number =>
     openInstancesMin,
     Math.min(openInstancesMax, Math.floor((handles * instanceHandlesShare) / handlesPerDatabase)),
   )
+
+/** A file of the folder that no backup holds, so that a restored folder begins another history. */
+const originFile = 'history'
+
+function readOrigin(folder: string): string {
+  const path = join(folder, originFile)
+  if (!existsSync(path)) {
+    // Half a file would be taken for the whole one.
+    writeFileSync(`${path}.new`, `${crypto.randomUUID()}\n`, { mode: 0o600, flush: true })
+    renameSync(`${path}.new`, path)
+  }
+  return readFileSync(path, 'utf8').trim()
+}
 
 const foldersIn = (path: string): string[] => (existsSync(path) ? readdirSync(path) : [])
 
@@ -57,6 +70,7 @@ export function openSqlite(options: {
   )
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
+  const origin = readOrigin(folder)
   const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
   const statics = new Map<string, SqliteDatabase>()
   const instances = createInstances({
@@ -98,6 +112,7 @@ export function openSqlite(options: {
       return database
     },
     keepsInstancesApart: true,
+    origin,
     async holdWrites() {
       const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.hold()))
       return () => {

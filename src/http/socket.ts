@@ -11,7 +11,6 @@ import type { Caller, UserCaller } from '../access/caller.ts'
 import type { Log } from '../base/log.ts'
 import { ApiError } from '../errors.ts'
 import {
-  jsonDepthMax,
   socketBacklogBytesMax,
   socketCloseMs,
   socketMessagesWaitingMax,
@@ -22,7 +21,8 @@ import {
   socketSlowMs,
   socketStaleMs,
 } from '../limits.ts'
-import { isDeeperThan, type JsonObject } from './body.ts'
+import type { JsonObject } from './body.ts'
+import { parseMessage } from './socket-message.ts'
 
 /** Why the server closes a socket. CONTRACT "Rooms". */
 export const closeCodes = {
@@ -34,6 +34,7 @@ export const closeCodes = {
   left: 4005,
   stale: 4007,
   slowConsumer: 4008,
+  tooMany: 4009,
   restarting: 1012,
 } as const
 
@@ -114,18 +115,10 @@ export interface SocketDeps {
   readonly onSettled: () => void
   /** Called when the socket is closed because the other side does not read. */
   readonly onSlow: () => void
-}
-
-/** A message, or null for what is none. */
-function parseMessage(data: string | Uint8Array, bytesMax: number): JsonObject | null {
-  if (typeof data !== 'string' || Buffer.byteLength(data) > bytesMax || isDeeperThan(jsonDepthMax, data)) return null
-  try {
-    const value: unknown = JSON.parse(data)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as JsonObject) : null
-  } catch {
-    return null
-  }
+  /** Called when the other side has not read what was sent before. */
+  readonly onBacklog: () => void
+  /** Counts the socket as one of a user's; false where the user has too many. Called once, when the user is known. */
+  readonly claimUser: (userId: string) => boolean
 }
 
 const nothing = Promise.resolve()
@@ -190,7 +183,9 @@ export class Socket implements Connection {
 
   send(message: object | string): void {
     if (!this.wire || this.closing) return
-    this.wire.sendText(typeof message === 'string' ? message : JSON.stringify(message))
+    const sent = this.wire.sendText(typeof message === 'string' ? message : JSON.stringify(message))
+    // The runtime says by a negative number that it had to keep the message.
+    if (sent < 0) this.deps.onBacklog()
   }
 
   error(code: string, message: string): void {
@@ -201,6 +196,12 @@ export class Socket implements Connection {
     if (this.closing) return
     this.closing = { code, reason, atMs: this.deps.nowMs() }
     this.wire?.close(code, reason)
+  }
+
+  /** Ends the socket at once, with everything that was not read: it takes memory that others need. */
+  cut(): void {
+    this.close(closeCodes.slowConsumer, 'SLOW_CONSUMER')
+    this.wire?.terminate()
   }
 
   settle(): void {
@@ -368,6 +369,8 @@ export class Socket implements Connection {
 
   private async become(caller: UserCaller, conversation: Conversation, message: JsonObject): Promise<void> {
     const isRefresh = this.hasAuthenticated
+    if (!isRefresh && !this.deps.claimUser(caller.auth.id))
+      return this.fault(closeCodes.tooMany, 'TOO_MANY_SOCKETS', 'The user has too many open sockets')
     this.hasAuthenticated = true
     this.current = caller
     this.settle()

@@ -7,7 +7,7 @@ import { allOf, always, anyOf, type CompareOp, type Expr, negate, never, type Ou
 
 export type Row = Readonly<Record<string, unknown>>
 
-const fieldOf = (row: Row, field: string): unknown => (Object.hasOwn(row, field) ? row[field] : undefined)
+export const fieldOf = (row: Row, field: string): unknown => (Object.hasOwn(row, field) ? row[field] : undefined)
 
 /** Less than, equal, greater as a number; null where the types differ. */
 function order(a: unknown, b: Scalar): number | null {
@@ -46,7 +46,7 @@ const constant = (value: boolean): Expr => (value ? always : never)
 const isOuter = (value: Scalar | OuterField): value is OuterField => typeof value === 'object'
 
 /** Replaces references to the judged row by its values; a missing value makes its comparison false. */
-function bindOuter(expr: Expr, row: Row): Expr {
+export function bindOuter(expr: Expr, row: Row): Expr {
   switch (expr.kind) {
     case 'compare': {
       if (!isOuter(expr.value)) return expr

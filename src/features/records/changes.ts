@@ -44,10 +44,16 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   const log = changeLog(ref)
   const own = dialect.own(log)
   const owned = own ? sql`${own.column} TEXT NOT NULL, ` : sql``
+  // Names the history of the log, so that a cursor of a lost one is recognized.
+  const history = dialect.target({ ...log, name: '_history', perInstance: false })
+  const histories = [
+    sql`CREATE TABLE IF NOT EXISTS ${history} (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL)`,
+    sql`INSERT INTO ${history} (one, id) VALUES (1, ${crypto.randomUUID()}) ON CONFLICT (one) DO NOTHING`,
+  ]
   const create = sql`CREATE TABLE IF NOT EXISTS ${dialect.target(log)} (${join(dialect.logHead, ', ')}, ${owned}at BIGINT NOT NULL,
     request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT)`
   const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
-  return [create, byTime, ...dialect.indexLog(log)]
+  return [create, byTime, ...dialect.indexLog(log), ...histories]
 }
 
 /** A change as its row in the log says it. */
@@ -55,6 +61,9 @@ export interface LoggedChange {
   readonly before: string | null
   readonly after: string | null
 }
+
+/** Bytes of the records in a row of the log, found without reading them where the engine can. */
+export const changeBytes: SqlText = sql`(coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0))`
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 

@@ -2,10 +2,12 @@
  * Reads a change log from place to place: every change once, in an order that stays, whatever order transactions commit
  * in. Knows nothing of who wants to hear of them (`feed`).
  */
+
+import { fingerprint } from '../../base/hash.ts'
 import type { Dialect } from '../../engines/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../engines/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
-import { changeLog, readBefore } from './changes.ts'
+import { changeBytes, changeLog, readBefore } from './changes.ts'
 import type { RecordRow } from './rows.ts'
 
 /**
@@ -19,6 +21,27 @@ export interface Place {
   readonly seq: number
   /** A time, in milliseconds since 1970, at which nothing beyond the place had been committed. */
   readonly atMs: number
+  /** The last change up to the place, by which another history is recognized; null where the log was empty. */
+  readonly mark: Mark | null
+}
+
+/** A change of a log by its number, and enough of it to tell it from the one of the same number in another history. */
+export interface Mark {
+  readonly seq: number
+  readonly atMs: number
+  readonly hash: string
+}
+
+const markOf = ({ seq, at, request, table, id }: Pick<LogRow, 'seq' | 'at' | 'request' | 'table' | 'id'>): Mark => ({
+  seq: Number(seq),
+  atMs: Number(at),
+  hash: fingerprint(`${request}\n${table}\n${id}`),
+})
+
+/** How much is read at a time: rows, and bytes of the records in them; the last row may exceed these. */
+export interface PageSize {
+  readonly changes: number
+  readonly bytes: number
 }
 
 /** A row's way through one write, as the log holds it. Records are parsed when somebody looks. */
@@ -28,23 +51,32 @@ export class LoggedChange {
   readonly id: string
   readonly requestId: string
   readonly atMs: number
-  /** The place just behind this change. */
-  readonly place: Place
   /** The record as JSON, hidden fields included; null where there is none. */
   readonly afterText: string | null
   private readonly beforeText: string | null
   private parsedBefore: RecordRow | null | undefined
   private parsedAfter: RecordRow | null | undefined
 
-  constructor(row: LogRow, instanceId: string | null, batch: Omit<Place, 'seq'>) {
+  private knownPlace: Place | null = null
+
+  constructor(
+    private readonly row: LogRow,
+    instanceId: string | null,
+    private readonly batch: Batch,
+  ) {
     this.instanceId = row.owner ?? instanceId
     this.table = row.table
     this.id = row.id
     this.requestId = row.request
     this.atMs = Number(row.at)
-    this.place = { ...batch, seq: Number(row.seq) }
     this.beforeText = row.before
     this.afterText = row.after
+  }
+
+  /** The place just behind this change. */
+  get place(): Place {
+    this.knownPlace ??= { ...this.batch, seq: Number(this.row.seq), mark: markOf(this.row) }
+    return this.knownPlace
   }
 
   /** Characters of what the log holds. */
@@ -73,16 +105,33 @@ export interface Page {
   readonly isLast: boolean
 }
 
+/** What becomes of a table since a place. */
+export interface Later {
+  readonly changes: readonly LoggedChange[]
+  /** The place behind the last of them. */
+  readonly end: Place
+}
+
 export interface FeedReader {
   /** The place behind everything committed so far. */
   here(): Promise<Place>
-  /** At most `limit` changes behind a place. */
-  read(place: Place, limit: number): Promise<Page>
-  /** At most `limit` changes between two places, of which the second is between batches and not before the first. */
-  readUntil(place: Place, end: Place, limit: number): Promise<Page>
-  /** Whether a place is one this log has been at. */
-  hasBeenAt(place: Place, now: Place): boolean
+  /** The changes behind a place, a page of them. */
+  read(place: Place, size: PageSize): Promise<Page>
+  /** A page of the changes between two places, of which the second is between batches and not before the first. */
+  readUntil(place: Place, end: Place, size: PageSize): Promise<Page>
+  /** How many changes there are between two places, and their bytes, counted up to `max` changes. */
+  measure(place: Place, end: Place, max: number): Promise<PageSize>
+  /** What has become of these tables since a place; null where that is more than `size`. */
+  since(place: Place, tables: readonly string[], size: PageSize): Promise<Later | null>
+  /** Whether anything has become of these tables since a place, as a part of a statement. */
+  hasMoved(place: Place, tables: readonly string[]): SqlText
+  /** Whether a place is of the history that the log has now. `trimmedMs`: older changes may be gone. */
+  knows(place: Place, now: Place, trimmedMs: number): Promise<boolean>
+  /** Names the history of the log: another one after it was lost or put back. */
+  history(): Promise<string>
 }
+
+type Batch = Omit<Place, 'seq' | 'mark'>
 
 interface LogRow {
   readonly seq: number | string
@@ -94,6 +143,8 @@ interface LogRow {
   readonly before: string | null
   readonly after: string | null
   readonly snapshot: string
+  /** Number of the last row that the page has room for; null where all fit. */
+  readonly cut: number | string | null
 }
 
 /** The log a database's changes are in: its own, or that of all instances of its namespace together. */
@@ -101,12 +152,16 @@ export function logAddress({ namespace, instanceId }: DatabaseAddress, { keepsIn
   return { namespace, instanceId: keepsInstancesApart ? instanceId : null }
 }
 
-/** `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic. */
+/**
+ * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic, `origin`
+ * names the storage that all logs are in.
+ */
 export function createFeedReader(
   database: Database,
   { namespace, instanceId }: DatabaseAddress,
   perInstance: boolean,
   nowMs: () => number,
+  origin = '',
 ): FeedReader {
   const { dialect } = database
   const { logView } = dialect
@@ -115,44 +170,103 @@ export function createFeedReader(
   const from = dialect.target(log)
   const columns = columnsOf(dialect, { namespace, perInstance })
 
-  async function select(condition: SqlText, limit: number): Promise<LogRow[]> {
+  async function select(condition: SqlText, { changes, bytes }: PageSize): Promise<LogRow[]> {
     return database.all<LogRow>(
-      sql`SELECT ${columns}, ${logView.snapshot(log)} AS snapshot FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${limit}`,
+      sql`WITH found AS (SELECT seq, ${changeBytes} AS bytes FROM ${from} WHERE ${condition} ORDER BY seq LIMIT ${changes}),
+        sums AS (SELECT seq, sum(bytes) OVER (ORDER BY seq) AS total FROM found),
+        cut AS (SELECT min(seq) AS seq FROM sums WHERE total >= ${bytes})
+      SELECT ${columns}, ${logView.snapshot(log)} AS snapshot, (SELECT seq FROM cut) AS cut FROM ${from}
+      WHERE ${condition} AND seq <= coalesce((SELECT seq FROM cut), 9223372036854775807) ORDER BY seq LIMIT ${changes}`,
     )
   }
 
-  /** What is left of a batch whose end is known. */
-  async function readBatch({ from, to, seq, atMs }: Place, limit: number): Promise<Page> {
-    const rows = await select(sql`${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}`, limit)
-    const changes = rows.map((row) => new LoggedChange(row, instanceId, { from, to, atMs }))
-    const next = rows.length === limit ? changes.at(-1)?.place : undefined
-    return { changes, next: next ?? { from: to, to, seq: 0, atMs }, isLast: false }
+  /** Where a page of a batch ends: within the batch where it is full. */
+  function pageOf(rows: readonly LogRow[], batch: Batch, before: Place, size: PageSize): Omit<Page, 'isLast'> {
+    const changes = rows.map((row) => new LoggedChange(row, instanceId, batch))
+    const last = rows.at(-1)
+    const isFull = last !== undefined && (rows.length === size.changes || last.cut !== null)
+    const end = changes.at(-1)?.place
+    if (isFull && end) return { changes, next: end }
+    const { to, atMs } = batch
+    return { changes, next: { from: to, to, seq: 0, atMs, mark: end?.mark ?? before.mark } }
   }
+
+  /** What is left of a batch whose end is known. */
+  async function readBatch(place: Place, size: PageSize): Promise<Page> {
+    const { from, to, seq, atMs } = place
+    const rows = await select(sql`${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}`, size)
+    return { ...pageOf(rows, { from, to, atMs }, place, size), isLast: false }
+  }
+
+  const ofTables = (tables: readonly string[]): SqlText => dialect.inList(ident('table'), tables, 'text')
+
+  /** Everything behind a place, also one within a batch. */
+  const behind = ({ from, to, seq }: Place): SqlText =>
+    from === to
+      ? logView.beyond(from)
+      : sql`((${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}) OR (${logView.beyond(to)}))`
 
   return {
     async here() {
       const atMs = nowMs()
-      const [row] = await database.all<{ snapshot: string }>(sql`SELECT ${logView.snapshot(log)} AS snapshot`)
-      const snapshot = row?.snapshot ?? ''
-      return { from: snapshot, to: snapshot, seq: 0, atMs }
+      const [row] = await database.all<Partial<LogRow> & { now: string }>(
+        sql`SELECT ${logView.snapshot(log)} AS now, last.* FROM (SELECT 1) AS one LEFT JOIN
+          (SELECT ${columns} FROM ${from} ORDER BY seq DESC LIMIT 1) AS last ON TRUE`,
+      )
+      const snapshot = row?.now ?? ''
+      const mark = row?.seq === undefined || row.seq === null ? null : markOf(row as LogRow)
+      return { from: snapshot, to: snapshot, seq: 0, atMs, mark }
     },
-    async read(place, limit) {
-      if (place.from !== place.to) return readBatch(place, limit)
+    async read(place, size) {
+      if (place.from !== place.to) return readBatch(place, size)
       const atMs = nowMs()
       const { from } = place
-      const rows = await select(logView.beyond(from), limit)
+      const rows = await select(logView.beyond(from), size)
       const to = rows[0]?.snapshot
       if (to === undefined) return { changes: [], next: { ...place, atMs }, isLast: true }
-      const changes = rows.map((row) => new LoggedChange(row, instanceId, { from, to, atMs }))
-      const next = rows.length === limit ? changes.at(-1)?.place : undefined
-      return { changes, next: next ?? { from: to, to, seq: 0, atMs }, isLast: next === undefined }
+      const page = pageOf(rows, { from, to, atMs }, place, size)
+      return { ...page, isLast: page.next.from === page.next.to }
     },
-    async readUntil(place, end, limit) {
+    async readUntil(place, end, size) {
       const isBetween = place.from === place.to
-      const page = await readBatch(isBetween ? { ...place, to: end.to, atMs: end.atMs } : place, limit)
+      const page = await readBatch(isBetween ? { ...place, to: end.to, atMs: end.atMs } : place, size)
       return { ...page, isLast: page.next.from === end.to }
     },
-    hasBeenAt: (place, now) => !logView.isAhead(place.to, now.to),
+    async measure(place, end, max) {
+      const [row] = await database.all<{ changes: number | string; bytes: number | string }>(
+        sql`SELECT count(*) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
+          (SELECT ${changeBytes} AS bytes FROM ${from} WHERE ${behind(place)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
+      )
+      return { changes: Number(row?.changes), bytes: Number(row?.bytes) }
+    },
+    async since(place, tables, size) {
+      const atMs = nowMs()
+      const { mark } = place
+      const [now] = await database.all<{ snapshot: string }>(sql`SELECT ${logView.snapshot(log)} AS snapshot`)
+      const to = now?.snapshot ?? place.to
+      const condition = sql`${behind(place)} AND ${logView.within(to)} AND ${ofTables(tables)}`
+      const rows = await select(condition, size)
+      if (rows.length === size.changes || (rows[0]?.cut ?? null) !== null) return null
+      const changes = rows.map((row) => new LoggedChange(row, instanceId, { from: place.from, to, atMs }))
+      return { changes, end: { from: to, to, seq: 0, atMs, mark } }
+    },
+    hasMoved: (place, tables) => sql`EXISTS (SELECT 1 FROM ${from} WHERE ${behind(place)} AND ${ofTables(tables)})`,
+    async knows({ to, mark }, now, trimmedMs) {
+      if (logView.isAhead(to, now.to)) return false
+      if (!mark) return true
+      const [row] = await database.all<LogRow>(sql`SELECT ${columns} FROM ${from} WHERE seq = ${mark.seq}`)
+      // A change that is gone can only be compared by its age.
+      return row ? markOf(row).hash === mark.hash : mark.atMs < trimmedMs
+    },
+    async history() {
+      // A database made by its first write would have another name before it than after it.
+      if (instanceId !== null) return origin
+      const histories = dialect.target({ namespace, name: '_history', perInstance: false })
+      const [row] = await database.all<{ id: string; origin: string }>(
+        sql`SELECT id, ${logView.origin} AS origin FROM ${histories}`,
+      )
+      return row ? `${origin} ${row.origin} ${row.id}` : origin
+    },
   }
 }
 

@@ -8,20 +8,39 @@ import type { Log } from '../../base/log.ts'
 import type { Bus } from '../../engines/cluster.ts'
 import { EngineError } from '../../engines/error.ts'
 import type { Database, DatabaseAddress, Sql } from '../../engines/sql.ts'
-import { feedNoticeMs, feedPageChangesMax, feedPollMs, recoveredChangesMax, recoveredCharsMax } from '../../limits.ts'
+import type { SqlText } from '../../engines/sql-text.ts'
+import {
+  feedNoticeMs,
+  feedPageBytesMax,
+  feedPageChangesMax,
+  feedPollMs,
+  recoveredBytesMax,
+  recoveredChangesMax,
+  recoveryPageBytesMax,
+  recoveryPageChangesMax,
+} from '../../limits.ts'
 import {
   createFeedReader,
   type FeedReader,
+  type Later,
   type LoggedChange,
   logAddress,
   type Page,
+  type PageSize,
   type Place,
 } from './feed-reader.ts'
 import type { Namespaces } from './tables.ts'
 import { findTrimmed, type LogBounds } from './trim.ts'
 
 /** Told of a log's changes, in order, a page at a time; the next page waits until it is done. Must not throw. */
-export type OnChanges = (changes: readonly LoggedChange[]) => void | Promise<void>
+export type OnChanges = (page: Span) => void | Promise<void>
+
+/** All changes between two places. */
+export interface Span {
+  readonly from: Place
+  readonly to: Place
+  readonly changes: readonly LoggedChange[]
+}
 
 /** One log being followed. */
 export interface Following {
@@ -31,11 +50,20 @@ export interface Following {
    * when the log cannot be read, and with what `task` throws.
    */
   between<T>(task: (place: Place) => T | Promise<T>): Promise<T>
+  /** Names the history of the log as it was when last looked at; `look` looks again. */
+  readonly history: string
+  look(): Promise<string>
   /**
-   * The changes between a place and a later one that `between` gave; null when there are too many, when the log may not
-   * reach back that far, or when it has never been there.
+   * Whether all changes between a place and a later one that `between` gave are known, and few enough for a client to
+   * be brought up to date with them.
    */
-  missed(since: Place, end: Place): Promise<readonly LoggedChange[] | null>
+  reaches(since: Place, end: Place): Promise<boolean>
+  /** A bounded page of the changes between the two; null where some of them are gone. */
+  read(since: Place, end: Place): Promise<Page | null>
+  /** What has become of tables since a place; null where it is too much to be held. */
+  since(place: Place, tables: readonly string[]): Promise<Later | null>
+  /** Whether anything has become of them since, as a part of a statement to a database with this log. */
+  hasMoved(place: Place, tables: readonly string[]): SqlText
   /** Ends the following. */
   stop(): void
 }
@@ -77,6 +105,7 @@ interface Follower {
   isRunning: boolean
   isStopped: boolean
   hasFailed: boolean
+  history: string
 }
 
 interface Task {
@@ -88,29 +117,18 @@ interface Task {
 /** Tells everything behind the follower's place. */
 async function advance(follower: Follower): Promise<void> {
   for (let isLast = false; !isLast; ) {
-    const page = wholeRequests(await follower.reader.read(follower.place, feedPageChangesMax))
+    const page = wholeRequests(await follower.reader.read(follower.place, pageSize))
     if (page.changes.length > 0) {
       await follower.database.synced()
-      await follower.onChanges(page.changes)
+      await follower.onChanges({ from: follower.place, to: page.next, changes: page.changes })
     }
     follower.place = page.next
     isLast = page.isLast
   }
 }
 
-/** The changes between two places, unless they are too many to be held. */
-async function readBetween(reader: FeedReader, since: Place, end: Place): Promise<readonly LoggedChange[] | null> {
-  const changes: LoggedChange[] = []
-  let chars = 0
-  for (let place = since; place.from !== end.from || place.to !== place.from; ) {
-    const page = await reader.readUntil(place, end, feedPageChangesMax)
-    for (const change of page.changes) chars += change.size
-    changes.push(...page.changes)
-    if (changes.length > recoveredChangesMax || chars > recoveredCharsMax) return null
-    place = page.next
-  }
-  return changes
-}
+const pageSize: PageSize = { changes: feedPageChangesMax, bytes: feedPageBytesMax }
+const recoverySize: PageSize = { changes: recoveryPageChangesMax, bytes: recoveryPageBytesMax }
 
 export interface FeedDeps {
   readonly sql: Sql
@@ -146,6 +164,8 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
       follower.tasks = []
       follower.isWoken = false
       try {
+        // After a failure it may be another server that answers.
+        if (follower.hasFailed) follower.history = await follower.reader.history()
         await advance(follower)
         follower.hasFailed = false
       } catch (error) {
@@ -206,11 +226,12 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     const database = sql.database(own)
     if (isShared(database)) listen()
     const perInstance = namespaces().get(address.namespace)?.instance === true
-    const reader = createFeedReader(database, own, perInstance, () => clock.now())
+    const reader = createFeedReader(database, own, perInstance, () => clock.now(), sql.origin)
+    const history = await reader.history()
     const place = await reader.here()
     await database.synced()
     const quiet = { isWoken: false, isRunning: false, isStopped: false, hasFailed: false }
-    return { reader, database, onChanges, place, tasks: [], ...quiet }
+    return { reader, database, onChanges, place, history, tasks: [], ...quiet }
   }
 
   return {
@@ -221,15 +242,31 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
       followers.set(key, others.add(follower))
       return {
         between: (task) => between(follower, task),
-        async missed(since, end) {
+        get history() {
+          return follower.history
+        },
+        async look() {
+          follower.history = await follower.reader.history()
+          return follower.history
+        },
+        async reaches(since, end) {
+          const { reader } = follower
+          const nowMs = clock.now()
           // Rows are dated by when their request began, so the log is a little shorter than it says.
-          if (clock.now() - since.atMs > 0.9 * changes().retentionMs) return null
-          if (!follower.reader.hasBeenAt(since, end)) return null
-          const found = await readBetween(follower.reader, since, end)
+          const { retentionMs } = changes()
+          if (nowMs - since.atMs > 0.9 * retentionMs) return false
+          if (!(await reader.knows(since, end, nowMs - retentionMs))) return false
+          const missed = await reader.measure(since, end, recoveredChangesMax + 1)
+          return missed.changes <= recoveredChangesMax && missed.bytes <= recoveredBytesMax
+        },
+        async read(since, end) {
+          const page = await follower.reader.readUntil(since, end, recoverySize)
           // Asked for afterwards: the log is also trimmed while it is read.
           const trimmed = await findTrimmed(follower.database, address.namespace)
-          return follower.database.dialect.logView.isBeyond(trimmed, since.from) ? null : found
+          return follower.database.dialect.logView.isBeyond(trimmed, since.from) ? null : page
         },
+        since: (place, tables) => follower.reader.since(place, tables, recoverySize),
+        hasMoved: (place, tables) => follower.reader.hasMoved(place, tables),
         stop() {
           follower.isStopped = true
           others.delete(follower)

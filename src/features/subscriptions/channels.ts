@@ -45,6 +45,10 @@ export interface ChannelQuery {
   readonly docId?: string | undefined
 }
 
+/** Whether a query names a channel at all; `since` is of none. */
+export const namesChannel = ({ channel, namespace, table, instanceId, docId }: ChannelQuery): boolean =>
+  [channel, namespace, table, instanceId, docId].some((part) => part !== undefined)
+
 const partPattern = /^[^:]+$/
 
 /** The channel a query names. Throws 400 where a part is missing or would not be read back as it was written. */

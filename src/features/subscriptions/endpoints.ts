@@ -15,9 +15,13 @@ import {
   socketAuthTimeoutMs,
   subscriptionMessageBytesMax,
 } from '../../limits.ts'
+import { broadcastScope } from './broadcast.ts'
 
 const channelQuery = z.object({
-  channel: z.string().optional().describe('A whole channel; otherwise `namespace` and `table` are required.'),
+  channel: z
+    .string()
+    .optional()
+    .describe('A whole channel; otherwise `namespace` and `table`. A socket may be opened without any.'),
   namespace: z.string().optional(),
   table: z.string().optional(),
   instanceId: z.string().optional().describe('Which database of a dynamic namespace.'),
@@ -76,9 +80,10 @@ export function subscriptionEndpoints(handlers: Handlers): readonly Endpoint[] {
       paths: ['/api/db/broadcast'],
       tag,
       summary: 'Send an event to everybody who watches a channel',
-      description: 'Arrives as `broadcast_event`. Without a service key 403.',
+      description:
+        'The channel of a table, or `broadcast:{name}` for a declared broadcast. Arrives as `broadcast_event`. Without a service key 403.',
       credentials: 'key',
-      scope: () => 'db:channel:*:broadcast',
+      scope: () => broadcastScope,
       rateLimit: 'db',
       body: broadcastBody,
       bodyBytesMax: broadcastBodyBytesMax,

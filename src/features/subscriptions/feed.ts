@@ -5,6 +5,7 @@
 import type { Caller } from '../../access/caller.ts'
 import type { Permissions } from '../../access/check.ts'
 import type { Database, DatabaseAddress } from '../../engines/sql.ts'
+import type { SqlText } from '../../engines/sql-text.ts'
 import type { TableView } from '../../query/filter.ts'
 import type { Table } from '../../query/table.ts'
 import type { SqlBackEnd } from '../../query/to-sql.ts'
@@ -15,6 +16,7 @@ export interface Place {
   readonly to: string
   readonly seq: number
   readonly atMs: number
+  readonly mark: { readonly seq: number; readonly atMs: number; readonly hash: string } | null
 }
 
 export type Row = Readonly<Record<string, unknown>>
@@ -31,16 +33,34 @@ export interface Change {
   readonly before: Row | null
   readonly after: Row | null
   readonly afterText: string | null
+  /** Characters of what is held of it. */
+  readonly size: number
 }
 
+/** All changes of a log between two places. */
+export interface Span {
+  readonly from: Place
+  readonly to: Place
+  readonly changes: readonly Change[]
+}
+
+/** See `features/records/feed`. */
 export interface Following {
+  readonly history: string
+  look(): Promise<string>
   between<T>(task: (place: Place) => T | Promise<T>): Promise<T>
-  missed(since: Place, end: Place): Promise<readonly Change[] | null>
+  reaches(since: Place, end: Place): Promise<boolean>
+  read(since: Place, end: Place): Promise<{ readonly changes: readonly Change[]; readonly next: Place } | null>
+  since(
+    place: Place,
+    tables: readonly string[],
+  ): Promise<{ readonly changes: readonly Change[]; readonly end: Place } | null>
+  hasMoved(place: Place, tables: readonly string[]): SqlText
   stop(): void
 }
 
 export interface Feed {
-  follow(address: DatabaseAddress, onChanges: (changes: readonly Change[]) => void | Promise<void>): Promise<Following>
+  follow(address: DatabaseAddress, onChanges: (span: Span) => void | Promise<void>): Promise<Following>
   /** The log a database's changes are in. */
   logOf(address: DatabaseAddress): DatabaseAddress
 }
@@ -49,6 +69,12 @@ export interface Feed {
 export interface TableCall {
   readonly table: Table
   readonly view: TableView
+  readonly rows: {
+    /** The table in `FROM`. */
+    readonly from: SqlText
+    columns(showsHidden: boolean): SqlText
+    fromSql(row: Record<string, unknown>): Row
+  }
   readonly backEnd: SqlBackEnd
   readonly database: Database
   readonly address: DatabaseAddress

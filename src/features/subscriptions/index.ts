@@ -10,12 +10,14 @@ import type { Endpoint, Reply, SocketEndpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/reply.ts'
 import type { Sockets } from '../../http/sockets.ts'
 import { pendingSocketsMax, socketAuthTimeoutMs } from '../../limits.ts'
-import { createBroadcasts } from './broadcast.ts'
-import { type FindNamespace, findTarget, parseChannelQuery } from './channels.ts'
+import { type BroadcastChannels, broadcastNameOf, createBroadcasts, findBroadcast, isBroadcast } from './broadcast.ts'
+import { createBudget } from './budget.ts'
+import { createChannelAccess } from './channel-access.ts'
+import { type FindNamespace, findTarget, namesChannel, parseChannelQuery } from './channels.ts'
+import { createCursors } from './cursors.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
 import { type ChannelCall, subscribeEndpoint, subscriptionEndpoints } from './endpoints.ts'
 import type { Feed, Resolve } from './feed.ts'
-import { createPlaces } from './places.ts'
 import { createSession, type Session } from './session.ts'
 
 interface Namespace {
@@ -27,6 +29,8 @@ export interface SubscriptionsDeps {
   readonly feed: Feed
   readonly resolve: Resolve
   readonly namespaces: () => ReadonlyMap<string, Namespace>
+  /** Declared channels of no table. */
+  readonly broadcasts: () => BroadcastChannels
   readonly cluster: Pick<Cluster, 'publish' | 'subscribe' | 'isHealthy'>
   readonly sockets: Pick<Sockets, 'pending'>
   /** Sends a text to every socket that listens to a topic. */
@@ -51,11 +55,14 @@ const refusals = {
   429: { slug: 'rate-limited', type: 'db_connect_rate_limited', category: 'rate_limit' },
 } as const
 
+const crowdedMessage = 'Too many connections from this address are open or waiting for authentication'
+
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { feed, resolve, namespaces, cluster, sockets, publish, secret, log } = deps
   const findNamespace: FindNamespace = (name) => namespaces().get(name)
-  const places = createPlaces(secret)
-  const delivery = createDelivery({ feed, places, publish, log })
+  const delivery = createDelivery({ feed, cursors: createCursors(secret), publish, log })
+  const access = createChannelAccess({ resolve, findNamespace, broadcasts: deps.broadcasts, log })
+  const budget = createBudget()
   const broadcasts = createBroadcasts(cluster, publish)
   const sessions = new Set<Session>()
 
@@ -72,6 +79,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     return status === 429 ? json(body, status, headers) : json(body, status)
   }
 
+  function isDeclared(channel: string): boolean {
+    const name = broadcastNameOf(channel)
+    return name !== null && findBroadcast(deps.broadcasts(), name) !== undefined
+  }
+
   /** The channel a call names, or the answer that it names none. */
   function channelOf(call: ChannelCall): string | Reply {
     let channel: string
@@ -79,6 +91,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       channel = parseChannelQuery(call.query, findNamespace)
     } catch (error) {
       return refused(call, 400, (error as ApiError).message)
+    }
+    if (isBroadcast(channel)) {
+      if (isDeclared(channel)) return channel
+      return refused(call, 404, 'This broadcast channel is not configured', channel)
     }
     const [, namespace = ''] = channel.split(':')
     const target = findTarget(channel, findNamespace)
@@ -90,9 +106,9 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   const crowded = (call: ChannelCall): Reply => {
+    if (!namesChannel(call.query)) return refused(call, 429, crowdedMessage)
     const channel = channelOf(call)
-    const message = 'Too many connections from this address are waiting for authentication'
-    return typeof channel === 'string' ? refused(call, 429, message, channel) : channel
+    return typeof channel === 'string' ? refused(call, 429, crowdedMessage, channel) : channel
   }
 
   const handlers: Parameters<typeof subscriptionEndpoints>[0] = {
@@ -105,11 +121,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       return json({ ...ready, channel, ...now })
     },
     open(call) {
-      const channel = channelOf(call)
-      if (typeof channel !== 'string') return channel
+      const channel = namesChannel(call.query) ? channelOf(call) : null
+      if (channel !== null && typeof channel !== 'string') return channel
       return (connection) => {
-        const asked = { channel, since: call.query.since }
-        const session = createSession(connection, asked, { resolve, findNamespace, delivery, log })
+        const asked = { channel, since: call.query.since, address: countedAddress(call.address) }
+        const session = createSession(connection, asked, { access, delivery, broadcasts, budget, log })
         sessions.add(session)
         const { onClose } = session
         return {
@@ -123,6 +139,11 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     },
     refuseCrowd: crowded,
     broadcast({ body }) {
+      if (isBroadcast(body.channel)) {
+        if (!isDeclared(body.channel)) throw notFound('Channel')
+        broadcasts.send(body)
+        return json({ ok: true })
+      }
       const target = findTarget(body.channel, findNamespace)
       if (!target) throw invalidField('channel', 'pattern', 'is not a channel of a declared namespace')
       if (!namespaces().get(target.namespace)?.tables.has(target.table)) throw notFound('Table')

@@ -4,8 +4,9 @@
  */
 import { batchedChangesMin, batchedCharsMax } from '../../limits.ts'
 import type { Table } from '../../query/table.ts'
-import type { Change, Place } from './feed.ts'
-import type { ChangeType } from './views.ts'
+import type { Change, Place, Row } from './feed.ts'
+import type { ChangeType } from './judge.ts'
+import type { Sight } from './sight.ts'
 
 /** A change as one view is told of it. */
 export interface Told {
@@ -25,31 +26,46 @@ interface Written {
   readonly cursor: string
 }
 
-export type Write = (told: Told, table: Table) => Written
+/** What the text of a change depends on beside the change. */
+export type WrittenFor = Pick<Sight, 'channel' | 'call' | 'access' | 'hasPrevious'>
 
-/** Writes each change down once, however many views are told of it; to be kept for a page of changes at most. */
-export function createWriter(formatPlace: (place: Place) => string): Write {
-  const byTable = new Map<Table, Map<Change, { cursor: string; texts: Partial<Record<ChangeType, string>> }>>()
-  return ({ change, type }, table) => {
-    const byChange = byTable.get(table) ?? new Map()
-    byTable.set(table, byChange)
-    const known = byChange.get(change) ?? { cursor: formatPlace(change.place), texts: {} }
-    byChange.set(change, known)
-    known.texts[type] ??= writeChange(change, type, table, known.cursor)
-    return { text: known.texts[type], cursor: known.cursor }
+export type Write = (told: Told, sight: WrittenFor) => Written
+
+/** Serializes each change once, however many views are told of it; to be kept for a page of changes at most. */
+export function createWriter(formatPlace: (access: string, place: Place) => string): Write {
+  const bodies = new Map<Table, Map<Change, Map<string, string>>>()
+  const cursors = new Map<string, Map<Change, string>>()
+  return (told, { call: { table }, access, hasPrevious }) => {
+    const { change, type } = told
+    const ofChange = open(open(bodies, table), change)
+    const kind = hasPrevious ? `${type} previous` : type
+    const body = ofChange.get(kind) ?? writeChange(told, table, hasPrevious)
+    ofChange.set(kind, body)
+    const ofAccess = open(cursors, access)
+    const cursor = ofAccess.get(change) ?? formatPlace(access, change.place)
+    ofAccess.set(change, cursor)
+    return { text: `${body},"cursor":"${cursor}"`, cursor }
   }
 }
 
-function writeChange(change: Change, type: ChangeType, table: Table, cursor: string): string {
-  const { id, atMs } = change
-  const data = type === 'removed' ? 'null' : visibleText(change, table)
-  const what = `"table":${JSON.stringify(table.name)},"changeType":"${type}","docId":${JSON.stringify(id)}`
-  return `${what},"data":${data},"timestamp":"${new Date(atMs).toISOString()}","cursor":"${cursor}"`
+function open<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: Key): Map<InnerKey, Value> {
+  const found = maps.get(key) ?? new Map<InnerKey, Value>()
+  maps.set(key, found)
+  return found
 }
 
-function visibleText({ after, afterText }: Change, { hidden }: Table): string {
-  if (hidden.size === 0 || !after) return afterText ?? 'null'
-  return JSON.stringify(Object.fromEntries(Object.entries(after).filter(([name]) => !hidden.has(name))))
+function writeChange({ change, type }: Told, table: Table, hasPrevious: boolean): string {
+  const { id, atMs, before, after, afterText } = change
+  const data = type === 'removed' ? 'null' : visibleText(after, afterText, table)
+  const previous = hasPrevious ? `,"previous":${visibleText(before, null, table)}` : ''
+  const what = `"table":${JSON.stringify(table.name)},"changeType":"${type}","docId":${JSON.stringify(id)}`
+  return `${what},"data":${data}${previous},"timestamp":"${new Date(atMs).toISOString()}"`
+}
+
+/** A record without its hidden fields; `text` is the whole record where that is known. */
+function visibleText(row: Row | null, text: string | null, { hidden }: Table): string {
+  if (hidden.size === 0) return text ?? JSON.stringify(row)
+  return JSON.stringify(row && Object.fromEntries(Object.entries(row).filter(([name]) => !hidden.has(name))))
 }
 
 /**
@@ -57,18 +73,17 @@ function visibleText({ after, afterText }: Change, { hidden }: Table): string {
  * follow one another.
  */
 export function* messagesOf(
-  channel: string,
-  table: Table,
+  sight: WrittenFor,
   told: readonly Told[],
   write: Write,
   isBatched = batchedRequests(told),
 ): Generator<Message> {
-  const head = `"channel":${JSON.stringify(channel)}`
+  const head = `"channel":${JSON.stringify(sight.channel)}`
   let items: string[] = []
   let chars = 0
   for (const [at, one] of told.entries()) {
     const { requestId, place } = one.change
-    const { text, cursor } = write(one, table)
+    const { text, cursor } = write(one, sight)
     if (!isBatched(requestId)) {
       yield { text: `{"type":"db_change",${head},${text}}`, place }
       continue
@@ -90,6 +105,10 @@ function batchedRequests(told: readonly Told[]): (requestId: string) => boolean 
   for (const { change } of told) counts.set(change.requestId, (counts.get(change.requestId) ?? 0) + 1)
   return (requestId) => (counts.get(requestId) ?? 0) >= batchedChangesMin
 }
+
+/** The client is to list the channel again; what follows the cursor is told as before. */
+export const resyncText = (channel: string, cursor: string): string =>
+  JSON.stringify({ type: 'resync', channel, cursor })
 
 /** What several changes of each row come to, at the place of the last; in order of these places. */
 export function coalesce(told: readonly Told[]): readonly Told[] {

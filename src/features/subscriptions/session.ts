@@ -1,185 +1,189 @@
 /**
- * One socket's subscriptions: what its messages mean, who may watch what, and what of it changes when the caller does.
- * The socket itself is `http/socket`'s matter, bringing changes to it `delivery`'s.
+ * One socket's subscriptions: parses its messages, asks `channel-access` what the caller may do, and has `delivery`
+ * bring the changes. The socket itself is `http/socket`'s.
  */
-import { denied, required } from '../../access/check.ts'
-import { permitsScope } from '../../access/service-keys.ts'
 import type { Log } from '../../base/log.ts'
 import { EngineError } from '../../engines/error.ts'
 import { ApiError } from '../../errors.ts'
 import type { JsonObject } from '../../http/body.ts'
 import { type Connection, type Conversation, closeCodes } from '../../http/socket.ts'
-import { subscriptionFiltersMax, subscriptionMessageRate, subscriptionsPerSocketMax } from '../../limits.ts'
-import { allOf, type Expr } from '../../query/expr.ts'
-import { parseFilterGroups } from '../../query/filter.ts'
-import { broadcastTopic } from './broadcast.ts'
-import { type FindNamespace, findTarget, type Target } from './channels.ts'
-import { createMember, type Delivery, type Joined, type Member } from './delivery.ts'
-import type { Resolve, TableCall } from './feed.ts'
-import { type Sight, sightKey } from './views.ts'
-
-/** The two groups as they were sent; null for none. */
-interface Filters {
-  readonly filters: unknown
-  readonly orFilters: unknown
-}
+import {
+  broadcastEventCharsMax,
+  broadcastPayloadBytesMax,
+  subscriptionMessageRate,
+  subscriptionsPerSocketMax,
+} from '../../limits.ts'
+import { type Broadcasts, broadcastTopic, isBroadcast } from './broadcast.ts'
+import type { Budget } from './budget.ts'
+import type { ChannelAccess, Filters, Wanted } from './channel-access.ts'
+import type { Delivery, Joined } from './delivery.ts'
+import { createMember, type Member } from './members.ts'
+import { SubscriptionError } from './refusal.ts'
+import { sightKey } from './sight.ts'
 
 interface Subscription {
-  readonly member: Member
-  filters: Filters
-  /** Of the sight it has now; empty until it has one. */
+  /** Null for a channel of no table. */
+  readonly member: Member | null
+  wanted: Wanted
+  /** Of the sight it has now. */
   key: string
-}
-
-/** What is said to a message that is refused. */
-class Refusal extends Error {
-  constructor(
-    readonly code: string,
-    message: string,
-  ) {
-    super(message)
-  }
+  /** Gives its part of the budget back. */
+  release: () => void
 }
 
 export interface SessionDeps {
-  readonly resolve: Resolve
-  readonly findNamespace: FindNamespace
+  readonly access: ChannelAccess
   readonly delivery: Delivery
+  readonly broadcasts: Broadcasts
+  readonly budget: Budget
   readonly log: Log
 }
 
 export interface Session extends Conversation {
-  /** Judges every subscription anew, since what may be watched has changed, and says what came of it. */
+  /** Judges every subscription again, since what may be watched has changed, and says what came of it. */
   reset(): Promise<void>
 }
 
 interface Reviewed {
   /** Channels that may not be watched any longer. */
   readonly revoked: readonly string[]
-  /** Channels whose view is another now and is to be read anew. */
+  /** Channels whose view is another now and is to be listed again. */
   readonly changed: readonly string[]
 }
 
-/** Told of a channel whose view is another now, in the moment it becomes so. */
+/** Called with a channel whose view is another now, in the moment it becomes so. */
 type OnChanged = (channel: string, cursor: string) => void
+
+const noFilters: Wanted = { filters: null, orFilters: null, previous: false }
 
 const isNothing = (group: unknown): boolean => group === null || (Array.isArray(group) && group.length === 0)
 
 /** Whether the server leaves out changes that the filters do. */
 const hasFilters = ({ filters, orFilters }: Filters): boolean => !isNothing(filters) || !isNothing(orFilters)
 
+const charsOf = (wanted: Filters): number =>
+  hasFilters(wanted) ? JSON.stringify([wanted.filters, wanted.orFilters]).length : 0
+
 /** The channel that a message names; the empty text, which is none, for what is no text. */
 const channelOf = ({ channel }: JsonObject): string => (typeof channel === 'string' ? channel : '')
 
 /**
- * The groups a message carries, each under either of its names, as `filters` in socket messages or `filter` as in
- * requests; undefined where it carries none. Throws `Refusal` for both names at once.
+ * The groups of a message, each under either of its names, as `filters` in socket messages or `filter` as in requests;
+ * undefined where a group is left out. Throws for both names at once.
  */
-function groupsIn(message: JsonObject): { readonly filters: unknown; readonly orFilters: unknown } {
+function groupsOf(message: JsonObject): { readonly filters: unknown; readonly orFilters: unknown } {
   const either = (name: string, alias: string): unknown => {
     if (message[name] !== undefined && message[alias] !== undefined)
-      throw new Refusal('INVALID_FILTERS', `${alias} is another name of ${name}; send one of the two`)
+      throw new SubscriptionError('INVALID_FILTERS', `${alias} is another name of ${name}; send one of the two`)
     return message[name] === undefined ? message[alias] : message[name]
   }
   return { filters: either('filters', 'filter'), orFilters: either('orFilters', 'orFilter') }
 }
 
-/** A group as it is kept: what is left out or null is none. */
-const groupOf = (group: unknown): unknown => group ?? null
-
-function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
-  for (const group of [filters, orFilters])
-    if (Array.isArray(group) && group.length > subscriptionFiltersMax)
-      throw new Refusal('INVALID_FILTERS', `At most ${subscriptionFiltersMax} conditions are allowed in each group`)
-  try {
-    // Hidden fields are hidden from everybody here: what is watched may be shown to anybody who sees the socket's page.
-    return parseFilterGroups(
-      { table: call.table, showsHidden: false },
-      { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
-    )
-  } catch (error) {
-    if (error instanceof ApiError) throw new Refusal('INVALID_FILTERS', error.message)
-    throw error
-  }
-}
+/** The cursor of a message. What is no text is a cursor that is not known. */
+const sinceOf = ({ since }: JsonObject): string | null =>
+  since === undefined || since === null ? null : typeof since === 'string' ? since : ''
 
 /** What the socket's address asks for. */
 export interface Asked {
-  readonly channel: string
+  /** Null to wait for messages. */
+  readonly channel: string | null
   /** A cursor to go on from. */
   readonly since?: string | undefined
+  /** As budgets count it. */
+  readonly address: string
 }
 
-/** What is asked for by the address is subscribed to as soon as it is known who is there. */
+/** The channel of the address is subscribed to as soon as the caller is known. */
 export function createSession(connection: Connection, asked: Asked, deps: SessionDeps): Session {
-  const { resolve, findNamespace, delivery, log } = deps
+  const { access, delivery, broadcasts, budget, log } = deps
   const subscriptions = new Map<string, Subscription>()
 
-  /** The caller's way to a channel's table. */
-  async function open({ table: tableName, ...path }: Target): Promise<TableCall> {
-    const { caller } = connection
-    try {
-      const call = await resolve({ ...path, tableName }, caller)
-      required(call.permissions.read(), caller)
-      if (caller.kind === 'service' && !permitsScope(caller.scopes, `db:table:${tableName}:read`)) throw denied(caller)
-      return call
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      if (error.status === 401) throw new Refusal('NOT_AUTHENTICATED', error.message)
-      if (error.status === 403) throw new Refusal('CHANNEL_ACCESS_DENIED', error.message)
-      throw new Refusal('INVALID_CHANNEL', error.message)
-    }
-  }
-
-  /** What the caller sees of a channel: what the rule allows AND the document AND the filters. Throws `Refusal`. */
-  async function look(channel: unknown, filters: Filters): Promise<Sight> {
-    const target = typeof channel === 'string' ? findTarget(channel, findNamespace) : null
-    if (typeof channel !== 'string' || !target) throw new Refusal('INVALID_CHANNEL', 'There is no such channel')
-    const call = await open(target)
-    const parts = [call.permissions.read(), parseFilters(call, filters)]
-    if (target.docId !== null) parts.push({ kind: 'compare', field: 'id', op: '==', value: target.docId })
-    return { channel, call, condition: allOf(parts) }
-  }
-
   function refuse(error: unknown): void {
-    if (!(error instanceof Refusal) && !(error instanceof EngineError)) throw error
+    if (!(error instanceof SubscriptionError) && !(error instanceof EngineError)) throw error
     const { code, message } =
-      error instanceof Refusal ? error : { code: 'UNAVAILABLE', message: 'Not available right now; try again later' }
+      error instanceof SubscriptionError
+        ? error
+        : { code: 'UNAVAILABLE', message: 'Not available right now; try again later' }
     connection.error(code, message)
     if (code === 'NOT_AUTHENTICATED') connection.close(closeCodes.badMessage, code)
   }
 
   /** Says that changes were missed which are no longer known. */
   const sayLost = (channel: string, cursor: string): void =>
-    saySubscribed(channel, subscriptions.get(channel)?.filters ?? noFilters, { cursor, recovered: false })
+    saySubscribed(channel, subscriptions.get(channel)?.wanted ?? noFilters, { cursor, recovered: false })
 
-  const saySubscribed = (channel: string, filters: Filters, joined: Joined): void =>
+  const saySubscribed = (channel: string, filters: Filters, joined: Partial<Joined>): void =>
     connection.send({ type: 'subscribed', channel, serverFilter: hasFilters(filters), ...joined })
 
+  /** Counts a subscription; one that it replaces is to be released when it does. */
+  function reserve(channel: string, wanted: Wanted): () => void {
+    if (!subscriptions.has(channel) && subscriptions.size >= subscriptionsPerSocketMax)
+      throw new SubscriptionError('RATE_LIMITED', `A socket may watch at most ${subscriptionsPerSocketMax} channels`)
+    return budget.reserve(connection.caller, asked.address, charsOf(wanted))
+  }
+
+  function remember(channel: string, subscription: Subscription): void {
+    subscriptions.get(channel)?.release()
+    subscriptions.set(channel, subscription)
+    connection.listen(broadcastTopic(channel))
+    connection.settle()
+  }
+
   async function subscribe(message: JsonObject): Promise<void> {
-    const groups = groupsIn(message)
-    const filters = { filters: groupOf(groups.filters), orFilters: groupOf(groups.orFilters) }
-    const sight = await look(message.channel, filters)
-    const { channel } = sight
-    const since = typeof message.since === 'string' ? message.since : null
-    const found = subscriptions.get(channel)
-    if (!found && subscriptions.size >= subscriptionsPerSocketMax)
-      throw new Refusal('RATE_LIMITED', `A socket may watch at most ${subscriptionsPerSocketMax} channels`)
-    const member = found?.member ?? createMember(connection, (cursor) => sayLost(channel, cursor))
-    await delivery.join(member, sight, since, (joined) => {
-      subscriptions.set(channel, { member, filters, key: sightKey(sight) })
-      connection.listen(broadcastTopic(channel))
-      connection.settle()
-      saySubscribed(channel, filters, joined)
-    })
+    const channel = channelOf(message)
+    const { filters = null, orFilters = null } = groupsOf(message)
+    const wanted = { filters, orFilters, previous: message.previous === true }
+    if (isBroadcast(channel)) return subscribeToBroadcast(channel, sinceOf(message))
+    const sight = await access.sight(connection.caller, channel, wanted)
+    const release = reserve(channel, wanted)
+    const member = subscriptions.get(channel)?.member ?? createMember(connection, (cursor) => sayLost(channel, cursor))
+    let hasJoined = false
+    try {
+      await delivery.join(member, sight, sinceOf(message), (joined) => {
+        hasJoined = true
+        remember(channel, { member, wanted, key: sightKey(sight), release })
+        saySubscribed(channel, wanted, joined)
+      })
+    } catch (error) {
+      // What it was promised cannot be brought now; its cursor is good for another attempt.
+      if (hasJoined) connection.close(closeCodes.restarting, 'UNAVAILABLE')
+      throw error
+    } finally {
+      if (!hasJoined) release()
+    }
+  }
+
+  async function subscribeToBroadcast(channel: string, since: string | null): Promise<void> {
+    await access.useBroadcast(connection.caller, channel, 'subscribe')
+    remember(channel, { member: null, wanted: noFilters, key: '', release: reserve(channel, noFilters) })
+    // Nothing of it is stored.
+    saySubscribed(channel, noFilters, since === null ? {} : { recovered: false })
+  }
+
+  async function publish(message: JsonObject): Promise<void> {
+    const { channel, event, payload = null } = message
+    await access.useBroadcast(connection.caller, channelOf(message), 'publish')
+    if (typeof event !== 'string' || event === '' || event.length > broadcastEventCharsMax)
+      throw new SubscriptionError('INVALID_MESSAGE', `event must be text of 1 to ${broadcastEventCharsMax} characters`)
+    if (Buffer.byteLength(JSON.stringify(payload)) > broadcastPayloadBytesMax)
+      throw new SubscriptionError('MESSAGE_TOO_LARGE', `payload must have at most ${broadcastPayloadBytesMax} bytes`)
+    connection.settle()
+    try {
+      broadcasts.send({ channel: channel as string, event, payload })
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      throw new SubscriptionError('UNAVAILABLE', 'Not available right now; try again later')
+    }
   }
 
   function leave(channel: string): void {
     const found = subscriptions.get(channel)
-    if (!found) throw new Refusal('NOT_SUBSCRIBED', 'This channel is not subscribed to')
+    if (!found) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
     subscriptions.delete(channel)
+    found.release()
     connection.unlisten(broadcastTopic(channel))
-    delivery.leave(found.member)
+    if (found.member) delivery.leave(found.member)
   }
 
   function unsubscribe(message: JsonObject): void {
@@ -191,23 +195,38 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   async function updateFilters(message: JsonObject): Promise<void> {
     const channel = channelOf(message)
     const found = subscriptions.get(channel)
-    if (!found) throw new Refusal('NOT_SUBSCRIBED', 'This channel is not subscribed to')
-    const { filters = found.filters.filters, orFilters = found.filters.orFilters } = groupsIn(message)
-    const next = { filters, orFilters }
-    const sight = await look(channel, next)
-    await delivery.join(found.member, sight, null, ({ cursor }) => {
-      found.filters = next
-      found.key = sightKey(sight)
-      connection.send({ type: 'filters_updated', channel, serverFilter: hasFilters(next), cursor })
-    })
+    if (!found?.member) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
+    const groups = groupsOf(message)
+    const next = {
+      ...found.wanted,
+      ...(groups.filters === undefined ? {} : { filters: groups.filters }),
+      ...(groups.orFilters === undefined ? {} : { orFilters: groups.orFilters }),
+    }
+    const sight = await access.sight(connection.caller, channel, next)
+    let unused = reserve(channel, next)
+    try {
+      await delivery.join(found.member, sight, null, ({ cursor }) => {
+        ;[found.release, unused] = [unused, found.release]
+        found.wanted = next
+        found.key = sightKey(sight)
+        connection.send({ type: 'filters_updated', channel, serverFilter: hasFilters(next), cursor })
+      })
+    } finally {
+      unused()
+    }
   }
 
   /** Gives whether the view has changed. Throws where the channel may not be watched any longer. */
   async function reviewOne(channel: string, subscription: Subscription, onChanged: OnChanged): Promise<boolean> {
-    const sight = await look(channel, subscription.filters)
+    const { member, wanted } = subscription
+    if (!member) {
+      await access.useBroadcast(connection.caller, channel, 'subscribe')
+      return false
+    }
+    const sight = await access.sight(connection.caller, channel, wanted)
     const key = sightKey(sight)
     if (key === subscription.key) return false
-    await delivery.join(subscription.member, sight, null, ({ cursor }) => {
+    await delivery.join(member, sight, null, ({ cursor }) => {
       subscription.key = key
       onChanged(channel, cursor)
     })
@@ -222,7 +241,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
         if (await reviewOne(channel, subscription, onChanged)) changed.push(channel)
       } catch (error) {
         // Whatever keeps it from being judged, nothing is shown that might not be allowed.
-        if (!(error instanceof Refusal)) log.error('A subscription could not be judged', { channel, error })
+        if (!(error instanceof SubscriptionError)) log.error('subscriptions.review_failed', { channel, error })
         leave(channel)
         revoked.push(channel)
       }
@@ -233,6 +252,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     subscribe,
     unsubscribe,
     update_filters: updateFilters,
+    broadcast: publish,
   }
 
   async function answer(handle: () => void | Promise<void>): Promise<void> {
@@ -244,7 +264,9 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   }
 
   const subscribeToUrl = (): void | Promise<void> =>
-    subscriptions.has(asked.channel) ? undefined : answer(() => subscribe({ ...asked }))
+    asked.channel === null || subscriptions.has(asked.channel)
+      ? undefined
+      : answer(() => subscribe({ channel: asked.channel, since: asked.since }))
 
   return {
     messageRate: subscriptionMessageRate,
@@ -268,17 +290,18 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     },
     onDrained() {
       for (const { member } of subscriptions.values())
-        if (member.heldAt)
+        if (member?.pausedAt)
           delivery.resume(member).catch((error) => {
-            log.error('A slow socket could not be brought up to date', { error })
+            log.error('subscriptions.resume_failed', { error })
             connection.close(closeCodes.restarting, 'UNAVAILABLE')
           })
     },
     onClose() {
-      for (const { member } of subscriptions.values()) delivery.leave(member)
+      for (const { member, release } of subscriptions.values()) {
+        release()
+        if (member) delivery.leave(member)
+      }
       subscriptions.clear()
     },
   }
 }
-
-const noFilters: Filters = { filters: null, orFilters: null }

@@ -1,28 +1,15 @@
 /**
- * Views: what distinct subscriptions show. Everybody who watches one channel through the same condition shares a view,
- * so a change is judged and written down once for all of them. Finding the views a change concerns, and judging it,
- * is done here; sending is `delivery`'s matter.
+ * Views: sockets that watch one channel through the same condition share one, so a change is judged and serialized once
+ * for all of them. Finds the views that a change concerns, by the row itself or by a table that their rule depends on.
  */
-import type { Log } from '../../base/log.ts'
-import { sql } from '../../engines/sql-text.ts'
-import type { Expr } from '../../query/expr.ts'
+import type { Dependency } from '../../query/dependencies.ts'
 import { createExprIndex, type ExprIndex } from '../../query/expr-index.ts'
-import { settle } from '../../query/matches.ts'
-import type { Table } from '../../query/table.ts'
+import { asksOtherTables } from '../../query/matches.ts'
 import type { Change, Row, TableCall } from './feed.ts'
+import { type At, type ChangeType, type Judge, TooMuchChanged } from './judge.ts'
+import { type Sight, sightKey } from './sight.ts'
 
-export type ChangeType = 'added' | 'modified' | 'removed'
-
-/** What one distinct subscription shows. */
-export interface Sight {
-  readonly channel: string
-  /** Of whoever came first; nothing in it that is said of its caller is used. */
-  readonly call: TableCall
-  /** Document, filters and rule together. */
-  readonly condition: Expr
-}
-
-/** A sight, and who has it. `Member` is one socket's part in it. */
+/** A sight and the sockets that have it. `Member` is one socket's part in it. */
 export interface View<Member> extends Sight {
   readonly key: string
   /** What its sockets listen to. */
@@ -30,93 +17,87 @@ export interface View<Member> extends Sight {
   readonly members: Set<Member>
 }
 
+/** What a change is to a view; `lost` where that could not be found out. */
+export type Verdict = ChangeType | 'lost'
+
+export type Concerned<Member> = readonly (readonly [View<Member>, Verdict])[]
+
 export interface Views<Member> {
-  /** The view of a sight, made if nobody has it yet. It goes with its last member. */
+  /** The view of a sight, made by its first member; it goes with its last. */
   get(sight: Sight): View<Member>
   drop(view: View<Member>): void
-  /** The views that see something of a change, and what it is to each, in no particular order. */
-  concerned(change: Change): Concerned<Member> | Promise<Concerned<Member>>
-  /** What a change is to one sight. */
-  judge(sight: Sight, change: Change): ChangeType | null | Promise<ChangeType | null>
+  /** The views that see something of a change, in no particular order. `skipped` are not judged. */
+  concerned(change: Change, at: At, skipped: ReadonlySet<View<Member>>): Concerned<Member> | Promise<Concerned<Member>>
+  /** The views whose condition may be decided differently for some rows after these changes of other tables. */
+  dependents(changes: readonly Change[]): ReadonlySet<View<Member>>
   readonly size: number
 }
-
-export type Concerned<Member> = readonly (readonly [View<Member>, ChangeType])[]
 
 /** Topics are the process's own, and never come back. */
 let topics = 0
 
-/** Tables by the configuration they are of: after a change of it, views are new ones. */
-const tableNumbers = new WeakMap<Table, number>()
-let tables = 0
+const none: Concerned<never> = []
+const noViews: ReadonlySet<never> = new Set()
 
-function numberOf(table: Table): number {
-  const found = tableNumbers.get(table) ?? ++tables
-  tableNumbers.set(table, found)
-  return found
+export const tableKey = (table: string, instanceId: string | null): string => `${instanceId ?? ''}\n${table}`
+
+/** Whether a change of another table's row may change what an `exists` says of any row. */
+export function matters({ where, concerns }: Dependency, before: Row | null, after: Row | null): boolean {
+  const [was, is] = [before && concerns(before), after && concerns(after)]
+  const isNothing = (one: typeof was): boolean => !one || (one.kind === 'const' && !one.value)
+  if (isNothing(was) && isNothing(is)) return false
+  // What a nested `exists` takes from the row is not in what it concerns.
+  return asksOtherTables(where) || JSON.stringify(was) !== JSON.stringify(is)
 }
 
-/** Two sights of the same key show the same. */
-export const sightKey = ({ channel, call, condition }: Sight): string =>
-  JSON.stringify([numberOf(call.table), channel, condition])
-
-/** What a change is to somebody who saw the row before, or sees it after. Null: nothing. */
-function transition(before: boolean, after: boolean): ChangeType | null {
-  if (after) return before ? 'modified' : 'added'
-  return before ? 'removed' : null
+/** Indexes of conditions by table. */
+function createTableIndexes<Entry>() {
+  const indexes = new Map<string, ExprIndex<Entry>>()
+  return {
+    get: (key: string) => indexes.get(key),
+    open(key: string): ExprIndex<Entry> {
+      const index = indexes.get(key) ?? createExprIndex<Entry>()
+      indexes.set(key, index)
+      return index
+    },
+    trim(key: string): void {
+      if (indexes.get(key)?.size === 0) indexes.delete(key)
+    },
+    get isEmpty() {
+      return indexes.size === 0
+    },
+  }
 }
 
-const nobody: Concerned<never> = []
+interface Dependent<Member> {
+  readonly view: View<Member>
+  readonly dependency: Dependency
+}
 
-export function createViews<Member>(log: Log): Views<Member> {
+export function createViews<Member>({ judge }: Judge): Views<Member> {
   const views = new Map<string, View<Member>>()
-  /** By table, which of an instance or none. */
-  const indexes = new Map<string, ExprIndex<View<Member>>>()
+  const byTable = createTableIndexes<View<Member>>()
+  const byDependency = createTableIndexes<Dependent<Member>>()
+  const dependentsOf = new Map<View<Member>, readonly Dependent<Member>[]>()
 
-  const tableKey = (table: string, instanceId: string | null): string => `${instanceId ?? ''}\n${table}`
-
-  const indexOf = ({ table, address }: TableCall): string => tableKey(table.name, address.instanceId)
-
-  /** Asks the database only for what the row does not decide. A failure hides the row and harms no other view. */
-  async function ask({ call, channel }: Sight, settled: Expr): Promise<boolean> {
-    try {
-      const condition = call.backEnd.condition(settled, call.table)
-      return (await call.database.all(sql`SELECT 1 AS yes WHERE ${condition}`)).length > 0
-    } catch (error) {
-      log.error('A view could not be judged and was told nothing', { channel, error })
-      return false
-    }
-  }
-
-  const settled = ({ condition }: Sight, row: Row | null): Expr | boolean => {
-    if (!row) return false
-    const left = settle(condition, row)
-    return left.kind === 'const' ? left.value : left
-  }
-
-  /** What is asked of both rows in the same words is asked once. */
-  async function askBoth(sight: Sight, saw: Expr | boolean, sees: Expr | boolean): Promise<ChangeType | null> {
-    const before = typeof saw === 'boolean' ? saw : ask(sight, saw)
-    const isSame = typeof saw !== 'boolean' && JSON.stringify(saw) === JSON.stringify(sees)
-    const after = typeof sees === 'boolean' ? sees : isSame ? before : ask(sight, sees)
-    return transition(await before, await after)
-  }
-
-  function judge(sight: Sight, { before, after }: Change): ChangeType | null | Promise<ChangeType | null> {
-    const [saw, sees] = [settled(sight, before), settled(sight, after)]
-    if (typeof saw === 'boolean' && typeof sees === 'boolean') return transition(saw, sees)
-    return askBoth(sight, saw, sees)
-  }
+  const keyOf = ({ table, address }: TableCall): string => tableKey(table.name, address.instanceId)
+  const dependencyKey = ({ view, dependency }: Dependent<Member>): string =>
+    tableKey(dependency.table, view.call.address.instanceId)
 
   async function awaitAll(
-    asked: readonly (readonly [View<Member>, Promise<ChangeType | null>])[],
-    known: [View<Member>, ChangeType][],
+    asked: readonly (readonly [View<Member>, Promise<Verdict | null>])[],
+    known: [View<Member>, Verdict][],
   ): Promise<Concerned<Member>> {
     for (const [view, judged] of asked) {
-      const type = await judged
-      if (type) known.push([view, type])
+      const verdict = await judged
+      if (verdict) known.push([view, verdict])
     }
     return known
+  }
+
+  const orLost = (error: unknown): 'lost' => {
+    if (error instanceof TooMuchChanged) return 'lost'
+    throw error
   }
 
   return {
@@ -127,43 +108,57 @@ export function createViews<Member>(log: Log): Views<Member> {
       const key = sightKey(sight)
       const found = views.get(key)
       if (found) return found
-      const { channel, call, condition } = sight
-      const view = { key, topic: `view ${++topics}`, channel, call, condition, members: new Set<Member>() }
+      const view: View<Member> = { ...sight, key, topic: `view ${++topics}`, members: new Set<Member>() }
       views.set(key, view)
-      const at = indexOf(call)
-      const index = indexes.get(at) ?? createExprIndex<View<Member>>()
-      indexes.set(at, index)
-      index.add(condition, view)
+      byTable.open(keyOf(view.call)).add(view.condition, view)
+      if (view.dependencies.length === 0) return view
+      const dependents = view.dependencies.map((dependency) => ({ view, dependency }))
+      dependentsOf.set(view, dependents)
+      for (const one of dependents) byDependency.open(dependencyKey(one)).add(one.dependency.where, one)
       return view
     },
     drop(view) {
       if (view.members.size > 0 || views.get(view.key) !== view) return
       views.delete(view.key)
-      const at = indexOf(view.call)
-      const index = indexes.get(at)
-      index?.remove(view.condition, view)
-      if (index?.size === 0) indexes.delete(at)
+      byTable.get(keyOf(view.call))?.remove(view.condition, view)
+      byTable.trim(keyOf(view.call))
+      for (const one of dependentsOf.get(view) ?? []) {
+        byDependency.get(dependencyKey(one))?.remove(one.dependency.where, one)
+        byDependency.trim(dependencyKey(one))
+      }
+      dependentsOf.delete(view)
     },
-    concerned(change) {
-      const index = indexes.get(tableKey(change.table, change.instanceId))
-      if (!index) return nobody
+    concerned(change, at, skipped) {
+      const index = byTable.get(tableKey(change.table, change.instanceId))
+      if (!index) return none
       const candidates = new Set<View<Member>>()
       const { before, after } = change
       if (before) index.candidates(before, candidates)
       if (after) index.candidates(after, candidates)
-      const known: [View<Member>, ChangeType][] = []
-      const asked: [View<Member>, Promise<ChangeType | null>][] = []
+      const known: [View<Member>, Verdict][] = []
+      const asked: [View<Member>, Promise<Verdict | null>][] = []
       for (const view of candidates) {
-        const judged = judge(view, change)
-        if (judged instanceof Promise) asked.push([view, judged])
+        if (skipped.has(view)) continue
+        const judged = judge(view, change, at)
+        if (judged instanceof Promise) asked.push([view, judged.catch(orLost)])
         else if (judged) known.push([view, judged])
       }
       // Most views are decided by the row alone: waiting is for those that are not.
       return asked.length > 0 ? awaitAll(asked, known) : known
     },
-    judge(sight, change) {
-      const isOfTable = tableKey(change.table, change.instanceId) === indexOf(sight.call)
-      return isOfTable ? judge(sight, change) : null
+    dependents(changes) {
+      if (byDependency.isEmpty) return noViews
+      const found = new Set<View<Member>>()
+      for (const { table, instanceId, before, after } of changes) {
+        const index = byDependency.get(tableKey(table, instanceId))
+        if (!index) continue
+        const candidates = new Set<Dependent<Member>>()
+        if (before) index.candidates(before, candidates)
+        if (after) index.candidates(after, candidates)
+        for (const { view, dependency } of candidates)
+          if (!found.has(view) && matters(dependency, before, after)) found.add(view)
+      }
+      return found
     },
   }
 }
