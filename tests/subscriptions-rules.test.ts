@@ -49,6 +49,7 @@ describeServer('rules', { config: configOf(true) }, (server) => {
     const { body } = await server.service.post(notes, { teamId: 'red' })
     expect((await whole.next()).docId).toBe(body.id)
     await server.service.post('/api/db/shared/tables/members', { teamId: 'red' })
+    expect(await strange.next()).toMatchObject({ docId: body.id, changeType: 'added' })
     await server.service.patch(`${notes}/${body.id}`, { teamId: 'red' })
     expect(await strange.next()).toMatchObject({ docId: body.id, changeType: 'modified' })
     for (const socket of [whole, broken, strange]) await socket.close()

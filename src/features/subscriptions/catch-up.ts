@@ -5,7 +5,7 @@
 import { createGate } from '../../base/gate.ts'
 import { EngineError } from '../../engines/error.ts'
 import { catchUpCharsMax, deliverySliceMs, recoveriesMax, recoveriesWaitingMax } from '../../limits.ts'
-import type { Following, Place } from './feed.ts'
+import { type Following, isSamePlace, type Place } from './feed.ts'
 import { createGathering } from './gather.ts'
 import { type Judge, TooMuchChanged } from './judge.ts'
 import type { FollowedLog, Member, Membership } from './members.ts'
@@ -103,7 +103,7 @@ export function createCatchUp({ judge, membership, writerOf, format }: CatchUpDe
     for (const { text, place } of messagesOf(view, told, write, isSlow ? () => false : undefined)) {
       member.outlet.send(text)
       // What is told out of order comes first, at the place of the start: nothing goes on from within it.
-      const isSafe = place !== step.from
+      const isSafe = !isSamePlace(place, step.from)
       if (!isSafe || member.outlet.buffered <= catchUpCharsMax) continue
       member.pausedAt = place
       return false

@@ -8,7 +8,7 @@ import type { DatabaseAddress } from '../../engines/sql.ts'
 import { dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits.ts'
 import { createCatchUp, createSlices, isAt, type Step } from './catch-up.ts'
 import type { Cursors } from './cursors.ts'
-import type { Feed, Following, Place, Span } from './feed.ts'
+import { type Feed, type Following, isSamePlace, type Place, type Span } from './feed.ts'
 import { gather } from './gather.ts'
 import { createJudge, TooMuchChanged } from './judge.ts'
 import { createMembership, type FollowedLog, type Member } from './members.ts'
@@ -105,7 +105,7 @@ export function createDelivery({ feed, cursors, publish, log }: DeliveryDeps): D
         tell(view, text)
         unchecked += text.length
         // Within what was gathered there is no place to go on from.
-        if (unchecked >= slowCheckChars && place !== span.from) unchecked = pauseSlow(view, place)
+        if (unchecked >= slowCheckChars && !isSamePlace(place, span.from)) unchecked = pauseSlow(view, place)
         if (slices.isOver) await slices.next()
       }
       const place = events.at(-1)?.change.place

@@ -32,8 +32,13 @@ export interface Gathered {
   readonly others: readonly Other[]
 }
 
-/** The changes of other tables, group by group. */
-export function groupsOf({ others }: Gathered): readonly (readonly Change[])[] {
+/**
+ * The changes of other tables, group by group, where what lies between matters: to a client that may have been told of
+ * it. Throws `TooMuchChanged`.
+ */
+export function groupsOf({ others, from }: Gathered): readonly (readonly Change[])[] {
+  if (!from.isPartial) return others.length > 0 ? [others.map(({ change }) => change)] : []
+  if ((others.at(-1)?.group ?? 0) >= dependencyGroupsMax) throw new TooMuchChanged('Too much has changed')
   const groups: Change[][] = []
   for (const { change, group } of others) {
     const found = groups[group]
@@ -80,8 +85,7 @@ export function createGathering({ call, tables, dependencies }: Sight, from: Pla
         }
         if (isRow || isDependency) hold(change)
       }
-      if (chars > gatheredCharsMax || count > gatheredChangesMax || groups > dependencyGroupsMax)
-        throw new TooMuchChanged('Too much has changed')
+      if (chars > gatheredCharsMax || count > gatheredChangesMax) throw new TooMuchChanged('Too much has changed')
     },
     to: (to: Place): Gathered => ({ from, to, rows, others }),
   }

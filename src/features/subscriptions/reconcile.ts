@@ -3,8 +3,9 @@
  * two as a single change, and with them the rows that only tables which the rule depends on have moved into the view or
  * out of it. Needed where these tables change, and where earlier values may not be told.
  *
- * A client may have been told part of such a step before, up to any place in it. So a row that is not visible at the end
- * is reported as removed wherever it was visible at some point on the way, and not only at the start.
+ * A client that was cut off within such a step has been told of some rows as they were later than its cursor says. For
+ * such a cursor a row that is not visible at the end is reported as removed where it was visible at any point on the
+ * way, and not only where it was at the start.
  */
 import { type SqlText, sql } from '../../engines/sql-text.ts'
 import { dependencyPartsMax, dependentCharsMax, dependentRowsMax } from '../../limits.ts'
@@ -87,16 +88,18 @@ function windowOf(sight: Sight, at: At, gathered: Gathered, past: Past = new Map
 /** Rows of the subscription's table that have changed themselves. */
 async function changedRows(window: Window): Promise<readonly Told[]> {
   const told: Told[] = []
+  const end = window.conditions.length - 1
   for (const steps of window.gathered.rows.values()) {
     const states: (readonly [Row | null, number])[] = []
     let version = steps[0]?.change.before ?? null
     let group = 0
     for (const { change, groupsBefore } of steps) {
-      for (; group < groupsBefore; group++) states.push([version, group])
+      for (; group < Math.min(groupsBefore, end); group++) states.push([version, group])
       states.push([version, group])
       version = change.after
     }
-    for (; group < window.conditions.length; group++) states.push([version, group])
+    for (; group < end; group++) states.push([version, group])
+    states.push([version, end])
     const type = await typeOf(window, states)
     const last = steps.at(-1)?.change
     if (type && last) told.push({ type, change: last })
@@ -106,7 +109,7 @@ async function changedRows(window: Window): Promise<readonly Told[]> {
 
 /** What a row's states, each with the number of the condition it was under, come to. */
 async function typeOf(
-  { conditions, holds }: Window,
+  { conditions, gathered, holds }: Window,
   states: readonly (readonly [Row | null, number])[],
 ): Promise<ReturnType<typeof transition>> {
   const isVisible = (at: number): boolean | Promise<boolean> => {
@@ -114,6 +117,7 @@ async function typeOf(
     return holds(settled(conditions[condition] ?? { kind: 'const', value: false }, row))
   }
   if (await isVisible(-1)) return transition(await isVisible(0), true)
+  if (!gathered.from.isPartial) return (await isVisible(0)) ? 'removed' : null
   for (let at = 0; at < states.length - 1; at++) if (await isVisible(at)) return 'removed'
   return null
 }
@@ -198,14 +202,17 @@ function assemble(gathered: Gathered, moved: readonly Moved[], changed: readonly
   const { from, to, rows, others } = gathered
   const cause = others.at(-1)?.change
   const told = cause
-    ? [...moved.map((one) => toldOf(one, cause)), ...changed].map((one) => at(one, from))
-    : changed.map((one) => at(one, rows.get(one.change.id)?.[0]?.change.place ?? from))
+    ? [...moved.map((one) => toldOf(one, cause)), ...changed].map((one) => within(one, from))
+    : changed.map((one) => within(one, rows.get(one.change.id)?.[0]?.change.place ?? from))
   let chars = 0
   for (const { change } of told) chars += change.afterText?.length ?? 0
   if (chars > dependentCharsMax) throw new TooMuchChanged('The rows that are concerned are too large')
   const last = told.at(-1)
   return last ? [...told.slice(0, -1), at(last, to)] : told
 }
+
+/** A change at a place that is not all there is to say of what has been told. */
+const within = (told: Told, place: Place): Told => at(told, { ...place, isPartial: true })
 
 const toldOf = ({ id, row }: Moved, cause: Change): Told => ({
   type: row ? 'added' : 'removed',
