@@ -9,6 +9,7 @@ import * as push from '../src/limits-push.ts'
 import * as resources from '../src/limits-resources.ts'
 import * as rooms from '../src/limits-rooms.ts'
 import * as storage from '../src/limits-storage.ts'
+import * as subscriptions from '../src/limits-subscriptions.ts'
 import * as users from '../src/limits-users.ts'
 
 const second = 1000
@@ -22,7 +23,7 @@ const rows: readonly Row[] = [
   ['database batch', limits.batchOperationsMax, 500],
   ['batch by filter', limits.batchByFilterRecordsMax, 500],
   ['orFilter', limits.orFilterConditionsMax, 5],
-  ['filters of a subscription', limits.subscriptionFiltersMax, 5],
+  ['filters of a subscription', subscriptions.subscriptionFiltersMax, 5],
   ['storage batches', storage.batchKeysMax, 100],
   ['import', users.importUsersMax, 1000],
   ['metadata of a user', users.metadataBytesMax, 16 * KB],

@@ -140,8 +140,8 @@ export function evaluateRule(
 }
 
 /**
- * Whether what a rule allows a caller depends on more than the caller's id: on role, e-mail or claims, which may change.
- * Found by running the rule.
+ * Whether what a rule allows a caller depends on more than the caller's id: on role, e-mail or claims, which may
+ * change. Found by running the rule.
  */
 export function readsClaims(auth: Auth | null, run: (auth: Auth | null) => unknown): boolean {
   if (!auth) return false

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { Auth } from '../access/caller.ts'
-import { broadcastNameCharsMax } from '../limits.ts'
+import { broadcastNameCharsMax } from '../limits-subscriptions.ts'
 import type { Mistake } from './mistakes.ts'
 import { exactly, isAsynchronous, isFunction, membersOf } from './shape-parts.ts'
 

@@ -17,10 +17,10 @@ import {
   socketPendingMessageBytesMax,
   socketPingMs,
   socketProgressBytes,
-  socketSlowBytes,
   socketSlowMs,
   socketStaleMs,
 } from '../limits.ts'
+import { socketSlowBytes } from '../limits-subscriptions.ts'
 import type { JsonObject } from './body.ts'
 import { parseMessage } from './socket-message.ts'
 

@@ -18,7 +18,7 @@ import {
   recoveredChangesMax,
   recoveryPageBytesMax,
   recoveryPageChangesMax,
-} from '../../limits.ts'
+} from '../../limits-subscriptions.ts'
 import {
   createFeedReader,
   type FeedReader,

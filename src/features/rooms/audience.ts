@@ -3,7 +3,7 @@
  * follow a room. Who follows is said by the room; what is said over a socket is `session`'s matter.
  */
 import type { Connection } from '../../http/socket.ts'
-import { slowCheckChars, socketSlowBytes } from '../../limits.ts'
+import { slowCheckChars, socketSlowBytes } from '../../limits-subscriptions.ts'
 import { type RoomKey, roomName } from './engine/ports.ts'
 
 /** One socket, and the room that its address named. */

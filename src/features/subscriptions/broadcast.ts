@@ -5,7 +5,7 @@
 import type { Caller } from '../../access/caller.ts'
 import type { Cluster } from '../../engines/cluster.ts'
 import { unavailable } from '../../errors.ts'
-import { broadcastNameCharsMax } from '../../limits.ts'
+import { broadcastNameCharsMax } from '../../limits-subscriptions.ts'
 
 export interface Broadcast {
   readonly channel: string

@@ -5,7 +5,7 @@ import {
   filterCharsPerUserMax,
   subscriptionsPerAddressMax,
   subscriptionsPerUserMax,
-} from '../../limits.ts'
+} from '../../limits-subscriptions.ts'
 import { SubscriptionError } from './refusal.ts'
 
 export interface Budget {

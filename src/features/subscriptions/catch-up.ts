@@ -4,7 +4,7 @@
  */
 import { createGate } from '../../base/gate.ts'
 import { EngineError } from '../../engines/error.ts'
-import { catchUpCharsMax, deliverySliceMs, recoveriesMax, recoveriesWaitingMax } from '../../limits.ts'
+import { catchUpCharsMax, deliverySliceMs, recoveriesMax, recoveriesWaitingMax } from '../../limits-subscriptions.ts'
 import { type Following, isSamePlace, type Place } from './feed.ts'
 import { createGathering } from './gather.ts'
 import { type Judge, TooMuchChanged } from './judge.ts'

@@ -3,7 +3,7 @@
  * who may watch it is decided elsewhere.
  */
 import { invalidField } from '../../errors.ts'
-import { channelCharsMax } from '../../limits.ts'
+import { channelCharsMax } from '../../limits-subscriptions.ts'
 
 /** A table or one of its records, as a channel names it. */
 export interface Target {

@@ -3,7 +3,7 @@
  * bound to the log, to its history, and to what the read rule allowed when it was given.
  */
 import { createSeal, equalsSecret } from '../../base/hash.ts'
-import { placeCharsMax } from '../../limits.ts'
+import { placeCharsMax } from '../../limits-subscriptions.ts'
 import type { Place } from './feed.ts'
 
 export interface Cursors {

@@ -5,7 +5,7 @@
  */
 import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress } from '../../engines/sql.ts'
-import { dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits.ts'
+import { dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits-subscriptions.ts'
 import { createCatchUp, createSlices, isAt, type Step } from './catch-up.ts'
 import type { Cursors } from './cursors.ts'
 import { type Feed, type Following, isSamePlace, type Place, type Span } from './feed.ts'

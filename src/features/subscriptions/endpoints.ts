@@ -8,13 +8,13 @@ import {
   type SocketEndpoint,
   socketEndpoint,
 } from '../../http/endpoint.ts'
+import { socketAuthTimeoutMs } from '../../limits.ts'
 import {
   broadcastBodyBytesMax,
   broadcastEventCharsMax,
   channelCharsMax,
-  socketAuthTimeoutMs,
   subscriptionMessageBytesMax,
-} from '../../limits.ts'
+} from '../../limits-subscriptions.ts'
 import { broadcastScope } from './broadcast.ts'
 
 const channelQuery = z.object({

@@ -2,7 +2,7 @@
  * Gathers the changes between two places that matter to one subscription: those of its own rows, and those of the rows
  * that its rule depends on. What they come to is `reconcile`'s.
  */
-import { dependencyGroupsMax, gatheredChangesMax, gatheredCharsMax } from '../../limits.ts'
+import { dependencyGroupsMax, gatheredChangesMax, gatheredCharsMax } from '../../limits-subscriptions.ts'
 import type { Change, Place, Span } from './feed.ts'
 import { TooMuchChanged } from './judge.ts'
 import type { Sight } from './sight.ts'

@@ -5,7 +5,7 @@
  */
 import type { Log } from '../../base/log.ts'
 import { type SqlText, sql } from '../../engines/sql-text.ts'
-import { dependencyAttemptsMax } from '../../limits.ts'
+import { dependencyAttemptsMax } from '../../limits-subscriptions.ts'
 import { asOf, noPast, type Past } from '../../query/dependencies.ts'
 import type { Expr } from '../../query/expr.ts'
 import { settle } from '../../query/matches.ts'

@@ -2,7 +2,7 @@
  * Changes as messages: `db_change`, many changes of one request as `batch_changes`, and what several changes of a row
  * come to. Everything is text at once, since one text goes to many. Hidden fields end here.
  */
-import { batchedChangesMin, batchedCharsMax } from '../../limits.ts'
+import { batchedChangesMin, batchedCharsMax } from '../../limits-subscriptions.ts'
 import type { Table } from '../../query/table.ts'
 import type { Change, Place, Row } from './feed.ts'
 import type { ChangeType } from './judge.ts'

@@ -8,7 +8,7 @@
  * way, and not only where it was at the start.
  */
 import { type SqlText, sql } from '../../engines/sql-text.ts'
-import { dependencyPartsMax, dependentCharsMax, dependentRowsMax } from '../../limits.ts'
+import { dependencyPartsMax, dependentCharsMax, dependentRowsMax } from '../../limits-subscriptions.ts'
 import { asOf, mergeEqualities, type Past, partsOf } from '../../query/dependencies.ts'
 import { allOf, anyOf, type Expr, negate } from '../../query/expr.ts'
 import type { Change, Following, Place, Row } from './feed.ts'

@@ -12,7 +12,7 @@ import {
   broadcastPayloadBytesMax,
   subscriptionMessageRate,
   subscriptionsPerSocketMax,
-} from '../../limits.ts'
+} from '../../limits-subscriptions.ts'
 import { type Broadcasts, broadcastTopic, isBroadcast } from './broadcast.ts'
 import type { Budget } from './budget.ts'
 import type { ChannelAccess, Filters, Wanted } from './channel-access.ts'
