@@ -19,6 +19,7 @@ const shared: ReadonlySet<string> = new Set([
   'src/limits-resources.ts',
   'src/limits-rooms.ts',
   'src/limits-storage.ts',
+  'src/limits-subscriptions.ts',
   'src/limits-writes.ts',
   'src/limits-users.ts',
   'src/version.ts',
