@@ -69,7 +69,7 @@ function watchNpm(onOrphaned) {
 export function runBun(args, options = {}) {
   const binary = getBun()
   const pass = (signal) => void child.kill(signal)
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  const signals = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP']
   // Before there is a child: Node tells of a signal when this code has ended, so that none falls between the two.
   for (const signal of signals) process.on(signal, pass)
   const child = spawn(binary, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'], ...options })

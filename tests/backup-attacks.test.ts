@@ -76,6 +76,11 @@ test('[BACKUP-8] the archive the others are made from is good', async () => {
   expect(await refusalOf(await pack(good))).toBe('restored')
 })
 
+test('[BACKUP-10] secrets, keys and notes of a server among the files are refused', async () => {
+  for (const name of ['secret', 'service-key', 'address', 'lock.sqlite', '.hidden', 'databases/.known.json'])
+    expect(await refusalOf(await pack([...good, [`data/${name}`, 'x'.repeat(44)]]))).toStartWith('BackupError: ')
+})
+
 test('[BACKUP-8] what cannot be read is refused, and not waited for', async () => {
   const folder = makeFolder()
   const plan = { archive: folder, folder: join(folder, 'data'), onHead: parseHead, moreFiles: () => new Map() }
@@ -150,7 +155,7 @@ describe('put together by somebody else', () => {
       'a file that is not listed',
       async () => {
         const listed = await pack(good)
-        const more = await packTar([file('data/more', 'x')])
+        const more = await packTar([file('data/databases/more', 'x')])
         // Before the checksums, which are the last two blocks before the end.
         const at = listed.length - 1024 - 1024
         return Buffer.concat([listed.subarray(0, at), more.subarray(0, 1024), listed.subarray(at)])

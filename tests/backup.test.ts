@@ -330,9 +330,10 @@ describe('secrets', () => {
     const short = join(folder, 'short')
     writeFileSync(short, 'short\n')
     const refused: readonly (readonly [readonly string[], string])[] = [
-      [[], '--passphrase-file'],
-      [['--passphrase-file', wrong], 'not the passphrase'],
-      [['--passphrase-file', short], 'at least 12'],
+      [['--with-secrets'], '--passphrase-file'],
+      [['--passphrase-file', words], '--with-secrets'],
+      [['--with-secrets', '--passphrase-file', wrong], 'not the passphrase'],
+      [['--with-secrets', '--passphrase-file', short], 'at least 12'],
     ]
     for (const [more, reason] of refused)
       expect(await runCommand(['restore', sealed, '--data', out, ...more])).toMatchObject({
@@ -340,14 +341,16 @@ describe('secrets', () => {
         error: expect.stringContaining(reason),
       })
     expect(readdirSync(folder).filter((name) => name.startsWith('out'))).toEqual([])
-    expect((await runCommand(['restore', sealed, '--data', out, '--passphrase-file', words])).code).toBe(0)
+    expect(
+      (await runCommand(['restore', sealed, '--data', out, '--with-secrets', '--passphrase-file', words])).code,
+    ).toBe(0)
     expect(['secret', 'service-key'].map((name) => readFileSync(join(out, name), 'utf8'))).toEqual([
       secret ?? '',
       key ?? '',
     ])
     expect(statSync(join(out, 'secret')).mode & 0o777).toBe(0o600)
     const bareOut = join(folder, 'bare-out')
-    expect((await runCommand(['restore', sealed, '--data', bareOut, '--without-secrets'])).error).toContain(
+    expect((await runCommand(['restore', sealed, '--data', bareOut])).error).toContain(
       'were left out: give the server its own as PLINTH_SECRET',
     )
     expect(readdirSync(bareOut).filter((name) => name === 'secret' || name === 'service-key')).toEqual([])

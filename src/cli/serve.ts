@@ -5,7 +5,7 @@ import { type App, openApp } from '../app.ts'
 import { systemClock } from '../base/clock.ts'
 import { createLog, type Log } from '../base/log.ts'
 import type { Mode } from '../config/config.ts'
-import { type Loaded, type LoadOptions, load } from '../config/load.ts'
+import { type Loaded, type LoadOptions, load, loadConfig } from '../config/load.ts'
 import { setupPath } from '../features/users/admin-setup.ts'
 import type { Option, Terminal } from './command.ts'
 import { describeFailure } from './failure.ts'
@@ -63,8 +63,12 @@ export async function serve(options: {
   const setupLink = setupToken === null ? null : `${settings.publicUrl ?? app.url}${setupPath}#${setupToken}`
   const watch = onReady({ app, loaded, log, setupLink })
   for (const warning of warnings) log.warn(warning)
+  // A server at a terminal ends with it; one without reloads, as daemons do.
+  const endsOnHangup = mode === 'development' || process.stdout.isTTY === true
+  if (!endsOnHangup) process.on('SIGHUP', createReload({ app, loaded, log, terminal }))
   return waitForShutdown({
     process,
+    endsOnHangup,
     clock: systemClock,
     async close() {
       watch?.close()
@@ -74,4 +78,28 @@ export async function serve(options: {
     },
     onFailure: (error) => terminal.error(describeFailure(error)),
   })
+}
+
+/** Serves the configuration as it is in its files now; one with mistakes is reported, and the old one goes on. */
+function createReload(parts: Pick<Serving, 'app' | 'loaded' | 'log'> & { readonly terminal: Terminal }): () => void {
+  const { app, loaded, log, terminal } = parts
+  const { path, settings } = loaded
+  let running: Promise<void> = Promise.resolve()
+
+  async function reload(): Promise<void> {
+    try {
+      const { config, warnings } = await loadConfig(path, 'release', settings.serviceKey)
+      await app.reload(config)
+      log.info('config.reloaded')
+      for (const warning of warnings) log.warn(warning)
+    } catch (error) {
+      log.error('config.reload_failed', { error })
+      log.flush()
+      terminal.error(`The configuration cannot be served; the old one goes on:\n${describeFailure(error)}`)
+    }
+  }
+  // One at a time: a signal during a reload is followed by another reload.
+  return () => {
+    running = running.then(reload)
+  }
 }

@@ -11,17 +11,26 @@ function setUp(close: () => Promise<void>) {
     on: (event, listener) => listeners.set(event, listener),
     exit: (code) => exits.push(code),
   }
-  const code = waitForShutdown({ process, clock, close, onFailure: (error) => failures.push(error) })
+  const code = waitForShutdown({
+    process,
+    endsOnHangup: true,
+    clock,
+    close,
+    onFailure: (error) => failures.push(error),
+  })
   return { clock, code, exits, failures, send: (event: StopEvent) => listeners.get(event)?.() }
 }
 
-test.each(['SIGINT', 'SIGTERM', 'disconnect'] as const)('%s closes and ends with 0', async (event) => {
-  let closes = 0
-  const { code, exits, send } = setUp(async () => void closes++)
-  send(event)
-  expect(await code).toBe(0)
-  expect({ closes, exits }).toEqual({ closes: 1, exits: [] })
-})
+test.each(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP', 'disconnect'] as const)(
+  '%s closes and ends with 0',
+  async (event) => {
+    let closes = 0
+    const { code, exits, send } = setUp(async () => void closes++)
+    send(event)
+    expect(await code).toBe(0)
+    expect({ closes, exits }).toEqual({ closes: 1, exits: [] })
+  },
+)
 
 test('the echoes of one Ctrl-C count once, a second one ends at once', () => {
   const never = new Promise<void>(() => {})

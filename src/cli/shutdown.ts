@@ -2,7 +2,7 @@
 import type { Clock } from '../base/clock.ts'
 
 /** `disconnect`: the launcher, which holds a channel to its server, has ended without a word. */
-export type StopEvent = 'SIGINT' | 'SIGTERM' | 'disconnect'
+export type StopEvent = 'SIGINT' | 'SIGTERM' | 'SIGQUIT' | 'SIGHUP' | 'disconnect'
 
 /** What is needed of a process; tests give their own. */
 export interface SignalSource {
@@ -16,7 +16,13 @@ export interface SignalSource {
  */
 const repeatGraceMs = 500
 
-const exitCodes: Readonly<Record<StopEvent, number>> = { SIGINT: 130, SIGTERM: 143, disconnect: 143 }
+const exitCodes: Readonly<Record<StopEvent, number>> = {
+  SIGINT: 130,
+  SIGTERM: 143,
+  SIGQUIT: 131,
+  SIGHUP: 129,
+  disconnect: 143,
+}
 const stopEvents = Object.keys(exitCodes) as StopEvent[]
 
 /**
@@ -25,18 +31,20 @@ const stopEvents = Object.keys(exitCodes) as StopEvent[]
  */
 export function waitForShutdown(options: {
   readonly process: SignalSource
+  /** Whether SIGHUP means that the terminal is gone (the default); otherwise it means something else to the server. */
+  readonly endsOnHangup?: boolean
   readonly clock: Clock
   readonly close: () => Promise<void>
   readonly onFailure: (error: unknown) => void
 }): Promise<number> {
-  const { process, clock, close, onFailure } = options
+  const { process, endsOnHangup = true, clock, close, onFailure } = options
   return new Promise((resolve) => {
     let firstMs: number | null = null
     const fail = (error: unknown): number => {
       onFailure(error)
       return 1
     }
-    for (const event of stopEvents)
+    for (const event of stopEvents.filter((one) => endsOnHangup || one !== 'SIGHUP'))
       process.on(event, () => {
         if (firstMs === null) {
           firstMs = clock.now()

@@ -7,7 +7,8 @@ export const startCommand: Command = {
   summary: 'Serve in release mode',
   options: serveOptions('0.0.0.0'),
   details: `Prints one line with the address when it is ready, and its log as JSON lines.
-SIGTERM or Ctrl-C finishes what runs and ends with code 0; a second one ends at once.
+SIGTERM, SIGQUIT or Ctrl-C finishes what runs and ends with code 0; a second one ends at
+once. Without a terminal, SIGHUP serves the configuration as it is in its files now.
 At a terminal, while there is no administrator, it also prints a link to make one.
 
 Environment, each after the option of the same meaning:

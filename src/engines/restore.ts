@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/prom
 import { dirname, join } from 'node:path'
 import { syncFolder } from './backup.ts'
 import { BackupError, readArchive } from './backup-archive.ts'
-import { checkFolderFree, lockFolder } from './folder-lock.ts'
+import { checkFolderFree, lockFileName, lockFolder } from './folder-lock.ts'
 
 export interface RestorePlan {
   readonly archive: string
@@ -59,6 +59,7 @@ async function fill(
   const report = await readArchive(archive, {
     onHead,
     async pathFor(path) {
+      checkIsData(path)
       const place = join(data, path)
       const parent = dirname(place)
       if (!folders.has(parent)) {
@@ -70,6 +71,17 @@ async function fill(
   })
   for (const one of folders) await syncFolder(one)
   return report
+}
+
+/**
+ * Throws for what no backup of ours holds: in the folder itself only databases are data. The other files there are
+ * secrets and keys, which come sealed in the head or not at all, and hidden ones are the server's own notes.
+ */
+function checkIsData(path: string): void {
+  const names = path.split('/')
+  const isSecret = names.length === 1 && (!path.endsWith('.sqlite') || path === lockFileName)
+  if (isSecret || names.some((name) => name.startsWith('.')))
+    throw new BackupError(`The archive holds "${path}", which is no data and which no backup of Plinth holds`)
 }
 
 /** Throws for a folder that a new one cannot take the place of by its name: a volume of a container, for one. */

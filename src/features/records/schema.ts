@@ -75,7 +75,9 @@ export const wholeName = ''
  */
 export const platform: DatabaseAddress = { namespace: '_platform', instanceId: null }
 
-const fingerprintOf = (descriptions: readonly TableDescription[]): string => fingerprint(JSON.stringify(descriptions))
+/** With names: two tables may be alike, and one that takes the place of another must still be made. */
+const fingerprintOf = (tables: readonly Table[]): string =>
+  fingerprint(JSON.stringify(tables.map((table) => [table.name, describe(table)])))
 
 async function readDescriptions(tx: Transaction, descriptions: SqlText): Promise<Map<string, string>> {
   const rows = await tx.all<{ name: string; description: string }>(sql`SELECT name, description FROM ${descriptions}`)
@@ -110,7 +112,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   await preparePlatform(tx, dialect, target)
   const { namespace, tables } = target
   const descriptions = descriptionsOf(namespace, dialect)
-  const whole = fingerprintOf(tables.map(describe))
+  const whole = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
   if (known.get(wholeName) === whole) return []
   const refusals: Refusal[] = []
