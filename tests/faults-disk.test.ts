@@ -135,24 +135,27 @@ describe('a fault of the disk', () => {
     expect(await insert(anonymous, 'after')).toBe(201)
   })
 
-  test('[FAULT-1] a damaged file is named, and is 503 rather than 500', async () => {
-    const running = await serve()
-    for (let n = 0; n < 50; n++) expect(await insert(running.anonymous, `${n} ${'x'.repeat(2000)}`)).toBe(201)
-    // A peaceful end brings everything into the file.
-    await running.terminate()
-    const path = join(running.dataFolder, 'databases', 'shared.sqlite')
-    const file = openSync(path, 'r+')
-    const { size } = statSync(path)
-    await running.start()
-    // Behind the first pages, which a start reads.
-    for (let at = 40 * 4096; at < size; at += 4096) writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, at)
-    closeSync(file)
-    const { status, text } = await running.anonymous.get(`${notes}?limit=1000`)
-    expect(status).toBe(503)
-    expect(text).not.toContain('sqlite')
-    expect((await health(running.anonymous)).status).toBe(503)
-    expect((await health(running.service)).reason).toContain('databases/shared.sqlite is damaged')
-  })
+  test.each(['page=1', 'after='])(
+    '[FAULT-1] a damaged file is named, and is 503 rather than 500 (%s)',
+    async (mode) => {
+      const running = await serve()
+      for (let n = 0; n < 50; n++) expect(await insert(running.anonymous, `${n} ${'x'.repeat(2000)}`)).toBe(201)
+      // A peaceful end brings everything into the file.
+      await running.terminate()
+      const path = join(running.dataFolder, 'databases', 'shared.sqlite')
+      const file = openSync(path, 'r+')
+      const { size } = statSync(path)
+      await running.start()
+      // Behind the first pages, which a start reads.
+      for (let at = 40 * 4096; at < size; at += 4096) writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, at)
+      closeSync(file)
+      const { status, text } = await running.anonymous.get(`${notes}?limit=1000&${mode}`)
+      expect(status).toBe(503)
+      expect(text).not.toContain('sqlite')
+      expect((await health(running.anonymous)).status).toBe(503)
+      expect((await health(running.service)).reason).toContain('databases/shared.sqlite is damaged')
+    },
+  )
 
   test('[FAULT-3] a sync that fails ends in recovery without a restart', async () => {
     const running = await serve({ preload: join(import.meta.dir, 'harness/failing-sync.ts') })

@@ -37,8 +37,8 @@ export interface Database extends Reader {
    */
   all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void): Promise<Row[]>
   /**
-   * A page of rows of any size, or null where the page has more bytes than may be read in one step: `readLargePage`
-   * reads it then.
+   * A page of rows of any size, or null where the page has more bytes, or takes longer, than may be in one step:
+   * `readLargePage` reads it then.
    */
   readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null>
   /**

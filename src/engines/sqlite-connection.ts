@@ -16,6 +16,8 @@ export interface ConnectionOptions {
   readonly readonly?: boolean
   /** Smaller page cache and log: one of many databases rather than the main one. */
   readonly small?: boolean
+  /** Keeps what a sort needs beyond its cache of 2 MiB in a temporary file instead of in memory. */
+  readonly spills?: boolean
   /** Called with each error that means the file or the disk has failed. */
   readonly onFault?: (error: EngineError) => void
 }
@@ -26,8 +28,11 @@ export const checkpointBytesOf = ({ small = false }: ConnectionOptions): number 
 
 export interface Connection {
   all(query: SqlText): SqlRow[]
-  /** As `all`, but ends before the row with which texts and blobs exceed `bytesMax`; never before the first. */
-  some(query: SqlText, bytesMax: number): SomeRows
+  /**
+   * As `all`, but ends before the row with which texts and blobs exceed `bytesMax`, or that is there only after
+   * `untilMs` of `performance.now()`; never before the first.
+   */
+  some(query: SqlText, bytesMax: number, untilMs?: number): SomeRows
   /** Rows changed by the statement itself, not by its triggers. */
   run(query: SqlText): number
   /** The steps SQLite would take, as it words them. */
@@ -105,7 +110,7 @@ function configure(db: BunDatabase, options: ConnectionOptions): void {
     db.run(`PRAGMA journal_size_limit = ${checkpointBytesOf(options)}`)
   }
   db.run(`PRAGMA cache_size = -${options.small ? sqliteInstanceCacheKiB : sqliteCacheKiB}`)
-  db.run('PRAGMA temp_store = MEMORY')
+  db.run(`PRAGMA temp_store = ${options.spills ? 'FILE' : 'MEMORY'}`)
   db.run('PRAGMA busy_timeout = 5000')
 }
 
@@ -145,19 +150,20 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
         throw failed(error)
       }
     },
-    some({ text, values }, bytesMax) {
+    some({ text, values }, bytesMax, untilMs = Number.POSITIVE_INFINITY) {
       const rows: SqlRow[] = []
       let bytes = 0
       try {
         // Stepping costs no more than reading all at once. Leaving the loop resets the statement.
         for (const row of prepare(text).iterate(...(values as string[])) as IterableIterator<SqlRow>) {
           const length = lengthOf(row)
-          if (bytes + length > bytesMax && rows.length > 0) return { rows, bytes, isCut: true }
+          const isOver = bytes + length > bytesMax || (untilMs < Infinity && performance.now() > untilMs)
+          if (isOver && rows.length > 0) return { rows, bytes, isCut: true }
           rows.push(row)
           bytes += length
         }
       } catch (error) {
-        throw engineErrorOf(error)
+        throw failed(error)
       }
       return { rows, bytes, isCut: false }
     },

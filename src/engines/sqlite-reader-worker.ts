@@ -13,6 +13,9 @@ import { type Connection, openConnection } from './sqlite-connection.ts'
 import type { ForgetRequest, ReadAnswer, ReadRequest } from './sqlite-reader-threads.ts'
 import { readScalar } from './sqlite-slow-reads.ts'
 
+/** Sorts by long texts hold a page of them, which may be more than the machine has memory for. */
+const readerOptions = { readonly: true, small: true, spills: true } as const
+
 const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
 
 function connectionTo(path: string): Connection {
@@ -27,12 +30,12 @@ function connectionTo(path: string): Connection {
 /** Where the system refuses a handle, the thread gives back those it has. */
 function open(path: string): Connection {
   try {
-    return openConnection(path, { readonly: true, small: true })
+    return openConnection(path, readerOptions)
   } catch (error) {
     if (!isOutOfHandles(error)) throw error
     for (const connection of connections.values()) connection.close()
     connections.clear()
-    return openConnection(path, { readonly: true, small: true })
+    return openConnection(path, readerOptions)
   }
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { slowReadBytes } from '../limits.ts'
 import { EngineError } from './error.ts'
+import { type PageQuery, plainPage, selectList } from './page-query.ts'
 import { type SqlText, sql } from './sql-text.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
 import { openReaderThreads } from './sqlite-reader-threads.ts'
@@ -89,6 +90,34 @@ describe('slow reads', () => {
     expect(moved).toBe(true)
     expect(new Set(answers.map((rows) => JSON.stringify(rows))).size).toBe(1)
     connection.close()
+    threads.close()
+  })
+
+  test('rows that take long one by one move to a thread the first time', async () => {
+    const threads = openReaderThreads()
+    const connection = openConnection(path, { readonly: true })
+    const { page, largePage } = createPacedReader(connection, path, threads)
+    const slow = sql`length(hex(zeroblob(16000000 + items.n)))`
+    const query: PageQuery = {
+      list: selectList([{ column: slow, name: 'n', kind: 'short' }]),
+      source: sql` FROM items`,
+      order: sql` ORDER BY id`,
+      limit: 20,
+      offset: 0,
+      key: null,
+    }
+    expect(page(query)).toBeNull()
+    expect((await largePage(query, slowReadBytes)).rows).toEqual(connection.all(plainPage(query)))
+    connection.close()
+    threads.close()
+  })
+
+  test('a thread sorts in a file what its cache does not hold', async () => {
+    const threads = openReaderThreads()
+    const { rows } = await threads.read(path, whole(sql`SELECT temp_store FROM pragma_temp_store`))
+    expect(rows).toEqual([{ temp_store: 1 }])
+    const sorted = await threads.read(path, whole(sql`SELECT id FROM items ORDER BY label DESC, id LIMIT 10000`))
+    expect(sorted.rows[0]).toEqual({ id: String(Math.ceil(slowReadBytes / 500)).padStart(8, '0') })
     threads.close()
   })
 

@@ -34,6 +34,8 @@ interface Pace {
 
 const strikesMax = 3
 const strikesForgivenPerRun = 0.05
+/** A run this many times as long as a slow one is no accident of the machine. */
+const verySlowFactor = 10
 
 /** A full pass over a table or index with a condition to test, or a sort of everything: what grows with the table. */
 const growsWithTable = /^SCAN (?!CONSTANT|json_each)|USE TEMP B-TREE FOR ORDER BY/
@@ -48,7 +50,7 @@ const fileBytes: SqlText = {
 export interface PacedReader {
   /** `onRead` is called only where the rows are read here. */
   all(query: SqlText, onRead?: (rows: SqlRow[]) => void): SqlRow[] | Promise<SqlRow[]>
-  /** Null where the page has more than `quickReadBytes`. See `Database.readPage`. */
+  /** Null where the page has more than `quickReadBytes`, or takes longer than `slowReadMs`. See `Database.readPage`. */
   page(query: PageQuery): PageRows<SqlRow> | null | Promise<PageRows<SqlRow> | null>
   /** In a thread. */
   largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>>
@@ -106,7 +108,8 @@ export function createPacedReader(connection: Connection, path: string, threads:
   }
 
   function learn(pace: Pace, startMs: number): void {
-    if (performance.now() - startMs > slowReadMs) pace.strikes += 1
+    const tookMs = performance.now() - startMs
+    if (tookMs > slowReadMs) pace.strikes += tookMs > slowReadMs * verySlowFactor ? strikesMax : 1
     else pace.strikes = Math.max(0, pace.strikes - strikesForgivenPerRun)
     if (pace.strikes >= strikesMax) pace.isSlow = true
   }
@@ -137,7 +140,8 @@ export function createPacedReader(connection: Connection, path: string, threads:
       const besidePace = beside && paceOf(beside, startMs)
       if (pace.isSlow || besidePace?.isSlow)
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
-      const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes)
+      // A time of its own for every page: statements that are worded differently each time are never learned.
+      const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)
       learn(pace, startMs)
       if (some.isCut) return null
       here?.(some.rows)
