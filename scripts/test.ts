@@ -1,10 +1,11 @@
 /**
- * `npm test`: every test of the repository, or those that the arguments name: `npm test -- records-list`, `npm test --
- * -t cursor`. Real PostgreSQL, Redis and S3 servers run beside the tests, started here and gone at the end, and pages
- * are tried in a real browser. The last line is `Tests: N passed, N failed`.
+ * `npm test`: the fast lane, unit tests and every black-box test on the embedded engine that is not slow.
+ * `npm run test:all`: every test, with PostgreSQL, Redis and S3 servers started here for the run, and a real browser.
+ * Arguments are passed to the test runner: `npm test -- records-list`, `npm test -- -t cursor`. Files run in parallel
+ * on all cores. The last line is `Tests: N passed, N failed`.
  *
- * PLINTH_TEST_ALL_ENGINES=1 makes it a failure when a server or the browser cannot be had; else what was left out is
- * said, twice.
+ * PLINTH_TEST_ALL_ENGINES=1 makes a missing server or browser a failure of `test:all`; otherwise a warning, printed
+ * before and after the run, names what was skipped.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,64 +19,83 @@ import { openS3 } from './servers/s3.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Each in a process of its own, so that one that dies takes no others along. */
 const folders = ['src', 'client', 'tests', 'bench', 'examples', 'scripts']
 
-/** On a busy machine a test may be slow and still be right. */
+/** Generous: a test on a busy machine may be slow and still be right. */
 const timeoutMs = 180_000
 
-/** What runs now, and is to end when we are told to. */
+/**
+ * Files of the slow lane: crash and fault injection, simulations, memory growth, whole examples, guides and browsers.
+ * Each takes seconds by its nature; `npm run test:all` runs them.
+ */
+const slowFiles = [
+  '**/*{crash,example,browser,outage,simulation}.test.ts',
+  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms-lifetime}.test.ts',
+  '**/{sql-limits,storage-memory,subscriptions-slow}.test.ts',
+]
+
 let child: Bun.Subprocess | null = null
 let interrupted: NodeJS.Signals | null = null
 
-const hasTests = (folder: string): boolean =>
-  existsSync(join(root, folder)) &&
-  readdirSync(join(root, folder), { recursive: true }).some((file) => /\.test\.ts$/.test(String(file)))
+const findTestFiles = (): string[] =>
+  folders
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, String(file))))
+    .filter(
+      (file) => file.endsWith('.test.ts') && /\b(describe|test)[\w.]*\(/.test(readFileSync(join(root, file), 'utf8')),
+    )
 
 interface Counts {
   passed: number
   failed: number
 }
 
-/** Runs Bun's tests, and counts from its report. A run that wrote none has died, whatever its exit code says. */
-async function runTests(args: readonly string[], report: string, environment: Environment): Promise<Counts> {
-  const reporting = [`--timeout=${timeoutMs}`, '--reporter=junit', `--reporter-outfile=${report}`]
-  child = Bun.spawn([process.execPath, 'test', ...reporting, ...args], {
-    cwd: root,
-    env: { ...process.env, ...environment },
-    stdio: ['inherit', 'inherit', 'inherit'],
-  })
-  const code = await child.exited
-  child = null
-  const total = existsSync(report) ? /<testsuites [^>]*>/.exec(readFileSync(report, 'utf8'))?.[0] : undefined
-  const count = (name: string): number => Number(new RegExp(` ${name}="(\\d+)"`).exec(total ?? '')?.[1] ?? 0)
-  const failed = Math.max(count('failures'), code === 0 && total !== undefined ? 0 : 1)
-  return { passed: count('tests') - count('failures') - count('skipped'), failed }
+/** Counts from a JUnit report. A run that wrote none, or whose report lacks one of `files`, has died: one failure each. */
+function readCounts(report: string, files: readonly string[]): Counts {
+  const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
+  const total = /<testsuites [^>]*>/.exec(text)?.[0]
+  if (total === undefined) return { passed: 0, failed: 1 }
+  const count = (name: string): number => Number(new RegExp(` ${name}="(\\d+)"`).exec(total)?.[1] ?? 0)
+  const lost = files.filter((file) => !text.includes(` file="${file}"`))
+  for (const file of lost) console.error(`No result: ${file}`)
+  const failed = count('failures')
+  return { passed: count('tests') - failed - count('skipped'), failed: failed + lost.length }
 }
 
-async function runAll(filters: readonly string[], environment: Environment): Promise<Counts> {
-  const temporary = mkdtempSync(join(tmpdir(), 'plinth-tests-'))
-  const runs = filters.length > 0 ? [filters] : folders.filter(hasTests).map((folder) => [`./${folder}/`])
-  const sum = { passed: 0, failed: 0 }
+/** Runs the files that the arguments choose, on all cores. */
+async function runTests(lane: Lane, args: readonly string[], environment: Environment): Promise<Counts> {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-tests-'))
+  const report = join(folder, 'report.xml')
+  const slow = lane === 'fast' && args.length === 0 ? slowFiles : []
+  const ignored = slow.map((pattern) => `--path-ignore-patterns=${pattern}`)
+  const options = ['--parallel', '--no-isolate', '--only-failures', `--timeout=${timeoutMs}`, ...ignored]
+  const reporting = ['--reporter=junit', `--reporter-outfile=${report}`]
+  const expected =
+    args.length > 0 ? [] : findTestFiles().filter((file) => !slow.some((it) => new Bun.Glob(it).match(file)))
+  const chosen = args.length > 0 ? args : [...new Set(expected.map((file) => `./${file.split('/')[0]}/`))]
   try {
-    for (const [at, args] of runs.entries()) {
-      if (interrupted) break
-      const { passed, failed } = await runTests(args, join(temporary, `${at}.xml`), environment)
-      sum.passed += passed
-      sum.failed += failed
-    }
+    child = Bun.spawn([process.execPath, 'test', ...options, ...reporting, ...chosen], {
+      cwd: root,
+      env: { ...process.env, ...environment },
+      stdio: ['inherit', 'inherit', 'inherit'],
+    })
+    const code = await child.exited
+    child = null
+    const counts = readCounts(report, expected)
+    return code === 0 ? counts : { ...counts, failed: Math.max(1, counts.failed) }
   } finally {
-    rmSync(temporary, { recursive: true })
+    rmSync(folder, { recursive: true })
   }
-  return sum
 }
+
+type Lane = 'fast' | 'all'
 
 type Environment = Readonly<Record<string, string>>
 
 interface Servers {
-  /** Where the tests find them, and a browser. */
+  /** Variables by which the tests find the servers and the browser. */
   readonly environment: Environment
-  /** What could not be had, in words. */
+  /** What is not available, each with the reason. */
   readonly missing: readonly string[]
   close(): Promise<void>
 }
@@ -84,7 +104,7 @@ async function openServers(): Promise<Servers> {
   const opened: PrivateServer[] = []
   const environment: Record<string, string> = {}
   const missing: string[] = []
-  const notHere = 'not on this machine, and it cannot be installed here'
+  const notHere = 'not installed, and it cannot be installed here'
   const add = async (what: string, variable: string, open: () => Promise<PrivateServer> | null): Promise<void> => {
     try {
       const server = await open()
@@ -117,12 +137,17 @@ async function openServers(): Promise<Servers> {
   return { environment, missing, close: async () => void (await Promise.all(opened.map((server) => server.remove()))) }
 }
 
-function sayMissing(missing: readonly string[]): void {
+function warnMissing(missing: readonly string[]): void {
   if (missing.length === 0) return
-  const lines = ['NOT EVERYTHING IS TESTED. Left out is what needs', ...missing.map((what) => `  ${what}`)]
+  const lines = [
+    'NOT EVERYTHING IS TESTED. Skipped, because it is not available:',
+    ...missing.map((what) => `  ${what}`),
+  ]
   const rule = '!'.repeat(72)
   console.error(['', rule, ...lines, rule, ''].join('\n'))
 }
+
+const noServers: Servers = { environment: {}, missing: [], close: async () => {} }
 
 async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
@@ -130,12 +155,15 @@ async function main(): Promise<number> {
       interrupted = signal
       child?.kill(signal)
     })
-  const servers = await openServers()
+  const [first, ...rest] = process.argv.slice(2)
+  const lane: Lane = first === '--all' ? 'all' : 'fast'
+  const args = lane === 'all' || first === undefined ? rest : [first, ...rest]
+  const servers = lane === 'all' ? await openServers() : noServers
   try {
-    sayMissing(servers.missing)
-    const counts = await runAll(process.argv.slice(2), servers.environment)
+    warnMissing(servers.missing)
+    const counts = await runTests(lane, args, servers.environment)
     if (process.env.PLINTH_TEST_ALL_ENGINES === '1') counts.failed += servers.missing.length
-    sayMissing(servers.missing)
+    warnMissing(servers.missing)
     if (interrupted) return 130
     console.log(`\nTests: ${counts.passed} passed, ${counts.failed} failed`)
     return counts.failed > 0 || counts.passed === 0 ? 1 : 0
