@@ -29,10 +29,19 @@ const timeoutMs = 180_000
  * Each takes seconds by its nature; `npm run test:all` runs them.
  */
 const slowFiles = [
-  '**/*{crash,example,browser,outage,simulation}.test.ts',
+  '**/*{crash,example,browser,outage,faults,simulation}.test.ts',
   '**/{backup,backup-attacks,cli-users,guides,launchers,rooms-lifetime}.test.ts',
   '**/{sql-limits,storage-memory,subscriptions-slow}.test.ts',
 ]
+
+/**
+ * Files that run one after the other, after all others: they measure memory, or suspend and kill nodes whose leases
+ * would expire for want of a processor.
+ */
+const serialFiles = ['**/*{crash,nodes,outage,faults,memory}.test.ts', '**/{cluster-example,rooms-lifetime}.test.ts']
+
+const matches = (file: string, patterns: readonly string[]): boolean =>
+  patterns.some((pattern) => new Bun.Glob(pattern).match(file))
 
 let child: Bun.Subprocess | null = null
 let interrupted: NodeJS.Signals | null = null
@@ -62,30 +71,64 @@ function readCounts(report: string, files: readonly string[]): Counts {
   return { passed: count('tests') - failed - count('skipped'), failed: failed + lost.length }
 }
 
-/** Runs the files that the arguments choose, on all cores. */
-async function runTests(lane: Lane, args: readonly string[], environment: Environment): Promise<Counts> {
+interface Run {
+  /** Arguments that choose the files. */
+  readonly args: readonly string[]
+  /** Files that must have a result. */
+  readonly files: readonly string[]
+  readonly isParallel: boolean
+}
+
+const runOf = (files: readonly string[], isParallel: boolean): Run => ({
+  args: files.map((file) => `./${file}`),
+  files,
+  isParallel,
+})
+
+/** The runs of a lane, or the one that arguments of the command line ask for. */
+function planRuns(lane: Lane, args: readonly string[]): Run[] {
+  if (args.length > 0) return [{ args, files: [], isParallel: true }]
+  const files = findTestFiles()
+  if (lane === 'fast')
+    return [
+      runOf(
+        files.filter((file) => !matches(file, slowFiles)),
+        true,
+      ),
+    ]
+  const [serial, parallel] = [true, false].map((is) => files.filter((file) => matches(file, serialFiles) === is))
+  return [runOf(parallel ?? [], true), runOf(serial ?? [], false)]
+}
+
+async function runTests({ args, files, isParallel }: Run, environment: Environment): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-tests-'))
   const report = join(folder, 'report.xml')
-  const slow = lane === 'fast' && args.length === 0 ? slowFiles : []
-  const ignored = slow.map((pattern) => `--path-ignore-patterns=${pattern}`)
-  const options = ['--parallel', '--no-isolate', '--only-failures', `--timeout=${timeoutMs}`, ...ignored]
+  const options = ['--only-failures', `--timeout=${timeoutMs}`, ...(isParallel ? ['--parallel', '--no-isolate'] : [])]
   const reporting = ['--reporter=junit', `--reporter-outfile=${report}`]
-  const expected =
-    args.length > 0 ? [] : findTestFiles().filter((file) => !slow.some((it) => new Bun.Glob(it).match(file)))
-  const chosen = args.length > 0 ? args : [...new Set(expected.map((file) => `./${file.split('/')[0]}/`))]
   try {
-    child = Bun.spawn([process.execPath, 'test', ...options, ...reporting, ...chosen], {
+    child = Bun.spawn([process.execPath, 'test', ...options, ...reporting, ...args], {
       cwd: root,
       env: { ...process.env, ...environment },
       stdio: ['inherit', 'inherit', 'inherit'],
     })
     const code = await child.exited
     child = null
-    const counts = readCounts(report, expected)
+    const counts = readCounts(report, files)
     return code === 0 ? counts : { ...counts, failed: Math.max(1, counts.failed) }
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+async function runAll(runs: readonly Run[], environment: Environment): Promise<Counts> {
+  const sum = { passed: 0, failed: 0 }
+  for (const run of runs) {
+    if (interrupted) break
+    const { passed, failed } = await runTests(run, environment)
+    sum.passed += passed
+    sum.failed += failed
+  }
+  return sum
 }
 
 type Lane = 'fast' | 'all'
@@ -161,7 +204,7 @@ async function main(): Promise<number> {
   const servers = lane === 'all' ? await openServers() : noServers
   try {
     warnMissing(servers.missing)
-    const counts = await runTests(lane, args, servers.environment)
+    const counts = await runAll(planRuns(lane, args), servers.environment)
     if (process.env.PLINTH_TEST_ALL_ENGINES === '1') counts.failed += servers.missing.length
     warnMissing(servers.missing)
     if (interrupted) return 130
