@@ -230,4 +230,4 @@ function describeFaults(program: string): void {
 }
 
 if (sharedUrl) describeRedis(sharedUrl)
-else console.warn('Without PLINTH_TEST_REDIS_URL nothing is tested on Redis; `npm test` starts one.')
+else console.warn('Without PLINTH_TEST_REDIS_URL nothing is tested on Redis; `npm run test:all` starts one.')

@@ -1,6 +1,6 @@
 /**
  * The engines every black-box test runs on: those of one machine, and PostgreSQL with Redis, and with S3, where `npm
- * test` has started them. Another engine is another entry. Leaves starting servers to `scripts/test.ts`.
+ * run test:all` has started them. Another engine is another entry. Leaves starting servers to `scripts/test.ts`.
  */
 import type { Settings } from '../../src/config/config.ts'
 import { createDatabase } from './databases.ts'
@@ -57,5 +57,5 @@ const shared = (databaseServer: string, redisUrl: string, s3Server: string | und
 export const engines: readonly Engine[] =
   databaseUrl && redisUrl ? [embedded, shared(databaseUrl, redisUrl, s3Url)] : [embedded]
 
-/** The one that several nodes can share; undefined where `npm test` has not started it. */
+/** The one that several nodes can share; undefined where `npm run test:all` has not started it. */
 export const sharedEngine: Engine | undefined = engines[1]
