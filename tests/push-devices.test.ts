@@ -146,6 +146,7 @@ describeServer('devices', { config }, (server) => {
     const [token, foreign] = [newToken(), newToken()]
     await register(server.as('finn'), 'phone', token)
     await register(server.as('fred'), 'phone', foreign)
+    await fcm.until(() => [token, foreign].every((one) => fcm.membersOf('all').includes(one)))
     for (const other of [foreign, newToken()]) {
       const { status, body } = await server.as('finn').post('/api/push/unregister', { token: other })
       expect([status, body]).toEqual([200, { ok: true }])
