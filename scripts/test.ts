@@ -59,7 +59,7 @@ interface Counts {
   failed: number
 }
 
-/** Counts from a JUnit report. A run that wrote none, or whose report lacks one of `files`, has died: one failure each. */
+/** Counts from a JUnit report. A run that wrote none has failed, and so has each of `files` that it lacks. */
 function readCounts(report: string, files: readonly string[]): Counts {
   const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
   const total = /<testsuites [^>]*>/.exec(text)?.[0]

@@ -20,7 +20,7 @@ const documents = [
   'examples/atlas/README.md',
   ...(await readdir(join(repository, 'docs/guides'))).sort().map((name) => `docs/guides/${name}`),
 ]
-/** These start a PostgreSQL and a Redis, which not every machine can; `npm run test:all` says so where this one cannot. */
+/** These start a PostgreSQL and a Redis; `npm run test:all` says so where they are not available. */
 const needServers = ['docs/guides/scaling.md']
 const hasServers = Bun.env.PLINTH_TEST_DATABASE_URL !== undefined && Bun.env.PLINTH_TEST_REDIS_URL !== undefined
 /** Countries with every place the documents mention; totals the documents print are totals of these. */

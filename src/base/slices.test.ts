@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { eventLoopSliceMs } from '../limits-writes.ts'
-import { createSlices } from './slices.ts'
+import { createSlices, startSlice } from './slices.ts'
 
 test('a slice lasts its time, and the next one begins after the event loop had its chance', async () => {
   let nowMs = 0
@@ -18,4 +18,13 @@ test('a slice lasts its time, and the next one begins after the event loop had i
   expect(next()).toBeUndefined()
   nowMs += eventLoopSliceMs
   expect(next()).toBeInstanceOf(Promise)
+})
+
+test('work that ends with its slice learns when it is over', () => {
+  let nowMs = 5
+  const isOver = startSlice(() => nowMs)
+  nowMs += eventLoopSliceMs - 1
+  expect(isOver()).toBe(false)
+  nowMs += 1
+  expect(isOver()).toBe(true)
 })

@@ -20,3 +20,9 @@ export function createSlices(elapsedMs: () => number = () => performance.now()):
     )
   }
 }
+
+/** Gives a function that says whether the slice that begins with this call is over. For work that ends there. */
+export function startSlice(elapsedMs: () => number = () => performance.now()): () => boolean {
+  const endMs = elapsedMs() + eventLoopSliceMs
+  return () => elapsedMs() >= endMs
+}

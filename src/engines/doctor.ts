@@ -39,11 +39,7 @@ export interface DoctorOptions {
 export function examine({ folder, hasStore }: DoctorOptions): DoctorReport {
   checkFolderFree(folder)
   const problems: string[] = []
-  for (const [label, hasLogs] of [
-    ['databases', true],
-    ['sql', false],
-  ] as const)
-    problems.push(...findLosses(join(folder, label), { label, hasLogs }))
+  for (const label of ['databases', 'sql']) problems.push(...findLosses(join(folder, label), label))
   const databases = databaseFiles(folder).map((path) => examineDatabase(folder, path, problems))
   const blobs = hasStore ? { present: 0, unreferenced: 0 } : examineBlobs(folder, problems)
   return { databases, blobs, problems }

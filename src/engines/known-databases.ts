@@ -1,21 +1,12 @@
 /**
  * Which databases a folder should hold, kept in a file beside them: a database that is missing must stop a start,
- * instead of beginning again as an empty one. Also whether the folder was closed in peace, since only then a log may be
- * missing. A folder without the file (an older one, a restored one) is taken as it is.
+ * instead of starting again as an empty one. Also the epoch of each database's log, until a clean shutdown: a database
+ * whose log was lost lacks its last writes. A folder without the file (an older one, a restored one) is taken as it is.
  */
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { EngineError } from './error.ts'
+import { readEpoch } from './log-epoch.ts'
 
 /** Hidden, so that backups leave it out: an archive holds whole databases without logs. */
 const fileName = '.known.json'
@@ -23,21 +14,23 @@ const extension = '.sqlite'
 
 interface Known {
   readonly names: readonly string[]
-  /** Those that were opened and not closed since, and so must have a log. */
-  readonly open: readonly string[]
+  /** The epochs of logs (`log-epoch`), by name, of databases that were written to and not closed since. */
+  readonly epochs: Readonly<Record<string, number>>
 }
 
 export interface KnownDatabases {
-  /** A database is there from now on, and open. */
+  /** A database is there from now on. */
   opened(name: string): void
+  /** The log of a database begins an epoch. */
+  epochBegan(name: string, epoch: number): void
   /** All of them are closed. */
   markClosed(): void
 }
 
 function readKnown(folder: string): Known | null {
   try {
-    const { names, open } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
-    return { names: names.map(String), open: open.map(String) }
+    const { names, epochs } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
+    return { names: names.map(String), epochs: epochs ?? {} }
   } catch {
     // Missing, or cut off by a power cut while it was first written.
     return null
@@ -65,11 +58,10 @@ export const databasesIn = (folder: string): string[] =>
     .map((name) => name.slice(0, -extension.length))
     .toSorted()
 
-/**
- * What is missing from a folder, a sentence for each, with `label` in front of the names of files. `hasLogs`: its
- * databases are open as long as the server runs.
- */
-export function findLosses(folder: string, { label, hasLogs }: { label: string; hasLogs: boolean }): string[] {
+const isEmptyOrMissing = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+
+/** What is missing from a folder, a sentence for each, with `label` in front of the names of files. */
+export function findLosses(folder: string, label: string): string[] {
   const known = readKnown(folder)
   return (known?.names ?? []).flatMap((name) => {
     const path = join(folder, `${name}${extension}`)
@@ -77,21 +69,21 @@ export function findLosses(folder: string, { label, hasLogs }: { label: string; 
     const found = statSync(path, { throwIfNoEntry: false })
     if (!found) return [`${shown} is missing`]
     if (found.size === 0) return [`${shown} is empty`]
-    if (!hasLogs || !known?.open.includes(name) || existsSync(`${path}-wal`)) return []
-    return [`${shown}-wal is missing: the server was not stopped in peace, so what was written last is in that file`]
+    const epoch = known?.epochs[name]
+    if (epoch === undefined || !isEmptyOrMissing(`${path}-wal`) || readEpoch(path) === epoch) return []
+    return [`${shown}-wal is missing: the server was not shut down cleanly, and that file holds its last writes`]
   })
 }
 
 export interface KnownOptions {
   readonly label: string
-  readonly hasLogs: boolean
   /** Whether what is missing may be lost. */
   readonly acceptsLoss: boolean
 }
 
 /** Throws `EngineError` `unavailable` naming all that is missing, unless that is accepted. */
 export function openKnownDatabases(folder: string, options: KnownOptions): KnownDatabases {
-  const losses = findLosses(folder, options)
+  const losses = findLosses(folder, options.label)
   if (losses.length > 0 && !options.acceptsLoss)
     throw new EngineError(
       'unavailable',
@@ -99,19 +91,21 @@ export function openKnownDatabases(folder: string, options: KnownOptions): Known
         'Put the files back, or restore a backup. To start without them and lose what they held, use --accept-loss.',
     )
   const names = new Set(databasesIn(folder).filter((name) => statSync(join(folder, name + extension)).size > 0))
-  const open = new Set<string>()
-  const write = (isSynced: boolean): void =>
-    writeKnown(folder, { names: [...names].toSorted(), open: [...open].toSorted() }, isSynced)
+  const epochs: Record<string, number> = {}
+  const write = (isSynced: boolean): void => writeKnown(folder, { names: [...names].toSorted(), epochs }, isSynced)
   write(true)
   return {
     opened(name) {
-      if (open.has(name)) return
+      if (names.has(name)) return
       names.add(name)
-      open.add(name)
+      write(false)
+    },
+    epochBegan(name, epoch) {
+      epochs[name] = epoch
       write(false)
     },
     markClosed() {
-      open.clear()
+      for (const name of Object.keys(epochs)) delete epochs[name]
       write(true)
     },
   }

@@ -82,10 +82,9 @@ export interface CheckpointPlan {
 }
 
 export interface CheckpointPlanDeps {
-  readonly checkpointer: Checkpointer
+  /** See `Checkpointer`, for the database of this plan. */
+  readonly checkpoint: (mode: 'passive' | 'truncate') => Promise<void>
   readonly clock: Clock
-  /** Of the database. */
-  readonly path: string
   /** Size of the log's file in bytes. */
   readonly logBytes: () => number
   /** The size at which a checkpoint is due; the writing connection cuts the file to it when the log starts over. */
@@ -96,7 +95,7 @@ export interface CheckpointPlanDeps {
 
 /** Decides when one database's log is checkpointed and when its writer must wait for it. */
 export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
-  const { checkpointer, clock, path, logBytes, checkpointBytes, hold } = deps
+  const { checkpoint, clock, logBytes, checkpointBytes, hold } = deps
   let dueBytes = checkpointBytes
   let running: Promise<void> | null = null
   let step: 'none' | 'rest' | 'measure' = 'none'
@@ -112,11 +111,11 @@ export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
         step = 'none'
       } else if (step === 'rest') {
         step = 'measure'
-        return checkpointer.checkpoint(path, 'passive')
+        return checkpoint('passive')
       }
       if (running) return bytes > checkpointBytes * walPauseFactor ? running : undefined
       if (bytes <= dueBytes) return undefined
-      running = checkpointer.checkpoint(path, 'passive').then(() => {
+      running = checkpoint('passive').then(() => {
         running = null
         step = 'rest'
       })
@@ -129,7 +128,7 @@ export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
       if (nowMs - lastWriteMs < walQuietMs || logBytes() === 0) return
       const release = await hold()
       try {
-        await checkpointer.checkpoint(path, 'truncate')
+        await checkpoint('truncate')
         dueBytes = checkpointBytes
       } finally {
         release()

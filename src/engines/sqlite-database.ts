@@ -9,6 +9,7 @@ import { sqliteDialect } from './dialect-sqlite.ts'
 import { createDiskFaults, isDamage } from './disk-faults.ts'
 import { EngineError } from './error.ts'
 import { rememberIdentity } from './folder-identity.ts'
+import { createLogEpoch } from './log-epoch.ts'
 import type { PageQuery, PageRows } from './page-query.ts'
 import type { Database, SqlRow, Transaction } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
@@ -72,13 +73,18 @@ function openHandles(path: string, options: ConnectionOptions): Opened {
 const nameOf = (path: string): string => path.split(sep).slice(-2).join('/')
 
 /** A page of the log, whether or not the value changes; nothing uses it otherwise. */
-const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA user_version = 0`)
+const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA application_id = 0`)
+
+export interface DatabaseOptions extends ConnectionOptions {
+  /** Called when the log begins an epoch (`log-epoch`); without it the log has none. */
+  readonly onEpoch?: (epoch: number) => void
+}
 
 /** Opens or creates the file. Close only while idle. Throws `EngineError` `unavailable`. */
 export function openSqliteDatabase(
   path: string,
   { checkpointer, threads, clock }: SharedThreads,
-  options: ConnectionOptions = {},
+  { onEpoch, ...options }: DatabaseOptions = {},
 ): SqliteDatabase {
   const name = nameOf(path)
   const faults = createDiskFaults(name)
@@ -107,9 +113,13 @@ export function openSqliteDatabase(
     if (faults.reason !== null) faults.clear()
   }
 
+  const epoch = onEpoch
+    ? createLogEpoch((number) => writing.exec(`PRAGMA user_version = ${number}`), onEpoch)
+    : undefined
   const writer: Writer = createWriter({
     connection: writing,
     sync,
+    epoch,
     onGroup: () => plan.afterGroup(),
     onSyncFailed(error) {
       faults.note(error)
@@ -122,6 +132,7 @@ export function openSqliteDatabase(
       const release = await writer.hold()
       try {
         const failure = await checkpointer.recover(path)
+        epoch?.checkpointed()
         if (failure !== null) throw new EngineError('unavailable', failure)
         await sync()
         writer.recovered()
@@ -132,9 +143,11 @@ export function openSqliteDatabase(
     onFailure: (error) => faults.note(error),
   })
   const plan = createCheckpointPlan({
-    checkpointer,
+    checkpoint: async (mode) => {
+      await checkpointer.checkpoint(path, mode)
+      epoch?.checkpointed()
+    },
     clock,
-    path,
     logBytes: () => fstatSync(log).size,
     checkpointBytes: checkpointBytesOf(options),
     hold: () => writer.hold(),

@@ -14,7 +14,7 @@ import type { SqlText } from './sql-text.ts'
 import { type Connection, openConnection } from './sqlite-connection.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './sqlite-database.ts'
 import { readScalar } from './sqlite-slow-reads.ts'
-import { rehearse, runAtOnce } from './sqlite-writer.ts'
+import { rehearse, runAtOnce } from './sqlite-transaction.ts'
 
 /** Creates or extends the tables of a freshly opened instance. */
 export type PrepareInstance = (database: Database, address: DatabaseAddress) => Promise<void>

@@ -6,14 +6,12 @@
  * States: idle → (a write arrives) committing groups → idle. After a failed sync (`failed`) it is unknown what the disk
  * holds: every write is refused until `sqlite-recovery` has brought the log to the disk again (`recovered`).
  */
-import { createSlices } from '../base/slices.ts'
+import { startSlice } from '../base/slices.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax } from '../limits.ts'
 import { EngineError } from './error.ts'
-import type { Transaction } from './sql.ts'
-import type { SqlText } from './sql-text.ts'
+import type { LogEpoch } from './log-epoch.ts'
 import type { Connection } from './sqlite-connection.ts'
-
-type Work<T> = (tx: Transaction) => Promise<T>
+import { SqliteTransaction, type Work } from './sqlite-transaction.ts'
 
 /** Whoever waits for the disk. */
 interface Waiter {
@@ -34,6 +32,8 @@ export interface WriterOptions {
   readonly connection: Connection
   /** Brings everything committed so far to the disk; rejects when the disk refuses. */
   readonly sync: () => Promise<void>
+  /** Marks the first group that wrote after a checkpoint. */
+  readonly epoch?: LogEpoch | undefined
   /** Called after each group that wrote; the promise it gives, if any, is awaited before the next group. */
   readonly onGroup?: () => Promise<void> | undefined
   /** Called with the first failure of `sync`, after which every write is refused until `recovered`. */
@@ -55,69 +55,6 @@ export interface Writer {
   idle(): Promise<void>
 }
 
-/** A transaction handle that dies with its turn: a late use throws instead of writing into somebody else's. */
-class Turn implements Transaction {
-  wrote = false
-  readonly hooks: (() => void)[] = []
-  /** The first failure of what was sent without waiting. */
-  private failure: unknown
-  private open = true
-
-  constructor(private readonly connection: Connection) {}
-
-  private check(): void {
-    if (!this.open) throw new Error('The transaction has ended')
-  }
-
-  async all<Row>(query: SqlText): Promise<Row[]> {
-    this.check()
-    return this.connection.all(query) as Row[]
-  }
-
-  async run(query: SqlText): Promise<number> {
-    return this.perform(query)
-  }
-
-  send(query: SqlText): void {
-    try {
-      this.perform(query)
-    } catch (error) {
-      this.failure ??= error
-    }
-  }
-
-  private perform(query: SqlText): number {
-    this.check()
-    const changed = this.connection.run(query)
-    this.wrote = true
-    return changed
-  }
-
-  afterCommit(hook: () => void): void {
-    this.check()
-    this.hooks.push(hook)
-  }
-
-  /** Nothing may follow. Throws what was sent without waiting and failed. */
-  finish(): void {
-    this.open = false
-    if (this.failure !== undefined) throw this.failure
-  }
-
-  end(): void {
-    this.open = false
-  }
-}
-
-/** Runs `work` without a transaction: on a database that nobody else has. */
-export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promise<T> {
-  const turn = new Turn(connection)
-  const result = await work(turn)
-  turn.finish()
-  for (const hook of turn.hooks) hook()
-  return result
-}
-
 /** SQLite ended the whole transaction by itself (a full disk, a failed read): what the group had done is undone. */
 class GroupLost extends Error {
   constructor(cause: unknown) {
@@ -130,7 +67,7 @@ class NotIsolated extends Error {}
 
 interface Done {
   readonly operation: Operation
-  readonly turn: Turn
+  readonly tx: SqliteTransaction
   readonly result: unknown
 }
 
@@ -142,20 +79,13 @@ interface Refused {
 interface Outcome {
   readonly done: readonly Done[]
   readonly refused: readonly Refused[]
+  /** Operations of the group that did not run. */
+  readonly rest: readonly Operation[]
 }
 
-/** Runs `work` in a transaction of its own that is always rolled back. */
-export async function rehearse<T>(connection: Connection, work: Work<T>): Promise<{ result: T; wrote: boolean }> {
-  const turn = new Turn(connection)
-  connection.exec('BEGIN IMMEDIATE')
-  try {
-    const result = await work(turn)
-    turn.finish()
-    return { result, wrote: turn.wrote }
-  } finally {
-    turn.end()
-    connection.exec('ROLLBACK')
-  }
+interface Settled {
+  readonly wrote: boolean
+  readonly rest: readonly Operation[]
 }
 
 /** What keeps groups from beginning. */
@@ -167,7 +97,7 @@ interface Hold {
   readonly over: PromiseWithResolvers<void>
 }
 
-export function createWriter({ connection, sync, onGroup, onSyncFailed }: WriterOptions): Writer {
+export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }: WriterOptions): Writer {
   let queue: Operation[] = []
   let awaitingSync: Committed[] = []
   let committing = false
@@ -193,18 +123,18 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
 
   /** One operation inside the open transaction. A throw leaves no trace of it, or ends the group. */
   async function attempt(operation: Operation, isolated: boolean): Promise<Done> {
-    const turn = new Turn(connection)
+    const tx = new SqliteTransaction(connection)
     if (isolated) connection.exec('SAVEPOINT operation')
     try {
-      const result = await operation.work(turn)
-      turn.finish()
+      const result = await operation.work(tx)
+      tx.finish()
       if (isolated) connection.exec('RELEASE operation')
-      return { operation, turn, result }
+      return { operation, tx, result }
     } catch (error) {
-      turn.end()
+      tx.end()
       if (!connection.inTransaction) throw new GroupLost(error)
       if (isolated) rollBackOperation(error)
-      else if (turn.wrote) throw new NotIsolated()
+      else if (tx.wrote) throw new NotIsolated()
       throw error
     }
   }
@@ -218,15 +148,19 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
     }
   }
 
-  /** Runs a group inside its transaction, up to the commit. */
+  /**
+   * Runs a group inside its transaction, with the commit. The group ends with the event loop's slice, so that neither
+   * its operations nor its commit, which takes as long as there are pages to write, delay other requests.
+   */
   async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
     const done: Done[] = []
     const refused: Refused[] = []
-    const next = createSlices()
+    const isOver = startSlice()
+    let ran = 0
     connection.exec('BEGIN IMMEDIATE')
     for (const operation of group) {
-      const pause = next()
-      if (pause) await pause
+      if (ran > 0 && isOver()) break
+      ran++
       try {
         done.push(await attempt(operation, isolated))
       } catch (error) {
@@ -235,8 +169,11 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
         refused.push({ operation, error })
       }
     }
+    const wrote = done.some(({ tx }) => tx.wrote)
+    if (wrote) epoch?.stamp()
     connection.exec('COMMIT')
-    return { done, refused }
+    if (wrote) epoch?.committed()
+    return { done, refused, rest: group.slice(ran) }
   }
 
   /**
@@ -259,28 +196,28 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
     }
   }
 
-  /** Gives whether the group wrote to the log. */
-  async function settleGroup(group: readonly Operation[]): Promise<boolean> {
+  /** Gives whether the group wrote to the log, and the operations that did not run. */
+  async function settleGroup(group: readonly Operation[]): Promise<Settled> {
     let outcome: Outcome
     try {
       outcome = await commitGroup(group)
     } catch (error) {
       const away = error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
       for (const operation of group) refuse(operation, away)
-      return false
+      return { wrote: false, rest: [] }
     }
-    for (const { turn } of outcome.done) for (const hook of turn.hooks) hook()
+    for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
     for (const { operation, error } of outcome.refused) refuse(operation, error)
     let wrote = false
-    for (const { operation, turn, result } of outcome.done) {
-      wrote ||= turn.wrote
-      if (turn.wrote) awaitingSync.push({ operation, result })
+    for (const { operation, tx, result } of outcome.done) {
+      wrote ||= tx.wrote
+      if (tx.wrote) awaitingSync.push({ operation, result })
       else {
         operation.resolve(result)
         settle(1)
       }
     }
-    return wrote
+    return { wrote, rest: outcome.rest }
   }
 
   function abandon(): void {
@@ -321,7 +258,8 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
       }
       const group = queue.slice(0, groupCommitOperationsMax)
       queue = queue.slice(groupCommitOperationsMax)
-      const wrote = failed ? refuseAll(group) : await settleGroup(group)
+      const { wrote, rest } = failed ? refuseAll(group) : await settleGroup(group)
+      if (rest.length > 0) queue = [...rest, ...queue]
       if (awaitingSync.length > 0 && !syncing) void syncCommitted()
       const pause = wrote ? onGroup?.() : undefined
       if (pause) await pause
@@ -332,9 +270,9 @@ export function createWriter({ connection, sync, onGroup, onSyncFailed }: Writer
     held?.reached.resolve()
   }
 
-  function refuseAll(group: readonly Operation[]): boolean {
+  function refuseAll(group: readonly Operation[]): Settled {
     for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
-    return false
+    return { wrote: false, rest: [] }
   }
 
   return {

@@ -66,7 +66,7 @@ export function openSqlite(options: {
   mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
   const lock = lockFolder(folder, folderTaken)
   const known = orRelease(lock, () =>
-    openKnownDatabases(join(folder, 'databases'), { label: 'databases', hasLogs: true, acceptsLoss }),
+    openKnownDatabases(join(folder, 'databases'), { label: 'databases', acceptsLoss }),
   )
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
@@ -105,7 +105,9 @@ export function openSqlite(options: {
       let database = statics.get(namespace)
       if (!database) {
         checkFolder()
-        database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared)
+        database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared, {
+          onEpoch: (epoch) => known.epochBegan(namespace, epoch),
+        })
         statics.set(namespace, database)
         known.opened(namespace)
       }
