@@ -209,6 +209,8 @@ export async function openApp(options: AppOptions): Promise<App> {
     openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),
     docsPage,
     docsPageHeaders,
+    url: () => settings.publicUrl ?? server.url,
+    needsSetup: users.needsSetup,
     holdWrites: sql.holdWrites,
   })
   const endpoints: readonly Endpoint[] = [

@@ -97,6 +97,7 @@ const matrix: Readonly<Record<string, Access>> = {
   'sql.exec': { ...execute, ask: (client) => client.post('/api/sql/denied', { query: 'SELECT 1 AS a' }) },
   ...pushAccess,
   ...analyticsAccess,
+  'system.home': { ...anyone, ask: (client) => client.get('/') },
   'system.health': { ...anyone, ask: (client) => client.get('/api/health') },
   'system.config': { ...anyone, ask: (client) => client.get('/api/config') },
   'system.schema': { kind: 'rules', scope: 'schema:endpoint:*:read', ask: (client) => client.get('/api/schema') },

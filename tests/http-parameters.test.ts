@@ -19,7 +19,13 @@ describeServer('query parameters', { config }, (server) => {
 
   test('[HTTP-19] every endpoint refuses one that it does not declare, and names it', async () => {
     const open = server.endpoints().filter(({ allowsUnknownQuery }) => allowsUnknownQuery)
-    expect(open.map(({ name }) => name).sort()).toEqual(['oauth.callback', 'system.docs', 'users.setupPage'])
+    expect(open.map(({ name }) => name).sort()).toEqual([
+      'oauth.callback',
+      'system.docs',
+      'system.health',
+      'system.home',
+      'users.setupPage',
+    ])
     for (const endpoint of server.endpoints()) {
       if (endpoint.allowsUnknownQuery) continue
       for (const declared of endpoint.paths) {

@@ -20,6 +20,7 @@ describeServer('paths and methods', { config }, (server) => {
     ['/api/schema', ['GET']],
     ['/openapi.json', ['GET']],
     ['/docs', ['GET']],
+    ['/', ['GET']],
     ['/metrics', ['GET']],
     ['/api/auth/jwks.json', ['GET']],
   ]
@@ -63,7 +64,6 @@ describeServer('paths and methods', { config }, (server) => {
   })
 
   for (const path of [
-    '/',
     '/nope',
     '/api',
     '/api/',

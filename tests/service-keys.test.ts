@@ -203,7 +203,7 @@ describeServer('service keys', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.get(notes, { 'x-platform-service-key': '' }), 401)
     expectRefusal(
       await server.anonymous.get(`${posts}?key=${rootKey}&service_key=${rootKey}&x-platform-service-key=${rootKey}`),
-      401,
+      400,
     )
     expectRefusal(await server.anonymous.get(posts, { authorization: `Bearer ${rootKey}` }), 401)
     expectRefusal(await server.anonymous.get(posts, { 'x-service-key': rootKey, apikey: rootKey }), 401)

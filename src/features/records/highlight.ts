@@ -3,6 +3,7 @@
  * and private-use characters, compared without case and diacritics, as the engines' full-text indexes do.
  */
 
+import { escapeHtml } from '../../base/html.ts'
 import { isStorableText } from '../../base/text.ts'
 import { badRequest } from '../../errors.ts'
 import { searchTextCharsMax, searchWordsMax, snippetCharsMax, snippetLeadChars, snippetMarksMax } from '../../limits.ts'
@@ -41,16 +42,6 @@ export const cutWords = (text: unknown): string[] =>
   typeof text === 'string'
     ? (text.match(wordPattern) ?? []).map(fold).filter((word) => word !== '' && word.length <= indexedWordCharsMax)
     : []
-
-const escapes: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (char) => escapes[char] as string)
 
 /**
  * Marks words in texts: a snippet, HTML-escaped, with matching words between the tags; null where no word matches. A

@@ -8,8 +8,15 @@ import { emptyBody } from '../../http/request-body.ts'
 import { createSystemEndpoints, type SystemParts, type ToldConfig } from './endpoints.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
-const { auth: authDefault, push } = parseConfig({}, { mode: 'release', rootKey: '' }).config
-const closed: ToldConfig = { namespaces: new Map(), schemaEndpoint: false, captcha: null, auth: authDefault, push }
+const { mode, auth: authDefault, push } = parseConfig({}, { mode: 'release', rootKey: '' }).config
+const closed: ToldConfig = {
+  mode,
+  namespaces: new Map(),
+  schemaEndpoint: false,
+  captcha: null,
+  auth: authDefault,
+  push,
+}
 
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: '127.0.0.1' }
 const auth = {
@@ -35,6 +42,8 @@ async function ask(name: string, parts: Partial<SystemParts>, caller: Caller = a
     openApi: (schema) => ({ openapi: '3.1.0', tables: schema }),
     docsPage: '<!doctype html>',
     docsPageHeaders: { 'Referrer-Policy': 'no-referrer' },
+    url: () => 'http://localhost',
+    needsSetup: async () => true,
     ...parts,
   })
   const found = endpoints.find((endpoint) => endpoint.name === name)
@@ -182,6 +191,8 @@ describe('schema', () => {
       openApi: () => ({ built: ++built }),
       docsPage: '',
       docsPageHeaders: {},
+      url: () => '',
+      needsSetup: async () => false,
     })
     const openApi = endpoints.find(({ name }) => name === 'system.openapi')
     const call = { ...request, caller: anonymous, path: '/openapi.json' }

@@ -9,16 +9,15 @@ import { authenticationRequired, notFound, unavailable } from '../../errors.ts'
 import { type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { json, jsonText } from '../../http/reply.ts'
 import { passwordCharsMax } from '../../limits.ts'
+import { createHomeEndpoint, type HomeParts } from './home.ts'
 import { describeSchema, type SchemaDescription } from './schema.ts'
 
 /** The parts of the config that are told. Asked for at each request, since a development reload replaces the config. */
-export type ToldConfig = Pick<Config, 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
+export type ToldConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
 
-export interface SystemParts {
+export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
   readonly config: () => ToldConfig
   readonly clock: Clock
-  /** The program's version, as in package.json. */
-  readonly version: string
   /** By engine, why it cannot do its work, for an operator; null where it can. A failure counts as a fault of `sql`. */
   readonly findFaults: () => Promise<EngineFaults>
   /** Everything counted so far, in the text format of Prometheus. */
@@ -46,15 +45,18 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
   const bareOpenApiText = perConfig(config, () => JSON.stringify(parts.openApi(null)))
 
   return [
+    createHomeEndpoint({ ...parts, maySeeSchema }),
     endpoint({
       name: 'system.health',
+      allowsUnknownQuery: true,
       method: 'GET',
       paths: ['/api/health'],
       tag,
       summary: 'Whether the server takes requests',
       description:
         '503 while it drains, or while an engine is away or a write to it fails. No credentials are refused. A service ' +
-        'key with the scope `system:health:*:read` also gets the state of each engine and the reason of a fault.',
+        'key with the scope `system:health:*:read` also gets the state of each engine and the reason of a fault. Query ' +
+        'parameters change nothing, so that monitors may append one against caches.',
       credentials: 'public',
       ignoresCredentials: true,
       rateLimit: null,

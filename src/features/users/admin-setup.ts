@@ -32,6 +32,8 @@ export type SetupInput = z.infer<typeof setupBody>
 export interface Setup {
   /** A token for a set-up link; null once there is an administrator. */
   issue(): Promise<string | null>
+  /** Whether there is no administrator yet. */
+  isNeeded(): Promise<boolean>
   /**
    * Makes the first administrator and signs in; of any number of tries with any number of tokens, one does. Throws 401
    * for a token that is not good or not needed any more, 400, and 409 when the e-mail is taken.
@@ -51,6 +53,8 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
   }
 
   return {
+    isNeeded: async () => !(await hasAdmin(database)),
+
     async issue() {
       if (await hasAdmin(database)) return null
       return database.write((tx) => oneTimeTokens.issue(tx, { purpose: 'setup', lifetimeMs: setupTokenLifetimeMs }))

@@ -81,6 +81,7 @@ export interface Users extends Authentication {
   readonly endpoints: readonly Endpoint[]
   /** A token for the link by which the first administrator is made; null once there is one. */
   readonly issueSetupToken: Setup['issue']
+  readonly needsSetup: Setup['isNeeded']
   /** Forgets what has expired, in steps of a bounded size, none after the signal; to be called now and then. */
   sweep(signal?: AbortSignal): Promise<void>
   /** Learns of keys that other nodes have made; to be called now and then on each. */
@@ -212,6 +213,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     onChanged: parts.revocation.onChanged,
     endpoints: listEndpoints(parts, deps).map(keepSecret),
     issueSetupToken: parts.setup.issue,
+    needsSetup: parts.setup.isNeeded,
     async sweep(signal) {
       while (!signal?.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
       while (!signal?.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
