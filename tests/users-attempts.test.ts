@@ -101,6 +101,25 @@ describeServer('guesses at an address', options, (server) => {
     expect((await signIn(home)).status).toBe(200)
   })
 
+  test('[USER-20] of devices from before the address was verified do not lock out those that signed in after', async () => {
+    const claimed = newEmail()
+    const made = await server.service.post(adminUsers, { email: claimed, password, emailVerified: false })
+    const early: string[] = []
+    for (const address of strangers(passwordSourcesFactor))
+      early.push((await signIn(address, { email: claimed })).body.deviceToken)
+    await server.service.patch(`${adminUsers}/${made.body.user.id}`, { emailVerified: true })
+    await server.elapse(60_000)
+    const { deviceToken } = (await signIn(home, { email: claimed })).body
+    await server.elapse(60_000)
+    for (const token of early)
+      for (let n = 0; n < perSource; n++)
+        expectRefusal(await guess('192.0.2.1', { email: claimed, deviceToken: token }), 401)
+    const spare = (await signIn('192.0.2.5', { email: claimed })).body.deviceToken
+    expect((await signIn('192.0.2.2', { email: claimed, deviceToken })).status).toBe(200)
+    expect((await signIn('192.0.2.3', { email: claimed, deviceToken: spare })).status).toBe(200)
+    expectRefusal(await guess('192.0.2.4', { email: claimed, deviceToken: early[0] }), 429)
+  })
+
   test('[USER-20] with a token that is another address’s, changed, expired or made up count as from anywhere', async () => {
     const { deviceToken } = (await signIn(home)).body
     const other = newEmail()

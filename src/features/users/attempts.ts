@@ -38,7 +38,7 @@ export interface Attempts {
 /** What a device token says. */
 interface Device {
   readonly id: string
-  /** Whether the address was verified: only then may its holder cause mails outside the common bound. */
+  /** Whether the address was verified when the token was issued: only then is its holder surely the address's owner. */
   readonly isVerified: boolean
 }
 
@@ -69,7 +69,9 @@ export function createAttempts({ database, limiter, secret, clock }: Deps): Atte
       const device = deviceToken === null ? null : devices.find(deviceToken, email)
       if (device) {
         await limiter.count('signin', `${key}:device:${device.id}`)
-        return limiter.count('signin', `${key}:devices`, passwordSourcesFactor)
+        // Whoever signed up with an address before its owner proved it has device tokens too: they share a bound apart.
+        const all = device.isVerified ? `${key}:devices` : `${key}:devices:unverified`
+        return limiter.count('signin', all, passwordSourcesFactor)
       }
       await limiter.count('signin', `${key}:${countedAddress(address)}`)
       try {
