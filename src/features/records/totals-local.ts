@@ -31,7 +31,11 @@ interface LogRow {
   readonly after: string | null
 }
 
-type TableTotals = Lru<string, Remembered>
+interface TableTotals {
+  readonly remembered: Lru<string, Remembered>
+  /** Committed changes of the table since this was made. */
+  changes: number
+}
 
 export interface LocalTotals extends KnownTotals {
   /** To be called in the same turn as the commit of the change. */
@@ -113,7 +117,7 @@ export function createLocalTotals(): LocalTotals {
     const key = tableKey(address, table.name)
     let totals = tables.get(key)
     if (!totals) {
-      totals = createLru(rememberedTotalsMax)
+      totals = { remembered: createLru(rememberedTotalsMax), changes: 0 }
       tables.set(key, totals)
     }
     return totals
@@ -121,8 +125,8 @@ export function createLocalTotals(): LocalTotals {
 
   /** Counts, and remembers the total if the log leads from the count to the present. */
   async function scan(call: TableCall, { expr, where }: Condition, key: string): Promise<number> {
-    const totals = totalsOf(call)
-    const remember = (total: number): void => totals.set(key, { expr, total })
+    const { remembered } = totalsOf(call)
+    const remember = (total: number): void => remembered.set(key, { expr, total })
     let isPresent = false
     const snapshot = call.database.dialect.logView.snapshot(changeLog(call.table))
     const [counted] = await call.database.all<Counted>(
@@ -139,7 +143,7 @@ export function createLocalTotals(): LocalTotals {
 
   const count = (call: TableCall, condition: Condition): Promise<number> => {
     const key = keyOf(condition)
-    const known = totalsOf(call).get(key)
+    const known = totalsOf(call).remembered.get(key)
     if (known) return Promise.resolve(known.total)
     return counts.run(`${tableKey(call.address, call.table.name)}\n${key}`, () => scan(call, condition, key))
   }
@@ -147,10 +151,10 @@ export function createLocalTotals(): LocalTotals {
   /** The total as of a snapshot that is behind the present. */
   async function totalAt(call: TableCall, condition: Condition, snapshot: unknown): Promise<number | null> {
     const key = keyOf(condition)
-    const totals = totalsOf(call)
+    const { remembered } = totalsOf(call)
     let total: number | null = null
     await replay(call, condition.expr, Number(snapshot), (moved) => {
-      const known = totals.get(key)
+      const known = remembered.get(key)
       if (known) total = known.total - moved
     })
     return total
@@ -160,28 +164,39 @@ export function createLocalTotals(): LocalTotals {
     count,
     atPage(call, condition) {
       const totals = totalsOf(call)
+      const { remembered } = totals
       const key = keyOf(condition)
-      let isHere = false
+      // Reads that are requested in one turn run in order: the count is remembered before the page is read.
+      const counting = remembered.get(key) ? null : count(call, condition)
+      // Awaited in `find` only, which is not called for a page that fails.
+      counting?.catch(() => undefined)
+      /** Changes of the table when the page was read; null until then. */
+      let changes: number | null = null
       let total: number | undefined
       return {
         read: {
           alongside: snapshotOf(call),
           here() {
-            isHere = true
-            total = totals.get(key)?.total
+            changes = totals.changes
+            total = remembered.get(key)?.total
           },
         },
         async find(snapshot) {
           if (total !== undefined) return total
-          if (!totals.get(key)) await count(call, condition)
-          return isHere ? null : totalAt(call, condition, snapshot)
+          if (counting) await counting
+          else if (!remembered.get(key)) await count(call, condition)
+          if (changes === null) return totalAt(call, condition, snapshot)
+          // A count in a thread takes longer than the page; without a change in between it is also the page's.
+          const isUnchanged = totalsOf(call) === totals && changes === totals.changes
+          return isUnchanged ? (remembered.get(key)?.total ?? null) : null
         },
       }
     },
     apply(address, { table, before, after }) {
       const totals = tables.get(tableKey(address, table.name))
       if (!totals) return
-      for (const one of totals.values()) {
+      totals.changes += 1
+      for (const one of totals.remembered.values()) {
         if (before && matches(one.expr, before)) one.total -= 1
         if (after && matches(one.expr, after)) one.total += 1
       }
