@@ -212,6 +212,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     url: () => settings.publicUrl ?? server.url,
     needsSetup: users.needsSetup,
     holdWrites: sql.holdWrites,
+    leases: storage.leases,
   })
   const endpoints: readonly Endpoint[] = [
     ...records.endpoints,

@@ -16,8 +16,12 @@ export const jobDrainMs = 10_000
 export const backupHoldMs = 2000
 /** Attempts at a moment, where the machine is so busy that one was over too soon. */
 export const backupHoldsMax = 5
-/** From its moment to its end: files that were removed meanwhile are kept for 24 hours (`garbageGraceMs`). */
-export const backupRunMaxMs = 20 * 60 * 60 * 1000
+/** A lease on released files ends after this without a renewal: how long a backup that died keeps files. */
+export const backupLeaseMs = 60_000
+/** Three attempts fit into a lease. */
+export const backupLeaseRenewMs = 20_000
+/** Leases at once; each is a row that every removal of files reads. */
+export const backupLeasesMax = 16
 /** Pieces in which files are read and written. */
 export const backupChunkBytes = 1024 * 1024
 /** Pages copied between looks at anything else. */

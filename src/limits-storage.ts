@@ -68,8 +68,20 @@ export const uploadTimeoutMs = 24 * 60 * 60 * 1000
 /** A staged blob is kept this long; it may be adopted up to `adoptMarginMs` before, so clocks may differ by as much. */
 export const stagedBlobMs = 3 * 24 * 60 * 60 * 1000
 export const adoptMarginMs = 24 * 60 * 60 * 1000
-/** Longer than any download of a version that is no more; a file that is being read stays readable anyway. */
+/** Released blobs are kept this long for downloads under way, unless they exceed the bounds below. */
 export const garbageGraceMs = 24 * 60 * 60 * 1000
+/**
+ * Released bytes kept per user and per bucket. A quota is the bound where there is one, so that disk use is at most
+ * twice that; a bound below `garbageBytesMin` would cut off every download of an overwritten file.
+ */
+export const garbageBytesMin = 16 * MiB
+export const garbageUserBytesMax = 256 * MiB
+export const garbageBucketBytesMax = 1024 * MiB
+/** Released blobs kept: a file system takes 4 KiB and an inode for each, so these are 40 MiB and 200 MiB. */
+export const garbageUserBlobsMax = 10_000
+export const garbageBucketBlobsMax = 50_000
+/** Owners over their bounds that one pass of the sweeper reads; the next step reads more. */
+export const garbageOwnersMax = 100
 /** Blobs and uploads that one go of the sweeper removes. */
 export const sweepRowsMax = 500
 export const sweepIntervalMs = 60_000

@@ -17,7 +17,7 @@ import fc from 'fast-check'
 import { packTar, type TarEntry } from 'modern-tar'
 import { sealUnderPassphrase, unsealUnderPassphrase } from '../src/base/passphrase.ts'
 import { formatHead, parseHead } from '../src/cli/backup-head.ts'
-import { backUp } from '../src/engines/backup.ts'
+import { backUp, type Moment } from '../src/engines/backup.ts'
 import { restore } from '../src/engines/restore.ts'
 import { openConnection } from '../src/engines/sqlite-connection.ts'
 
@@ -33,6 +33,12 @@ function makeFolder(): string {
 }
 
 const head = formatHead('2026-01-31T12:00:00.000Z', null)
+
+/** The moment of a folder that no server has. */
+const offline: Moment = async (pin) => {
+  pin()
+  return { check: async () => {}, release: async () => {} }
+}
 
 type Entries = readonly (readonly [name: string, text: string, more?: Partial<TarEntry['header']>])[]
 
@@ -249,7 +255,7 @@ test('[BACKUP-6] what a backup writes is what sha256sum checks', async () => {
   mkdirSync(join(data, 'blobs', 'xx'), { recursive: true })
   writeFileSync(join(data, 'blobs', 'xx', 'looks-like.sqlite'), 'a blob may be called anything')
   const target = join(folder, 'b.tar')
-  const report = await backUp({ folder: data, target, head, moment: async (pin) => pin() })
+  const report = await backUp({ folder: data, target, head, moment: offline })
   connection.close()
   expect(report).toMatchObject({ databases: 1, files: 1 })
   const out = join(folder, 'out')
@@ -274,8 +280,7 @@ test('[BACKUP-13] a folder that lies on another disk is followed, and no other l
   writeFileSync(join(elsewhere, 'xx', 'one-xx'), 'bytes')
   symlinkSync(elsewhere, join(data, 'blobs'))
   symlinkSync('/etc/passwd', join(data, 'secret'))
-  const backUpTo = (name: string) =>
-    backUp({ folder: data, target: join(folder, name), head, moment: async (pin) => pin() })
+  const backUpTo = (name: string) => backUp({ folder: data, target: join(folder, name), head, moment: offline })
   expect(await backUpTo('a.tar')).toEqual({ databases: 0, files: 1, bytes: 5 })
   symlinkSync('/etc/passwd', join(elsewhere, 'xx', 'two-xx'))
   await expect(backUpTo('b.tar')).rejects.toThrow('is a link')

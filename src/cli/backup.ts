@@ -5,14 +5,15 @@ import { join, resolve } from 'node:path'
 import { systemClock } from '../base/clock.ts'
 import { formatDatetime } from '../base/datetime.ts'
 import { loadPlace, type Place } from '../config/load.ts'
-import { backUp } from '../engines/backup.ts'
+import { backUp, type KeptFiles } from '../engines/backup.ts'
 import { BackupError } from '../engines/backup-archive.ts'
 import { EngineError } from '../engines/error.ts'
 import { folderTaken, lockFileName, lockFolder } from '../engines/folder-lock.ts'
 import { ApiError } from '../errors.ts'
 import { backupHoldsMax } from '../limits-jobs.ts'
-import { createAsk } from './admin-call.ts'
+import { type Ask, createAsk } from './admin-call.ts'
 import { formatHead, readPassphrase, type Secrets, sealSecrets } from './backup-head.ts'
+import { keepByLease, keepWithoutServer } from './backup-lease.ts'
 import type { Command } from './command.ts'
 import { findAddress } from './served-address.ts'
 
@@ -83,24 +84,39 @@ const withoutSecrets = (secrets: Secrets): string =>
     ? 'The secrets were given to the server from outside, and are not in this backup.'
     : 'The secrets are not in this backup, for want of a --passphrase-file. Without them everybody has to sign in again, and second factors are lost.'
 
-/** Pins while nobody writes: alone in the folder, or while its server has writes wait. */
-async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): Promise<void> {
+/** Pins while nothing writes: alone in the folder, or while its server has writes wait. */
+async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): Promise<KeptFiles> {
   const lock = tryLock(dataFolder)
   if (lock) {
     try {
-      return pin()
+      pin()
+      return keepWithoutServer(dataFolder)
     } finally {
       lock.close()
     }
   }
-  const url = await findAddress(dataFolder)
-  if (url === null || serviceKey === null) throw new EngineError('unavailable', `${nowhere} ${later}`)
-  const ask = createAsk({
-    url,
-    base: '/api/backup',
-    serviceKey,
-    silent: `The server at ${url} does not answer. ${later}`,
-  })
+  const ask = askServer(dataFolder, serviceKey)
+  const kept = await keepByLease(ask)
+  try {
+    await pinWhileHeld(ask, pin)
+    return kept
+  } catch (error) {
+    await kept.release()
+    throw error
+  }
+}
+
+/** Finds the server for each call: it may have started again at another port. */
+function askServer(dataFolder: string, serviceKey: string | null): Ask {
+  return async (method, path, body) => {
+    const url = await findAddress(dataFolder)
+    if (url === null || serviceKey === null) throw new EngineError('unavailable', `${nowhere} ${later}`)
+    const silent = `The server at ${url} does not answer. ${later}`
+    return createAsk({ url, base: '/api/backup', serviceKey, silent })(method, path, body)
+  }
+}
+
+async function pinWhileHeld(ask: Ask, pin: () => void): Promise<void> {
   for (let tries = 0; tries < backupHoldsMax; tries++) {
     const { id } = await ask<{ id: string }>('POST', '/hold')
     pin()

@@ -7,7 +7,6 @@
 import { type Dirent, existsSync } from 'node:fs'
 import { lstat, mkdir, open, opendir, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { backupRunMaxMs } from '../limits-jobs.ts'
 import {
   type ArchiveWriter,
   BackupError,
@@ -19,8 +18,19 @@ import {
 import { lockFileName, lockFolder } from './folder-lock.ts'
 import { openSnapshot, type Snapshot } from './snapshot.ts'
 
-/** Calls `pin` while nobody writes to the databases of static namespaces; it may be called again when that failed. */
-export type Moment = (pin: () => void) => Promise<void>
+/** Keeps files that are removed after the moment of a backup from being lost to it. */
+export interface KeptFiles {
+  /** To be called once all files are copied. Throws `BackupError` where some may have been removed since the moment. */
+  check(): Promise<void>
+  /** Keeps them no longer. Never rejects. */
+  release(): Promise<void>
+}
+
+/**
+ * Calls `pin` while nothing writes to the databases of static namespaces; it may be called again when that failed. From
+ * before the last call on, files are kept.
+ */
+export type Moment = (pin: () => void) => Promise<KeptFiles>
 
 export interface BackupPlan {
   readonly folder: string
@@ -135,10 +145,10 @@ async function addAll(
     if (isInstance(path)) await withSnapshot(join(folder, path), (snapshot) => addDatabase(path, snapshot))
     else statics.push(path)
   }
-  const startedMs = performance.now()
   const pinned = new Map<string, Snapshot>()
+  let kept: KeptFiles | null = null
   try {
-    await moment(() => {
+    kept = await moment(() => {
       closeAll(pinned)
       for (const path of statics) pinned.set(path, openSnapshot(join(folder, path)))
     })
@@ -148,19 +158,19 @@ async function addAll(
       pinned.delete(path)
       snapshot.close()
     }
+    for await (const path of pathsIn(folder)) {
+      if (!isFile(path)) continue
+      const size = await addIfThere(writer, folder, path)
+      if (size === null) continue
+      report.files++
+      report.bytes += size
+    }
+    await kept.check()
+    return report
   } finally {
     closeAll(pinned)
+    await kept?.release()
   }
-  for await (const path of pathsIn(folder)) {
-    if (!isFile(path)) continue
-    if (performance.now() - startedMs > backupRunMaxMs)
-      throw new BackupError('The backup took so long that files may have been removed meanwhile')
-    const size = await addIfThere(writer, folder, path)
-    if (size === null) continue
-    report.files++
-    report.bytes += size
-  }
-  return report
 }
 
 function closeAll(snapshots: Map<string, Snapshot>): void {

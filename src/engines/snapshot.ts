@@ -35,3 +35,23 @@ export function openSnapshot(path: string): Snapshot {
     close: () => database.close(),
   }
 }
+
+export interface ChangeWatch {
+  /** Whether anything was committed to the file since the watch began. */
+  hasChanged(): boolean
+  close(): void
+}
+
+/** Watches a SQLite file that other processes may write to. Must be closed. Throws `EngineError` `unavailable`. */
+export function watchChanges(path: string): ChangeWatch {
+  const database = new DatabaseSync(path, { readOnly: true })
+  const version = (): unknown => database.prepare('PRAGMA data_version').get()?.data_version
+  try {
+    database.exec('PRAGMA busy_timeout = 5000')
+    const before = version()
+    return { hasChanged: () => version() !== before, close: () => database.close() }
+  } catch (error) {
+    database.close()
+    throw new EngineError('unavailable', `${path} is no database that can be read`, [], error)
+  }
+}

@@ -13,5 +13,16 @@ export const backupAccess = {
       return answer
     },
   },
+  'system.leaseForBackup': {
+    ...backup,
+    /** Ends the lease at once. */
+    async ask(client: Client) {
+      const answer = await client.request('POST', '/api/backup/lease')
+      if (answer.status === 200) await client.delete(`/api/backup/lease/${answer.body.id}`)
+      return answer
+    },
+  },
+  'system.renewBackupLease': { ...backup, ask: (client: Client) => client.request('POST', '/api/backup/lease/none') },
+  'system.endBackupLease': { ...backup, ask: (client: Client) => client.delete('/api/backup/lease/none') },
   'system.releaseFromBackup': { ...backup, ask: (client: Client) => client.delete('/api/backup/hold/none') },
 } as const

@@ -10,8 +10,8 @@ import type { Reply } from '../../http/endpoint.ts'
 import { type ByteSpan, contentRange, parseRanges } from '../../http/ranges.ts'
 import { bytes, empty, matchesEtag } from '../../http/reply.ts'
 import { bufferedAnswerBytes } from '../../limits-storage.ts'
+import type { BlobPart } from './blob-rows.ts'
 import { contentHeaders } from './content.ts'
-import type { BlobPart } from './objects.ts'
 
 /** What is sent: an object, or a picture made from it. */
 export interface Content {

@@ -4,6 +4,7 @@
  */
 
 import { type Caller, callerKey } from '../../access/caller.ts'
+import type { BucketDefinition } from '../../access/definition.ts'
 import type { Clock } from '../../base/clock.ts'
 import { createFairQueue, QueueFullError, QueueTimeoutError } from '../../base/fair-queue.ts'
 import { sha256 } from '../../base/hash.ts'
@@ -90,7 +91,12 @@ export interface Pictures {
    * The object as a variant. Throws 400 for what is no picture or would be too large, 413 for a source too large, 429
    * with too many of the caller's waiting, 503 with too many waiting or where it takes too long.
    */
-  derive(bucket: string, object: StoredObject, variant: ImageVariant, request: PictureRequest): Promise<Content>
+  derive(
+    bucket: BucketDefinition,
+    object: StoredObject,
+    variant: ImageVariant,
+    request: PictureRequest,
+  ): Promise<Content>
 }
 
 /** The types the engine reads and we send as pictures. */
@@ -158,21 +164,28 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
     return images.render(onlyPicture(streamOf(source)), variant, signal)
   }
 
-  async function make(bucket: string, object: StoredObject, picture: Uint8Array, name: string): Promise<DerivedRow> {
+  async function make(
+    bucket: BucketDefinition,
+    object: StoredObject,
+    picture: Uint8Array,
+    name: string,
+  ): Promise<DerivedRow> {
     const type = sniffImage(picture) ?? object.contentType
-    const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length })
+    const holder = { bucket, owner: null }
+    const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length }, holder)
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
     const isKept = await database.write(async (tx) => {
       const turn = database.dialect.lock(`storage picture ${object.version}`)
       if (turn) await tx.all(turn)
       // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
-      const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket}
+      const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
         AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)
       const kept = await tx.all<{
         variant: string
         blob: string
+        size: number
         made: number
-      }>(sql`SELECT variant, blob, made FROM ${tables.derived}
+      }>(sql`SELECT variant, blob, size, made FROM ${tables.derived}
         WHERE version = ${object.version} ORDER BY made`)
       if (!there || kept.some((one) => one.variant === name)) return false
       const [oldest] = kept
@@ -183,15 +196,15 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
         await tx.run(
           sql`DELETE FROM ${tables.derived} WHERE version = ${object.version} AND variant = ${oldest.variant}`,
         )
-        await blobRows.release(tx, [oldest.blob])
+        await blobRows.release(tx, holder, [[oldest.blob, oldest.size]])
       }
-      await blobRows.adopt(tx, [blob.id])
+      await blobRows.adopt(tx, blob)
       await tx.run(sql`INSERT INTO ${tables.derived} (version, variant, blob, size, etag, type, made)
         VALUES (${object.version}, ${name}, ${row.blob}, ${row.size}, ${row.etag}, ${type}, ${clock.now()})`)
       return true
     })
     if (isKept) return row
-    await blobRows.abandon(blob.id, unkeptPictureMs)
+    await blobRows.releaseStaged(blob, holder, unkeptPictureMs)
     return (await find(object.version, name)) ?? row
   }
 

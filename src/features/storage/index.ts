@@ -19,8 +19,10 @@ import { createBlobRows } from './blob-rows.ts'
 import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { storageEndpoints } from './endpoints.ts'
+import { createGarbage } from './garbage.ts'
 import { createPictures, parseVariant } from './images.ts'
 import { parseKey } from './keys.ts'
+import { createLeases, type Leases } from './leases.ts'
 import { parseMetadata } from './metadata.ts'
 import { createMultipart } from './multipart.ts'
 import { createObjects, type StoredObject } from './objects.ts'
@@ -58,6 +60,8 @@ export interface Storage {
   readonly endpoints: readonly Endpoint[]
   /** Removes what is past its time; to be called now and then. */
   sweep(signal?: AbortSignal): Promise<void>
+  /** Keeps released files for backups. */
+  readonly leases: Leases
 }
 
 /** An object as SPEC's "Stored file object" shows it. */
@@ -93,7 +97,8 @@ export function createStorage(deps: StorageDeps): Storage {
   const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
   const tokens = createTokens(secret, () => clock.now())
   const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
-  const blobRows = createBlobRows({ store, blobs, clock })
+  const garbage = createGarbage({ store, blobs, clock, log })
+  const blobRows = createBlobRows({ store, blobs, garbage, clock })
   const objects = createObjects({ store, blobRows, clock })
   const shared = { store, objects, blobRows, admission }
   const uploads = createUploads(shared, clock)
@@ -131,7 +136,7 @@ export function createStorage(deps: StorageDeps): Storage {
       if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
       const object = await objects.getReadable(reader, key, token ?? undefined)
       const content = variant
-        ? await pictures.derive(reader.bucket.name, object, variant, {
+        ? await pictures.derive(reader.bucket, object, variant, {
             caller: call.caller,
             signal: call.signal,
           })
@@ -234,6 +239,7 @@ export function createStorage(deps: StorageDeps): Storage {
 
   return {
     endpoints: [...objectEndpoints, ...partEndpoints],
-    sweep: createSweeper({ store, blobs, uploads, buckets: deps.buckets, clock }),
+    sweep: createSweeper({ store, blobs, garbage, uploads, buckets: deps.buckets, clock }),
+    leases: createLeases(store, clock),
   }
 }

@@ -75,9 +75,12 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
       const bytesMax = boundPart(upload, writer, length)
       await uploads.reserve(writer, upload, length ?? 0)
       const size = length === null ? {} : { size: length }
-      const blob = await blobRows.stage(bodyOf(call, bytesMax), { bytesMax, ...size }).catch((error: unknown) => {
-        throw asRefusal(error)
-      })
+      const holder = { bucket: writer.call.bucket, owner: upload.uploader }
+      const blob = await blobRows
+        .stage(bodyOf(call, bytesMax), { bytesMax, ...size }, holder)
+        .catch((error: unknown) => {
+          throw asRefusal(error)
+        })
       return uploads.setPart(writer, upload, number, blob)
     },
 

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { required } from '../../access/check.ts'
+import type { BucketDefinition } from '../../access/definition.ts'
 import type { Clock } from '../../base/clock.ts'
 import { formatDatetime } from '../../base/datetime.ts'
 import { findPrefixEnd } from '../../base/text.ts'
@@ -15,14 +16,11 @@ import { judgedObjectsAtOnce, judgedObjectsMax } from '../../limits-storage.ts'
 import { allowing, type Expr } from '../../query/expr.ts'
 import { asksOtherTables, type Row, settle } from '../../query/matches.ts'
 import { createSqlBackEnd } from '../../query/to-sql.ts'
-import type { BlobRows } from './blob-rows.ts'
+import type { BlobPart, BlobRows } from './blob-rows.ts'
 import { type BucketCall, requireHolds } from './buckets.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './schema.ts'
 import { changeUsage } from './usage.ts'
-
-/** A blob of an object and its size in bytes. */
-export type BlobPart = readonly [id: string, size: number]
 
 /** An object as everything but the database sees it. */
 export interface StoredObject {
@@ -215,11 +213,22 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
     return rows.map(toObject)
   }
 
-  /** Gives up the blobs of a version and of the pictures made from it. */
-  async function releaseVersion(tx: Transaction, { version, blobs }: StoredObject): Promise<void> {
-    const derived = await tx.all<{ blob: string }>(sql`SELECT blob FROM ${tables.derived} WHERE version = ${version}`)
+  /** Releases the blobs of a version and of the pictures made from it, which no user has uploaded. */
+  async function releaseVersion(
+    tx: Transaction,
+    bucket: BucketDefinition,
+    { version, blobs, uploadedBy }: StoredObject,
+  ): Promise<void> {
+    const derived = await tx.all<{ blob: string; size: number }>(
+      sql`SELECT blob, size FROM ${tables.derived} WHERE version = ${version}`,
+    )
     if (derived.length > 0) await tx.run(sql`DELETE FROM ${tables.derived} WHERE version = ${version}`)
-    await blobRows.release(tx, [...blobs.map(([id]) => id), ...derived.map(({ blob }) => blob)])
+    await blobRows.release(tx, { bucket, owner: uploadedBy }, blobs)
+    await blobRows.release(
+      tx,
+      { bucket, owner: null },
+      derived.map(({ blob, size }) => [blob, size]),
+    )
   }
 
   return {
@@ -263,7 +272,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
         await requireHolds(call, permissions.updateBefore(), toRuleRow(there))
         await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, object.key)}`)
-        await releaseVersion(tx, there)
+        await releaseVersion(tx, bucket, there)
       } else await requireHolds(call, permissions.insert(), toRuleRow(stored))
       const { key, size, contentType, uploadedBy, createdAt, version, etag } = stored
       await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
@@ -297,7 +306,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
         if (!there) throw notFound('File')
         await requireHolds(call, rule, toRuleRow(there))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
-        await releaseVersion(tx, there)
+        await releaseVersion(tx, bucket, there)
         await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])
       })
     },

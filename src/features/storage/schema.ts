@@ -10,7 +10,18 @@ import { ident, type SqlText, sql } from '../../engines/sql-text.ts'
 
 export const storageNamespace = '_storage'
 
-const tableNames = ['objects', 'blobs', 'uploads', 'parts', 'grants', 'usage', 'derived', 'deployment'] as const
+const tableNames = [
+  'objects',
+  'blobs',
+  'uploads',
+  'parts',
+  'grants',
+  'usage',
+  'derived',
+  'deployment',
+  'garbage',
+  'leases',
+] as const
 export type StorageTable = (typeof tableNames)[number]
 
 /** Each table as the target of a statement. */
@@ -63,12 +74,32 @@ const firstStep: PlatformStep = (dialect) => {
   ]
 }
 
+/** Counts of released blobs, and leases that keep them for backups. Rows from before have no counts. */
+const garbageStep: PlatformStep = (dialect) => {
+  const { blobs, garbage, leases } = tablesOf(dialect)
+  const text = typeText(dialect.columnTypes.text)
+  const number = typeText(dialect.columnTypes.number)
+  return [
+    sql`ALTER TABLE ${blobs} ADD COLUMN bucket ${text}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN owner ${text}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN size ${number}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN released ${number}`,
+    sql`CREATE INDEX blobs_released ON ${blobs} (bucket, released) WHERE released IS NOT NULL`,
+    sql`CREATE INDEX blobs_released_owner ON ${blobs} (bucket, owner, released)
+      WHERE released IS NOT NULL AND owner IS NOT NULL`,
+    sql`CREATE TABLE ${garbage} (bucket ${text} NOT NULL, owner ${text} NOT NULL, bytes ${number} NOT NULL,
+      blobs ${number} NOT NULL, bytesmax ${number} NOT NULL, blobsmax ${number} NOT NULL, PRIMARY KEY (bucket, owner))`,
+    sql`CREATE INDEX garbage_over ON ${garbage} (bucket, owner) WHERE bytes > bytesmax OR blobs > blobsmax`,
+    sql`CREATE TABLE ${leases} (id ${text} PRIMARY KEY, since ${number} NOT NULL, expires ${number} NOT NULL)`,
+  ]
+}
+
 /**
  * Makes the tables, or brings them to the newest version. Throws when a newer version of the program made them.
  */
 export async function prepareStore(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: storageNamespace, instanceId: null })
-  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep])
+  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep])
   const tables = tablesOf(database.dialect)
   return { database, tables, deployment: await nameDeployment(database, tables) }
 }

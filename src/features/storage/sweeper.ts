@@ -6,6 +6,7 @@ import type { Clock } from '../../base/clock.ts'
 import type { Blobs } from '../../engines/blobs.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { clockSkewMs } from '../../limits.ts'
+import { backupLeaseMs } from '../../limits-jobs.ts'
 import {
   adoptMarginMs,
   signedUrlLifetimeMaxMs,
@@ -15,12 +16,14 @@ import {
   uploadIdleMs,
 } from '../../limits-storage.ts'
 import type { BucketDefinitions } from './buckets.ts'
+import type { Garbage } from './garbage.ts'
 import type { Store } from './schema.ts'
 import type { Uploads } from './uploads.ts'
 
 export interface SweeperDeps {
   readonly store: Store
   readonly blobs: Blobs
+  readonly garbage: Garbage
   readonly uploads: Uploads
   readonly buckets: () => BucketDefinitions
   readonly clock: Clock
@@ -29,7 +32,7 @@ export interface SweeperDeps {
 /** Does what is due, in steps of a bounded size, none after the signal; to be called now and then. */
 export type Sweep = (signal?: AbortSignal) => Promise<void>
 
-export function createSweeper({ store, blobs, uploads, buckets, clock }: SweeperDeps): Sweep {
+export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }: SweeperDeps): Sweep {
   const { database, tables, deployment } = store
   let nextScanMs = clock.now() + strayScanIntervalMs
 
@@ -51,23 +54,15 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
     }
   }
 
-  async function removeBlobs(signal?: AbortSignal): Promise<void> {
-    while (!signal?.aborted) {
-      const due = await database.all<{ id: string }>(sql`SELECT id FROM ${tables.blobs}
-        WHERE sweepafter <= ${clock.now()} ORDER BY sweepafter LIMIT ${sweepRowsMax}`)
-      if (due.length === 0) return
-      const ids = due.map(({ id }) => id)
-      await blobs.remove(ids)
-      const list = database.dialect.inList(sql`id`, ids, 'text')
-      await database.write((tx) => tx.run(sql`DELETE FROM ${tables.blobs} WHERE ${list} AND sweepafter IS NOT NULL`))
-      if (due.length < sweepRowsMax) return
-    }
-  }
-
   async function forgetGrants(): Promise<void> {
     // A clock that is set back must not make a used grant good again.
     const before = clock.now() - adoptMarginMs
     await database.write((tx) => tx.run(sql`DELETE FROM ${tables.grants} WHERE expires <= ${before}`))
+  }
+
+  async function forgetLeases(): Promise<void> {
+    const before = clock.now() - clockSkewMs
+    await database.write((tx) => tx.run(sql`DELETE FROM ${tables.leases} WHERE expires <= ${before}`))
   }
 
   /** Blobs of ours without a row: only a database that lost its last commits leaves such. */
@@ -98,6 +93,7 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
     const latest = [
       [tables.uploads, sql`touched`, nowMs + clockSkewMs, nowMs],
       [tables.blobs, sql`sweepafter`, nowMs + stagedBlobMs + clockSkewMs, nowMs + stagedBlobMs],
+      [tables.leases, sql`expires`, nowMs + backupLeaseMs + clockSkewMs, nowMs + backupLeaseMs],
       [tables.grants, sql`expires`, nowMs + signedUrlLifetimeMaxMs + clockSkewMs, nowMs + signedUrlLifetimeMaxMs],
     ] as const
     for (const [table, column, mostMs, clampedMs] of latest) {
@@ -116,8 +112,10 @@ export function createSweeper({ store, blobs, uploads, buckets, clock }: Sweeper
   return async (signal) => {
     await clampFuture()
     await closeIdle(signal)
-    await removeBlobs(signal)
+    await garbage.removeDue(signal)
+    await garbage.removeExcess(signal)
     await forgetGrants()
+    await forgetLeases()
     // A clock that was ahead put off the next scan.
     nextScanMs = Math.min(nextScanMs, clock.now() + strayScanIntervalMs)
     if (signal?.aborted || clock.now() < nextScanMs) return

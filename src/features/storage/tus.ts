@@ -101,11 +101,12 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
 
   async function keep(writer: Writer, upload: OpenUpload, cutter: Cutter, pieceBytes: number): Promise<number> {
     const length = upload.length as number
+    const holder = { bucket: writer.call.bucket, owner: upload.uploader }
     let offset = upload.received
     while (await cutter.hasMore()) {
       if (offset === length) throw payloadTooLarge(length)
       const bytesMax = Math.min(pieceBytes, length - offset)
-      const blob = await blobRows.stage(cutter.next(bytesMax), { bytesMax }).catch((error: unknown) => {
+      const blob = await blobRows.stage(cutter.next(bytesMax), { bytesMax }, holder).catch((error: unknown) => {
         throw asRefusal(error)
       })
       // A body that goes on beyond the end is another file: its last piece must not complete this one.

@@ -83,7 +83,11 @@ export function createUpload(parts: UploadParts): Upload {
         fileBytesMax: writer.bytesMax,
         async onFile({ contentType, body }, fields) {
           await checkEarly(writer, fields.get('key'))
-          const blob = await blobRows.stage(withinTime(body), { bytesMax: writer.bytesMax })
+          const blob = await blobRows.stage(
+            withinTime(body),
+            { bytesMax: writer.bytesMax },
+            { bucket: writer.call.bucket, owner: writer.uploader },
+          )
           received = { blob, contentType: sniffImage(blob.head) ?? normalizeType(contentType) }
         },
       })
@@ -118,7 +122,7 @@ export function createUpload(parts: UploadParts): Upload {
       await admission.checkActive(writer)
       return await store.database.write(async (tx) => {
         await admission.useGrant(tx, writer.grant)
-        await blobRows.adopt(tx, [blob.id])
+        await blobRows.adopt(tx, blob)
         const file = { key, contentType, uploadedBy: writer.uploader, customMetadata, etag: etagOf(blob.sha256) }
         return objects.put(tx, writer.call, { ...file, blobs: [[blob.id, blob.size]] }, { counted: 0 })
       })

@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql-text.ts'
 import { conflict, invalidField, notFound, payloadTooLarge } from '../../errors.ts'
 import { openUploadsMax, partNumberMax } from '../../limits-storage.ts'
 import type { Writer } from './admission.ts'
-import type { StagedBlob } from './blob-rows.ts'
+import type { BlobPart, StagedBlob } from './blob-rows.ts'
 import { sniffImage } from './content.ts'
 import type { Metadata } from './metadata.ts'
 import type { StoredObject } from './objects.ts'
@@ -62,6 +62,8 @@ export interface NewUpload {
   readonly length: number | null
 }
 
+const toBlob = ({ blob, size }: Part): BlobPart => [blob, size]
+
 type ChooseParts = (parts: readonly Part[]) => readonly Part[]
 
 export interface Uploads {
@@ -110,7 +112,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
 
   async function insertPart(tx: Transaction, id: string, number: number, blob: StagedBlob): Promise<Part> {
     const part = { number, blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), sniffed: sniffImage(blob.head) }
-    await blobRows.adopt(tx, [blob.id])
+    await blobRows.adopt(tx, blob)
     await tx.run(sql`INSERT INTO ${tables.parts} (upload, number, blob, size, etag, sniffed)
       VALUES (${id}, ${number}, ${part.blob}, ${part.size}, ${part.etag}, ${part.sniffed})`)
     return part
@@ -120,10 +122,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     const [row] = await tx.all<OpenUpload>(sql`${byId(id)}${dialect.forUpdate}`)
     if (!row) return false
     const parts = await tx.all<Part>(partsOf(id))
-    await blobRows.release(
-      tx,
-      parts.map(({ blob }) => blob),
-    )
+    await blobRows.release(tx, { bucket, owner: row.uploader }, parts.map(toBlob))
     await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
     await tx.run(sql`DELETE FROM ${tables.uploads} WHERE id = ${id}`)
     if (row.done === 0) await changeUsage(tx, store, bucket, [{ owner: row.uploader, bytes: -row.received }])
@@ -135,10 +134,8 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     const there = await tx.all<Part>(partsOf(id))
     const chosen = choose(there)
     const kept = new Set(chosen.map(({ blob }) => blob))
-    await blobRows.release(
-      tx,
-      there.map(({ blob }) => blob).filter((blob) => !kept.has(blob)),
-    )
+    const unused = there.filter(({ blob }) => !kept.has(blob))
+    await blobRows.release(tx, { bucket: writer.call.bucket, owner: upload.uploader }, unused.map(toBlob))
     await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
     // A client that lost the last answer asks how far it got; only tus has a way to ask.
     if (upload.kind === 'tus') await tx.run(sql`UPDATE ${tables.uploads} SET done = ${1} WHERE id = ${id}`)
@@ -149,7 +146,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
       uploadedBy: upload.uploader,
       customMetadata: JSON.parse(upload.metadata) as Metadata,
       etag: `${etagOf(sha256(chosen.map(({ etag }) => etag).join('')))}-${chosen.length}`,
-      blobs: chosen.map(({ blob, size }) => [blob, size] as const),
+      blobs: chosen.map(toBlob),
     }
     return objects.put(tx, writer.call, object, { counted: upload.received })
   }
@@ -222,7 +219,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
         if (upload.received + grown > bytesMax) throw payloadTooLarge(bytesMax)
         if (old) {
           await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id} AND number = ${number}`)
-          await blobRows.release(tx, [old.blob])
+          await blobRows.release(tx, { bucket: call.bucket, owner: upload.uploader }, [toBlob(old)])
         }
         const part = await insertPart(tx, id, number, blob)
         await touch(tx, id, upload.received + grown)

@@ -18,7 +18,7 @@ export interface UsageChange {
 export type QuotaBucket = Pick<BucketDefinition, 'name' | 'quotaBytes' | 'userQuotaBytes'>
 
 /** The owner of a bucket's total; no user's id is empty. */
-const total = ''
+export const total = ''
 
 /**
  * Counts changes of one bucket. Throws 413 where a quota would be exceeded by bytes that come; what goes is never

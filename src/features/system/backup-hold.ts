@@ -12,7 +12,8 @@ import { backupHoldMs } from '../../limits-jobs.ts'
 /** See `Sql`. */
 export type HoldWrites = (() => Promise<() => void>) | null
 
-const scope = (): string => 'system:backup:*:hold'
+/** What a service key needs for everything about backups. */
+export const backupScope = (): string => 'system:backup:*:hold'
 
 interface Hold {
   readonly id: string
@@ -50,7 +51,7 @@ export function createBackupEndpoints(holdWrites: HoldWrites): readonly Endpoint
       summary: 'Have writes wait while a backup begins',
       description: `For \`plinth backup\`. Writes go on when the hold is given back, or after ${backupHoldMs} ms.`,
       credentials: 'service',
-      scope,
+      scope: backupScope,
       rateLimit: 'global',
       replies: { 200: { description: 'Nobody writes', schema: z.object({ id: z.string() }) } },
       errors: [404, 409],
@@ -64,7 +65,7 @@ export function createBackupEndpoints(holdWrites: HoldWrites): readonly Endpoint
       summary: 'Let writes go on',
       description: '404 when the hold was over by itself: then what was opened meanwhile is not of one moment.',
       credentials: 'service',
-      scope,
+      scope: backupScope,
       rateLimit: 'global',
       replies: {
         200: { description: 'Nobody has written since the hold began', schema: z.object({ ok: z.literal(true) }) },

@@ -4,12 +4,19 @@
  */
 import type { Endpoint } from '../../http/endpoint.ts'
 import { createBackupEndpoints, type HoldWrites } from './backup-hold.ts'
+import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
 
 export interface System {
   readonly endpoints: readonly Endpoint[]
 }
 
-export const createSystem = (parts: SystemParts & { readonly holdWrites: HoldWrites }): System => ({
-  endpoints: [...createSystemEndpoints(parts), ...createBackupEndpoints(parts.holdWrites)],
+export type BackupParts = { readonly holdWrites: HoldWrites; readonly leases: BackupLeases }
+
+export const createSystem = (parts: SystemParts & BackupParts): System => ({
+  endpoints: [
+    ...createSystemEndpoints(parts),
+    ...createBackupEndpoints(parts.holdWrites),
+    ...createLeaseEndpoints(parts.leases),
+  ],
 })
