@@ -34,8 +34,11 @@ export const dependentCharsMax = 2 * MiB
 export const dependencyGroupsMax = 16
 /** Distinct conditions on the rows concerned: each is a part of one statement. */
 export const dependencyPartsMax = 100
-/** Attempts at reading rows while tables that a rule depends on keep changing. */
-export const dependencyAttemptsMax = 5
+/**
+ * Attempts at reading rows while tables that a rule depends on keep changing; beyond it, `resync`. A burst of writes a
+ * few milliseconds apart exhausts five on PostgreSQL.
+ */
+export const dependencyAttemptsMax = 25
 /**
  * Changes, and characters of their records, that one reconciliation holds; with `recoveriesMax` of them at once that is
  * 32 MiB.

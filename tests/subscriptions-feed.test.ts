@@ -60,7 +60,7 @@ if (serverUrl)
       for (const step of createChangeLog(ref, database.dialect)) await tx.run(step)
     })
     const log = database.dialect.target(changeLog(ref))
-    const reader = createFeedReader(database, address, false, systemClock.now)
+    const reader = createFeedReader(database, address, false, systemClock.now, engine)
 
     const transactions = 4
     const step = fc.oneof(

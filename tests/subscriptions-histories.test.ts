@@ -143,3 +143,45 @@ if (shared && databaseServer)
     await database.end()
     expect(await comeBack(copy, common)).toEqual([false, []])
   })
+
+if (shared && databaseServer)
+  test('[SUB-69] on PostgreSQL a role that may not read the system identifier or the timeline', async () => {
+    const { url, drop } = await createDatabase(databaseServer)
+    opened.push(drop)
+    const role = `limited_${crypto.randomUUID().replaceAll('-', '')}`
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    opened.push(async () => {
+      await admin.query(`DROP OWNED BY ${role}`)
+      await admin.query(`DROP ROLE ${role}`)
+      await admin.end()
+    })
+    // Privileges of functions belong to the database, so that no other test loses them.
+    for (const name of [
+      'pg_control_system()',
+      'pg_control_checkpoint()',
+      'pg_walfile_name(pg_lsn)',
+      'pg_current_wal_lsn()',
+    ])
+      await admin.query(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`)
+    await admin.query(`CREATE ROLE ${role} LOGIN NOSUPERUSER PASSWORD 'limited'`)
+    await admin.query(`GRANT CREATE, TEMPORARY ON DATABASE ${new URL(url).pathname.slice(1)} TO ${role}`)
+    const limited = new URL(url)
+    limited.username = role
+    limited.password = 'limited'
+    const direct = new pg.Client({ connectionString: limited.href })
+    await direct.connect()
+    await expect(direct.query('SELECT system_identifier FROM pg_control_system()')).rejects.toThrow('permission denied')
+    await expect(direct.query('SELECT pg_walfile_name(pg_current_wal_lsn())')).rejects.toThrow('permission denied')
+    await direct.end()
+    const server = await start({ databaseUrl: limited.href })
+    const cursor = await write(server, 'a')
+    await write(server, 'b')
+    const [recovered, told] = await comeBack(server, cursor)
+    expect([recovered, told]).toEqual([true, expect.arrayContaining(['b'])])
+    // What the role may read still tells histories apart.
+    const another = await write(server, 'c')
+    await admin.query(`UPDATE shared._history SET id = 'another'`)
+    expect(await comeBack(server, another)).toEqual([false, []])
+    await server.close()
+  })

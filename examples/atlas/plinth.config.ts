@@ -177,5 +177,10 @@ export default defineConfig({
     },
   },
 
+  // Who is typing at a note: signed-in travellers see it, and nothing of it is stored.
+  broadcasts: {
+    'typing:*': { subscribe: (auth) => auth !== null, publish: (auth) => auth !== null },
+  },
+
   api: { schemaEndpoint: true },
 })

@@ -105,8 +105,6 @@ export const postgresDialect: Dialect = {
   },
   logView: {
     snapshot: () => sql`pg_current_snapshot()::text`,
-    // A fail-over or a restore to a point in time begins another timeline.
-    origin: sql`(SELECT system_identifier::text FROM pg_control_system()) || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)`,
     // The second part of a snapshot is the first transaction that had not begun.
     isAhead: (snapshot, of) => BigInt(snapshot.split(':')[1] ?? 0) > BigInt(of.split(':')[1] ?? 0),
     within: (snapshot) => sql`pg_visible_in_snapshot(xid, ${snapshot}::text::pg_snapshot)`,

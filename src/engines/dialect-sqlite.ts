@@ -30,7 +30,6 @@ export const sqliteDialect: Dialect = {
   // Commits take turns, so the highest number there ever was is all there is to know.
   logView: {
     snapshot: ({ name }) => sql`(SELECT CAST(coalesce(max(seq), 0) AS TEXT) FROM sqlite_sequence WHERE name = ${name})`,
-    origin: sql`''`,
     isAhead: (snapshot, of) => Number(snapshot) > Number(of),
     within: (snapshot) => sql`seq <= CAST(${snapshot} AS INTEGER)`,
     beyond: (snapshot) => sql`seq > CAST(${snapshot} AS INTEGER)`,

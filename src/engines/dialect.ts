@@ -137,8 +137,6 @@ export interface Dialect {
 export interface LogView {
   /** What this statement sees of the log. */
   readonly snapshot: (log: TableRef) => SqlText
-  /** Names the run of the engine that the log is part of, beside what is kept in the log's own database. */
-  readonly origin: SqlText
   /** Whether a row of the log is in a snapshot. */
   readonly within: (snapshot: string) => SqlText
   readonly beyond: (snapshot: string) => SqlText

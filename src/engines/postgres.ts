@@ -18,6 +18,7 @@ import { postgresDialect } from './dialect-postgres.ts'
 import { EngineError } from './error.ts'
 import { openConnections } from './postgres-connections.ts'
 import type { Answer, Prepared } from './postgres-line.ts'
+import { readOrigin } from './postgres-origin.ts'
 import { createPostgresPages } from './postgres-pages.ts'
 import { watchServer } from './postgres-server.ts'
 import type { Database, Sql, Transaction } from './sql.ts'
@@ -228,7 +229,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
 
   return {
     keepsInstancesApart: false,
-    origin: '',
+    origin: () => readOrigin(databaseOf('', null)),
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
     holdWrites: null,
     async namespaces() {

@@ -114,7 +114,7 @@ export function openSqlite(options: {
       return database
     },
     keepsInstancesApart: true,
-    origin,
+    origin: async () => origin,
     async holdWrites() {
       const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.hold()))
       return () => {

@@ -153,15 +153,15 @@ export function logAddress({ namespace, instanceId }: DatabaseAddress, { keepsIn
 }
 
 /**
- * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic, `origin`
- * names the storage that all logs are in.
+ * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic, `storage`
+ * names what all logs are in.
  */
 export function createFeedReader(
   database: Database,
   { namespace, instanceId }: DatabaseAddress,
   perInstance: boolean,
   nowMs: () => number,
-  origin = '',
+  storage: Pick<Sql, 'origin'>,
 ): FeedReader {
   const { dialect } = database
   const { logView } = dialect
@@ -260,12 +260,13 @@ export function createFeedReader(
     },
     async history() {
       // A database made by its first write would have another name before it than after it.
-      if (instanceId !== null) return origin
+      if (instanceId !== null) return storage.origin()
       const histories = dialect.target({ namespace, name: '_history', perInstance: false })
-      const [row] = await database.all<{ id: string; origin: string }>(
-        sql`SELECT id, ${logView.origin} AS origin FROM ${histories}`,
-      )
-      return row ? `${origin} ${row.origin} ${row.id}` : origin
+      const [origin, [row]] = await Promise.all([
+        storage.origin(),
+        database.all<{ id: string }>(sql`SELECT id FROM ${histories}`),
+      ])
+      return row ? `${origin} ${row.id}` : origin
     },
   }
 }

@@ -226,7 +226,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     const database = sql.database(own)
     if (isShared(database)) listen()
     const perInstance = namespaces().get(address.namespace)?.instance === true
-    const reader = createFeedReader(database, own, perInstance, () => clock.now(), sql.origin)
+    const reader = createFeedReader(database, own, perInstance, () => clock.now(), sql)
     const history = await reader.history()
     const place = await reader.here()
     await database.synced()
