@@ -65,8 +65,8 @@ const fewOfAll: RateLimits = {
   global: few,
 }
 
-/** How sockets learn who is there; by the token `ada-token` unless told otherwise. */
-export type SocketProofs = Partial<Pick<SocketsDeps, 'authenticate' | 'renew'>>
+/** How sockets learn who is there, by the token `ada-token` unless told otherwise, and how many there may be. */
+export type SocketProofs = Partial<Pick<SocketsDeps, 'authenticate' | 'renew' | 'bounds'>>
 
 interface Options extends SocketProofs {
   readonly socketEndpoints?: readonly SocketEndpoint[]
@@ -97,6 +97,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
     log,
     authenticate: options.authenticate ?? authenticate,
     renew: options.renew ?? (async (caller) => caller),
+    ...(options.bounds ? { bounds: options.bounds } : {}),
   })
   const served: Served = {
     endpoints,

@@ -4,19 +4,23 @@ import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
 import type { UserCaller } from '../access/caller.ts'
 import { invalidToken } from '../errors.ts'
+import { MiB } from '../limits.ts'
 import { socketEndpoint } from './endpoint.ts'
-import { ada, type SocketProofs, serve } from './harness.test.ts'
+import { ada, connectRaw, type SocketProofs, serve } from './harness.test.ts'
 import { json } from './reply.ts'
 import type { Connection, Conversation } from './socket.ts'
 
 const echo = (connection: Connection): Conversation => ({
   messageRate: 10,
+  // Larger than what one test sends, so that only the bound over all sockets applies.
+  backlogBytesMax: 64 * MiB,
   onOpen() {},
   onAuth: (caller, isRefresh) => ({ role: caller.auth.role, isRefresh }),
   afterAuth() {},
   async onMessage(type, message) {
     if (type === 'fail') throw new Error('a mistake in the program')
     if (type === 'listen') connection.listen('topic')
+    if (type === 'flood') return connection.send({ type, text: 'x'.repeat(message.bytes as number) })
     await Promise.resolve()
     connection.settle()
     connection.send({ ...message, caller: connection.caller.kind })
@@ -54,9 +58,11 @@ function open({ key, ...proofs }: { key?: string } & SocketProofs = {}) {
       socket.onclose = ({ code }) => resolve(code)
     })
     return {
-      opened: new Promise<void>((resolve) => {
+      opened: new Promise<void>((resolve, reject) => {
         socket.onopen = () => resolve()
+        socket.onerror = () => reject(new Error('the socket was refused'))
       }),
+      close: () => socket.close(),
       closed,
       send: (message: object) => socket.send(JSON.stringify(message)),
       async next() {
@@ -175,5 +181,70 @@ describe('a socket', () => {
     await server.drain()
     expect(await socket.closed).toBe(1012)
     expect(sockets.size).toBe(0)
+  })
+
+  const bounds = { perUser: 1, perAddress: 2, bufferedBytes: 12 * MiB }
+
+  async function authenticated(connect: ReturnType<typeof open>['connect']) {
+    const socket = connect()
+    await socket.opened
+    socket.send({ type: 'auth', token: 'ada-token' })
+    expect(await socket.next()).toMatchObject({ type: 'auth_success' })
+    return socket
+  }
+
+  test('[SOCK-35] a user has so many at once, and one that closes gives its place back', async () => {
+    const { connect, sockets } = open({ bounds })
+    const first = await authenticated(connect)
+    const second = connect()
+    await second.opened
+    second.send({ type: 'auth', token: 'ada-token' })
+    expect(await second.next()).toMatchObject({ type: 'error', code: 'TOO_MANY_SOCKETS' })
+    expect(await second.closed).toBe(4009)
+    first.close()
+    while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve))
+    await authenticated(connect)
+  })
+
+  test('[SOCK-35] an address has so many at once, and one that closes gives its place back', async () => {
+    const { connect, sockets } = open({ bounds: { ...bounds, perAddress: 1 } })
+    const first = connect()
+    await first.opened
+    await expect(connect().opened).rejects.toThrow('refused')
+    first.close()
+    while (sockets.size > 0) await new Promise((resolve) => setImmediate(resolve))
+    await connect().opened
+  })
+
+  test('[SOCK-35] service keys are not counted by address', async () => {
+    const { connect } = open({ bounds: { ...bounds, perAddress: 0 }, key: 'root-key' })
+    await connect().opened
+    await connect().opened
+  })
+
+  test('[SOCK-36] where all together have not read too much, the one that is furthest behind is cut', async () => {
+    const { server, sockets, logged } = open({ bounds })
+    /** Asks for so many bytes and does not read them. */
+    async function flood(bytes: number) {
+      const raw = connectRaw(server)
+      raw.write(
+        'GET /echo HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+      )
+      await raw.until('101 Switching')
+      raw.socket.pause()
+      const message = Buffer.from(JSON.stringify({ type: 'flood', bytes }))
+      raw.socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message]))
+      return raw
+    }
+    const small = await flood(10 * MiB)
+    const large = await flood(28 * MiB)
+    while (sockets.slowCloses === 0) await new Promise((resolve) => setImmediate(resolve))
+    small.socket.resume()
+    await small.until('xxx"}')
+    const cuts = logged().filter(({ event, message }) => (event ?? message) === 'sockets.backlog_cut')
+    expect([cuts.length, sockets.slowCloses, sockets.size]).toEqual([1, 1, 1])
+    expect(cuts[0]?.bufferedBytes).toBeGreaterThan(12 * MiB)
+    small.socket.destroy()
+    large.socket.destroy()
   })
 })

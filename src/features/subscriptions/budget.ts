@@ -12,8 +12,25 @@ export interface Budget {
   /**
    * Counts one subscription with filters of so many characters until the function it gives is called. Throws
    * `SubscriptionError`, with nothing counted, where a bound would be exceeded. Service keys are not counted.
+   * `replacedChars` are those of a subscription that is released next, which is not held against the new one.
    */
-  reserve(caller: Caller, address: string, filterChars: number): () => void
+  reserve(caller: Caller, address: string, filterChars: number, replacedChars?: number): () => void
+}
+
+interface Bounds {
+  readonly subscriptionsMax: number
+  readonly filterCharsMax: number
+}
+
+/** For each user and for each address. */
+export interface BudgetBounds {
+  readonly user: Bounds
+  readonly address: Bounds
+}
+
+const defaultBounds: BudgetBounds = {
+  user: { subscriptionsMax: subscriptionsPerUserMax, filterCharsMax: filterCharsPerUserMax },
+  address: { subscriptionsMax: subscriptionsPerAddressMax, filterCharsMax: filterCharsPerAddressMax },
 }
 
 interface Usage {
@@ -21,39 +38,28 @@ interface Usage {
   filterChars: number
 }
 
-interface Owner {
+interface Owner extends Bounds {
   readonly key: string
   readonly name: string
-  readonly subscriptionsMax: number
-  readonly filterCharsMax: number
 }
 
-function ownersOf(caller: Caller, address: string): readonly Owner[] {
+function ownersOf(caller: Caller, address: string, bounds: BudgetBounds): readonly Owner[] {
   if (caller.kind === 'service') return []
-  const ofAddress = {
-    key: `address ${address}`,
-    name: 'address',
-    subscriptionsMax: subscriptionsPerAddressMax,
-    filterCharsMax: filterCharsPerAddressMax,
-  }
+  const ofAddress = { key: `address ${address}`, name: 'address', ...bounds.address }
   if (caller.kind === 'anonymous') return [ofAddress]
-  const ofUser = {
-    key: `user ${caller.auth.id}`,
-    name: 'user',
-    subscriptionsMax: subscriptionsPerUserMax,
-    filterCharsMax: filterCharsPerUserMax,
-  }
-  return [ofUser, ofAddress]
+  return [{ key: `user ${caller.auth.id}`, name: 'user', ...bounds.user }, ofAddress]
 }
 
-export function createBudget(): Budget {
+export function createBudget(bounds = defaultBounds): Budget {
   const usages = new Map<string, Usage>()
 
-  function check({ key, name, subscriptionsMax, filterCharsMax }: Owner, filterChars: number): void {
+  function check(owner: Owner, filterChars: number, replacedChars: number | undefined): void {
+    const { key, name, subscriptionsMax, filterCharsMax } = owner
     const usage = usages.get(key)
-    if ((usage?.subscriptions ?? 0) >= subscriptionsMax)
+    const replaced = replacedChars === undefined ? 0 : 1
+    if ((usage?.subscriptions ?? 0) - replaced >= subscriptionsMax)
       throw new SubscriptionError('TOO_MANY_SUBSCRIPTIONS', `At most ${subscriptionsMax} subscriptions per ${name}`)
-    if (filterChars > 0 && (usage?.filterChars ?? 0) + filterChars > filterCharsMax)
+    if (filterChars > 0 && (usage?.filterChars ?? 0) - (replacedChars ?? 0) + filterChars > filterCharsMax)
       throw new SubscriptionError(
         'FILTERS_TOO_LARGE',
         `The filters of all subscriptions of one ${name} may have at most ${filterCharsMax} characters`,
@@ -69,9 +75,9 @@ export function createBudget(): Budget {
   }
 
   return {
-    reserve(caller, address, filterChars) {
-      const owners = ownersOf(caller, address)
-      for (const owner of owners) check(owner, filterChars)
+    reserve(caller, address, filterChars, replacedChars) {
+      const owners = ownersOf(caller, address, bounds)
+      for (const owner of owners) check(owner, filterChars, replacedChars)
       for (const owner of owners) count(owner, 1, filterChars)
       let isHeld = true
       return () => {

@@ -38,7 +38,11 @@ interface CatchUpDeps {
   readonly membership: Membership
   readonly writerOf: (one: FollowedLog, following: Following) => Write
   readonly format: (one: FollowedLog, following: Following, sight: Sight, place: Place) => string
+  /** How many run at once, and how many wait. */
+  readonly turns?: { readonly running: number; readonly waiting: number }
 }
+
+const defaultTurns = { running: recoveriesMax, waiting: recoveriesWaitingMax }
 
 export const isAt = (one: Place, other: Place): boolean => one.from === one.to && one.to === other.to
 
@@ -56,8 +60,9 @@ export function createSlices(): { readonly isOver: boolean; next(): Promise<void
   }
 }
 
-export function createCatchUp({ judge, membership, writerOf, format }: CatchUpDeps): CatchUp {
-  const gate = createGate({ running: recoveriesMax, waiting: recoveriesWaitingMax })
+export function createCatchUp(deps: CatchUpDeps): CatchUp {
+  const { judge, membership, writerOf, format, turns = defaultTurns } = deps
+  const gate = createGate(turns)
 
   /** All changes up to the end as one step. */
   async function gatherStep(sight: Sight, following: Following, from: Place, end: Place): Promise<Step | null> {

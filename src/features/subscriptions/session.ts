@@ -120,7 +120,8 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   function reserve(channel: string, wanted: Wanted): () => void {
     if (!subscriptions.has(channel) && subscriptions.size >= subscriptionsPerSocketMax)
       throw new SubscriptionError('RATE_LIMITED', `A socket may watch at most ${subscriptionsPerSocketMax} channels`)
-    return budget.reserve(connection.caller, asked.address, charsOf(wanted))
+    const replaced = subscriptions.get(channel)
+    return budget.reserve(connection.caller, asked.address, charsOf(wanted), replaced && charsOf(replaced.wanted))
   }
 
   function remember(channel: string, subscription: Subscription): void {
@@ -219,6 +220,9 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   /** Gives whether the view has changed. Throws where the channel may not be watched any longer. */
   async function reviewOne(channel: string, subscription: Subscription, onChanged: OnChanged): Promise<boolean> {
     const { member, wanted } = subscription
+    // An anonymous socket's subscriptions become the user's.
+    subscription.release()
+    subscription.release = budget.reserve(connection.caller, asked.address, charsOf(wanted))
     if (!member) {
       await access.useBroadcast(connection.caller, channel, 'subscribe')
       return false
