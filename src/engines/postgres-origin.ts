@@ -1,6 +1,6 @@
 /**
- * Names the cluster that a PostgreSQL database is part of: its system identifier, and the timeline, which changes with a
- * fail-over and a restore to a point in time. A restricted role or a managed service may refuse either.
+ * Names the cluster that a PostgreSQL database is part of: its system identifier, and the timeline, which changes with
+ * a fail-over and a restore to a point in time. A restricted role or a managed service may refuse either.
  */
 import { sqlStateOf } from './postgres-errors.ts'
 import type { Database } from './sql.ts'

@@ -104,8 +104,8 @@ export interface Sql {
   /** Names of the namespaces that hold data, those of the platform included, in no order. */
   namespaces(): Promise<readonly string[]>
   /**
-   * Names the storage: another name after a restore or a fail-over, as far as the engine can recognize one. Rejects with
-   * `EngineError`.
+   * Names the storage: another name after a restore or a fail-over, as far as the engine can recognize one. Rejects
+   * with `EngineError`.
    */
   origin(): Promise<string>
   /** Has every instance prepared anew before its next use: what instances should look like has changed. */
