@@ -48,7 +48,7 @@ test('every variable of a statement is drawn or given', () => {
   for (const name of Object.keys(pgbenchScripts)) {
     const { text, variables } = scriptOf(name)
     const drawn = [...text.matchAll(/\\set (\w+)/g)].map(([, variable]) => variable)
-    const used = [...text.matchAll(/(?<!:):(\w+)/g)].map(([, variable]) => variable ?? '')
+    const used = [...text.matchAll(/(?<![\w:]):([a-z_]\w*)/g)].map(([, variable]) => variable ?? '')
     expect(used.filter((variable) => !drawn.includes(variable) && !Object.hasOwn(variables, variable))).toEqual([])
   }
 })
