@@ -254,7 +254,7 @@ describe('what a command refuses', () => {
     const archive = join(folder, 'backup.tar')
     expect((await backUp(server.dataFolder, archive)).code).toBe(0)
     const served = await restore(archive, server.dataFolder)
-    expect(served).toMatchObject({ code: 1, error: expect.stringContaining('is serving this data folder') })
+    expect(served).toMatchObject({ code: 1, error: expect.stringContaining('is serving the data folder') })
     expect((await server.anonymous.get(`${items}/kept`)).status).toBe(200)
     await server.terminate()
     expect(await restore(archive, server.dataFolder)).toMatchObject({
