@@ -9,6 +9,7 @@ try {
   // Before anything is loaded: on a busy machine the first word of the server itself may take many seconds.
   console.log('Starting Plinth with the atlas example…')
   prepare()
+  console.log('Loading the server…')
   process.exitCode = await runBun([repositoryPath('examples/atlas/start.ts'), ...process.argv.slice(2)])
 } catch (error) {
   console.error(error.message)

@@ -45,7 +45,7 @@ const lock = (packages: object): string => JSON.stringify({ packages: { '': {}, 
 
 beforeEach(() => {
   clone = mkdtempSync(join(root, 'clone-'))
-  for (const name of ['bun.mjs', 'prepare.mjs', 'run.mjs']) {
+  for (const name of ['bun.mjs', 'prepare.mjs', 'run.mjs', 'start.mjs']) {
     mkdirSync(join(clone, 'scripts'), { recursive: true })
     copyFileSync(join(scripts, name), join(clone, 'scripts', name))
   }
@@ -66,9 +66,11 @@ const fakeNpm = (failing: string): string => `
   if ('${failing}'.split(',').includes(words)) process.exit(1)
   copyFileSync('package-lock.json', 'node_modules/.package-lock.json')`
 
-async function run(...words: string[]) {
+const run = (...words: string[]) => launch('run.mjs', ...words)
+
+async function launch(script: string, ...words: string[]) {
   const { npm_lifecycle_event, ...env } = process.env
-  const child = Bun.spawn(['node', 'scripts/run.mjs', ...words], {
+  const child = Bun.spawn(['node', `scripts/${script}`, ...words], {
     cwd: clone,
     env: { ...env, npm_execpath: join(clone, 'npm.js') },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -143,5 +145,30 @@ describe('the packages', () => {
     write('package-lock.json', lock(other))
     write('npm.js', fakeNpm('ci,install'))
     expect(await run('a.ts')).toMatchObject({ error: 'npm could not install the packages; see above.', code: 1 })
+  })
+})
+
+describe('npm start', () => {
+  const said = async (): Promise<string[]> => (await launch('start.mjs')).out.split('\n')
+
+  test('says that it starts before packages are installed or anything is loaded', async () => {
+    write('package-lock.json', lock({ 'node_modules/bun': { version: '2' } }))
+    write('npm.js', `console.log('npm installs')${fakeNpm('')}`)
+    expect(await said()).toEqual([
+      'Starting Plinth with the atlas example…',
+      'Installing packages…',
+      'npm installs',
+      'Loading the server…',
+      expect.stringMatching(/^linked: .*examples\/atlas\/start\.ts$/),
+    ])
+  })
+
+  test('loads nothing that must be installed or is large before its first line', () => {
+    const imported = (name: string): string[] =>
+      [...readFileSync(join(scripts, name), 'utf8').matchAll(/^import .* from '([^']+)'/gm)].map(
+        ([, from = '']) => from,
+      )
+    for (const name of ['start.mjs', 'bun.mjs', 'prepare.mjs'])
+      expect(imported(name).filter((from) => !/^(?:node:|\.\/(?:bun|prepare)\.mjs$)/.test(from))).toEqual([])
   })
 })

@@ -126,7 +126,7 @@ async function main(): Promise<number> {
   const demoPath = join(settings.dataFolder, 'demo.env')
   await writeDemoEnvironment(demoPath, app.url, settings)
   console.log(readyLine(app.url))
-
+  console.log('Preparing the data of the example, which is imported on the first start…')
   const importing = spawnImport(app.url, settings.serviceKey, only)
   const imported = waitForImport(importing)
   let isStopping = false

@@ -56,6 +56,8 @@ export async function openEngines(
   const blobs = await orClose(closing([sql, cluster]), () =>
     openBlobs({ ...settings, releaseHandles: () => sql.releaseHandles(), log }),
   )
+  // A start does not wait for the store, but asks for it, so that the log says where it is away.
+  void blobs.findFault().catch(() => null)
   const images = openImages()
   return { sql, cluster, blobs, images, store, ...closing([sql, cluster, blobs, images]) }
 }

@@ -2,8 +2,8 @@
  * From the command line to a configuration and settings: finds and imports the file, lays the environment over the
  * options. The only file that reads the environment; what things mean is `validate`'s and `settings`'.
  */
-import { existsSync } from 'node:fs'
-import { basename, relative, resolve } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { basename, join, relative, resolve } from 'node:path'
 import { importFresh, type LoadedModule, ModuleError } from '../base/modules.ts'
 import type { Mode, Settings } from './config.ts'
 import * as define from './define.ts'
@@ -67,6 +67,10 @@ async function importConfig(path: string): Promise<{ written: unknown; files: re
   const shown = relative('.', path)
   if (!existsSync(path))
     throw new ConfigError(`There is no configuration at ${shown}. \`plinth init\` writes one; --config names another.`)
+  if (statSync(path).isDirectory())
+    throw new ConfigError(
+      `${shown || path} is a folder; name the file in it, such as --config ${join(shown, defaultPath)}`,
+    )
   const { exports, files } = await importConfigModule(path)
   if (exports.default === undefined)
     throw new ConfigError(`${basename(path)}: has no default export. Write: export default defineConfig({ … })`)

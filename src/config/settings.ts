@@ -75,8 +75,8 @@ export async function openSettings(options: SettingOptions, environment: Environ
     acceptsLoss: options['accept-loss'] !== undefined,
     host,
     port,
-    secret: givenSecret ?? (await keepSecret(resolve(dataFolder, secretFile), secretCharsMin)),
-    serviceKey: givenKey ?? (await keepSecret(resolve(dataFolder, serviceKeyFile), serviceKeyCharsMin)),
+    secret: givenSecret ?? (await keepIn(dataFolder, secretFile, secretCharsMin)),
+    serviceKey: givenKey ?? (await keepIn(dataFolder, serviceKeyFile, serviceKeyCharsMin)),
     trustProxy: trustProxy ?? { kind: 'none' },
     publicUrl: publicUrl ?? null,
     logLevel: logLevel ?? 'info',
@@ -86,6 +86,18 @@ export async function openSettings(options: SettingOptions, environment: Environ
     s3,
   }
   return Object.freeze(settings)
+}
+
+/** As `keepSecret`. Throws `ConfigError` also where the folder cannot be made or written. */
+async function keepIn(dataFolder: string, file: string, charsMin: number): Promise<string> {
+  try {
+    return await keepSecret(resolve(dataFolder, file), charsMin)
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (syscall === undefined) throw error
+    const remedy = 'Name a folder that this user may write, with --data or PLINTH_DATA.'
+    throw new ConfigError(`The data folder ${dataFolder} cannot be made or written (${code}). ${remedy}`)
+  }
 }
 
 /**

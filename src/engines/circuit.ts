@@ -64,7 +64,8 @@ export function createCircuit(options: CircuitOptions): Circuit {
     const isFirst = failure === null
     failure = found
     if (!isFirst) return
-    log.error('engine.away', { engine, error: found })
+    // Without a stack: that an engine is away is no mistake in the program.
+    log.error('engine.away', { engine, reason: found.message })
     for (const listener of listeners) listener(found)
     retryLater(0)
   }

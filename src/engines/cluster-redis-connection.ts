@@ -32,12 +32,14 @@ export function connectRedis(url: string, role: string, log: Log): Redis {
     // After a fail-over the old primary answers that it is a replica now; the address leads to the new one.
     reconnectOnError: ({ message }) => message.startsWith('READONLY'),
   })
+  // Without the password.
+  const { host } = new URL(url)
   let isAway = false
   const leave = (error?: Error): void => {
     // One line for each outage, not for each attempt.
     if (isAway) return
     isAway = true
-    log.error('Redis is away', { connection: role, ...(error ? { error } : {}) })
+    log.error('Redis is away', { connection: role, redis: host, ...(error ? { reason: error.message } : {}) })
   }
   redis.on('error', leave)
   redis.on('reconnecting', () => leave())

@@ -61,27 +61,27 @@ function lengthOf(row: SqlRow): number {
 
 const uniqueMessage = /^UNIQUE constraint failed: (.+)$/
 
-const awayCodes = [
-  'SQLITE_FULL',
-  'SQLITE_IOERR',
-  'SQLITE_BUSY',
-  'SQLITE_READONLY',
-  'SQLITE_CANTOPEN',
-  'SQLITE_CORRUPT',
-  'SQLITE_NOTADB',
-]
+const awayCodes = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_BUSY', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
+
+const damageCodes = ['SQLITE_CORRUPT', 'SQLITE_NOTADB']
+
+/** For the operator, who sees it where a start fails, and in the log. Clients never see it. */
+const describeDamage = (path: string, message: string): string =>
+  `${path} is damaged (${message}). Stop the server, check the folder with \`plinth doctor\`, and restore a backup with \`plinth restore\`.`
 
 /**
  * SQLite names the columns of a failed unique index only in its message: `UNIQUE constraint failed: posts.slug,
  * posts.lang`.
  */
-function engineErrorOf(error: unknown): unknown {
+function engineErrorOf(error: unknown, path: string): unknown {
   if (!(error instanceof SQLiteError)) return error
   if (error.code === 'SQLITE_CONSTRAINT_UNIQUE' || error.code === 'SQLITE_CONSTRAINT_PRIMARYKEY') {
     const columns = uniqueMessage.exec(error.message)?.[1]?.split(', ') ?? []
     const names = columns.map((column) => column.slice(column.indexOf('.') + 1))
     return new EngineError('unique', error.message, names, error)
   }
+  if (damageCodes.some((code) => error.code?.startsWith(code)))
+    return new EngineError('unavailable', describeDamage(path, error.message), [], error)
   if (awayCodes.some((code) => error.code?.startsWith(code)))
     return new EngineError('unavailable', error.message, [], error)
   return error
@@ -123,12 +123,12 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
   try {
     db = openFile(path, options)
   } catch (error) {
-    throw engineErrorOf(error)
+    throw engineErrorOf(error, path)
   }
   const statements = createLru<string, Statement>(statementCacheEntriesMax, (statement) => statement.finalize())
 
   function failed(error: unknown): unknown {
-    const mapped = engineErrorOf(error)
+    const mapped = engineErrorOf(error, path)
     if (mapped instanceof EngineError && mapped.kind === 'unavailable') options.onFault?.(mapped)
     return mapped
   }

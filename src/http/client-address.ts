@@ -41,8 +41,8 @@ function walk(forwarded: string, peer: string, isProxy: (address: string, step: 
 
 /** An entry's address; some proxies append a port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 function entryAddress(entry: string): string | null {
-  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(entry)
+  const bracketed = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(entry)
   if (bracketed?.[1] !== undefined) return canonicalAddress(bracketed[1])
-  const dotted = /^([\d.]+):\d+$/.exec(entry)
+  const dotted = /^([\d.]+):\d{1,5}$/.exec(entry)
   return canonicalAddress(dotted?.[1] ?? entry)
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { createReplyTemplates, empty, json, jsonText, matchesEtag, toResponse } from './reply.ts'
+import { matchesEtag } from './etags.ts'
+import { createReplyTemplates, empty, json, jsonText, toResponse } from './reply.ts'
 
 const templates = createReplyTemplates({ Vary: 'Origin' })
 

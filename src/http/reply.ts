@@ -67,14 +67,3 @@ function bodyOf(source: NonNullable<Reply['source']>): BodyInit {
   if (source instanceof Uint8Array) return source
   return source.kind === 'file' ? openFilePart(source.path, source.start, source.end) : source.stream
 }
-
-/** Whether `If-None-Match` names the entity tag: weak comparison, lists and `*` (RFC 9110 §13.1.2). */
-export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
-  if (ifNoneMatch === etag || ifNoneMatch === '*') return true
-  const wanted = withoutWeak(etag)
-  // A tag may hold commas, so a list is read tag by tag rather than split.
-  for (const [tag] of ifNoneMatch.matchAll(/(?:W\/)?"[^"]*"/g)) if (withoutWeak(tag) === wanted) return true
-  return false
-}
-
-const withoutWeak = (etag: string): string => (etag.startsWith('W/') ? etag.slice(2) : etag)

@@ -136,13 +136,13 @@ export function openServer(options: ServerOptions): Server {
   }
 }
 
-/** Starts the listener. What the runtime throws is given the `endpoint` it could not have, for the operator. */
+/** Starts the listener. What the runtime throws is given the `endpoint` it could not have and its `hostname`, for the operator. */
 function listen(options: Parameters<typeof Bun.serve<OpenedSocket>>[0] & { hostname: string; port: number }) {
   try {
     return Bun.serve<OpenedSocket>(options)
   } catch (error) {
     const { hostname, port } = options
-    if (error instanceof Error) Object.assign(error, { endpoint: `Port ${port} on ${hostname}` })
+    if (error instanceof Error) Object.assign(error, { endpoint: `Port ${port} on ${hostname}`, hostname })
     throw error
   }
 }

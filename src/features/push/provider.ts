@@ -1,5 +1,6 @@
 /** What a way of delivering messages is to the rest of the feature, and the error there is where none is configured. */
 import { ApiError } from '../../errors.ts'
+import { parseHttpDate } from '../../http/http-date.ts'
 import { pushErrorCharsMax } from '../../limits-push.ts'
 
 /** What became of a message to one device; `removed`: the device is no more. */
@@ -36,8 +37,8 @@ export const notConfigured = (): ApiError => new ApiError(503, 'push-not-configu
 export function retryAfterOf(headers: Headers, nowMs: number): number | null {
   const text = headers.get('retry-after')?.trim() ?? ''
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
-  const dateMs = text.length > 40 || text === '' ? Number.NaN : Date.parse(text)
-  return Number.isNaN(dateMs) ? null : Math.max(0, dateMs - nowMs)
+  const dateMs = parseHttpDate(text)
+  return dateMs === null ? null : Math.max(0, dateMs - nowMs)
 }
 
 /** A request that came to nothing: a name that does not resolve, no connection, no answer in time. */

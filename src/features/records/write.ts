@@ -16,6 +16,7 @@ import {
   payloadTooLarge,
   preconditionFailed,
 } from '../../errors.ts'
+import { matchesStrongly } from '../../http/etags.ts'
 import { recordBytesMax, requestChangeCharsMax } from '../../limits-writes.ts'
 import { type Expr, isNever } from '../../query/expr.ts'
 import { absencesIn, settle } from '../../query/matches.ts'
@@ -209,7 +210,7 @@ function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): vo
   if (ifMatch === null || ifMatch.trim() === '*') return
   if (isNever(call.permissions.read())) throw preconditionFailed()
   const tag = tagOf(call, { row, text: JSON.stringify(row) })
-  if (!ifMatch.split(',').some((one) => one.trim() === tag)) throw preconditionFailed()
+  if (!matchesStrongly(ifMatch, tag)) throw preconditionFailed()
 }
 
 /** Applies a patch to a row that was read in this transaction; both rules are judged. Gives the record afterwards. */

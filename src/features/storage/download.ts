@@ -7,8 +7,10 @@ import { openFilePart } from '../../base/file-part.ts'
 import type { BlobSource, Blobs, ByteRange } from '../../engines/blobs.ts'
 import { preconditionFailed, rangeNotSatisfiable } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
+import { matchesEtag, matchesStrongly } from '../../http/etags.ts'
+import { parseHttpDate } from '../../http/http-date.ts'
 import { type ByteSpan, contentRange, parseRanges } from '../../http/ranges.ts'
-import { bytes, empty, matchesEtag } from '../../http/reply.ts'
+import { bytes, empty } from '../../http/reply.ts'
 import { bufferedAnswerBytes } from '../../limits-storage.ts'
 import type { BlobPart } from './blob-rows.ts'
 import { contentHeaders } from './content.ts'
@@ -58,19 +60,13 @@ export async function sendContent(blobs: Blobs, content: Content, wish: Wish): P
   })
 }
 
-/** Milliseconds of an HTTP date, or null for any other text. */
-function findDate(text: string | null): number | null {
-  const ms = text !== null && / GMT$/.test(text) ? Date.parse(text) : Number.NaN
-  return Number.isNaN(ms) ? null : ms
-}
+const findDate = (text: string | null): number | null => (text === null ? null : parseHttpDate(text))
 
 /** The conditions of RFC 9110 §13.2.2, in its order. True for 304; throws 412. */
 function isUnchanged(headers: Headers, etag: string, modifiedMs: number): boolean {
   const ifMatch = headers.get('if-match')
   if (ifMatch !== null) {
-    // Strong comparison; ours are strong, so a weak one never matches.
-    const isNamed = ifMatch.trim() === '*' || [...ifMatch.matchAll(/(?:W\/)?"[^"]*"/g)].some(([tag]) => tag === etag)
-    if (!isNamed) throw preconditionFailed('file')
+    if (!matchesStrongly(ifMatch, etag)) throw preconditionFailed('file')
   } else {
     const unmodifiedSince = findDate(headers.get('if-unmodified-since'))
     if (unmodifiedSince !== null && modifiedMs > unmodifiedSince) throw preconditionFailed('file')
