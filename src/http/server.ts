@@ -136,7 +136,7 @@ export function openServer(options: ServerOptions): Server {
   }
 }
 
-/** Starts the listener. What the runtime throws is given the `endpoint` it could not have and its `hostname`, for the operator. */
+/** Starts the listener. What the runtime throws is given the `endpoint` it could not have, with its `hostname`. */
 function listen(options: Parameters<typeof Bun.serve<OpenedSocket>>[0] & { hostname: string; port: number }) {
   try {
     return Bun.serve<OpenedSocket>(options)
