@@ -93,7 +93,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { sql, cluster, blobs, images, store } = engines
   const metrics = createMetrics()
   const judge = createJudge({ sql, namespaces: () => config.namespaces })
-  const limits = createResponseLimits(() => config.limits.responseBytes)
+  const responseBytes = (): number => config.limits.responseBytes
+  const limits = createResponseLimits(responseBytes)
   const records = createRecords({
     sql,
     judge,
@@ -111,7 +112,14 @@ export async function openApp(options: AppOptions): Promise<App> {
   })
   let limiter = createRateLimiter(cluster, config.rateLimits)
   const push: Push = await orClose(engines, () =>
-    preparePush({ sql, config: () => config.push, holdActive: (tx, user) => users.holdActive(tx, user), clock, log }),
+    preparePush({
+      sql,
+      config: () => config.push,
+      holdActive: (tx, user) => users.holdActive(tx, user),
+      responseBytes,
+      clock,
+      log,
+    }),
   )
   countPush(metrics, push)
   const users = await orClose(engines, () =>
@@ -124,6 +132,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       mode: config.mode,
       dataFolder: settings.dataFolder,
       secret: settings.secret,
+      responseBytes,
       publicUrl: () => settings.publicUrl ?? (config.mode === 'development' ? server.url : null),
       onEnding: push.forget,
       clock,
@@ -137,6 +146,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     buckets: () => config.buckets,
     judge,
     secret: settings.secret,
+    responseBytes,
     keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
     asNow: users.asNow,
     renew: users.renew,
@@ -170,6 +180,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     publish: (topic, text) => server.publish(topic, text),
     db: createRoomDatabase(records.endpoints, createUuid7(clock)),
     push: push.room,
+    responseBytes,
     clock,
     // A test that moves the clock moves what rooms wait for too.
     elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
@@ -178,9 +189,9 @@ export async function openApp(options: AppOptions): Promise<App> {
   countRooms(metrics, rooms)
   const vectorCopies = openVectors({ dataFolder: settings.dataFolder, log })
   const vector = createVectors({ sql, vectors: vectorCopies, limits, log })
-  const kv = createKv({ sql, namespaces: () => config.kv, secret: settings.secret, clock })
+  const kv = createKv({ sql, namespaces: () => config.kv, secret: settings.secret, responseBytes, clock })
   const sqlDatabases = await orClose(closing([engines, users, vectorCopies]), async () =>
-    openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log }), config.sql),
+    openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log }), config.sql, responseBytes()),
   )
   const analytics = await orClose(closing([engines, users, vectorCopies, sqlDatabases]), () =>
     openAnalytics({
@@ -188,6 +199,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       config: () => config.analytics,
       pathOf: (name) => paths.get(name) ?? null,
       secret: settings.secret,
+      responseBytes,
       clock,
       log,
     }),
@@ -279,7 +291,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       await rooms.prepare(next.rooms)
       await vector.prepare(next.vector)
       await kv.prepare(next.kv)
-      await sqlDatabases.replace(next.sql)
+      await sqlDatabases.replace(next.sql, next.limits.responseBytes)
       config = next
       warnOfBodyBound(config.buckets, bodyBytesMax, log)
       limiter = createRateLimiter(cluster, config.rateLimits)

@@ -46,6 +46,10 @@ export const requestLogBytesMin = MiB
 export const requestRowBytes = 150
 
 // Reports (SPEC "Limits")
+/** Points of a series: two weeks by the minute, of which reading and writing take a few slices. */
+export const reportPointsMax = 20_160
+/** Of one as JSON, at most. */
+export const reportPointBytes = 160
 export const eventListLimitDefault = 50
 export const eventListLimitMax = 1000
 

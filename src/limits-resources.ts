@@ -34,8 +34,13 @@ export const sqlTimeoutMs = 30_000
 export const sqlTimeoutMsMax = 4 * 60 * 1000
 export const sqlRowsMax = 10_000
 export const sqlRowsMaxMost = 100_000
-/** Of an answer's rows as JSON, in characters: it is held in memory, here and at the other end. */
-export const sqlAnswerCharsMax = 10 * MiB
+/** Of an answer's rows as JSON, however large a response may be: it is held in memory, here and at the other end. */
+export const sqlAnswerBytesMax = 10 * MiB
+/**
+ * Of what PostgreSQL sends for one statement, at least, whatever a response may have: a row is known to be too large
+ * once it is there.
+ */
+export const sqlRawBytesMin = MiB
 /** Of one value, and of one row of an embedded database. */
 export const sqlValueBytesMax = 10 * MiB
 /** An embedded database's file, unless the configuration says otherwise. */

@@ -115,5 +115,9 @@ export const membersSyncBytesPerSecond = 8 * MiB
 /** No list waits longer, however large the room. */
 export const membersSyncDelayMaxMs = 5000
 export const memberStateBytesMax = 4 * KiB
+/** Of a player in an administrator's look at a room, beside the state: an id with escapes, and two numbers. */
+export const playerViewBytes = KiB
+/** Rooms whose metadata is read at once for summaries: 1 MiB of it at most. */
+export const roomSummariesAtOnce = 64
 /** Listed with every summary. */
 export const roomMetadataBytesMax = 16 * KiB

@@ -141,7 +141,10 @@ export const variantKeptMs = 24 * 60 * 60 * 1000
 /** A picture that is not kept is there for this long, to be sent. */
 export const unkeptPictureMs = 10 * 60 * 1000
 
-/** Files read at a time where a rule asks other tables, so that each must be judged. */
-export const judgedObjectsAtOnce = 500
+/**
+ * Files read at a time where a rule asks other tables, so that each must be judged: with the most custom metadata they
+ * are 1 MiB, which takes about 10 ms to parse.
+ */
+export const judgedObjectsAtOnce = 128
 /** Files judged for one page of a list: some hundred milliseconds; then the page ends early, with a cursor. */
 export const judgedObjectsMax = 10_000

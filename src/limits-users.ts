@@ -81,6 +81,8 @@ export const userListLimitDefault = 20
 export const userListLimitMax = 1000
 /** SPEC "Limits". */
 export const importUsersMax = 1000
+/** Of what an import says of one entry, beyond which it is cut and its fields are not listed as well. */
+export const importErrorCharsMax = 500
 /** A thousand users with the most metadata each; a service key alone may send it. */
 export const importBodyBytesMax = 36 * MiB
 /** Imports at once in one process, each with a body of its own in memory. */

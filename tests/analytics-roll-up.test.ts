@@ -1,4 +1,5 @@
 /** The roll-up, cut off at every one of its steps: begun again, it ends with the very same summaries. */
+
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,6 +16,7 @@ import { allRequests } from '../src/features/analytics/series.ts'
 import { prepareAnalytics, type Store } from '../src/features/analytics/tables.ts'
 import { createEventId, minuteOf } from '../src/features/analytics/time.ts'
 import type { TrackedEvent } from '../src/features/analytics/track-input.ts'
+import { responseBytesMax } from '../src/limits.ts'
 import { requestLogBytesMax, requestLogRetentionMs, requestRowBytes } from '../src/limits-analytics.ts'
 import { type Engine, engines } from './harness/engines.ts'
 
@@ -178,7 +180,12 @@ for (const engine of engines) {
       () => logBounds,
     )()
     await addAt(nowMs)
-    const reports = createEventReports(store, 'a secret that seals cursors', () => nowMs + 60_000)
+    const reports = createEventReports({
+      store,
+      secret: 'a secret that seals cursors',
+      responseBytes: () => responseBytesMax,
+      now: () => nowMs + 60_000,
+    })
     const { topEvents } = await reports.topEvents({ event: null, userId: null, range: '1h' }, 10)
     expect(topEvents).toEqual([{ eventName: 'yearly', count: 1, uniqueUsers: 1 }])
     await createRollUp(

@@ -7,6 +7,7 @@ import { analyticsAccess, analyticsScopes } from './harness/analytics-access.ts'
 import { backupAccess } from './harness/backup-access.ts'
 import type { Answer, Client } from './harness/client.ts'
 import { type Access, anyone } from './harness/endpoint-access.ts'
+import { responseBounds } from './harness/endpoint-bytes.ts'
 import { dumpBucket, store } from './harness/files.ts'
 import { kvMatrix, kvScopes } from './harness/kv.ts'
 import { signUp } from './harness/person.ts'
@@ -168,6 +169,11 @@ describeServer('endpoints', { config }, (server) => {
         .map(({ name }) => name)
         .sort(),
     ).toEqual(Object.keys(matrix).sort())
+  })
+
+  test('[RES-1] every declared endpoint says what bounds the bytes of its answer', () => {
+    const names = server.endpoints().map(({ name }) => name)
+    expect(names.sort()).toEqual(Object.keys(responseBounds).sort())
   })
 
   test('[SYS-10] the OpenAPI document lists exactly the declared endpoints, their HEADs and the sockets', async () => {

@@ -188,7 +188,7 @@ describe('a SQL database on a full disk', () => {
 
   test.skipIf(!isMounted)('[FAULT-4] is unavailable, and its bound is another thing', async () => {
     const fill = 'INSERT INTO t SELECT zeroblob(100000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))'
-    const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes }
+    const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes, answerBytesMax: 2 ** 20 }
     const sandboxes = createSqliteSandboxes({ folder: join(mount, 'sql') })
     const roomy = createSqliteSandboxes({ folder: join(folder, 'sql') })
     const full = await sandboxes.open('main', limits)

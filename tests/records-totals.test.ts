@@ -19,6 +19,7 @@ import type { TableCall } from '../src/features/records/tables.ts'
 import { createTotals, type Totals } from '../src/features/records/totals.ts'
 import { insertRecord } from '../src/features/records/write.ts'
 import { createResponseLimits } from '../src/http/large-responses.ts'
+import { textOf } from '../src/http/reply.ts'
 import { responseBytesMax, slowReadBytes } from '../src/limits.ts'
 import { engines } from './harness/engines.ts'
 
@@ -119,8 +120,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
 
   const ask = async (filter: unknown, limit = '1000'): Promise<{ items: unknown[]; total: number }> => {
     const query = { filter: JSON.stringify(filter), limit, page: '1' }
-    const { text, source } = await list(call, query, { totals, limits })
-    return JSON.parse(text ?? new TextDecoder().decode(source as Uint8Array))
+    return JSON.parse(textOf(await list(call, query, { totals, limits })) ?? '')
   }
 
   /** Writes one transaction of two rows after another until the function it gives is awaited. */

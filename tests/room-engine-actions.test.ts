@@ -1,9 +1,11 @@
 /** Actions and what sockets are told, in a world without sockets. */
+
 import { describe, expect, test } from 'bun:test'
 import type { Room, RoomCode, RoomPlayer, RoomState } from '../src/config/room-code.ts'
 import type { RoomDefinition } from '../src/features/rooms/engine/ports.ts'
 import { roomInboxCommandsMax } from '../src/limits-rooms.ts'
 import { RoomClient } from './harness/room-client.ts'
+import { viewOf } from './harness/room-view.ts'
 import { aDefinition, RoomWorld, type WorldNode } from './harness/room-world.ts'
 
 interface Setting {
@@ -112,7 +114,7 @@ describe('actions', () => {
       expect(ann.ofType('action_error')).toEqual([{ type: 'action_error', requestId: 'r1', actionType, code, message }])
       for (const use of late.splice(0)) expect(use).toThrow('after its handler has ended')
       await world.pass(5100)
-      const view = node.engine.find(world.key)
+      const view = viewOf(node.engine, world.key)
       expect([view?.shared, view?.server, view?.metadata, view?.players[0]?.state]).toEqual([{}, {}, {}, {}])
       expect(ann.messages.map(({ type }) => type)).toEqual(['sync', 'members_sync', 'action_error'])
       expect(world.saves.every(({ wakeAtMs }) => wakeAtMs === null)).toBe(true)
@@ -140,7 +142,7 @@ describe('actions', () => {
     expect(await act(ann, 'add', {}, 'r1')).toEqual(first)
     const bob = await join('bob')
     expect(await act(bob, 'add', {}, 'r1')).toMatchObject({ result: 2 })
-    expect(node.engine.find(world.key)?.shared).toEqual({ n: 2 })
+    expect(viewOf(node.engine, world.key)?.shared).toEqual({ n: 2 })
     expect(world.logged).toEqual(['ran'])
   })
 
@@ -176,7 +178,7 @@ describe('actions', () => {
     await world.settle()
     expect(bob.ofType('action_result')).toEqual([])
     await world.openGates()
-    expect(node.engine.find(world.key)?.shared).toEqual({ order: ['slow', 'quick'] })
+    expect(viewOf(node.engine, world.key)?.shared).toEqual({ order: ['slow', 'quick'] })
   })
 
   test.each(['nothing', 'constructor', '__proto__', 'toString', ''])('[ROOM-ACT-2] %p is no handler', async (name) => {
@@ -195,7 +197,7 @@ describe('actions', () => {
     world.post(ann.act('add'), node)
     await world.settle()
     expect(ann.messages).toHaveLength(2)
-    expect(node.engine.find(world.key)?.shared).toEqual({})
+    expect(viewOf(node.engine, world.key)?.shared).toEqual({})
   })
 
   test('[ROOM-ACT-11] a room that has too much to do says so, and does what it took', async () => {
@@ -206,7 +208,7 @@ describe('actions', () => {
     await world.settle()
     expect(ann.ofType('action_error').map(({ code }) => code)).toEqual(new Array(5).fill('RATE_LIMITED'))
     await world.openGates()
-    expect(node.engine.find(world.key)?.shared).toEqual({ n: roomInboxCommandsMax })
+    expect(viewOf(node.engine, world.key)?.shared).toEqual({ n: roomInboxCommandsMax })
   })
 })
 

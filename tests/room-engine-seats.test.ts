@@ -1,7 +1,9 @@
 /** Who is in a room, and how players go, in a world without sockets. */
+
 import { describe, expect, test } from 'bun:test'
 import { RoomClient } from './harness/room-client.ts'
 import { type RoomSetting, setting, sharedOf } from './harness/room-setting.ts'
+import { viewOf } from './harness/room-view.ts'
 
 describe('seats', () => {
   test('[ROOM-SEAT-1] of fifty who want the last seat one gets it, also while onJoin takes its time', async () => {
@@ -106,7 +108,7 @@ describe('seats', () => {
     expect(bad.messages).toEqual([{ type: 'error', code: 'JOIN_DENIED', message: 'Not you' }])
     expect([bad.closeCode, sharedOf({ world } as RoomSetting)]).toEqual([4003, { n: 0 }])
     expect((await join('ann')).shared).toEqual({ n: 99 })
-    expect(node.engine.find(world.key)?.players).toHaveLength(1)
+    expect(viewOf(node.engine, world.key)?.players).toHaveLength(1)
     expect(calls).toEqual(['create'])
   })
 })

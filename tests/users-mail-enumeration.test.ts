@@ -2,6 +2,7 @@
  * What requests for mails give away: nothing about who has an account, neither in the answer nor in the work done for
  * it, and no way to fill somebody's mailbox.
  */
+
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,6 +17,7 @@ import { openUsers, type Users } from '../src/features/users/index.ts'
 import type { Call } from '../src/http/endpoint.ts'
 import { createRateLimiter } from '../src/http/rate-limit.ts'
 import { emptyBody } from '../src/http/request-body.ts'
+import { responseBytesMax } from '../src/limits.ts'
 import { unlimitedRates } from './harness/accounts.ts'
 import type { Answer } from './harness/client.ts'
 import { createTestSettings, parseTestConfig, type WrittenConfig } from './harness/config.ts'
@@ -133,6 +135,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('the work
         mode: 'release',
         dataFolder,
         secret: tokenSecret,
+        responseBytes: () => responseBytesMax,
         publicUrl: () => null,
         onEnding: () => {},
         clock,

@@ -7,6 +7,21 @@ import { eventLoopSliceMs } from '../limits-writes.ts'
 /** Gives a promise to await when the current slice is over, and undefined while it lasts. */
 export type NextSlice = () => Promise<void> | undefined
 
+/** The results of a function for each of some items, in order, in slices. */
+export async function mapInSlices<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Result,
+): Promise<Result[]> {
+  const nextSlice = createSlices()
+  const results: Result[] = []
+  for (const item of items) {
+    results.push(work(item))
+    const pause = nextSlice()
+    if (pause) await pause
+  }
+  return results
+}
+
 /** Begins the first slice. `elapsedMs` is monotonic. */
 export function createSlices(elapsedMs: () => number = () => performance.now()): NextSlice {
   let endMs = elapsedMs() + eventLoopSliceMs

@@ -5,9 +5,9 @@
  * what is sent at once is a transaction; keeping or undoing anything else is `sandbox-postgres`'s.
  */
 import type { Connection, Submittable } from 'pg'
-import { sqlAnswerCharsMax } from '../limits-resources.ts'
+import { sqlRawBytesMin } from '../limits-resources.ts'
 import { EngineError } from './error.ts'
-import { type SandboxAnswer, StatementError } from './sandbox.ts'
+import { type SandboxAnswer, type SandboxLimits, StatementError } from './sandbox.ts'
 import type { Counting } from './sandbox-postgres-counts.ts'
 import type { PostgresStatement } from './sandbox-postgres-statement.ts'
 import { createReader } from './sandbox-postgres-values.ts'
@@ -27,8 +27,8 @@ interface Wire {
 type Step = 'begin' | 'before' | 'statement' | 'after'
 const steps: readonly Step[] = ['begin', 'before', 'statement', 'after']
 
-/** Bytes that may come for the most characters an answer may have; escapes make more of them than they were. */
-const bytesMax = 2 * sqlAnswerCharsMax
+/** Bytes that may come for each of an answer: what is not shown comes as well, and binary values come as hex. */
+const bytesPerAnswerByte = 2
 
 export class Exchange implements Submittable {
   readonly answer: Promise<SandboxAnswer>
@@ -37,7 +37,7 @@ export class Exchange implements Submittable {
   private step: number
   private failure: Error | null = null
   private readers: readonly ((value: string | null) => string)[] = []
-  private rows: Rows = createRows([], 0)
+  private rows: Rows = createRows([], { rowsMax: 0, answerBytesMax: 0 })
   private changes = 0
   private bytes = 0
   private startMs = 0
@@ -47,7 +47,7 @@ export class Exchange implements Submittable {
   constructor(
     private readonly statement: PostgresStatement,
     private readonly counting: Counting,
-    private readonly rowsMax: number,
+    private readonly limits: Pick<SandboxLimits, 'rowsMax' | 'answerBytesMax'>,
   ) {
     this.answer = this.settled.promise
     this.step = statement.isRead ? 1 : 0
@@ -64,7 +64,7 @@ export class Exchange implements Submittable {
     wire.stream.cork()
     if (!isRead) send(wire, 'BEGIN', [])
     send(wire, question.text, question.values)
-    send(wire, text, values, this.rowsMax + 1)
+    send(wire, text, values, this.limits.rowsMax + 1)
     send(wire, question.text, question.values)
     wire.sync()
     wire.stream.uncork()
@@ -80,6 +80,7 @@ export class Exchange implements Submittable {
   /** What comes is held in memory, also a single row before it is whole. */
   private readonly countBytes = (chunk: string | Uint8Array): void => {
     this.bytes += chunk.length
+    const bytesMax = Math.max(sqlRawBytesMin, bytesPerAnswerByte * this.limits.answerBytesMax)
     if (this.bytes > bytesMax)
       this.abandon(new StatementError('query', `The rows are more than ${bytesMax} bytes; add a LIMIT`))
   }
@@ -106,7 +107,7 @@ export class Exchange implements Submittable {
     this.readers = fields.map(({ dataTypeID }) => createReader(dataTypeID))
     this.rows = createRows(
       fields.map(({ name }) => name),
-      this.rowsMax,
+      this.limits,
     )
   }
 

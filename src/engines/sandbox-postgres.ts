@@ -49,7 +49,7 @@ export function createPostgresSandboxes(options: {
   return {
     async open(name, limits): Promise<Sandbox> {
       const role = await prepareRole({ address, secret, name })
-      const { timeoutMs, rowsMax } = limits
+      const { timeoutMs } = limits
       // One more than reads of the embedded engine, which has a process for writes besides.
       const running = sqlReadsAtOnceMax + 1
       const connector = createConnector(withUser(address, role.name, role.password), {
@@ -67,7 +67,7 @@ export function createPostgresSandboxes(options: {
       const turns = createTurns({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
 
       async function execute(client: pg.Client, statement: PostgresStatement): Promise<SandboxAnswer> {
-        const exchange = new Exchange(statement, counting, rowsMax)
+        const exchange = new Exchange(statement, counting, limits)
         // The server ends a statement itself; this is for one that has gone silent.
         const timer = setTimeout(() => exchange.abandon(tookTooLong(timeoutMs)), timeoutMs + sqlAnswerGraceMs)
         try {

@@ -1,6 +1,5 @@
 /** The rows of an answer as JSON, written as they come and bounded all the while. What a value is, the engines know. */
-import { sqlAnswerCharsMax } from '../limits-resources.ts'
-import { StatementError } from './sandbox.ts'
+import { type SandboxLimits, StatementError } from './sandbox.ts'
 
 export interface Rows {
   /** Adds a row whose values are JSON already, in order of the columns. Throws `StatementError` beyond the bounds. */
@@ -11,19 +10,25 @@ export interface Rows {
 }
 
 /** Of columns with the same name, the last is in the row. */
-export function createRows(columns: readonly string[], rowsMax: number): Rows {
+export function createRows(
+  columns: readonly string[],
+  { rowsMax, answerBytesMax }: Pick<SandboxLimits, 'rowsMax' | 'answerBytesMax'>,
+): Rows {
   const last = new Map(columns.map((name, at) => [name, at]))
   const members = [...last].map(([name, at]) => ({ at, head: `${JSON.stringify(name)}:` }))
   const rows: string[] = []
-  let chars = 0
+  let bytes = 0
   return {
     add(values) {
       if (rows.length >= rowsMax)
         throw new StatementError('query', `The statement gives more than ${rowsMax} rows; add a LIMIT`)
       const row = `{${members.map(({ at, head }) => head + values[at]).join(',')}}`
-      chars += row.length
-      if (chars > sqlAnswerCharsMax)
-        throw new StatementError('query', `The rows are more than ${sqlAnswerCharsMax} characters of JSON`)
+      bytes += Buffer.byteLength(row) + 1
+      if (bytes > answerBytesMax)
+        throw new StatementError(
+          'query',
+          `The rows are more than ${answerBytesMax} bytes of JSON (limits.responseBytes); select fewer or add a LIMIT`,
+        )
       rows.push(row)
     },
     get count() {

@@ -93,7 +93,7 @@ interface Ran {
 /** Statements that are likely to come again. The others change the schema, or do something while they are compiled. */
 const comesAgain = /^\s*(?:select|values|with|insert|update|delete|replace)\b/i
 
-function openDatabase(path: string, { rowsMax, bytesMax }: SandboxLimits, lane: SandboxLane) {
+function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
   const database = new DatabaseSync(path, {
     allowExtension: false,
     defensive: true,
@@ -109,7 +109,7 @@ function openDatabase(path: string, { rowsMax, bytesMax }: SandboxLimits, lane: 
     'trusted_schema = OFF',
     'cell_size_check = ON',
     `cache_size = -${sqlCacheKiB}`,
-    `max_page_count = ${Math.floor(bytesMax / sqlPageBytes)}`,
+    `max_page_count = ${Math.floor(limits.bytesMax / sqlPageBytes)}`,
     `query_only = ${lane === 'reads' ? 'ON' : 'OFF'}`,
   ])
     database.exec(`PRAGMA ${pragma}`)
@@ -167,7 +167,7 @@ function openDatabase(path: string, { rowsMax, bytesMax }: SandboxLimits, lane: 
       // Known for sure only now: the statement may have been compiled anew to give its first row.
       rows ??= createRows(
         statement.columns().map(({ name }) => name),
-        rowsMax,
+        limits,
       )
       rows.add((row as unknown as unknown[]).map(jsonOf))
     }

@@ -7,7 +7,7 @@ import type { SandboxLane } from './sandbox-sqlite-child.ts'
 import { SandboxProcess } from './sandbox-sqlite-process.ts'
 import { openConnection } from './sqlite-connection.ts'
 
-const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes }
+const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes, answerBytesMax: 2 ** 20 }
 
 test('a process for reads can write nothing, whatever it is told', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-lanes-'))

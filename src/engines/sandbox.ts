@@ -13,6 +13,8 @@ export interface SandboxLimits {
   readonly rowsMax: number
   /** Of its file, where it has one. */
   readonly bytesMax: number
+  /** Of the rows of one answer, as JSON in UTF-8. */
+  readonly answerBytesMax: number
 }
 
 /** What a statement did, as far as the engine can tell; each adapter says how it counts. */

@@ -43,10 +43,13 @@ export interface Call<Query = unknown, Body = unknown> {
   readonly rawBody: RequestBody
 }
 
-/** What a handler answers. `http/reply` makes them; `text` is serialised already, null for no body. */
+/** What a handler answers. `http/reply` makes them. */
 export interface Reply {
   readonly status: number
-  readonly text: string | null
+  /** Serialized already, as text or as its UTF-8; null for no body, for a `source` and for a `value`. */
+  readonly text: string | Uint8Array<ArrayBuffer> | null
+  /** What is too large to be serialized in one step: `http/handle` does it in slices. */
+  readonly value?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** Default `application/json`. */
   readonly contentType?: string

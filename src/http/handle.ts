@@ -28,7 +28,7 @@ import { matchesEtag } from './etags.ts'
 import type { Meter, Metrics } from './metrics.ts'
 import { parseTarget } from './query-string.ts'
 import { isExempt, type RateLimiter } from './rate-limit.ts'
-import { createReplyTemplates, empty, json, toResponse } from './reply.ts'
+import { createReplyTemplates, empty, isLarge, json, prepare, toResponse } from './reply.ts'
 import { checkHead, createRequestBody } from './request-body.ts'
 import type { Admitted, Sockets } from './sockets.ts'
 import type { UnreadResponses } from './unread-responses.ts'
@@ -136,11 +136,10 @@ export function createHandle(parts: HandleParts): Handle {
       } catch (error) {
         return end(exchange, refuse(error, exchange))
       }
-      if (!(reply instanceof Promise)) return end(exchange, reply)
-      return reply.then(
-        (late) => end(exchange, late),
-        (error) => end(exchange, refuse(error, exchange)),
-      )
+      const fail = (error: unknown) => end(exchange, refuse(error, exchange))
+      const endLarge = (large: Reply) => prepare(large).then((ready) => end(exchange, ready), fail)
+      if (!(reply instanceof Promise)) return isLarge(reply) ? endLarge(reply) : end(exchange, reply)
+      return reply.then((late) => (isLarge(late) ? endLarge(late) : end(exchange, late)), fail)
     }
   }
 

@@ -9,7 +9,8 @@ import { createSlices } from '../base/slices.ts'
 import { unavailable } from '../errors.ts'
 import { largeResponsesMax, largeResponsesWaitingMax, responseEnvelopeBytes } from '../limits.ts'
 import type { Reply } from './endpoint.ts'
-import { bytes } from './reply.ts'
+import { isJsonWithin, joinParts } from './json-slices.ts'
+import { jsonText } from './reply.ts'
 
 export interface ResponseLimits {
   /** Bytes of a JSON response, at most; one item is always answered, whatever its size. */
@@ -71,20 +72,36 @@ export async function serializeItems<Item>(
 
 /** The reply `head item,item,… tail`, with its content's fingerprint as its entity tag. */
 export async function itemsReply(head: string, texts: readonly Uint8Array[], tail: string): Promise<Reply> {
-  const nextSlice = createSlices()
   const parts = [encoder.encode(head), ...texts.flatMap((text, at) => (at === 0 ? [text] : [comma, text]))]
   parts.push(encoder.encode(tail))
-  const body = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let at = 0
   let hash = 0n
-  for (const part of parts) {
-    body.set(part, at)
-    at += part.length
+  const body = await joinParts(parts, (part) => {
     hash = fingerprintPart(part, hash)
-    const pause = nextSlice()
-    if (pause) await pause
-  }
-  return bytes(body, 200, { 'Content-Type': 'application/json', ETag: `"${hash.toString(36)}"` })
+  })
+  return jsonText(body, 200, { ETag: `"${hash.toString(36)}"` })
 }
 
 const comma = encoder.encode(',')
+
+/**
+ * The first of some items whose JSON fits into `bytesMax` together, but at least one. Measured in slices, and only
+ * where they might not.
+ */
+export async function fitItems<Item>(
+  items: readonly Item[],
+  bytesMax: number,
+): Promise<{ readonly items: readonly Item[]; readonly isCut: boolean }> {
+  if (isJsonWithin(items, bytesMax / jsonBytesPerChar)) return { items, isCut: false }
+  const nextSlice = createSlices()
+  let left = bytesMax
+  for (const [at, item] of items.entries()) {
+    left -= Buffer.byteLength(JSON.stringify(item)) + 1
+    if (left < 0 && at > 0) return { items: items.slice(0, at), isCut: true }
+    const pause = nextSlice()
+    if (pause) await pause
+  }
+  return { items, isCut: false }
+}
+
+/** A control character is `\u0001`. */
+const jsonBytesPerChar = 6

@@ -1,16 +1,36 @@
 /** What handlers answer with, and how an answer becomes a `Response`. What is answered is up to the handlers. */
 import { openFilePart } from '../base/file-part.ts'
+import { largeResponseBytes } from '../limits.ts'
 import type { Reply } from './endpoint.ts'
+import { encodeText, isQuickJson, serializeJson } from './json-slices.ts'
 
 type ReplyHeaders = Readonly<Record<string, string>>
 
-/** A JSON answer. */
-export const json = (value: unknown, status = 200, headers?: ReplyHeaders): Reply =>
-  jsonText(JSON.stringify(value), status, headers)
+/** A JSON answer. A large value is serialized when it is sent and must not change until then. */
+export const json = (value: unknown, status = 200, headers?: ReplyHeaders): Reply => {
+  if (isQuickJson(value)) return jsonText(JSON.stringify(value), status, headers)
+  return headers ? { status, text: null, value, headers } : { status, text: null, value }
+}
 
-/** A JSON answer that is serialised already. */
-export const jsonText = (text: string, status = 200, headers?: ReplyHeaders): Reply =>
+/** A JSON answer that is serialized already, as text or as its UTF-8. */
+export const jsonText = (text: NonNullable<Reply['text']>, status = 200, headers?: ReplyHeaders): Reply =>
   headers ? { status, text, headers } : { status, text }
+
+/** The body of a JSON answer as text, made in one step; null for no body. */
+export function textOf({ text, value }: Reply): string | null {
+  if (value !== undefined) return JSON.stringify(value)
+  return text instanceof Uint8Array ? new TextDecoder().decode(text) : text
+}
+
+/** Whether a reply must go through `prepare` before it is sent. A handler's mistake, no reply at all, must not. */
+export const isLarge = (reply: Reply | undefined): boolean =>
+  reply?.value !== undefined || (typeof reply?.text === 'string' && reply.text.length >= largeResponseBytes)
+
+/** The same reply with its body in UTF-8, made in slices of the event loop. */
+export async function prepare({ value, ...reply }: Reply): Promise<Reply> {
+  if (value !== undefined) return { ...reply, text: await serializeJson(value) }
+  return typeof reply.text === 'string' ? { ...reply, text: await encodeText(reply.text) } : reply
+}
 
 /** An answer without a body. */
 export const empty = (status: number, headers?: ReplyHeaders): Reply =>
@@ -51,7 +71,7 @@ export function createReplyTemplates(common: ReplyHeaders): ReplyTemplates {
  * Makes the `Response`. The runtime adds `Date` and `Content-Length`, and drops the body for HEAD. `send` gives the
  * body for a text.
  */
-export function toResponse(reply: Reply, templates: ReplyTemplates, send: (text: string) => BodyInit = same): Response {
+export function toResponse(reply: Reply, templates: ReplyTemplates, send: SendText = same): Response {
   const { status, text, headers, contentType, source } = reply
   const textBody = text === null ? null : send(text)
   const body = source === undefined ? textBody : bodyOf(source)
@@ -61,7 +81,9 @@ export function toResponse(reply: Reply, templates: ReplyTemplates, send: (text:
   return response
 }
 
-const same = (text: string): BodyInit => text
+type SendText = (text: NonNullable<Reply['text']>) => BodyInit
+
+const same: SendText = (text) => text
 
 function bodyOf(source: NonNullable<Reply['source']>): BodyInit {
   if (source instanceof Uint8Array) return source

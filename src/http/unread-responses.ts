@@ -18,7 +18,7 @@ export type LimitIdle = (seconds: number) => void
 
 export interface UnreadResponses {
   /** The body to send for a text. Throws 503 where there is no room for it and no response has stalled. */
-  bodyOf(text: string): string | ReadableStream<Uint8Array>
+  bodyOf(text: string | Uint8Array<ArrayBuffer>): string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
   /** To be called for each response whose bytes are a file's or a stream's, with the number of requests under way. */
   download(pendingRequests: number, limitIdle: LimitIdle): void
 }
@@ -95,7 +95,7 @@ export function createUnreadResponses({
   return {
     bodyOf(text) {
       if (text.length < largeResponseBytes) return text
-      const bytes = Buffer.from(text)
+      const bytes = typeof text === 'string' ? Buffer.from(text) : text
       makeRoom(bytes.length)
       return inPieces(bytes)
     },

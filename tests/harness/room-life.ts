@@ -3,9 +3,11 @@
  * hangs or does not answer, nodes that crash, sleep and hand over. Then everything heals, and what must hold is
  * checked.
  */
+
 import type { Room, RoomPlayer, RoomState } from '../../src/config/room-code.ts'
 import { roomTickMs } from '../../src/limits-rooms.ts'
 import { RoomClient } from './room-client.ts'
+import { viewOf } from './room-view.ts'
 import { aDefinition, leaseTtlMs, RoomWorld, type WorldNode } from './room-world.ts'
 
 const stepsPerLife = 40
@@ -324,7 +326,7 @@ export class RoomLife {
     const { world, clients } = this
     const problems = [...world.violations, ...clients.flatMap(({ problems }) => problems)]
     problems.push(...world.logged.filter((line) => line.includes('broke') || line.includes('opened')).filter(isOurs))
-    const view = world.owner?.engine.find(world.key)
+    const view = world.owner && viewOf(world.owner.engine, world.key)
     if (!view) return [...problems, 'the room is nowhere']
     const shared = view.shared as RoomState
     for (const [id, times] of Object.entries(shared.done))
@@ -356,13 +358,13 @@ export class RoomLife {
       await this.step()
       await world.settle()
       for (const { engine, isAlive } of world.nodes)
-        if (isAlive && (engine.find(world.key)?.players.length ?? 0) > maxPlayers)
+        if (isAlive && (viewOf(engine, world.key)?.players.length ?? 0) > maxPlayers)
           world.violations.push('too many players')
     }
     await this.heal()
     const problems = this.check()
     // What is saved is what was there.
-    const before = world.owner?.engine.find(world.key)
+    const before = world.owner && viewOf(world.owner.engine, world.key)
     const node = world.owner
     if (before && node && problems.length === 0) {
       for (const client of this.clients) world.hangUp(client)
@@ -371,7 +373,7 @@ export class RoomLife {
       await world.pass(200)
       const [first] = this.clients
       if (first) await world.join(first, node)
-      const after = world.owner?.engine.find(world.key)
+      const after = world.owner && viewOf(world.owner.engine, world.key)
       if (!Bun.deepEquals([after?.shared, after?.server], [before.shared, before.server]))
         problems.push('what was saved is not what was there')
       if ((after?.sharedVersion ?? 0) <= before.sharedVersion) problems.push('versions repeat')

@@ -1,7 +1,9 @@
 /** One room on one node that counts, and whose hooks say that they were called. */
+
 import type { RoomCode, RoomState } from '../../src/config/room-code.ts'
 import type { RoomDefinition } from '../../src/features/rooms/engine/ports.ts'
 import { RoomClient } from './room-client.ts'
+import { viewOf } from './room-view.ts'
 import { aDefinition, RoomWorld, type WorldNode } from './room-world.ts'
 
 export interface RoomSetting {
@@ -60,4 +62,5 @@ export function setting(more: Partial<RoomDefinition> = {}, code: RoomCode = {})
 }
 
 /** The shared state at the owner. */
-export const sharedOf = ({ world }: RoomSetting): unknown => world.owner?.engine.find(world.key)?.shared
+export const sharedOf = ({ world }: RoomSetting): unknown =>
+  (world.owner && viewOf(world.owner.engine, world.key))?.shared

@@ -80,6 +80,8 @@ const report = z.object({
   ),
 })
 
+const truncated = z.literal(true).optional().meta({ description: 'Present where not all fitted into the response' })
+
 const eventReport = z.union([
   z.object({
     events: z.array(
@@ -93,11 +95,13 @@ const eventReport = z.union([
     ),
     cursor: z.string().nullable(),
     hasMore: z.boolean(),
+    truncated,
   }),
   z.object({ totalEvents: z.number(), uniqueUsers: z.number() }),
   z.object({ timeSeries: z.array(z.object({ timestamp: z.string(), count: z.number() })) }),
   z.object({
     topEvents: z.array(z.object({ eventName: z.string(), count: z.number(), uniqueUsers: z.number() })),
+    truncated,
   }),
 ])
 

@@ -1,10 +1,22 @@
 /** Reports on events: the list, page by page, and what their counts say. */
 import { formatDatetime } from '../../base/datetime.ts'
 import { createSeal, equalsSecret } from '../../base/hash.ts'
+import { mapInSlices } from '../../base/slices.ts'
 import { type SqlText, sql } from '../../engines/sql-text.ts'
 import { invalidField } from '../../errors.ts'
+import { fitItems, itemBytesMax } from '../../http/large-responses.ts'
 import { cursorCharsMax } from '../../limits.ts'
-import { allEvents, countUsers, countUsersOf, eventSeries, rankSeries, readPoints, readTotal } from './series.ts'
+import {
+  allEvents,
+  countUsers,
+  countUsersOf,
+  eventSeries,
+  pointsMax,
+  rankSeries,
+  readPoints,
+  readTotal,
+  withinPoints,
+} from './series.ts'
 import type { Store } from './tables.ts'
 import { idBound, msOfId, msOfMinute, type Range, rangeStart, type Unit, unitMinutes } from './time.ts'
 
@@ -23,16 +35,21 @@ export interface ListedEvent {
   readonly properties: unknown
 }
 
+export interface EventPage {
+  readonly events: readonly ListedEvent[]
+  readonly cursor: string | null
+  readonly hasMore: boolean
+  /** Present where the page ends early, because a response has a bound. */
+  readonly truncated?: true
+}
+
 export interface EventReports {
   /** Newest first. Throws 400 for a cursor that is not of this list. */
-  list(
-    filter: EventFilter,
-    page: { readonly limit: number; readonly cursor: string | null },
-  ): Promise<{ events: ListedEvent[]; cursor: string | null; hasMore: boolean }>
+  list(filter: EventFilter, page: { readonly limit: number; readonly cursor: string | null }): Promise<EventPage>
   count(filter: EventFilter): Promise<{ totalEvents: number; uniqueUsers: number }>
   timeSeries(filter: EventFilter, unit: Unit): Promise<{ timeSeries: { timestamp: string; count: number }[] }>
   /** Most frequent first. */
-  topEvents(filter: EventFilter, limit: number): Promise<{ topEvents: readonly TopEvent[] }>
+  topEvents(filter: EventFilter, limit: number): Promise<{ topEvents: readonly TopEvent[]; truncated?: true }>
 }
 
 interface TopEvent {
@@ -58,7 +75,18 @@ type Place = readonly [event: string | null, userId: string | null, range: Range
 
 const namePrefix = eventSeries('')
 
-export function createEventReports(store: Store, secret: string, now: () => number): EventReports {
+export function createEventReports({
+  store,
+  secret,
+  responseBytes,
+  now,
+}: {
+  readonly store: Store
+  /** Seals cursors. */
+  readonly secret: string
+  readonly responseBytes: () => number
+  readonly now: () => number
+}): EventReports {
   const { database, events } = store
   const seal = createSeal(secret, 'analytics cursor')
 
@@ -137,16 +165,18 @@ export function createEventReports(store: Store, secret: string, now: () => numb
         sql`SELECT id, name, user_id, properties FROM ${events} WHERE ${matching(filter, start)}${before}
           ORDER BY id DESC LIMIT ${limit + 1}`,
       )
-      const shown = rows.slice(0, limit)
-      const last = rows.length > limit ? shown.at(-1) : undefined
+      const listed = await mapInSlices(rows.slice(0, limit), ({ id, name, user_id, properties }) => ({
+        id,
+        timestamp: formatDatetime(msOfId(id)),
+        userId: user_id,
+        eventName: name,
+        properties: JSON.parse(properties),
+      }))
+      const { items: shown, isCut } = await fitItems(listed, itemBytesMax(responseBytes()))
+      const last = rows.length > shown.length ? shown.at(-1) : undefined
       return {
-        events: shown.map(({ id, name, user_id, properties }) => ({
-          id,
-          timestamp: formatDatetime(msOfId(id)),
-          userId: user_id,
-          eventName: name,
-          properties: JSON.parse(properties),
-        })),
+        events: shown,
+        ...(isCut ? { truncated: true } : {}),
         cursor: last ? formatCursor([filter.event, filter.userId, filter.range, start, last.id]) : null,
         hasMore: last !== undefined,
       }
@@ -171,15 +201,19 @@ export function createEventReports(store: Store, secret: string, now: () => numb
       const series = filter.event === null ? allEvents : eventSeries(filter.event)
       const points =
         filter.userId === null
-          ? (await readPoints(store, series, start, unit)).map(({ minute, count }) => [minute, count] as const)
-          : await pointsOfUser(filter, start, unit)
+          ? (await readPoints(store, series, start, unit, pointsMax(responseBytes()))).map(
+              ({ minute, count }) => [minute, count] as const,
+            )
+          : withinPoints(await pointsOfUser(filter, start, unit), pointsMax(responseBytes()))
       return {
         timeSeries: points.map(([minute, count]) => ({ timestamp: formatDatetime(msOfMinute(minute)), count })),
       }
     },
 
     async topEvents(filter, limit) {
-      return { topEvents: await rank(filter, rangeStart(filter.range, now()), limit) }
+      const ranked = await rank(filter, rangeStart(filter.range, now()), limit)
+      const { items: topEvents, isCut } = await fitItems(ranked, itemBytesMax(responseBytes()))
+      return isCut ? { topEvents, truncated: true } : { topEvents }
     },
   }
 }

@@ -35,6 +35,8 @@ export interface AnalyticsDeps {
   readonly pathOf: (endpoint: string) => string | null
   /** Seals cursors. */
   readonly secret: string
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
   readonly clock: Clock
   readonly log: Log
 }
@@ -93,12 +95,12 @@ function checkWanted({ caller }: TrackCall, events: readonly TrackedEvent[], wan
 
 /** Makes the tables and begins to write the request log. Must be closed. */
 export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
-  const { sql, config, pathOf, secret, clock, log } = deps
+  const { sql, config, pathOf, secret, responseBytes, clock, log } = deps
   const store = await prepareAnalytics(sql)
   const now = () => clock.now()
   const ingest = createIngest(store)
-  const events = createEventReports(store, secret, now)
-  const reportRequests = createRequestReports(store, now)
+  const events = createEventReports({ store, secret, responseBytes, now })
+  const reportRequests = createRequestReports({ store, responseBytes, now })
   const rollUp = createRollUp(store, now, () => config().requestRows)
   const categories = new Map<string, string>()
   const requests = createRequestLog({

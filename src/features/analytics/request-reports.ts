@@ -1,11 +1,13 @@
 /** Reports on requests, from their counts alone. */
 import { formatDatetime } from '../../base/datetime.ts'
+import { mapInSlices } from '../../base/slices.ts'
 import {
   allRequests,
   categorySeries,
   countUsers,
   endpointSeries,
   type Point,
+  pointsMax,
   type Ranked,
   rankSeries,
   readPoints,
@@ -100,7 +102,15 @@ const showItem = (item: Ranked) => ({
 })
 
 /** A report has all of its members; those that were not asked for are empty. */
-export function createRequestReports(store: Store, now: () => number): ReportRequests {
+export function createRequestReports({
+  store,
+  responseBytes,
+  now,
+}: {
+  store: Store
+  responseBytes: () => number
+  now: () => number
+}): ReportRequests {
   return async ({ metric, range, unit, category, limit }) => {
     const start = rangeStart(range, now())
     const series = category === null ? allRequests : categorySeries(category)
@@ -110,7 +120,7 @@ export function createRequestReports(store: Store, now: () => number): ReportReq
     const [total, users, points, parts, top] = await Promise.all([
       readTotal(store, series, start),
       countUsers(store, series, start),
-      isWanted('timeSeries') ? readPoints(store, series, start, unit) : nothing,
+      isWanted('timeSeries') ? readPoints(store, series, start, unit, pointsMax(responseBytes())) : nothing,
       isWanted('breakdown')
         ? rankSeries(store, category === null ? categorySeries('') : endpoints, start, partsMax)
         : nothing,
@@ -125,7 +135,7 @@ export function createRequestReports(store: Store, now: () => number): ReportReq
         avgLatency: latencyOf(total),
         uniqueUsers: users,
       },
-      timeSeries: points.map(showPoint),
+      timeSeries: await mapInSlices(points, showPoint),
       breakdown: parts.map((part) => ({
         label: labelOf(part),
         count: part.count,

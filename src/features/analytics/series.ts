@@ -6,6 +6,9 @@
 import type { Dialect, ManyColumn, TableRef } from '../../engines/dialect.ts'
 import type { Reader, Transaction } from '../../engines/sql.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql-text.ts'
+import { invalidField } from '../../errors.ts'
+import { itemBytesMax } from '../../http/large-responses.ts'
+import { reportPointBytes, reportPointsMax } from '../../limits-analytics.ts'
 import { countsTable, dailyTable, type Store, seenTable, seriesTable } from './tables.ts'
 import { dayOf, nextDayStart, type Unit, unitMinutes } from './time.ts'
 
@@ -232,7 +235,13 @@ const userColumns: Readonly<Record<Unit, SqlText>> = {
  * A series since a minute, by minute, hour or day; those in which nothing happened are left out. The first counts what
  * is in the range, but users of the whole of it.
  */
-export async function readPoints(store: Store, series: string, start: number, unit: Unit): Promise<Point[]> {
+export async function readPoints(
+  store: Store,
+  series: string,
+  start: number,
+  unit: Unit,
+  most: number,
+): Promise<Point[]> {
   const length = unitMinutes[unit]
   // Minutes are in the order of the table already. The length is text: some engines divide by a parameter as by a
   // fraction.
@@ -244,12 +253,28 @@ export async function readPoints(store: Store, series: string, start: number, un
         SELECT '[' || (${bucket}) || ',' || ${since(sql`count`)} || ',' || ${since(sql`errors`)} || ','
           || ${since(sql`us`)} || ',' || sum(${userColumns[unit]}) || ']' AS point
         FROM ${store.counts} WHERE series = ${series} AND minute >= ${Math.floor(start / length) * length}
-        GROUP BY ${bucket}) AS found`,
+        GROUP BY ${bucket} LIMIT ${most + 1}) AS found`,
   )
-  return (JSON.parse(`[${row?.points ?? ''}]`) as WrittenPoint[])
+  const written = withinPoints(JSON.parse(`[${row?.points ?? ''}]`) as WrittenPoint[], most)
+  return written
     .filter(([, count]) => count > 0)
     .map(([at, count, errors, us, users]): Point => ({ minute: at * length, count, errors, us, users }))
     .sort((a, b) => a.minute - b.minute)
+}
+
+/** Points of a series in a response of so many bytes. */
+export const pointsMax = (responseBytes: number): number =>
+  Math.min(reportPointsMax, Math.floor(itemBytesMax(responseBytes) / reportPointBytes))
+
+/** The points, unless there are too many. Throws 400. */
+export function withinPoints<T>(points: readonly T[], most: number): readonly T[] {
+  if (points.length > most)
+    throw invalidField(
+      'groupBy',
+      'max',
+      `gives more than ${most} points in this range: group by longer times, or take a shorter range`,
+    )
+  return points
 }
 
 type WrittenPoint = readonly [bucket: number, count: number, errors: number, us: number, users: number]

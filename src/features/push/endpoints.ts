@@ -50,6 +50,7 @@ const logsQuery = z.object({
     .string()
     .optional()
     .meta({ description: `At most ${pushLogLimitMax}; ${pushLogLimitDefault} if not said` }),
+  cursor: z.uuid().optional().meta({ description: 'Of a page that ended early' }),
 })
 
 const device = z.object({
@@ -249,7 +250,16 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     credentials: 'key',
     scope: () => 'push:log:*:read',
     query: logsQuery,
-    replies: { 200: { description: 'Newest first', schema: z.object({ logs: z.array(logEntry) }) } },
+    replies: {
+      200: {
+        description: 'Newest first',
+        schema: z.object({
+          logs: z.array(logEntry),
+          truncated: z.literal(true).optional().meta({ description: 'The page ended early: `cursor` continues it' }),
+          cursor: z.string().optional(),
+        }),
+      },
+    },
     handle: handlers.logs,
   }),
 ]

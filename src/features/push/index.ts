@@ -12,6 +12,7 @@ import type { RoomPush } from '../../config/room-code.ts'
 import type { Sql, Transaction } from '../../engines/sql.ts'
 import { accessDenied, invalidField, notFound } from '../../errors.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/large-responses.ts'
 import { json } from '../../http/reply.ts'
 import { drainTimeoutMs } from '../../limits.ts'
 import { pushDeviceMetadataBytesMax, pushLogLimitDefault, pushLogLimitMax } from '../../limits-push.ts'
@@ -34,6 +35,8 @@ export interface PushDeps {
   readonly config: () => PushConfig
   /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
   readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
   readonly clock: Clock
   readonly log: Log
 }
@@ -96,7 +99,7 @@ function createProviders(config: () => PushConfig, clock: Clock): () => Provider
 
 /** Makes the tables where they are missing. */
 export async function preparePush(deps: PushDeps): Promise<Push> {
-  const { sql, config, holdActive, clock, log } = deps
+  const { sql, config, holdActive, responseBytes, clock, log } = deps
   const tables = await preparePushTables(sql)
   const providers = createProviders(config, clock)
   const delivery = createDelivery({ clock })
@@ -171,7 +174,12 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
     },
     tokens: async ({ query: { userId } }) =>
       json({ tokens: (await devices.list(userId)).map((device) => ({ ...show(device), metadata: device.metadata })) }),
-    logs: async ({ query: { userId, limit } }) => json({ logs: await logs.list(userId ?? null, parseLimit(limit)) }),
+    async logs({ query: { userId, limit, cursor } }) {
+      const page = { limit: parseLimit(limit), after: cursor ?? null }
+      const found = await logs.list(userId ?? null, page)
+      const { items, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
+      return json({ logs: items, ...(isCut ? { truncated: true, cursor: items.at(-1)?.id } : {}) })
+    },
   }
 
   // What a server that was killed did not come to.

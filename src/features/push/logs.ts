@@ -29,8 +29,8 @@ export interface Addressee {
 
 export interface Logs {
   add(tx: Transaction, to: Addressee, payload: Payload, outcome: Outcome): void
-  /** Newest first, not older than a day; of one user, or of all with null. */
-  list(userId: string | null, limit: number): Promise<LogEntry[]>
+  /** Newest first, not older than a day, and after an entry by its id; of one user, or of all with null. */
+  list(userId: string | null, page: { readonly limit: number; readonly after: string | null }): Promise<LogEntry[]>
   /** Forgets what is older. */
   trim(): Promise<void>
 }
@@ -57,10 +57,11 @@ export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
       tx.send(sql`INSERT INTO ${logs} (id, user_id, status, platform, title, body, created_at, error)
         VALUES (${newId()}, ${userId}, ${status}, ${platform}, ${title}, ${body}, ${clock.now()}, ${error})`)
     },
-    async list(userId, limit) {
+    async list(userId, { limit, after }) {
+      const behind = after === null ? sql`` : sql` AND id < ${after}`
       const ofUser = userId === null ? sql`` : sql` AND user_id = ${userId}`
       const rows = await database.all<Row>(sql`SELECT * FROM ${logs}
-        WHERE created_at > ${clock.now() - pushLogRetentionMs}${ofUser} ORDER BY id DESC LIMIT ${limit}`)
+        WHERE created_at > ${clock.now() - pushLogRetentionMs}${ofUser}${behind} ORDER BY id DESC LIMIT ${limit}`)
       return rows.map(({ id, user_id, status, platform, title, body, created_at, error }) => ({
         id,
         userId: user_id,

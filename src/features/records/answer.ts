@@ -8,7 +8,7 @@ import { createSlices } from '../../base/slices.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { payloadTooLarge } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
-import { jsonText } from '../../http/reply.ts'
+import { jsonText, textOf } from '../../http/reply.ts'
 import { settle } from '../../query/matches.ts'
 import type { RecordRow } from './rows.ts'
 import type { TableCall } from './tables.ts'
@@ -146,4 +146,4 @@ export interface Answered {
   readonly brief: () => string
 }
 
-export const answered = (reply: Reply): Answered => ({ reply, brief: () => reply.text ?? '' })
+export const answered = (reply: Reply): Answered => ({ reply, brief: () => textOf(reply) ?? '' })

@@ -10,6 +10,7 @@ import type { Database, Transaction } from '../../engines/sql.ts'
 import { join, type SqlText, sql } from '../../engines/sql-text.ts'
 import { ApiError, conflict, invalidField } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
+import { textOf } from '../../http/reply.ts'
 import { idempotencyKeyCharsMax } from '../../limits.ts'
 import { idempotencyAnswerCharsMax } from '../../limits-writes.ts'
 import { type Answered, answered } from './answer.ts'
@@ -86,8 +87,10 @@ async function findKept(
 }
 
 /** What is kept of an answer: all of it, or what it was about where it is large. */
-const keptBody = ({ reply: { text }, brief }: Answered): string | null =>
-  text !== null && text.length > idempotencyAnswerCharsMax ? brief() : text
+function keptBody({ reply, brief }: Answered): string | null {
+  const text = textOf(reply)
+  return text !== null && text.length > idempotencyAnswerCharsMax ? brief() : text
+}
 
 async function keep(tx: Transaction, { table, nowMs }: Answers, kept: IdempotencyKey, answer: Answered): Promise<void> {
   // One past its time may still be there.

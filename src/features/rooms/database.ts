@@ -5,6 +5,7 @@
 import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase } from '../../config/room-code.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
+import { textOf } from '../../http/reply.ts'
 import { emptyBody } from '../../http/request-body.ts'
 import { createParameterReader, validate } from '../../http/validate.ts'
 
@@ -54,7 +55,8 @@ export function createRoomDatabase(records: readonly Endpoint[], newId: () => st
       signal: new AbortController().signal,
       rawBody: emptyBody(),
     })
-    return reply.text === null ? null : JSON.parse(reply.text)
+    const text = textOf(reply)
+    return text === null ? null : JSON.parse(text)
   }
 
   return {

@@ -28,6 +28,7 @@ const roomList = z.object({
   limit: z.string().optional().describe(`At most ${roomListLimitMax}; ${roomListLimit} if not said`),
   cursor: z.string().optional().describe('Of the page before'),
 })
+const inspected = room.extend({ cursor: z.string().optional().describe('Of the page of players before') })
 const player = room.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
 
 /** Which room a socket is asked for, as it was written. */
@@ -45,7 +46,7 @@ export interface RoomHandlers {
   readonly summaries: (call: RoomsCall) => Promise<Reply>
   readonly metadata: (call: RoomCall) => Promise<Reply>
   readonly list: (call: Call<z.infer<typeof roomList>>) => Promise<Reply>
-  readonly inspect: (call: RoomCall) => Promise<Reply>
+  readonly inspect: (call: Call<z.infer<typeof inspected>>) => Promise<Reply>
   readonly kick: (call: Call<unknown, z.infer<typeof player>>) => Promise<Reply>
   readonly hibernate: (call: Call<unknown, z.infer<typeof room>>) => Promise<Reply>
 }
@@ -68,6 +69,7 @@ const readiness = z.object({
   pendingCount: z.number(),
   maxPending: z.number(),
 })
+const truncated = z.literal(true).optional()
 const metadata = z.record(z.string(), z.unknown())
 const occupancy = z.object({ activeMembers: z.number(), activeConnections: z.number() })
 const summary = z.object({
@@ -82,6 +84,7 @@ const summaries = z.object({
   items: z.array(summary),
   deniedIds: z.array(z.string()),
   updatedAt: z.string(),
+  truncated: truncated.describe('Present where further rooms did not fit: ask for them by themselves'),
 })
 const ok = z.object({ ok: z.literal(true) })
 const view = z.object({
@@ -103,6 +106,8 @@ const view = z.object({
       error: z.string().nullable(),
     }),
   ),
+  truncated,
+  cursor: z.string().nullable(),
 })
 
 const gate =
@@ -191,6 +196,7 @@ function administration({ list, inspect, kick, hibernate }: RoomHandlers): reado
           schema: z.object({
             rooms: z.array(z.object({ namespace: z.string(), roomId: z.string(), occupancy })),
             cursor: z.string().nullable(),
+            truncated,
           }),
         },
       },
@@ -202,8 +208,9 @@ function administration({ list, inspect, kick, hibernate }: RoomHandlers): reado
       method: 'GET',
       paths: ['/api/room/admin/room'],
       summary: 'A room that is in memory, with all of its state and its latest actions',
+      description: 'Players are in order of their ids. Those that do not fit into the response follow with `cursor`.',
       scope: readScope,
-      query: room,
+      query: inspected,
       replies: { 200: { description: 'The room', schema: view } },
       errors: [404],
       handle: inspect,

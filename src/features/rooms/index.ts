@@ -4,6 +4,7 @@
  */
 import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
+import { jsonBytes } from '../../base/json.ts'
 import type { Log } from '../../base/log.ts'
 import type { Mode } from '../../config/config.ts'
 import type { RoomDatabase, RoomPush } from '../../config/room-code.ts'
@@ -13,10 +14,11 @@ import { preparePlatformTables } from '../../engines/platform-tables.ts'
 import type { Sql } from '../../engines/sql.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
-import { json } from '../../http/reply.ts'
+import { fitItems, itemBytesMax } from '../../http/large-responses.ts'
+import { json, jsonText } from '../../http/reply.ts'
 import type { Sockets } from '../../http/sockets.ts'
 import { socketAuthTimeoutMs } from '../../limits.ts'
-import { roomDrainMs, roomMessageExtraBytes, roomSweepMs, roomTickMs } from '../../limits-rooms.ts'
+import { roomDrainMs, roomMessageExtraBytes, roomSummariesAtOnce, roomSweepMs, roomTickMs } from '../../limits-rooms.ts'
 import { createRoomAccess } from './access.ts'
 import { createAudience } from './audience.ts'
 import { createConnect } from './connect.ts'
@@ -25,7 +27,7 @@ import type { RoomEngine, RoomEngineStats, RoomKey, RoomView } from './engine/po
 import { createRoomEngine } from './engine/rooms.ts'
 import { createOwnership, type Ownership } from './ownership.ts'
 import { createRelay, type Relay } from './relay.ts'
-import { parseRoomPage } from './room-page.ts'
+import { cursorAfter, parsePlayerCursor, parseRoomPage, playerCursor } from './room-page.ts'
 import { createRoutes } from './routes.ts'
 import { createSession, type Session } from './session.ts'
 import { createRoomStore } from './store.ts'
@@ -47,6 +49,8 @@ export interface RoomsDeps {
   readonly db: RoomDatabase
   /** `room.push`, where there is push. */
   readonly push?: RoomPush
+  /** Bytes of a JSON response, at most; the state of one room is answered whole, whatever its size. */
+  readonly responseBytes: () => number
   readonly clock: Clock
   /** Monotonic milliseconds, as rooms count their timeouts. */
   readonly elapsedMs: () => number
@@ -145,6 +149,8 @@ export function createRooms(deps: RoomsDeps): Rooms {
     return found
   }
 
+  const itemsMax = (): number => itemBytesMax(deps.responseBytes())
+
   const now = (): string => new Date(clock.now()).toISOString()
 
   const summaryOf = ({ namespace, id }: RoomKey, { metadata, occupancy }: RoomGlance) => ({
@@ -158,6 +164,21 @@ export function createRooms(deps: RoomsDeps): Rooms {
   async function glance(key: RoomKey): Promise<RoomGlance> {
     const [found] = await summaries.glance(key.namespace, [key.id])
     return found as RoomGlance
+  }
+
+  /** The first of some rooms, as many as have their summaries in so many bytes. */
+  async function summarize(namespace: string, ids: readonly string[], bytesMax: number) {
+    const found: ReturnType<typeof summaryOf>[] = []
+    let bytes = 0
+    while (found.length < ids.length && bytes <= bytesMax) {
+      const some = ids.slice(found.length, found.length + roomSummariesAtOnce)
+      const glances = await summaries.glance(namespace, some)
+      const shown = some.map((id, at) => summaryOf({ namespace, id }, glances[at] as RoomGlance))
+      bytes += jsonBytes(shown)
+      found.push(...shown)
+    }
+    const { items, isCut } = await fitItems(found, bytesMax)
+    return { items, isCut: isCut || items.length < ids.length }
   }
 
   function openSession(connection: Parameters<typeof createSession>[0], key: RoomKey): Session {
@@ -194,25 +215,25 @@ export function createRooms(deps: RoomsDeps): Rooms {
       const allowed = await Promise.all(ids.map((id) => access.maySeeMetadata(namespace, id, caller)))
       const deniedIds = ids.filter((_, at) => !allowed[at])
       const shown = ids.filter((_, at) => allowed[at])
-      const glances = await summaries.glance(name, shown)
-      const items = shown.map((id, at) => summaryOf({ namespace: name, id }, glances[at] as RoomGlance))
-      return json({ namespace: name, items, deniedIds, updatedAt: now() })
+      const { items, isCut } = await summarize(name, shown, Math.max(1, itemsMax() - jsonBytes(deniedIds)))
+      return json({ namespace: name, items, deniedIds, updatedAt: now(), ...(isCut ? { truncated: true } : {}) })
     },
     async metadata({ query, caller }) {
       await access.requireMetadata(getNamespace(query.namespace), query.id, caller)
       return json((await glance(query)).metadata)
     },
     async list({ query }) {
-      const { rooms, cursor } = await summaries.list(parseRoomPage(query))
-      return json({
-        rooms: rooms.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy })),
-        cursor,
-      })
+      const { rooms: found, cursor } = await summaries.list(parseRoomPage(query))
+      const named = found.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy }))
+      const { items: rooms, isCut } = await fitItems(named, itemsMax())
+      const last = found[rooms.length - 1]
+      return json(isCut && last ? { rooms, cursor: cursorAfter(last.key), truncated: true } : { rooms, cursor })
     },
     async inspect({ query }) {
-      const view = await summaries.inspect(query)
+      const { cursor, ...key } = query
+      const view = await summaries.inspect(key, { after: parsePlayerCursor(cursor), bytesMax: itemsMax() })
       if (!view) throw notFound('Room')
-      return json(shownView(view))
+      return jsonText(writeView(view))
     },
     async kick({ body: { userId, ...key } }) {
       if (!(await summaries.kick(key, userId))) throw notFound('Room')
@@ -253,10 +274,19 @@ export function createRooms(deps: RoomsDeps): Rooms {
   }
 }
 
-/** An administrator's look at a room. */
-const shownView = ({ key, actions, ...view }: RoomView) => ({
-  namespace: key.namespace,
-  roomId: key.id,
-  ...view,
-  actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
-})
+/** An administrator's look at a room, as JSON; its states are JSON already. */
+function writeView({ key, shared, server, metadata, players, actions, isCut, ...view }: RoomView): string {
+  const last = players.at(-1)
+  const rest = {
+    namespace: key.namespace,
+    roomId: key.id,
+    ...view,
+    actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
+    ...(isCut && last ? { truncated: true, cursor: playerCursor(last.userId) } : { cursor: null }),
+  }
+  const writtenPlayers = players.map(
+    ({ state, ...player }) => `${JSON.stringify(player).slice(0, -1)},"state":${state}}`,
+  )
+  const states = `"shared":${shared},"server":${server},"metadata":${metadata},"players":[${writtenPlayers.join(',')}]`
+  return `${JSON.stringify(rest).slice(0, -1)},${states}}`
+}

@@ -13,6 +13,17 @@ export interface RoomPage {
 /** What the list is in order of. A namespace has no slash in it. */
 export const listNameOf = ({ namespace, id }: RoomKey): string => `${namespace}/${id}`
 
+/** The user after whom a page of players begins; null for the first. Throws 400 for what no page has given. */
+export function parsePlayerCursor(cursor: string | undefined): string | null {
+  if (cursor === undefined) return null
+  const userId = Buffer.from(cursor, 'base64url').toString()
+  if (userId === '' || playerCursor(userId) !== cursor)
+    throw invalidField('cursor', 'pattern', 'must be the cursor of the page before')
+  return userId
+}
+
+export const playerCursor = (userId: string): string => Buffer.from(userId).toString('base64url')
+
 /** Throws 400 for a limit that is no whole number from 1, and for a cursor that no page has given. */
 export function parseRoomPage(query: { limit?: string | undefined; cursor?: string | undefined }): RoomPage {
   const { limit = String(roomListLimit), cursor } = query
@@ -26,6 +37,9 @@ function parseCursor(cursor: string): string {
     throw invalidField('cursor', 'pattern', 'must be the cursor of the page before')
   return name
 }
+
+/** The cursor of a page that ends with a room. */
+export const cursorAfter = (key: RoomKey): string => formatCursor(listNameOf(key))
 
 const formatCursor = (name: string): string => Buffer.from(name).toString('base64url')
 

@@ -3,7 +3,7 @@
  * room that is in memory somewhere is asked; of any other, what was saved is shown. Whether the caller may see it is
  * asked first (`access`).
  */
-import type { RoomEngine, RoomKey, RoomOccupancy, RoomView } from './engine/ports.ts'
+import type { RoomEngine, RoomKey, RoomOccupancy, RoomView, ViewPage } from './engine/ports.ts'
 import { cutPage, type RoomPage, takePage } from './room-page.ts'
 import type { StoredRoom } from './store.ts'
 
@@ -18,7 +18,7 @@ export interface Summaries {
   /** A page of the rooms in memory on any node that answers, and the cursor of the next. */
   list(page: RoomPage): Promise<{ rooms: readonly ListedRoom[]; cursor: string | null }>
   /** Null for a room that is not in memory. */
-  inspect(key: RoomKey): Promise<RoomView | null>
+  inspect(key: RoomKey, page: ViewPage): Promise<RoomView | null>
   /** Saves the room and drops it from memory. False for one that is not there. */
   hibernate(key: RoomKey): Promise<boolean>
   /** Has a player leave. False for a room that is not in memory. */
@@ -38,7 +38,8 @@ export interface ListedRoom {
 type Question =
   | { readonly ask: 'glance'; readonly namespace: string; readonly ids: readonly string[] }
   | { readonly ask: 'list'; readonly page: RoomPage }
-  | { readonly ask: 'inspect' | 'hibernate' | 'full'; readonly key: RoomKey }
+  | { readonly ask: 'hibernate' | 'full'; readonly key: RoomKey }
+  | { readonly ask: 'inspect'; readonly key: RoomKey; readonly page: ViewPage }
   | { readonly ask: 'kick'; readonly key: RoomKey; readonly userId: string }
 
 export interface SummariesDeps {
@@ -122,11 +123,12 @@ export function createSummaries(deps: SummariesDeps): Summaries {
       const rooms = [...listHere(page), ...answers.flatMap((answer) => (answer ?? []) as ListedRoom[])]
       return cutPage(takePage(rooms, page), page)
     },
-    async inspect(key) {
-      const here = engine().find(key)
+    async inspect(key, page) {
+      const here = engine().find(key, page)
       if (here) return here
       const node = await nodeOf(key)
-      return node === null ? null : ((await ask(node, { ask: 'inspect', key } satisfies Question)) as RoomView | null)
+      if (node === null) return null
+      return (await ask(node, { ask: 'inspect', key, page } satisfies Question)) as RoomView | null
     },
     async hibernate(key) {
       if (await hibernateHere(key)) return true
@@ -151,7 +153,7 @@ export function createSummaries(deps: SummariesDeps): Summaries {
         case 'list':
           return listHere(question.page)
         case 'inspect':
-          return engine().find(question.key)
+          return engine().find(question.key, question.page)
         case 'hibernate':
           return hibernateHere(question.key)
         case 'full':

@@ -11,6 +11,7 @@ import type { Blobs } from '../../engines/blobs.ts'
 import type { Images } from '../../engines/images.ts'
 import { ApiError, badRequest, invalidField } from '../../errors.ts'
 import type { Call, Endpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/large-responses.ts'
 import { createListCursors } from '../../http/list-cursor.ts'
 import { json } from '../../http/reply.ts'
 import { listLimitDefault, listLimitMax } from '../../limits.ts'
@@ -44,6 +45,8 @@ export interface StorageDeps {
   readonly judge: Judge
   /** Signs URLs and seals cursors. */
   readonly secret: string
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
   /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
   readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
   /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
@@ -152,18 +155,21 @@ export function createStorage(deps: StorageDeps): Storage {
       const prefix = parsePrefix(call.query.prefix ?? '')
       const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)
       const { objects: found, next } = await objects.list(bucketCall, { prefix, after, limit })
-      const shown = found.map(({ key, size, createdAt, contentType, etag }) => ({
+      const listed = found.map(({ key, size, createdAt, contentType, etag }) => ({
         key,
         size,
         uploaded: createdAt,
         contentType,
         etag,
       }))
+      // Each is in the response twice.
+      const { items: shown, isCut } = await fitItems(listed, itemBytesMax(deps.responseBytes()) / 2)
+      const last = isCut ? (shown.at(-1)?.key ?? null) : next
       return json({
         objects: shown,
         files: shown,
-        truncated: next !== null,
-        cursor: next === null ? null : cursors.format([bucket, prefix], next),
+        truncated: last !== null,
+        cursor: last === null ? null : cursors.format([bucket, prefix], last),
       })
     },
 

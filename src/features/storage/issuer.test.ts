@@ -11,7 +11,9 @@ import { parseConfig } from '../../config/validate.ts'
 import { openBlobs, openImages, openSql } from '../../engines/open.ts'
 import { ApiError } from '../../errors.ts'
 import type { Call, Reply } from '../../http/endpoint.ts'
+import { textOf } from '../../http/reply.ts'
 import { createRequestBody, emptyBody } from '../../http/request-body.ts'
+import { responseBytesMax } from '../../limits.ts'
 import { createStorage } from './index.ts'
 import { prepareStore } from './schema.ts'
 
@@ -30,6 +32,7 @@ const { endpoints } = createStorage({
   buckets: () => config.buckets,
   judge: createJudge({ sql, namespaces: () => config.namespaces }),
   secret: 's'.repeat(32),
+  responseBytes: () => responseBytesMax,
   asNow: async (user) => (user.auth.id === 'alice' && isActive ? user : null),
   renew: async (user) => user,
   keyPermits: () => true,
@@ -92,7 +95,7 @@ const send = (caller: Caller, query: object): Promise<Reply> => {
   const request = new Request('http://localhost/', { method: 'POST', body })
   return ask('storage.upload', caller, { query, headers: request.headers, rawBody: createRequestBody(request) })
 }
-const tokenOf = ({ text }: Reply): string => new URL(JSON.parse(text ?? '').url).searchParams.get('token') ?? ''
+const tokenOf = (reply: Reply): string => new URL(JSON.parse(textOf(reply) ?? '').url).searchParams.get('token') ?? ''
 
 test('[STORE-SIGN-5, STORE-SIGN-9] end with their issuer, and are good again with them', async () => {
   expect((await send(alice, {})).status).toBe(201)

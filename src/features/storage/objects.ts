@@ -70,7 +70,7 @@ export interface Objects {
    * Throws 404 for an absent object, 412 for one that is not the expected one, 401 or 403 where the read rule denies.
    */
   getReadable(call: BucketCall, key: string, expected?: Expected): Promise<StoredObject>
-  /** Those the read rule allows, in order of key, after one. */
+  /** Those the read rule allows, in order of key, after one; without their custom metadata and blobs. */
   list(call: BucketCall, page: { prefix: string; after: string | null; limit: number }): Promise<Page>
   /** Throws 401 or 403 where what is there may not be overwritten; for those who would rather know before an upload. */
   checkOverwrite(call: BucketCall, key: string): Promise<void>
@@ -109,11 +109,20 @@ const columns = join(
   columnNames.map((name) => sql`${alias}.${ident(name)}`),
   ', ',
 )
-/** What a list shows: without the blobs, of which an object of many parts has a long list. */
-const listedColumns = join(
-  columnNames.map((name) => (name === 'blobs' ? sql`'[]' AS blobs` : sql`${alias}.${ident(name)}`)),
-  ', ',
-)
+/** What is left out of a list, and what stands for it. */
+const emptyColumns: ReadonlyMap<string, SqlText> = new Map([
+  ['blobs', sql`'[]' AS blobs`],
+  ['_extra', sql`'{}' AS ${ident('_extra')}`],
+])
+const columnsWithout = (left: readonly string[]): SqlText =>
+  join(
+    columnNames.map((name) => (left.includes(name) && emptyColumns.get(name)) || sql`${alias}.${ident(name)}`),
+    ', ',
+  )
+/** What a list shows: without custom metadata and blobs, of which an object of many parts has a long list. */
+const listedColumns = columnsWithout(['blobs', '_extra'])
+/** What a rule is judged on. */
+const judgedColumns = columnsWithout(['blobs'])
 
 const toObject = ({ _extra, blobs, ...row }: ObjectRow): StoredObject => ({
   ...row,
@@ -159,7 +168,8 @@ async function judgedPage(
       const answer = answers.get(key) ?? (await call.holds(question, row))
       answers.set(key, answer)
       if (answer && objects.length === limit) return { objects, next: objects.at(-1)?.key ?? null }
-      if (answer) objects.push(object)
+      // Its metadata was for the rule, and a page of them would be large.
+      if (answer) objects.push({ ...object, customMetadata: {} })
       last = object.key
       judged += 1
     }
@@ -199,7 +209,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
   async function readPage(
     call: BucketCall,
     condition: Expr,
-    { prefix, after, limit }: { prefix: string; after: string | null; limit: number },
+    { prefix, after, limit, shown }: { prefix: string; after: string | null; limit: number; shown: SqlText },
   ): Promise<StoredObject[]> {
     const { bucket } = call
     const conditions = [sql`${alias}.bucket = ${bucket.name}`]
@@ -208,7 +218,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
     if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
     if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
     conditions.push(backEnd.condition(condition, bucket.objects.table))
-    const rows = await database.all<ObjectRow>(sql`SELECT ${listedColumns} FROM ${from(call)}
+    const rows = await database.all<ObjectRow>(sql`SELECT ${shown} FROM ${from(call)}
       WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit}`)
     return rows.map(toObject)
   }
@@ -243,10 +253,10 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
 
     async list(call, { prefix, after, limit }) {
       const rule = required(call.permissions.read(), call.caller)
-      const page = (from: string | null, most: number): Promise<StoredObject[]> =>
-        readPage(call, allowing(rule), { prefix, after: from, limit: most })
+      const page = (from: string | null, most: number, shown = judgedColumns): Promise<StoredObject[]> =>
+        readPage(call, allowing(rule), { prefix, after: from, limit: most, shown })
       if (!asksOtherTables(rule)) {
-        const objects = await page(after, limit + 1)
+        const objects = await page(after, limit + 1, listedColumns)
         const last = objects.length > limit ? objects[limit - 1] : undefined
         return { objects: objects.slice(0, limit), next: last?.key ?? null }
       }

@@ -4,6 +4,7 @@ import { manualClock } from '../../base/clock.ts'
 import { parseConfig } from '../../config/validate.ts'
 import { ApiError } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
+import { textOf } from '../../http/reply.ts'
 import { emptyBody } from '../../http/request-body.ts'
 import { createSystemEndpoints, type SystemParts, type ToldConfig } from './endpoints.ts'
 
@@ -74,7 +75,7 @@ const request = {
 
 const noFaults = { sql: null, blobs: null, cluster: null }
 
-const bodyOf = (reply: Reply): unknown => JSON.parse(reply.text ?? '')
+const bodyOf = (reply: Reply): unknown => JSON.parse(textOf(reply) ?? '')
 
 describe('health', () => {
   test('[SYS-16] tells of engines and reasons only a key with the scope', async () => {

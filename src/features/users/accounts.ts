@@ -51,7 +51,7 @@ export interface Accounts {
   /** The e-mail must be normalised. */
   findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
   /** Newest first. */
-  list(on: Reader, page: AccountsPage): Promise<Account[]>
+  list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
   /** Throws `EngineError` `unique` when the id or the e-mail is taken. */
   insert(tx: Transaction, account: NewAccount): Promise<Account>
   /**
@@ -112,10 +112,25 @@ const columnList = join(
   ', ',
 )
 
+/** What may be large, and is in no list. */
+const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'passwordHash'] as const
+type UnlistedName = (typeof unlistedNames)[number]
+/** An account without what may be large. */
+export type ListedAccount = Omit<Account, UnlistedName>
+const listedNames = names.filter((name) => !(unlistedNames as readonly string[]).includes(name))
+const listedColumns = join(
+  listedNames.map((name) => ident(columns[name].name)),
+  ', ',
+)
+
 const storedOf = (account: Account, name: keyof Account): SqlValue => columns[name].toSql(account[name] as never)
 
-const accountOf = (row: Readonly<Record<string, unknown>>): Account =>
-  Object.fromEntries(names.map((name) => [name, columns[name].fromSql(row[columns[name].name])])) as unknown as Account
+type StoredRow = Readonly<Record<string, unknown>>
+
+const membersOf = (row: StoredRow, of: readonly (keyof Account)[]): object =>
+  Object.fromEntries(of.map((name) => [name, columns[name].fromSql(row[columns[name].name])]))
+
+const accountOf = (row: StoredRow): Account => membersOf(row, names) as Account
 
 /** Tables whose rows belong to a user by `user_id`. */
 const belongings: readonly UsersTable[] = [
@@ -149,9 +164,9 @@ export function createAccounts(deps: {
     async list(on, { limit, after }) {
       const place = after ? sql` WHERE (created_at, id) < (CAST(${after.createdAtMs} AS BIGINT), ${after.id})` : sql``
       const rows = await on.all(
-        sql`SELECT ${columnList} FROM ${users}${place} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+        sql`SELECT ${listedColumns} FROM ${users}${place} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
       )
-      return rows.map(accountOf)
+      return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
     },
     async insert(tx, given) {
       const nowMs = clock.now()

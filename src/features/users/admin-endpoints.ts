@@ -52,7 +52,11 @@ const listedUser = z.object({
 })
 const anyObject = z.record(z.string(), z.unknown())
 const user = listedUser.extend({ metadata: anyObject, appMetadata: anyObject, customClaims: anyObject })
-const userPage = z.object({ users: z.array(listedUser), cursor: z.string().nullable() })
+const userPage = z.object({
+  users: z.array(listedUser),
+  cursor: z.string().nullable(),
+  truncated: z.literal(true).optional(),
+})
 const importReport = z.object({
   imported: z.number(),
   skipped: z.number(),

@@ -9,7 +9,8 @@ import type { JsonObject } from '../../base/json.ts'
 import type { Database, Reader, Transaction } from '../../engines/sql.ts'
 import { sql } from '../../engines/sql-text.ts'
 import { invalidField, notFound } from '../../errors.ts'
-import type { Account, Accounts } from './accounts.ts'
+import { fitItems, itemBytesMax } from '../../http/large-responses.ts'
+import type { Account, Accounts, ListedAccount } from './accounts.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './admin-input.ts'
 import { formatCursor, type Place } from './admin-page.ts'
 import { emailTaken, normaliseEmail, orEmailTaken } from './email.ts'
@@ -46,6 +47,8 @@ export interface UserPage {
   readonly users: readonly ListedUser[]
   /** Null on the last page. */
   readonly cursor: string | null
+  /** Present where the page ends early, because a response has a bound. */
+  readonly truncated?: true
 }
 
 /** Every function but `list` and `create` throws 404 for an id that no user has. */
@@ -76,10 +79,12 @@ export interface UserAdminDeps {
   readonly passwords: Passwords
   readonly sessions: Sessions
   readonly oneTimeTokens: OneTimeTokens
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
   readonly clock: Clock
 }
 
-const listed = (account: Account): ListedUser => ({
+const listed = (account: ListedAccount): ListedUser => ({
   id: account.id,
   email: account.email,
   name: account.displayName,
@@ -106,7 +111,7 @@ export const adminView = (account: Account): AdminView => ({
 const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
-  const { database, accounts, passwords, sessions, oneTimeTokens, clock } = deps
+  const { database, accounts, passwords, sessions, oneTimeTokens, responseBytes, clock } = deps
   const { dialect } = database
 
   async function getAccount(on: Reader, id: string, lock?: 'lock'): Promise<Account> {
@@ -144,9 +149,10 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       }
       // One more than asked for tells whether there is another page.
       const found = await accounts.list(database, { limit: limit + 1, after })
-      const users = found.slice(0, limit)
-      const last = users.at(-1)
-      return { users: users.map(listed), cursor: found.length > limit && last ? formatCursor(last) : null }
+      const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listed), itemBytesMax(responseBytes()))
+      const last = found[users.length - 1]
+      const cursor = found.length > users.length && last ? formatCursor(last) : null
+      return isCut ? { users, cursor, truncated: true } : { users, cursor }
     },
 
     get: async (id) => adminView(await getAccount(database, id)),

@@ -12,7 +12,13 @@ import { EngineError } from '../../engines/error.ts'
 import type { Database } from '../../engines/sql.ts'
 import { ApiError, type FieldErrors, unavailable } from '../../errors.ts'
 import { validate } from '../../http/validate.ts'
-import { emailCharsMax, importsMax, importTimeoutMs, importUsersAtOnce } from '../../limits-users.ts'
+import {
+  emailCharsMax,
+  importErrorCharsMax,
+  importsMax,
+  importTimeoutMs,
+  importUsersAtOnce,
+} from '../../limits-users.ts'
 import type { Accounts, NewAccount } from './accounts.ts'
 import { type ImportEntry, importEntry, isUserId } from './admin-input.ts'
 import { normaliseEmail } from './email.ts'
@@ -178,6 +184,11 @@ function failed(entry: unknown, { message, data }: ApiError): ImportResult {
 function errorResult(message: string, data?: FieldErrors): Pick<ImportResult, 'status' | 'error' | 'message' | 'data'> {
   const mistakes = Object.entries(data ?? {}).map(([field, mistake]) => `${field}: ${mistake.message}`)
   const error = mistakes.length > 0 ? mistakes.join('; ') : message
+  // Names of fields are the sender's and stand in it three times: a report of a thousand entries must stay small.
+  if (error.length > importErrorCharsMax) {
+    const cut = `${error.slice(0, importErrorCharsMax).toWellFormed()}…`
+    return { status: 'error', error: cut, message: cut }
+  }
   return { status: 'error', error, message: error, ...(data === undefined ? {} : { data }) }
 }
 

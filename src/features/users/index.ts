@@ -59,6 +59,8 @@ export interface UsersDeps {
   /** The server's secret; everyone who knows it can sign tokens. */
   readonly secret: string
   readonly publicUrl: () => string | null
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
   /** What must end in the same transaction as a session, or as all that a user has. */
   readonly onEnding: RevocationDeps['onEnding']
   readonly clock: Clock
@@ -151,7 +153,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
   }
 }
 
-function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[] {
+function listEndpoints(parts: Made, { cluster, responseBytes }: UsersDeps): readonly Endpoint[] {
   const providers = createOAuthProviders(parts)
   const identities = createIdentities(parts)
   const flows = createOAuthFlows({ ...parts, providers, identities })
@@ -167,7 +169,7 @@ function listEndpoints(parts: Made, { cluster }: UsersDeps): readonly Endpoint[]
     ...createOAuthEndpoints({ ...parts, flows, providers }),
     ...createIdentitiesEndpoints({ ...parts, identities, flows }),
     ...createSetupEndpoints(parts.setup),
-    ...createAdminEndpoints({ admin: createUserAdmin(parts), importUsers: createImport(parts) }),
+    ...createAdminEndpoints({ admin: createUserAdmin({ ...parts, responseBytes }), importUsers: createImport(parts) }),
     ...createKeyEndpoints(createKeyAdmin(parts)),
   ]
 }

@@ -77,7 +77,11 @@ export function kvEndpoints({ perform, bodyBytesMax }: KvHandlers): readonly End
           schema: z.union([
             z.object({ value: z.unknown() }),
             z.object({ ok: z.literal(true) }),
-            z.object({ keys: z.array(z.string()), cursor: z.string().nullable() }),
+            z.object({
+              keys: z.array(z.string()),
+              cursor: z.string().nullable(),
+              truncated: z.literal(true).optional(),
+            }),
           ]),
         },
       },

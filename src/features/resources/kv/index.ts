@@ -8,6 +8,7 @@ import type { KvNamespace } from '../../../config/kv.ts'
 import type { Sql } from '../../../engines/sql.ts'
 import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../../errors.ts'
 import type { Call, Endpoint } from '../../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../../http/large-responses.ts'
 import { createListCursors } from '../../../http/list-cursor.ts'
 import { json, jsonText } from '../../../http/reply.ts'
 import { kvBodyExtraBytes, kvListKeysMax } from '../../../limits-resources.ts'
@@ -20,6 +21,8 @@ export interface KvDeps {
   readonly namespaces: () => ReadonlyMap<string, KvNamespace>
   /** Seals cursors. */
   readonly secret: string
+  /** Bytes of a JSON response, at most; one value is answered whole, whatever its size. */
+  readonly responseBytes: () => number
   readonly clock: Clock
 }
 
@@ -40,7 +43,7 @@ const kindOf: Readonly<Record<KvCommand['action'], 'read' | 'write'>> = {
   delete: 'write',
 }
 
-export function createKv({ sql, namespaces, secret, clock }: KvDeps): Kv {
+export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDeps): Kv {
   const entries = createEntries(sql, clock)
   const cursors = createListCursors(secret, 'kv cursor')
   let prepared: Promise<void> | null = null
@@ -59,9 +62,11 @@ export function createKv({ sql, namespaces, secret, clock }: KvDeps): Kv {
     const { prefix, cursor, limit } = command
     const after = typeof cursor === 'string' ? cursors.parse([name, prefix], cursor) : null
     const range = { prefix, after, limit: Math.min(limit, kvListKeysMax) }
-    const { keys, hasMore } = await entries.list(name, range)
-    const last = hasMore ? keys.at(-1) : undefined
-    return json({ keys, cursor: last === undefined ? null : cursors.format([name, prefix], last) })
+    const { keys: found, hasMore } = await entries.list(name, range)
+    const { items: keys, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
+    const last = hasMore || isCut ? keys.at(-1) : undefined
+    const next = last === undefined ? null : cursors.format([name, prefix], last)
+    return json({ keys, cursor: next, ...(isCut ? { truncated: true } : {}) })
   }
 
   return {

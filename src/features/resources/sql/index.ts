@@ -5,15 +5,18 @@
 import { type Sandbox, type Sandboxes, type SandboxLimits, StatementError } from '../../../engines/sandbox.ts'
 import { badRequest, invalidField, notFound, quotaExceeded } from '../../../errors.ts'
 import type { Endpoint } from '../../../http/endpoint.ts'
+import { itemBytesMax } from '../../../http/large-responses.ts'
 import { jsonText } from '../../../http/reply.ts'
+import { sqlAnswerBytesMax } from '../../../limits-resources.ts'
 import { type StatementCall, sqlEndpoints } from './endpoints.ts'
 
-type Declared = ReadonlyMap<string, SandboxLimits>
+/** By name; what a response may have is no matter of one database. */
+type Declared = ReadonlyMap<string, Omit<SandboxLimits, 'answerBytesMax'>>
 
 export interface SqlDatabases {
   readonly endpoints: readonly Endpoint[]
   /** Serves these databases and no others. Throws with those of before still served. What is in them always stays. */
-  replace(declared: Declared): Promise<void>
+  replace(declared: Declared, responseBytes: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -25,13 +28,20 @@ interface Opened {
 }
 
 const isSame = (a: SandboxLimits, b: SandboxLimits): boolean =>
-  a.timeoutMs === b.timeoutMs && a.rowsMax === b.rowsMax && a.bytesMax === b.bytesMax
+  a.timeoutMs === b.timeoutMs &&
+  a.rowsMax === b.rowsMax &&
+  a.bytesMax === b.bytesMax &&
+  a.answerBytesMax === b.answerBytesMax
 
 /** Milliseconds to the microsecond. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
 /** Throws as `replace` does. Must be closed. */
-export async function openSqlDatabases(sandboxes: Sandboxes, declared: Declared): Promise<SqlDatabases> {
+export async function openSqlDatabases(
+  sandboxes: Sandboxes,
+  declared: Declared,
+  bytesMax: number,
+): Promise<SqlDatabases> {
   let databases: ReadonlyMap<string, Opened> = new Map()
 
   async function exec({ params, body }: StatementCall) {
@@ -53,7 +63,9 @@ export async function openSqlDatabases(sandboxes: Sandboxes, declared: Declared)
   const closeAll = (some: Iterable<Opened>): Promise<unknown> =>
     Promise.all([...some].map(({ sandbox }) => sandbox.close()))
 
-  async function replace(next: Declared): Promise<void> {
+  async function replace(wanted: Declared, responseBytes: number): Promise<void> {
+    const answerBytesMax = Math.min(sqlAnswerBytesMax, itemBytesMax(responseBytes))
+    const next = new Map([...wanted].map(([name, limits]) => [name, { ...limits, answerBytesMax }]))
     const kept = new Map([...databases].filter(([name, { limits }]) => isSame(next.get(name) ?? none, limits)))
     const opened = new Map<string, Opened>()
     try {
@@ -70,7 +82,7 @@ export async function openSqlDatabases(sandboxes: Sandboxes, declared: Declared)
     for (const one of ended) void Promise.allSettled(one.running).then(() => one.sandbox.close())
   }
 
-  await replace(declared)
+  await replace(declared, bytesMax)
   return {
     endpoints: sqlEndpoints({ exec }),
     replace,
@@ -81,7 +93,7 @@ export async function openSqlDatabases(sandboxes: Sandboxes, declared: Declared)
 }
 
 /** Limits that nothing has. */
-const none: SandboxLimits = { timeoutMs: 0, rowsMax: 0, bytesMax: 0 }
+const none: SandboxLimits = { timeoutMs: 0, rowsMax: 0, bytesMax: 0, answerBytesMax: 0 }
 
 function refusalOf({ kind, message }: StatementError): Error {
   switch (kind) {

@@ -4,7 +4,7 @@
  */
 import type { Reply } from '../../../http/endpoint.ts'
 import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../../http/large-responses.ts'
-import { json } from '../../../http/reply.ts'
+import { json, textOf } from '../../../http/reply.ts'
 import { vectorQuickValuesMax } from '../../../limits-resources.ts'
 
 interface Shown<Vector> {
@@ -25,7 +25,7 @@ export async function vectorsReply<Vector extends { readonly values: Float32Arra
   // A value has at most 25 characters; metadata is bounded per vector.
   if (values <= vectorQuickValuesMax) {
     const reply = json({ [name]: found.map(show), ...(count ? { count: found.length } : {}) })
-    if ((reply.text ?? '').length * 3 <= bytesMax) return reply
+    if ((textOf(reply) ?? '').length * 3 <= bytesMax) return reply
   }
   return limits.large(async () => {
     const { texts, isCut } = await serializeItems(found, (vector) => JSON.stringify(show(vector)), bytesMax)

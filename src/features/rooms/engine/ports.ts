@@ -187,13 +187,25 @@ export interface RoomView {
   readonly key: RoomKey
   readonly epoch: string
   readonly sharedVersion: number
-  readonly shared: object
-  readonly server: object
-  readonly metadata: object
+  /** States as JSON. */
+  readonly shared: string
+  readonly server: string
+  readonly metadata: string
   readonly occupancy: RoomOccupancy
-  readonly players: readonly { userId: string; connections: number; state: object; version: number }[]
+  /** In order of the user's id. */
+  readonly players: readonly { userId: string; connections: number; state: string; version: number }[]
+  /** Whether players are left out behind the last of them. */
+  readonly isCut: boolean
   /** The last ones, oldest first. */
   readonly actions: readonly RecentAction[]
+}
+
+/** Which players a view shows. */
+export interface ViewPage {
+  /** The user after whose id they begin; null for the first page. */
+  readonly after: string | null
+  /** Bytes of the states together; one player's state is shown whatever its size. */
+  readonly bytesMax: number
 }
 
 export interface RecentAction {
@@ -213,7 +225,7 @@ export interface RoomEngine {
   tick(): void
   /** To be called every few seconds: revives rooms with due timers, and ends expired ones. */
   sweep(): Promise<void>
-  find(key: RoomKey): RoomView | null
+  find(key: RoomKey, page: ViewPage): RoomView | null
   findOccupancy(key: RoomKey): RoomOccupancy | null
   /** Current metadata, without a look at the store. */
   findMetadata(key: RoomKey): object | null

@@ -3,13 +3,23 @@
  * at a time), its deadlines, its saves and its end. What happens is `conduct`'s matter, what its sockets are told
  * `fanout`'s; `rooms` gives it the ticks and does the saving.
  */
+import { playerViewBytes } from '../../../limits-rooms.ts'
 import { refuseCommand } from './answers.ts'
 import { Conduct, type Task } from './conduct.ts'
 import type { Contents } from './contents.ts'
 import { type EngineCounts, Fanout } from './fanout.ts'
 import type { Inbox } from './inbox.ts'
 import type { Journal } from './journal.ts'
-import type { RoomCommand, RoomDefinition, RoomKey, RoomLease, RoomSave, RoomsDeps, RoomView } from './ports.ts'
+import type {
+  RoomCommand,
+  RoomDefinition,
+  RoomKey,
+  RoomLease,
+  RoomSave,
+  RoomsDeps,
+  RoomView,
+  ViewPage,
+} from './ports.ts'
 import { Refusal } from './refusal.ts'
 
 /** `failed`: it could not be created; `destroyed`: its state has expired. */
@@ -223,22 +233,32 @@ export class Room {
     this.schedule()
   }
 
-  view(): RoomView {
+  view({ after, bytesMax }: ViewPage): RoomView {
     const { shared, server, metadata, players } = this.contents
+    const following = [...players]
+      .filter(({ userId }) => after === null || userId > after)
+      .sort((one, other) => (one.userId < other.userId ? -1 : 1))
+    let left = bytesMax - shared.sizeBytes - server.sizeBytes - metadata.sizeBytes
+    const end = following.findIndex(({ state }, at) => {
+      left -= state.sizeBytes + playerViewBytes
+      return left < 0 && at > 0
+    })
+    const shown = end < 0 ? following : following.slice(0, end)
     return {
       key: this.key,
       epoch: this.epoch,
       sharedVersion: shared.version,
-      shared: structuredClone(shared.value),
-      server: structuredClone(server.value),
-      metadata: structuredClone(metadata.value),
+      shared: shared.toText(),
+      server: server.toText(),
+      metadata: metadata.toText(),
       occupancy: players.occupancy,
-      players: [...players].map(({ userId, connections, state }) => ({
+      players: shown.map(({ userId, connections, state }) => ({
         userId,
         connections: connections.size,
-        state: structuredClone(state.value),
+        state: state.toText(),
         version: state.version,
       })),
+      isCut: shown.length < following.length,
       actions: [...this.conduct.recent],
     }
   }

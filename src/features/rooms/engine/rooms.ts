@@ -20,6 +20,7 @@ import {
   type RoomView,
   roomName,
   type SavedRoom,
+  type ViewPage,
 } from './ports.ts'
 import { Room, type RoomEnd, type RoomWorld } from './room.ts'
 import { Saving } from './saving.ts'
@@ -135,8 +136,8 @@ class Engine implements RoomEngine {
     this.isSweeping = false
   }
 
-  find(key: RoomKey): RoomView | null {
-    return this.findRoom(key)?.view() ?? null
+  find(key: RoomKey, page: ViewPage): RoomView | null {
+    return this.findRoom(key)?.view(page) ?? null
   }
 
   findOccupancy(key: RoomKey): RoomOccupancy | null {
