@@ -25,7 +25,7 @@ export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('item', 'records.get', 'records.insert', 'records.update'),
   // One value; a list of keys is a page.
   ...all('item', 'kv.perform'),
-  ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config'),
+  ...all('config', 'system.schema', 'system.openapi', 'system.docs', 'system.metrics', 'system.config', 'system.home'),
   ...all('file', 'storage.download'),
   'admin.importUsers': { fixedKiB: 4096, because: 'a thousand entries of 500 characters of error, given twice' },
   'storage.signedUrls': { fixedKiB: 2048, because: 'a hundred tokens of 12 KiB and keys of 1 KiB' },
