@@ -24,7 +24,7 @@ async function expectNoUploads(server: TestServer, content: string): Promise<voi
   const part = `${bucketPath('open')}/multipart/upload-part?uploadId=${body.uploadId}&partNumber=1&key=parts`
   expectRefusal(await service.request('POST', part, { raw: content }), 503)
   const parts = await service.get(`${bucketPath('open')}/uploads/${body.uploadId}/parts?key=parts`)
-  expect(parts.body).toEqual({ parts: [] })
+  expect(parts.body).toEqual({ uploadId: body.uploadId, key: 'parts', parts: [] })
 }
 
 const s3Program = process.env.PLINTH_TEST_S3_URL ? provideS3() : null
