@@ -102,7 +102,7 @@ function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
 export const filterExpr = (given: unknown, table: Table, findTable: FindTable): Expr =>
   toExpr(given, { table, outer: null, findTable }, 0)
 
-/** Everything that is wrong with what a rule gave, whoever the caller is; nothing for a filter that can be used. */
+/** Everything that is wrong with what a rule gave, for any caller; nothing for a filter that can be used. */
 export function findFilterMistakes(given: unknown, table: Table, findTable: FindTable): readonly string[] {
   const mistakes: string[] = []
   const collect = (error: unknown): void => {

@@ -118,7 +118,7 @@ function attempt(
 ): { given?: unknown; thrown?: unknown } {
   try {
     const given = rule(...args)
-    // It may reject later, as it would for a caller; nobody waits for that here.
+    // It may reject later, as it would for a caller; that is not awaited here.
     if (isPromise(given)) given.catch(() => undefined)
     return { given }
   } catch (thrown) {
@@ -139,7 +139,7 @@ export function rehearseRules(config: RehearsedConfig): Rehearsed {
     const { rule, path, args = [], isOfMessage } = rehearsed
     if (typeof rule !== 'function') continue
     for (const [caller, auth] of callers) {
-      // Nobody joins a room without an account.
+      // Joining a room requires an account.
       if (auth === null && path[0] === 'rooms' && path.at(-1) !== 'metadata') continue
       const { given, thrown } = attempt(rule as (...args: unknown[]) => unknown, [auth, ...args])
       if (thrown !== undefined && !isOfMessage) {

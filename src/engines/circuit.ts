@@ -86,7 +86,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
     retry.unref()
   }
 
-  /** One probe at a time, whoever asks. */
+  /** One probe at a time, shared by all callers. */
   function probeNow(): Promise<EngineError | null> {
     asking ??= within(circuitProbeMs, probe)
       .then(
