@@ -30,6 +30,7 @@ function recording(database: Database, noted: SqlText[]): Database {
     all: (query) => tx.all(note(query)),
     run: (query) => tx.run(note(query)),
     send: (query) => tx.send(note(query)),
+    lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })
   return {

@@ -101,6 +101,7 @@ function recording(database: Database, texts: string[]): Database {
       texts.push(query.text)
       tx.send(query)
     },
+    lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })
   return {

@@ -145,10 +145,6 @@ export const postgresDialect: Dialect = {
   toBoolean: (stored) => stored === true,
   forUpdate: sql` FOR UPDATE`,
   forReference: sql` FOR KEY SHARE`,
-  // In one order for everybody, so that two transactions never wait for each other.
-  lock: (...keys) =>
-    sql`SELECT pg_advisory_xact_lock(hash) FROM (SELECT DISTINCT hashtextextended(key, 0) AS hash
-      FROM unnest(${keys}::text[]) AS key ORDER BY 1) AS keys`,
   insertMany(table, columns) {
     const own = postgresDialect.own(table)
     const names = columns.map((_, at) => ident(`c${at}`))

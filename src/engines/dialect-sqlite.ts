@@ -44,7 +44,6 @@ export const sqliteDialect: Dialect = {
   toBoolean: (stored) => stored === 1,
   forUpdate: sql``,
   forReference: sql``,
-  lock: () => null,
   insertMany: null,
   ascending: (column) => sql`${column} ASC`,
   descending: (column) => sql`${column} DESC`,

@@ -83,8 +83,6 @@ export interface Dialect {
   readonly forUpdate: SqlText
   /** Makes other transactions that read the row to change it wait, but none that refer to it as well; in its place. */
   readonly forReference: SqlText
-  /** Makes transactions that ask for one of the same keys take turns; null where all do anyway. */
-  readonly lock: (...keys: readonly string[]) => SqlText | null
   /**
    * Makes the statement that inserts any number of rows, given each column's values in order of the rows; null where a
    * statement for each row is as quick.

@@ -26,9 +26,8 @@ export function preparePlatformTables(
   const versions = dialect.target(platformTable(namespace, '_versions'))
   return database.write(
     async (tx) => {
-      // The turn that the declared tables of the namespace take too.
-      const turn = dialect.lock(`schema ${namespace}`)
-      if (turn) await tx.all(turn)
+      // The same lock as for the declared tables of the namespace.
+      await tx.lock(`schema ${namespace}`)
       for (const step of dialect.prepareNamespace(namespace)) await tx.run(step)
       await tx.run(sql`CREATE TABLE IF NOT EXISTS ${versions} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)`)
       const [row] = await tx.all<{ version: number }>(sql`SELECT version FROM ${versions} WHERE feature = ${feature}`)

@@ -17,10 +17,11 @@ import {
 import { postgresDialect } from './dialect-postgres.ts'
 import { EngineError } from './error.ts'
 import { openConnections } from './postgres-connections.ts'
-import type { Answer, Prepared } from './postgres-line.ts'
+import type { Prepared } from './postgres-line.ts'
 import { readOrigin } from './postgres-origin.ts'
 import { createPostgresPages } from './postgres-pages.ts'
 import { watchServer } from './postgres-server.ts'
+import { PostgresTransaction } from './postgres-transaction.ts'
 import type { Database, Sql, Transaction } from './sql.ts'
 import { instanceToken, type SqlText, sql } from './sql-text.ts'
 
@@ -70,56 +71,6 @@ const beginMigration: Prepared = {
   values: [String(postgresMigrationMs)],
 }
 
-/** A transaction handle that dies with its turn, on a connection that is nobody else's meanwhile. */
-class Turn implements Transaction {
-  readonly hooks: (() => void)[] = []
-  /** What was sent without waiting; rejected by what failed. */
-  private readonly sent: Promise<unknown>[] = []
-  private open = true
-
-  constructor(private readonly query: (text: SqlText) => Promise<Answer>) {}
-
-  private check(): void {
-    if (!this.open) throw new Error('The transaction has ended')
-  }
-
-  async all<Row>(text: SqlText): Promise<Row[]> {
-    this.check()
-    return [...(await this.query(text)).rows] as Row[]
-  }
-
-  async run(text: SqlText): Promise<number> {
-    this.check()
-    return (await this.query(text)).changed
-  }
-
-  send(text: SqlText): void {
-    this.check()
-    this.sendPrepared(this.query(text))
-  }
-
-  sendPrepared(sent: Promise<unknown>): void {
-    sent.catch(() => undefined)
-    this.sent.push(sent)
-  }
-
-  afterCommit(hook: () => void): void {
-    this.check()
-    this.hooks.push(hook)
-  }
-
-  end(): void {
-    this.open = false
-  }
-
-  /** Once everything is answered: the first failure of what nobody waited for, else the given one. */
-  async failure(otherwise: unknown): Promise<unknown> {
-    for (const { status, reason } of (await Promise.allSettled(this.sent)) as PromiseRejectedResult[])
-      if (status === 'rejected') return reason
-    return otherwise
-  }
-}
-
 export interface PostgresOptions {
   /** A `postgres://` URL; one with several hosts finds the one that takes writes. */
   readonly url: string
@@ -160,26 +111,26 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   async function attempt<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
     return connections.withOwn(target.key, async (line) => {
       const answerMs = target.isMigration ? postgresMigrationMs : statementAnswerMs
-      const turn = new Turn(({ text, values }) =>
+      const tx = new PostgresTransaction(({ text, values }) =>
         line.send(prepare(target.instanceId, values, numbered(text), answerMs)),
       )
       const begun = line.send(begin)
       begun.catch(() => undefined)
-      if (target.isMigration) turn.sendPrepared(line.send(beginMigration))
+      if (target.isMigration) tx.sendPrepared(line.send(beginMigration))
       let result: T
       try {
-        result = await work(turn)
+        result = await work(tx)
       } catch (error) {
-        turn.end()
+        tx.end()
         await line.send(rollback)
-        throw await turn.failure(error)
+        throw await tx.failure(error)
       }
-      turn.end()
+      tx.end()
       await begun
       const { command } = await line.send(commit)
       // The server answers so to the COMMIT of a transaction in which something failed.
-      if (command !== 'COMMIT') throw await turn.failure(new Error('The transaction was undone'))
-      for (const hook of turn.hooks) hook()
+      if (command !== 'COMMIT') throw await tx.failure(new Error('The transaction was undone'))
+      for (const hook of tx.hooks) hook()
       return result
     })
   }

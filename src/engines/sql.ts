@@ -23,6 +23,12 @@ export interface Transaction extends Reader {
    */
   send(query: SqlText): void
   /**
+   * Takes a transaction-scoped advisory lock on each key and holds it until the transaction ends. All keys of one call
+   * are locked in one fixed order, whatever the order of the arguments, so two calls cannot deadlock; pass all keys of
+   * a transaction in one call. No keys lock nothing. A no-op where the engine runs one transaction at a time.
+   */
+  lock(...keys: readonly string[]): Promise<void>
+  /**
    * Called in the same turn as the commit, before any later read can see its rows. Never called for a rolled-back
    * write.
    */

@@ -36,6 +36,11 @@ export class SqliteTransaction implements Transaction {
     }
   }
 
+  /** The writing connection runs one transaction at a time: every lock is held already. */
+  async lock(): Promise<void> {
+    this.check()
+  }
+
   private perform(query: SqlText): number {
     this.check()
     const changed = this.connection.run(query)

@@ -114,6 +114,31 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
       expect(outside).toEqual([])
     })
 
+    withEngine(
+      'an advisory lock serializes transactions, and keys in any order do not deadlock',
+      async (_, database, { put, from }) => {
+        let runs = 0
+        const insertFirst = (id: string, keys: readonly string[]) =>
+          database.write(async (tx) => {
+            runs += 1
+            await tx.lock(...keys)
+            const found = await tx.all(sql`SELECT id FROM ${from}`)
+            if (found.length === 0) await tx.run(put(id, 1))
+          })
+        const orders = [
+          ['x', 'y', 'z'],
+          ['z', 'y', 'x'],
+          ['y', 'x', 'y'],
+        ]
+        const names = Array.from({ length: 12 }, (_unused, at) => `r${at}`)
+        await Promise.all(names.map((id, at) => insertFirst(id, orders[at % orders.length] ?? [])))
+        expect(await ids(database)).toHaveLength(1)
+        // A deadlock would have run one of them again.
+        expect(runs).toBe(names.length)
+        await database.write((tx) => tx.lock())
+      },
+    )
+
     withEngine('hooks run once after the commit and never after a throw', async (_, database, { put }) => {
       const ran: string[] = []
       await database.write(async (tx) => {

@@ -69,8 +69,7 @@ export function createIngest(store: Store): Ingest {
   async function admitNames(names: readonly string[], isTrusted: boolean, minute: number): Promise<Set<string>> {
     const wanted = names.map(eventSeries)
     const refused = await database.write(async (tx) => {
-      const turn = dialect.lock('analytics names')
-      if (turn) await tx.all(turn)
+      await tx.lock('analytics names')
       const found = await tx.all<{ series: string }>(
         sql`SELECT series FROM ${store.series} WHERE ${dialect.inList(sql`series`, wanted, 'text')}`,
       )

@@ -201,9 +201,8 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     rows = []
     try {
       const written = await database.write(async (tx) => {
-        // Nodes take turns, so that each sees whom the others have seen.
-        const turn = dialect.lock('analytics requests')
-        if (turn) await tx.all(turn)
+        // Serializes the nodes, so that each sees the users that the others have counted.
+        await tx.lock('analytics requests')
         writeRows(tx, takenRows)
         const sightings: Sightings[] = []
         for (const minute of taken) sightings.push(await writeMinute(tx, minute))

@@ -127,8 +127,7 @@ export function createDevices({ tables, holdActive, clock }: DevicesDeps): Devic
       const userId = user.auth.id
       const isThis = sql`d.user_id = ${userId} AND d.device_id = ${id}`
       const row = await database.write(async (tx) => {
-        const turn = dialect.lock(`push user ${userId}`, `push token ${hash}`)
-        if (turn) await tx.all(turn)
+        await tx.lock(`push user ${userId}`, `push token ${hash}`)
         if (!(await holdActive(tx, user))) throw invalidToken()
         remove(tx, sql`d.token_hash = ${hash} AND NOT (${isThis})`)
         await removeSurplus(tx, userId, id)

@@ -59,8 +59,7 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
   return {
     change: (userId, topic, isWanted) =>
       database.write(async (tx) => {
-        const turn = dialect.lock(`push user ${userId}`)
-        if (turn) await tx.all(turn)
+        await tx.lock(`push user ${userId}`)
         const rows = await tx.all<DeviceRow>(
           sql`SELECT * FROM ${devices} WHERE user_id = ${userId} ORDER BY registered`,
         )

@@ -55,6 +55,7 @@ const failing = (tx: Transaction): Transaction => ({
     step()
     tx.send(query)
   },
+  lock: (...keys) => tx.lock(...keys),
   afterCommit: (hook) => tx.afterCommit(hook),
 })
 

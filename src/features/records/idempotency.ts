@@ -1,7 +1,7 @@
 /**
- * `Idempotency-Key`: the first answer to a key is kept in the same transaction as its effects, so a repeated request
- * gets it again and changes nothing, also after a crash. Of large answers only status and ids are kept. Writes take
- * turns, so a second request with the key meets either nothing or the finished first.
+ * `Idempotency-Key`: the first response to a key is stored in the same transaction as its effects, so a repeated
+ * request gets it again and changes nothing, also after a crash. Of large responses only status and ids are stored. An
+ * advisory lock on the key serializes the requests, so a second one sees either nothing or the finished first.
  */
 import { type Caller, callerKey } from '../../access/caller.ts'
 import { sha256 } from '../../base/hash.ts'
@@ -75,9 +75,8 @@ async function findKept(
   answers: Answers,
   { key, fingerprint }: IdempotencyKey,
 ): Promise<Answered | null> {
-  // Two requests with one key take turns, so that the second finds the answer of the first.
-  const turn = answers.dialect.lock(key)
-  if (turn) await tx.all(turn)
+  // Serializes requests with one key, so that the second finds the answer of the first.
+  await tx.lock(key)
   const [kept] = await tx.all<Kept>(
     sql`SELECT fingerprint, status, body FROM ${answers.table} WHERE key = ${key} AND at >= ${answers.sinceMs}`,
   )

@@ -56,10 +56,9 @@ function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, diale
   ]
 }
 
-/** Makes the platform's tables; several processes that start at once take turns. */
+/** Creates the platform's tables. A lock serializes processes that start at the same time. */
 async function preparePlatform(tx: Transaction, dialect: Dialect, target: Omit<Target, 'tables'>): Promise<void> {
-  const turn = dialect.lock(`schema ${target.namespace}`)
-  if (turn) await tx.all(turn)
+  await tx.lock(`schema ${target.namespace}`)
   for (const step of platformSteps(target, dialect)) await tx.run(step)
 }
 

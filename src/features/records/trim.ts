@@ -97,8 +97,7 @@ function createLogTrim(database: Database, namespace: string) {
     const [found] = await database.all(selected({ ...selection, rows: 1 }, sql`seq`))
     if (!found) return none
     return database.write(async (tx) => {
-      const turn = dialect.lock(`trim ${namespace}`)
-      if (turn) await tx.all(turn)
+      await tx.lock(`trim ${namespace}`)
       const most = await measure(tx, { ...selection, rows: changesTrimRowsMax })
       if (most.rows === 0) return none
       const rows = Math.max(1, Math.min(most.rows, Math.ceil((most.rows * bytesMax) / most.bytes)))

@@ -83,8 +83,8 @@ function parseLater<T>(parse: () => T): () => T {
   }
 }
 
-/** Text under which upserts of one value take turns, so that the second finds what the first has inserted. */
-const turnOf = ({ call }: Write, { conflictTarget, conflictValue }: Upsert): string =>
+/** Key of the advisory lock that serializes upserts of one value: the second one finds what the first has inserted. */
+const lockKeyOf = ({ call }: Write, { conflictTarget, conflictValue }: Upsert): string =>
   JSON.stringify([call.address, call.table.name, conflictTarget, conflictValue])
 
 /** Reads and locks the records that the upserts of one conflict target may meet, by their values of it. */
@@ -96,8 +96,7 @@ async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Ma
   const [first] = upserts
   const field = first && table.fields.get(first.conflictTarget)
   if (!first || !field) return found
-  const turn = dialect.lock(...upserts.map((upsert) => turnOf(write, upsert)))
-  if (turn) await tx.all(turn)
+  await tx.lock(...upserts.map((upsert) => lockKeyOf(write, upsert)))
   const met = await readRows(write, {
     column: sql`${rows.name}.${ident(first.conflictTarget)}`,
     type: storedTypes[field.type],

@@ -29,16 +29,16 @@ import type { TableCall } from './tables.ts'
 import type { Stored, Write } from './write-context.ts'
 
 /**
- * Judges a row by a tree, asking the database only for what the row does not decide. What is found there stays until
- * this is committed; who needs the same not to be there takes turns, so that the second finds what the first has made.
+ * Evaluates an expression for a row and queries the database only for what the row does not decide. Rows found there
+ * stay locked until the commit. Writes that require the same rows to be absent are serialized by an advisory lock, so
+ * that the second one sees what the first one inserted.
  */
 export async function satisfies({ call, tx }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
   const settled = settle(expr, row)
   if (settled.kind === 'const') return settled.value
   const { backEnd, address, table } = call
   const absences = absencesIn(settled).map((absence) => JSON.stringify([address, absence]))
-  const turn = absences.length === 0 ? null : backEnd.dialect.lock(...absences)
-  if (turn) await tx.all(turn)
+  await tx.lock(...absences)
   const [answer] = await tx.all<{ yes: unknown }>(sql`SELECT 1 AS yes WHERE ${backEnd.judgement(settled, table)}`)
   return answer !== undefined
 }

@@ -66,8 +66,7 @@ export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): O
   async function take(tx: Transaction, key: RoomKey, own: string, dead: string | null, newFence: number) {
     const { dialect } = database
     // Nodes that claim a room for the first time have no row to wait for.
-    const turn = dialect.lock(`room ${roomName(key)}`)
-    if (turn) await tx.all(turn)
+    await tx.lock(`room ${roomName(key)}`)
     const [row] = await tx.all<{ node: string | null; fence: unknown }>(
       sql`SELECT node, fence FROM ${rooms} WHERE ${ofRoom(key)}${dialect.forUpdate}`,
     )

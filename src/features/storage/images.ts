@@ -175,8 +175,7 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
     const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length }, holder)
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
     const isKept = await database.write(async (tx) => {
-      const turn = database.dialect.lock(`storage picture ${object.version}`)
-      if (turn) await tx.all(turn)
+      await tx.lock(`storage picture ${object.version}`)
       // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
       const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
         AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)

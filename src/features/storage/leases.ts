@@ -28,8 +28,7 @@ export function createLeases({ database, tables }: Store, clock: Clock): Leases 
   return {
     take: () =>
       database.write(async (tx) => {
-        const turn = database.dialect.lock('storage leases')
-        if (turn) await tx.all(turn)
+        await tx.lock('storage leases')
         const nowMs = clock.now()
         const [row] = await tx.all<{ living: number }>(
           sql`SELECT count(*) AS living FROM ${tables.leases} WHERE expires > ${nowMs}`,

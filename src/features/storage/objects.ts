@@ -197,8 +197,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
 
   /** The row as it stays until the end of the transaction; nobody else puts or removes this key meanwhile. */
   async function findLocked(tx: Transaction, call: BucketCall, key: string): Promise<StoredObject | null> {
-    const turn = dialect.lock(`storage ${call.bucket.name} ${key}`)
-    if (turn) await tx.all(turn)
+    await tx.lock(`storage ${call.bucket.name} ${key}`)
     const [row] = await tx.all<ObjectRow>(sql`${select(call, key)}${dialect.forUpdate}`)
     return row ? toObject(row) : null
   }

@@ -108,8 +108,7 @@ export async function prepareStore(engine: Sql): Promise<Store> {
 function nameDeployment(database: Database, { deployment }: StorageTables): Promise<string> {
   return database.write(
     async (tx) => {
-      const turn = database.dialect.lock('storage deployment')
-      if (turn) await tx.all(turn)
+      await tx.lock('storage deployment')
       const [known] = await tx.all<{ id: string }>(sql`SELECT id FROM ${deployment}`)
       if (known) return known.id
       const id = randomBytes(6).toString('hex')

@@ -170,9 +170,8 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
       const bucket = call.bucket.name
       await database.write(async (tx) => {
         await admission.useGrant(tx, grant)
-        // Who is counted takes turns, or all who come at once would find room for one.
-        const turn = dialect.lock(`storage uploads ${bucket} ${owner}`)
-        if (turn) await tx.all(turn)
+        // Without the lock, concurrent requests of one owner would all see room for one more upload.
+        await tx.lock(`storage uploads ${bucket} ${owner}`)
         const [row] = await tx.all<{ open: number }>(sql`SELECT count(*) AS open FROM ${tables.uploads}
           WHERE bucket = ${bucket} AND owner = ${owner} AND done = ${0}`)
         if (Number(row?.open) >= openUploadsMax) throw conflict('Too many uploads are open')

@@ -76,9 +76,8 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
       }
       return orEmailTaken(() =>
         database.write(async (tx) => {
-          // Two links may be about; they take turns too.
-          const turn = dialect.lock('users set-up')
-          if (turn) await tx.all(turn)
+          // Two links may be in use at the same time.
+          await tx.lock('users set-up')
           if ((await hasAdmin(tx)) || !(await oneTimeTokens.redeem(tx, 'setup', token))) throw invalidToken()
           if (await accounts.findByEmail(tx, email)) throw emailTaken()
           const account = await accounts.insert(tx, administrator)

@@ -124,9 +124,8 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
       for (;;) {
         const nowMs = clock.now()
         const removed = await database.write(async (tx) => {
-          // Nodes sweep in turn: two at once could each wait for a row of the other's.
-          const turn = dialect.lock('kv sweep')
-          if (turn) await tx.all(turn)
+          // Two nodes that sweep at once could deadlock on each other's rows.
+          await tx.lock('kv sweep')
           // Said twice: a key may be written anew between its being found and its being removed.
           return tx.run(sql`DELETE FROM ${entries} WHERE expires_at <= ${nowMs} AND (namespace, key) IN
             (SELECT namespace, key FROM ${entries} WHERE expires_at <= ${nowMs} ORDER BY expires_at

@@ -80,8 +80,7 @@ export function createPgvector(
     try {
       await database.write(
         async (tx) => {
-          const turn = dialect.lock('extension vector')
-          if (turn) await tx.all(turn)
+          await tx.lock('extension vector')
           await tx.run(sql`CREATE EXTENSION IF NOT EXISTS vector`)
         },
         { isMigration: true },
@@ -133,8 +132,7 @@ export function createPgvector(
       }
       await database.write(
         async (tx) => {
-          const turn = dialect.lock('vector indexes')
-          if (turn) await tx.all(turn)
+          await tx.lock('vector indexes')
           for (const [name, definition] of missing)
             await tx.run(sql`CREATE INDEX IF NOT EXISTS ${ident(name)} ON ${definition}`)
         },

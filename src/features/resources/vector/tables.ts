@@ -115,8 +115,7 @@ export function createVectorTables(all: Sql): VectorTables {
     prepareIndexes(definitions) {
       return database.write(
         async (tx) => {
-          const turn = dialect.lock('vector indexes')
-          if (turn) await tx.all(turn)
+          await tx.lock('vector indexes')
           const stored: StoredIndex[] = []
           for (const definition of definitions) {
             const number = await prepareIn(tx, definition)
