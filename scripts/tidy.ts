@@ -1,7 +1,8 @@
 /**
- * Everything that is checked about the house itself (DESIGN §1 and §10), beyond what compiler, linter and formatter
+ * Everything that is checked about the repository itself, beyond what compiler, linter and formatter
  * know.
  */
+import { checkRetiredWords } from './checks/retired-words.ts'
 import { checkAdapters, checkCycles, checkDeadFiles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
 import { checkLinks } from './tidy/links.ts'
 import type { Repository } from './tidy/repository.ts'
@@ -21,6 +22,7 @@ export const tidyChecks: Readonly<Record<string, (repository: Repository) => str
   'nothing is left unfinished, untyped or switched off': checkBanned,
   'nothing belongs to one machine': checkMachine,
   'links lead somewhere': checkLinks,
+  'folders listed as clean have no retired words': checkRetiredWords,
 }
 
 /** Every mistake as a line that begins with its place. */
