@@ -5,16 +5,26 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { analyticsAccess, analyticsScopes } from './harness/analytics-access.ts'
 import { backupAccess } from './harness/backup-access.ts'
+import {
+  type BroadcastUse,
+  broadcastCallers,
+  broadcastName,
+  broadcastRules,
+  broadcastsConfig,
+  broadcastUses,
+} from './harness/broadcast-access.ts'
 import type { Answer, Client } from './harness/client.ts'
 import { type Access, anyone } from './harness/endpoint-access.ts'
 import { responseBounds } from './harness/endpoint-bytes.ts'
 import { dumpBucket, store } from './harness/files.ts'
 import { kvMatrix, kvScopes } from './harness/kv.ts'
+import { watch } from './harness/live.ts'
 import { signUp } from './harness/person.ts'
 import { pushAccess, pushScopes } from './harness/push-access.ts'
 import { expectRefusal } from './harness/refusal.ts'
 import { join } from './harness/rooms.ts'
-import { describeServer } from './harness/server.ts'
+import { describeServer, rootKey } from './harness/server.ts'
+import { openSocket, type TestSocket } from './harness/socket.ts'
 import { storageAccess } from './harness/storage-access.ts'
 import { usersAccess } from './harness/users-access.ts'
 import { vectorMatrix, vectorScopes } from './harness/vector.ts'
@@ -143,6 +153,7 @@ const config = {
   },
   storage: { buckets: { denied: {} } },
   kv: { denied: {} },
+  broadcasts: broadcastsConfig,
   rooms: { denied: { access: { join: true, metadata: false } } },
   vector: { denied: { dimensions: 2 } },
   sql: { denied: {} },
@@ -259,4 +270,95 @@ describeServer('endpoints', { config }, (server) => {
             else await expectRefused(server.withKey(keyOf(held)), 401)
         })
     })
+
+  describe('broadcast channels', () => {
+    const scope = 'db:channel:*:broadcast'
+    const channelOf = (use: BroadcastUse, kind: string) => `broadcast:${broadcastName(use, kind)}`
+    const channels = broadcastUses.flatMap((use) =>
+      Object.entries(broadcastRules).map(([kind, { admits }]) => ({ channel: channelOf(use, kind), use, admits })),
+    )
+    const event = { event: 'x', payload: {} }
+
+    /** Runs `act` and gives the channels of the events that are sent meanwhile, as a service key receives them. */
+    async function receivedWhile(act: () => Promise<void>): Promise<string[]> {
+      const [first = '', ...others] = channels.map(({ channel }) => channel)
+      const observer = await watch(server.url, { channel: first, key: rootKey })
+      for (const channel of others) {
+        observer.send({ type: 'subscribe', channel })
+        await observer.expect('subscribed')
+      }
+      await act()
+      await server.service.post('/api/db/broadcast', { channel: first, event: 'end', payload: {} })
+      const received = await observer.until(({ event }) => event === 'end')
+      await observer.close()
+      return received.slice(0, -1).map(({ channel }) => channel)
+    }
+
+    /** Gives `allowed`, or the code of the refusal. */
+    async function attempt(socket: TestSocket, use: BroadcastUse, channel: string): Promise<string> {
+      socket.send({ type: use === 'publish' ? 'broadcast' : 'subscribe', channel, ...event })
+      // The pong follows everything that the message is answered with, unless the refusal closes the socket.
+      socket.send({ type: 'ping' })
+      const answers = await socket.until(({ type, code }) => type === 'pong' || code === 'NOT_AUTHENTICATED')
+      return answers.find(({ type }) => type === 'error')?.code ?? 'allowed'
+    }
+
+    /** Every use of every channel by one caller. `open` opens a socket of the caller. */
+    async function expectUses(
+      open: () => Promise<TestSocket>,
+      {
+        isAllowed,
+        refusal,
+      }: { isAllowed: (channel: (typeof channels)[number], use: string) => boolean; refusal: string },
+    ): Promise<void> {
+      const received = await receivedWhile(async () => {
+        for (const use of broadcastUses) {
+          let socket = await open()
+          for (const one of channels) {
+            const got = await attempt(socket, use, one.channel)
+            expect([use, one.channel, got]).toEqual([use, one.channel, isAllowed(one, use) ? 'allowed' : refusal])
+            if (got !== 'NOT_AUTHENTICATED') continue
+            expect((await socket.closed).code).toBe(4000)
+            socket = await open()
+          }
+          await socket.close()
+        }
+      })
+      const published = channels.filter((one) => isAllowed(one, 'publish')).map(({ channel }) => channel)
+      expect(received).toEqual(published)
+    }
+
+    for (const caller of broadcastCallers)
+      test(`[SUB-91] the rule of each use decides, whatever its kind: ${caller}`, async () => {
+        const token = caller === 'anonymous' ? {} : { token: await server.token(caller === 'admin' ? admin : 'ann') }
+        await expectUses(() => watch(server.url, { channel: channelOf('subscribe', 'allowed'), ...token }), {
+          // The other use of a channel has no rule, which denies.
+          isAllowed: (one, use) => one.use === use && one.admits.includes(caller),
+          refusal: caller === 'anonymous' ? 'NOT_AUTHENTICATED' : 'CHANNEL_ACCESS_DENIED',
+        })
+      })
+
+    test('[SUB-95] the scope of a service key decides, whatever the rule', async () => {
+      for (const key of [rootKey, ...scopes.map(keyOf)])
+        await expectUses(() => openSocket(server.url, '/api/db/subscribe', { 'x-platform-service-key': key }), {
+          isAllowed: () => key === rootKey || key === keyOf(scope),
+          refusal: 'CHANNEL_ACCESS_DENIED',
+        })
+    })
+
+    test('[SUB-52, SUB-95] over HTTP only the scope of a service key decides, whatever the rule', async () => {
+      const post = (client: Client, channel: string) => client.post('/api/db/broadcast', { channel, ...event })
+      const received = await receivedWhile(async () => {
+        for (const { channel } of channels) {
+          for (const client of [server.service, server.withKey(keyOf(scope))])
+            expect((await post(client, channel)).status).toBe(200)
+          for (const client of [server.anonymous, server.as('ann'), server.as(admin)])
+            expectRefusal(await post(client, channel), 403)
+          for (const held of scopes)
+            if (held !== scope) expectRefusal(await post(server.withKey(keyOf(held)), channel), 401)
+        }
+      })
+      expect(received).toEqual(channels.flatMap(({ channel }) => [channel, channel]))
+    })
+  })
 })
