@@ -30,8 +30,11 @@ export const dependentViewsMax = 1000
 /** Rows and characters that one subscription is told after a change of another table; beyond it, `resync`. */
 export const dependentRowsMax = 1000
 export const dependentCharsMax = 2 * MiB
-/** Groups of changes of other tables that are followed at once, each a state of the condition in one statement. */
-export const dependencyGroupsMax = 16
+/**
+ * Requests that changed what a rule reads from other tables, in one reconciliation: each is a state of the condition in
+ * one statement. Beyond it, `resync` or `recovered: false`.
+ */
+export const dependencyGroupsMax = 64
 /** Distinct conditions on the rows concerned: each is a part of one statement. */
 export const dependencyPartsMax = 100
 /**

@@ -20,26 +20,25 @@ type Content = readonly [
   seq: number,
   atMs: number,
   mark: readonly [seq: number, atMs: number, hash: string] | 0,
-  isPartial?: 1,
 ]
 
 export function createCursors(secret: string): Cursors {
   const seal = createSeal(secret, 'change-place')
   const sealOf = (log: string, access: string, content: string): string => seal(`${log}\n${access}\n${content}`)
   return {
-    format(log, access, { from, to, seq, atMs, mark, isPartial }) {
+    format(log, access, { from, to, seq, atMs, mark }) {
       const change = mark ? ([mark.seq, mark.atMs, mark.hash] as const) : 0
       const parts: Content = [from, from === to ? 0 : to, seq, atMs, change]
-      const content = Buffer.from(JSON.stringify(isPartial ? [...parts, 1] : parts)).toString('base64url')
+      const content = Buffer.from(JSON.stringify(parts)).toString('base64url')
       return `${content}.${sealOf(log, access, content)}`
     },
     parse(log, access, text) {
       if (text.length > placeCharsMax) return null
       const [content = '', sealed = '', ...rest] = text.split('.')
       if (rest.length > 0 || !equalsSecret(sealed, sealOf(log, access, content))) return null
-      const [from, to, seq, atMs, mark, isPartial] = JSON.parse(Buffer.from(content, 'base64url').toString()) as Content
+      const [from, to, seq, atMs, mark] = JSON.parse(Buffer.from(content, 'base64url').toString()) as Content
       const change = mark === 0 ? null : { seq: mark[0], atMs: mark[1], hash: mark[2] }
-      return { from, to: to === 0 ? from : to, seq, atMs, mark: change, isPartial: isPartial === 1 }
+      return { from, to: to === 0 ? from : to, seq, atMs, mark: change }
     },
   }
 }

@@ -17,11 +17,9 @@ export interface Place {
   readonly seq: number
   readonly atMs: number
   readonly mark: { readonly seq: number; readonly atMs: number; readonly hash: string } | null
-  /** A client at this place may have been told of rows as they were later: it was cut off within a step. */
-  readonly isPartial?: boolean
 }
 
-/** Whether two places are the same, but for what a client may have been told beyond. */
+/** Whether two places are the same. */
 export const isSamePlace = (one: Place, other: Place): boolean =>
   one.from === other.from && one.to === other.to && one.seq === other.seq
 

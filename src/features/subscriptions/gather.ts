@@ -32,12 +32,8 @@ export interface Gathered {
   readonly others: readonly Other[]
 }
 
-/**
- * The changes of other tables, group by group, where what lies between matters: to a client that may have been told of
- * it. Throws `TooMuchChanged`.
- */
-export function groupsOf({ others, from }: Gathered): readonly (readonly Change[])[] {
-  if (!from.isPartial) return others.length > 0 ? [others.map(({ change }) => change)] : []
+/** The changes of other tables, one group for each state of the condition. Throws `TooMuchChanged`. */
+export function groupsOf({ others }: Gathered): readonly (readonly Change[])[] {
   if ((others.at(-1)?.group ?? 0) >= dependencyGroupsMax) throw new TooMuchChanged('Too much has changed')
   const groups: Change[][] = []
   for (const { change, group } of others) {

@@ -110,7 +110,10 @@ function batchedRequests(told: readonly Told[]): (requestId: string) => boolean 
 export const resyncText = (channel: string, cursor: string): string =>
   JSON.stringify({ type: 'resync', channel, cursor })
 
-/** What several changes of each row come to, at the place of the last; in order of these places. */
+/**
+ * What several changes of each row come to, at the place of the last; in order of these places. A row that came and
+ * went is removed: the client may have listed it in between.
+ */
 export function coalesce(told: readonly Told[]): readonly Told[] {
   const byId = new Map<string, { existed: boolean; last: Told }>()
   for (const one of told) {
@@ -120,9 +123,8 @@ export function coalesce(told: readonly Told[]): readonly Told[] {
   }
   const together: Told[] = []
   for (const { existed, last } of byId.values()) {
-    const exists = last.type !== 'removed'
-    if (exists) together.push({ ...last, type: existed ? 'modified' : 'added' })
-    else if (existed) together.push(last)
+    if (last.type === 'removed') together.push(last)
+    else together.push({ ...last, type: existed ? 'modified' : 'added' })
   }
   return together
 }

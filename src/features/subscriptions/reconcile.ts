@@ -3,9 +3,10 @@
  * two as a single change, and with them the rows that only tables which the rule depends on have moved into the view or
  * out of it. Needed where these tables change, and where earlier values may not be told.
  *
- * A client that was cut off within such a step has been told of some rows as they were later than its cursor says. For
- * such a cursor a row that is not visible at the end is reported as removed where it was visible at any point on the
- * way, and not only where it was at the start.
+ * A client may hold rows as they were at any point between the two places: it lists when it likes, and it may have been
+ * cut off within a step. So a row is reported unless it was invisible at every point, or visible and unchanged at every
+ * point: as removed where it was visible at any point and is not at the end, as added where it was invisible at any
+ * point and is visible at the end.
  */
 import { type SqlText, sql } from '../../engines/sql-text.ts'
 import { dependencyPartsMax, dependentCharsMax, dependentRowsMax } from '../../limits-subscriptions.ts'
@@ -109,17 +110,23 @@ async function changedRows(window: Window): Promise<readonly Told[]> {
 
 /** What a row's states, each with the number of the condition it was under, come to. */
 async function typeOf(
-  { conditions, gathered, holds }: Window,
+  { conditions, holds }: Window,
   states: readonly (readonly [Row | null, number])[],
 ): Promise<ReturnType<typeof transition>> {
-  const isVisible = (at: number): boolean | Promise<boolean> => {
-    const [row, condition] = states.at(at) ?? [null, 0]
-    return holds(settled(conditions[condition] ?? { kind: 'const', value: false }, row))
-  }
-  if (await isVisible(-1)) return transition(await isVisible(0), true)
-  if (!gathered.from.isPartial) return (await isVisible(0)) ? 'removed' : null
-  for (let at = 0; at < states.length - 1; at++) if (await isVisible(at)) return 'removed'
-  return null
+  const visible = states.map(([row, condition]) =>
+    settled(conditions[condition] ?? { kind: 'const', value: false }, row),
+  )
+  const [atStart = false, atEnd = false] = [visible.at(0), visible.at(-1)]
+  if (await holds(atEnd)) return transition(await holds(atStart), true)
+  return (await holds(anyState(visible))) ? 'removed' : null
+}
+
+/** Whether a row is visible in any of some states, as one condition. */
+function anyState(states: readonly (Expr | boolean)[]): Expr | boolean {
+  if (states.includes(true)) return true
+  const distinct = new Map<string, Expr>()
+  for (const state of states) if (typeof state !== 'boolean') distinct.set(JSON.stringify(state), state)
+  return distinct.size > 0 && anyOf([...distinct.values()])
 }
 
 /** The rows that changes of other tables concern. */
@@ -202,17 +209,14 @@ function assemble(gathered: Gathered, moved: readonly Moved[], changed: readonly
   const { from, to, rows, others } = gathered
   const cause = others.at(-1)?.change
   const told = cause
-    ? [...moved.map((one) => toldOf(one, cause)), ...changed].map((one) => within(one, from))
-    : changed.map((one) => within(one, rows.get(one.change.id)?.[0]?.change.place ?? from))
+    ? [...moved.map((one) => toldOf(one, cause)), ...changed].map((one) => at(one, from))
+    : changed.map((one) => at(one, rows.get(one.change.id)?.[0]?.change.place ?? from))
   let chars = 0
   for (const { change } of told) chars += change.afterText?.length ?? 0
   if (chars > dependentCharsMax) throw new TooMuchChanged('The rows that are concerned are too large')
   const last = told.at(-1)
   return last ? [...told.slice(0, -1), at(last, to)] : told
 }
-
-/** A change at a place that is not all there is to say of what has been told. */
-const within = (told: Told, place: Place): Told => at(told, { ...place, isPartial: true })
 
 const toldOf = ({ id, row }: Moved, cause: Change): Told => ({
   type: row ? 'added' : 'removed',
