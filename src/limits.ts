@@ -163,6 +163,8 @@ export const openInstancesMax = 200
 export const handlesPerDatabase = 6
 /** Of the process's handles, the part that instances may have; the others are for sockets, files and processes. */
 export const instanceHandlesShare = 1 / 4
+/** File handles kept for files that are open for the length of a request, where connections have taken all others. */
+export const reservedHandles = 8
 /** Fewer would have every request open its database, however few handles there are. */
 export const openInstancesMin = 4
 /** Page cache of a static database's connection. */

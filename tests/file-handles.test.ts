@@ -71,6 +71,24 @@ async function takeHandles({ url, pid }: SpawnedServer, count: number): Promise<
   }
 }
 
+/** Opens connections beyond the handles: each takes a handle as soon as one is free. */
+async function queueConnections({ url }: SpawnedServer, count: number): Promise<void> {
+  const { hostname, port } = new URL(url)
+  for (let i = 0; i < count; i++) {
+    const socket = connect(Number(port), hostname)
+    sockets.push(socket)
+    await new Promise((resolve) => socket.once('connect', resolve))
+  }
+}
+
+const part = (name: string, value: string, more = ''): string =>
+  `--b\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${value}\r\n`
+
+const formOf = (key: string): string => `${part('key', key)}${part('file', 'hello', '; filename="a.txt"')}--b--\r\n`
+
+const upload = (connection: ReturnType<typeof openConnection>, key: string): Promise<number> =>
+  connection.ask('POST', '/api/storage/open/upload', formOf(key), 'multipart/form-data; boundary=b')
+
 if (process.platform === 'linux')
   test('[DB-NS-9] more instances than there are handles for are all written and read', async () => {
     server = await spawnServer(configText, embedded, { handles: 200 })
@@ -91,11 +109,26 @@ if (process.platform === 'linux')
     await takeHandles(server, limit - 1)
     for (let i = 20; i < 30; i++) expect(await kept.ask('POST', notes(i), JSON.stringify({ n: i }))).toBe(201)
     await takeHandles(server, limit - 1)
-    const part = (name: string, value: string, more = ''): string =>
-      `--b\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${value}\r\n`
-    const form = `${part('key', 'a.txt')}${part('file', 'hello', '; filename="a.txt"')}--b--\r\n`
-    expect(await kept.ask('POST', '/api/storage/open/upload', form, 'multipart/form-data; boundary=b')).toBe(201)
+    expect(await upload(kept, 'a.txt')).toBe(201)
     for (const socket of sockets.splice(0)) socket.destroy()
     for (let i = 0; i < 30; i++) expect((await service.get(notes(i))).status).toBe(200)
     expect((await service.get(filePath('open', 'a.txt'))).text).toBe('hello')
+  }, 60_000)
+
+if (process.platform === 'linux')
+  test('[DB-NS-9] files are stored and instances written while connections wait for every handle that is freed', async () => {
+    const limit = 200
+    server = await spawnServer(configText, embedded, { handles: limit })
+    const { service, url } = server
+    for (let i = 0; i < 10; i++) expect((await service.post(notes(i), { n: i })).status).toBe(201)
+    const kept = openConnection(url)
+    expect(await kept.ask('GET', '/api/health')).toBe(200)
+    await takeHandles(server, limit - 1)
+    await queueConnections(server, 200)
+    for (let i = 0; i < 20; i++) {
+      expect(await upload(kept, `${i}.txt`)).toBe(201)
+      expect(await kept.ask('POST', notes(i), JSON.stringify({ m: i }))).toBe(201)
+    }
+    for (const socket of sockets.splice(0)) socket.destroy()
+    for (let i = 0; i < 20; i++) expect((await service.get(filePath('open', `${i}.txt`))).text).toBe('hello')
   }, 60_000)

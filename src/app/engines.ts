@@ -53,9 +53,7 @@ export async function openEngines(
   const store = await orClose(sql, () => prepareStore(sql))
   const { redisUrl, redisPrefix } = settings
   const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))
-  const blobs = await orClose(closing([sql, cluster]), () =>
-    openBlobs({ ...settings, releaseHandles: () => sql.releaseHandles(), log }),
-  )
+  const blobs = await orClose(closing([sql, cluster]), () => openBlobs({ ...settings, log }))
   // A start does not wait for the store, but asks for it, so that the log says where it is away.
   void blobs.findFault().catch(() => null)
   const images = openImages()

@@ -4,9 +4,9 @@
  * keep each of them small.
  */
 import { constants, type Dirent } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from 'node:fs/promises'
+import { lstat, mkdir, opendir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isOutOfHandles } from '../base/file-handles.ts'
+import { fillReserve, type OpenFile, openFile } from '../base/open-files.ts'
 import { type BlobMeter, createBlobMeter } from './blob-meter.ts'
 import {
   BlobMissingError,
@@ -20,7 +20,6 @@ import {
 import { createDiskProbe } from './disk-probe.ts'
 import { EngineError } from './error.ts'
 import { rememberIdentity } from './folder-identity.ts'
-import { writeWhole } from './write-whole.ts'
 
 /** Beside the folders of the blobs, on the same file system, under a name that none of those can have. */
 const unfinishedName = '.unfinished'
@@ -58,7 +57,7 @@ async function attemptIfThere<T>(operation: Promise<T>): Promise<T | undefined> 
 
 /** What a folder holds is on disk only when the folder is. */
 async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY)
+  const folder = await openFile(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     await folder.sync()
   } finally {
@@ -66,17 +65,9 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/**
- * Opens the folder for blobs, made where it is missing. Throws `EngineError` `unavailable`. `releaseHandles` is asked
- * to close something else where the system refuses a handle, and says whether it has.
- */
-export async function openFsBlobs({
-  folder,
-  releaseHandles = () => false,
-}: {
-  readonly folder: string
-  readonly releaseHandles?: () => boolean
-}): Promise<Blobs> {
+/** Opens the folder for blobs, made where it is missing. Throws `EngineError` `unavailable`. */
+export async function openFsBlobs({ folder }: { readonly folder: string }): Promise<Blobs> {
+  fillReserve()
   const unfinishedFolder = join(folder, unfinishedName)
   await attempt(mkdir(unfinishedFolder, { recursive: true, mode: 0o700 }))
   const checkIdentity = rememberIdentity('The folder of files', [folder, unfinishedFolder])
@@ -84,15 +75,6 @@ export async function openFsBlobs({
   const synced: SyncedFolders = new Set()
   const folderOf = (id: string): string => join(folder, id.slice(-2))
   const pathOf = (id: string): string => join(folderOf(id), id)
-
-  async function openNew(path: string): Promise<FileHandle> {
-    for (;;)
-      try {
-        return await open(path, 'wx', 0o600)
-      } catch (error) {
-        if (!isOutOfHandles(error) || !releaseHandles()) throw failureOf(error)
-      }
-  }
 
   async function makeFolder(path: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o700 })
@@ -119,7 +101,7 @@ export async function openFsBlobs({
       const meter = createBlobMeter(options)
       const temporary = join(unfinishedFolder, id)
       // Exclusive: an id is written once, and nothing that lies there already, such as a link, is written through.
-      const file = await openNew(temporary)
+      const file = await attempt(openFile(temporary, 'wx', 0o600))
       try {
         const written = await writeThrough(file, body, meter)
         await attempt(keep(temporary, id))
@@ -172,13 +154,13 @@ const checkRange = ({ start, end }: ByteRange): ByteRange => {
 }
 
 /** Writes the body to the file, syncs and closes it. One chunk is hashed while the one before it is written. */
-async function writeThrough(file: FileHandle, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<WrittenBlob> {
+async function writeThrough(file: OpenFile, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<WrittenBlob> {
   let writing: Promise<void> = Promise.resolve()
   try {
     for await (const chunk of body) {
       meter.add(chunk)
       await writing
-      writing = attempt(writeWhole(file, chunk))
+      writing = attempt(file.write(chunk))
       // One that fails while the body makes us wait is not unhandled: it is thrown at the next chunk.
       writing.catch(() => {})
     }

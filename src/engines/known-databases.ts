@@ -3,8 +3,9 @@
  * instead of starting again as an empty one. Also the epoch of each database's log, until a clean shutdown: a database
  * whose log was lost lacks its last writes. A folder without the file (an older one, a restored one) is taken as it is.
  */
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
+import { fsyncSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { closeShortly, openShortly } from '../base/open-files.ts'
 import { EngineError } from './error.ts'
 import { readEpoch } from './log-epoch.ts'
 
@@ -41,12 +42,12 @@ function readKnown(folder: string): Known | null {
 function writeKnown(folder: string, known: Known, isSynced: boolean): void {
   const path = join(folder, fileName)
   const temporary = `${path}.new`
-  const file = openSync(temporary, 'w', 0o600)
+  const file = openShortly(temporary, 'w', 0o600)
   try {
     writeSync(file, JSON.stringify(known))
     if (isSynced) fsyncSync(file)
   } finally {
-    closeSync(file)
+    closeShortly(file)
   }
   renameSync(temporary, path)
 }

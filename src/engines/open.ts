@@ -56,14 +56,9 @@ export async function openCluster(options: {
 }
 
 /** With a store that is away, opens all the same, unhealthy until it is back. Throws where a folder cannot be used. */
-export async function openBlobs(options: {
-  s3: StoreAddress | null
-  dataFolder: string
-  releaseHandles?: () => boolean
-  log: Log
-}): Promise<Blobs> {
-  const { s3, dataFolder, releaseHandles = () => false, log } = options
-  if (s3 === null) return openFsBlobs({ folder: join(dataFolder, 'blobs'), releaseHandles })
+export async function openBlobs(options: { s3: StoreAddress | null; dataFolder: string; log: Log }): Promise<Blobs> {
+  const { s3, dataFolder, log } = options
+  if (s3 === null) return openFsBlobs({ folder: join(dataFolder, 'blobs') })
   const { openS3Blobs } = await import('./blobs-s3.ts')
   return openS3Blobs({ ...s3, spoolFolder: join(dataFolder, 'spool'), log })
 }

@@ -3,6 +3,7 @@
  * frames mean belongs to the two programs (`sandbox-sqlite-process`, `images-process`). A child ends when its input
  * does, so it never outlives this process.
  */
+import { withHandles } from '../base/open-files.ts'
 import { childEndMs, childStartMs } from '../limits.ts'
 import { EngineError } from './error.ts'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'
@@ -29,14 +30,16 @@ export class PipeProcess {
   private hasExited = false
 
   constructor(private readonly options: PipeProcessOptions) {
-    this.child = Bun.spawn([process.execPath, options.program, ...options.args], {
-      // The program needs nothing from the environment and must not have the secrets in it.
-      env: {},
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'ignore',
-      onExit: () => this.exited(),
-    })
+    this.child = withHandles(() =>
+      Bun.spawn([process.execPath, options.program, ...options.args], {
+        // The program needs nothing from the environment and must not have the secrets in it.
+        env: {},
+        stdin: 'pipe',
+        stdout: 'pipe',
+        stderr: 'ignore',
+        onExit: () => this.exited(),
+      }),
+    )
     this.child.unref()
     this.readiness.promise.catch(() => undefined)
     void this.read()

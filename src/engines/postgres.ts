@@ -189,7 +189,6 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     },
     prepareAgain() {},
     settleQuiet: async () => {},
-    releaseHandles: () => false,
     circuit,
     findFault: async () => (await server.ask())?.message ?? null,
     async waitUntilReady() {

@@ -3,11 +3,11 @@
  * byte: in a nameless file, so that a thousand slow senders cost no memory and a crash leaves nothing behind. While one
  * half is sent the other is filled.
  */
-import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
+import { mkdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type OpenFile, openFile } from '../base/open-files.ts'
 import { s3SpoolReadBytes } from '../limits-storage.ts'
 import { EngineError } from './error.ts'
-import { writeWhole } from './write-whole.ts'
 
 /** A filled half, until the other one is taken. */
 export interface SpooledPart {
@@ -40,7 +40,7 @@ export async function openSpool(folder: string, partBytes: number): Promise<Spoo
     },
     async add(chunk) {
       const room = chunk.subarray(0, partBytes - size)
-      await attempt(writeWhole(file, room, half * partBytes + size))
+      await attempt(file.write(room, half * partBytes + size))
       size += room.length
       hash.update(room)
       return room.length
@@ -56,19 +56,19 @@ export async function openSpool(folder: string, partBytes: number): Promise<Spoo
   }
 }
 
-async function openNameless(folder: string): Promise<FileHandle> {
+async function openNameless(folder: string): Promise<OpenFile> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const path = join(folder, crypto.randomUUID())
-  const file = await open(path, 'wx+', 0o600)
+  const file = await openFile(path, 'wx+', 0o600)
   await unlink(path)
   return file
 }
 
-function streamOf(file: FileHandle, start: number, size: number): ReadableStream<Uint8Array> {
+function streamOf(file: OpenFile, start: number, size: number): ReadableStream<Uint8Array> {
   let at = 0
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
     const bytes = new Uint8Array(Math.min(s3SpoolReadBytes, size - at))
-    const { bytesRead } = await attempt(file.read(bytes, 0, bytes.length, start + at))
+    const bytesRead = await attempt(file.read(bytes, start + at))
     if (bytesRead > 0) controller.enqueue(bytes.subarray(0, bytesRead))
     at += bytesRead
     if (at === size || bytesRead === 0) controller.close()

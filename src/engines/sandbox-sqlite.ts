@@ -4,6 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { withHandles } from '../base/open-files.ts'
 import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../limits-resources.ts'
 import { EngineError } from './error.ts'
 import { rememberIdentity } from './folder-identity.ts'
@@ -44,7 +45,7 @@ export function createSqliteSandboxes({ folder }: { readonly folder: string }): 
       const path = join(folder, `${name}.sqlite`)
       // Made here, so that processes that start together find it made.
       try {
-        openConnection(path, { small: true }).close()
+        withHandles(() => openConnection(path, { small: true }).close())
       } catch (error) {
         const { message } = error as Error
         throw new EngineError('unavailable', `The SQL database "${name}" cannot be opened: ${message}`, [], error)

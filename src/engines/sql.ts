@@ -121,11 +121,6 @@ export interface Sql {
    * now and then. Never rejects.
    */
   settleQuiet(): Promise<void>
-  /**
-   * Closes databases that are not in use, for something else that the system has refused a handle for. False where
-   * there was none to close.
-   */
-  releaseHandles(): boolean
   /** What refuses work while the engine is away; null where the engine is in this process. */
   readonly circuit: Circuit | null
   /**

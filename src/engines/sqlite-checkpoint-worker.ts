@@ -4,7 +4,8 @@
  */
 import { Database } from 'bun:sqlite'
 import { parentPort } from 'node:worker_threads'
-import type { CheckpointMode } from './sqlite-checkpoint.ts'
+import { isOutOfHandles } from '../base/file-handles.ts'
+import type { CheckpointFailure, CheckpointMode } from './sqlite-checkpoint.ts'
 import { readIndexedFrames, readLogFrames } from './wal-file.ts'
 
 interface Request {
@@ -13,7 +14,7 @@ interface Request {
   readonly mode: CheckpointMode
 }
 
-function checkpoint({ path, mode }: Request): string | null {
+function checkpoint({ path, mode }: Request): CheckpointFailure | null {
   try {
     if (mode === 'recover') checkFrames(path)
     const db = new Database(path, { readwrite: true, create: false })
@@ -22,12 +23,12 @@ function checkpoint({ path, mode }: Request): string | null {
       // a reader or the writer.
       const query = `PRAGMA wal_checkpoint(${mode === 'passive' ? 'PASSIVE' : 'TRUNCATE'})`
       const done = db.query<{ busy: number }, []>(query).get()
-      return done?.busy ? 'The log is in use' : null
+      return done?.busy ? { message: 'The log is in use', isOutOfHandles: false } : null
     } finally {
       db.close()
     }
   } catch (error) {
-    return String(error)
+    return { message: String(error), isOutOfHandles: isOutOfHandles(error) }
   }
 }
 

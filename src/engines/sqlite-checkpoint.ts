@@ -5,6 +5,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../base/clock.ts'
+import { releaseHandles } from '../base/open-files.ts'
 import { walPauseFactor, walQuietMs } from '../limits.ts'
 
 /**
@@ -12,6 +13,12 @@ import { walPauseFactor, walQuietMs } from '../limits.ts'
  * only with a log whose frames are all intact.
  */
 export type CheckpointMode = 'passive' | 'truncate' | 'recover'
+
+/** Why a checkpoint was not made. */
+export interface CheckpointFailure {
+  readonly message: string
+  readonly isOutOfHandles: boolean
+}
 
 export interface Checkpointer {
   /**
@@ -30,17 +37,17 @@ export interface Checkpointer {
 export function openCheckpointer(): Checkpointer {
   let worker: Worker | null = null
   let lastId = 0
-  const waiting = new Map<number, (error: string | null) => void>()
+  const waiting = new Map<number, (failure: CheckpointFailure | null) => void>()
 
   function start(): Worker {
     const started = new Worker(new URL('./sqlite-checkpoint-worker.ts', import.meta.url))
-    started.on('message', ({ id, error }: { id: number; error: string | null }) => {
+    started.on('message', ({ id, error }: { id: number; error: CheckpointFailure | null }) => {
       waiting.get(id)?.(error)
       waiting.delete(id)
       if (waiting.size === 0) started.unref()
     })
     started.on('error', () => {
-      for (const done of waiting.values()) done('The checkpoint thread failed')
+      for (const done of waiting.values()) done(failureOf('The checkpoint thread failed'))
       waiting.clear()
       worker = null
     })
@@ -48,7 +55,17 @@ export function openCheckpointer(): Checkpointer {
     return started
   }
 
-  function ask(path: string, mode: CheckpointMode): Promise<string | null> {
+  const failureOf = (message: string): CheckpointFailure => ({ message, isOutOfHandles: false })
+
+  /** Gives the reason where that failed. */
+  async function run(path: string, mode: CheckpointMode): Promise<string | null> {
+    for (;;) {
+      const failure = await request(path, mode)
+      if (!failure?.isOutOfHandles || !releaseHandles()) return failure?.message ?? null
+    }
+  }
+
+  function request(path: string, mode: CheckpointMode): Promise<CheckpointFailure | null> {
     worker ??= start()
     const id = ++lastId
     const target = worker
@@ -62,12 +79,12 @@ export function openCheckpointer(): Checkpointer {
 
   return {
     async checkpoint(path, mode) {
-      await ask(path, mode)
+      await run(path, mode)
     },
-    recover: (path) => ask(path, 'recover'),
+    recover: (path) => run(path, 'recover'),
     close() {
       void worker?.terminate()
-      for (const done of waiting.values()) done('The engine is closing')
+      for (const done of waiting.values()) done(failureOf('The engine is closing'))
       waiting.clear()
       worker = null
     },

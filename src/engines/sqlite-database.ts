@@ -5,6 +5,7 @@
 import fs, { closeSync, fstatSync, openSync } from 'node:fs'
 import { sep } from 'node:path'
 import type { Clock } from '../base/clock.ts'
+import { withHandles } from '../base/open-files.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
 import { createDiskFaults, isDamage } from './disk-faults.ts'
 import { EngineError } from './error.ts'
@@ -89,7 +90,7 @@ export function openSqliteDatabase(
   const name = nameOf(path)
   const faults = createDiskFaults(name)
   const noting: ConnectionOptions = { ...options, onFault: (error) => faults.note(error) }
-  const { writing, reading, log } = openHandles(path, noting)
+  const { writing, reading, log } = withHandles(() => openHandles(path, noting))
   const slowReads: ReaderThreads = {
     ...threads,
     read: (file, read) =>

@@ -6,7 +6,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isOutOfHandles } from '../base/file-handles.ts'
 import { sqliteDialect } from './dialect-sqlite.ts'
 import { type PageQuery, type PageRows, plainPage } from './page-query.ts'
 import type { Database, DatabaseAddress } from './sql.ts'
@@ -85,7 +84,7 @@ export interface Instances {
   prepareAgain(): void
   /** See `Sql`. */
   settleQuiet(): Promise<void>
-  /** See `Sql`. */
+  /** Closes half of the databases that are not in use. False where there is none. */
   releaseHandles(): boolean
   /** See `Sql`. One damaged instance does not count: the others, and the server, work. */
   findFault(): Promise<string | null>
@@ -122,21 +121,11 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     return before - opened.size
   }
 
-  /** Where the system refuses a handle, half of the others are closed for it, until none can be. */
-  function openFile(path: string): SqliteDatabase {
-    for (;;)
-      try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-        return openSqliteDatabase(path, shared, { small: true })
-      } catch (error) {
-        if (!isOutOfHandles(error) || closeUnused(Math.floor(opened.size / 2)) === 0) throw error
-      }
-  }
-
   function open(path: string, address: DatabaseAddress): Opened {
     // A folder that was removed must not come into being again with one instance in it.
     checkFolder()
-    const database = openFile(path)
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const database = openSqliteDatabase(path, shared, { small: true })
     return { database, address, ready: prepare(database, address), users: 0 }
   }
 

@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
+import { releaseHandles } from '../base/open-files.ts'
 import { readerThreadsMax, slowReadsWaitingMax, slowReadTimeoutMs } from '../limits.ts'
 import { EngineError, type EngineErrorKind } from './error.ts'
 import type { PageRows } from './page-query.ts'
@@ -30,7 +31,13 @@ export interface ForgetRequest {
 
 export type ReadAnswer =
   | { readonly id: number; readonly page: PageRows<SqlRow> }
-  | { readonly id: number; readonly error: { readonly kind: EngineErrorKind | null; readonly message: string } }
+  | { readonly id: number; readonly error: ReadFailure }
+
+interface ReadFailure {
+  readonly kind: EngineErrorKind | null
+  readonly message: string
+  readonly isOutOfHandles: boolean
+}
 
 export interface ReaderThreads {
   /**
@@ -91,6 +98,10 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs): ReaderThreads 
   function answer(thread: Thread, answer: ReadAnswer): void {
     const { job } = thread
     if (job?.request.id !== answer.id) return
+    if ('error' in answer && answer.error.isOutOfHandles && releaseHandles()) {
+      thread.worker.postMessage(job.request)
+      return
+    }
     thread.job = null
     if ('page' in answer) {
       clearTimeout(job.timer)

@@ -56,7 +56,8 @@ function read(request: ReadRequest): ReadAnswer {
     return { id, page: readPage(connectionTo(path), request) }
   } catch (error) {
     const kind = error instanceof EngineError ? error.kind : null
-    return { id, error: { kind, message: error instanceof Error ? error.message : String(error) } }
+    const message = error instanceof Error ? error.message : String(error)
+    return { id, error: { kind, message, isOutOfHandles: isOutOfHandles(error) } }
   }
 }
 

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
 import { readHandleLimit } from '../base/file-handles.ts'
+import { fillReserve, onHandleShortage } from '../base/open-files.ts'
 import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstancesMin } from '../limits.ts'
 import { createDiskProbe, withinProbeTime } from './disk-probe.ts'
 import { rememberIdentity } from './folder-identity.ts'
@@ -65,6 +66,7 @@ export function openSqlite(options: {
   const { folder, prepareInstance, clock = systemClock, acceptsLoss = false } = options
   mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
   const lock = lockFolder(folder, folderTaken)
+  fillReserve()
   const known = orRelease(lock, () =>
     openKnownDatabases(join(folder, 'databases'), { label: 'databases', acceptsLoss }),
   )
@@ -80,6 +82,8 @@ export function openSqlite(options: {
     openMax: options.instancesMax ?? instancesMaxOf(readHandleLimit()),
     checkFolder,
   })
+
+  const forget = onHandleShortage(() => instances.releaseHandles())
 
   async function findDatabaseFault(): Promise<string | null> {
     for (const database of statics.values()) {
@@ -127,7 +131,6 @@ export function openSqlite(options: {
       for (const database of statics.values()) await database.settleQuiet()
       await instances.settleQuiet()
     },
-    releaseHandles: () => instances.releaseHandles(),
     circuit: null,
     async findFault() {
       try {
@@ -138,6 +141,7 @@ export function openSqlite(options: {
       return (await probe()) ?? withinProbeTime(findDatabaseFault(), 'The disk does not answer (a database)')
     },
     async close() {
+      forget()
       await instances.close()
       for (const database of statics.values()) {
         await database.writer.idle()

@@ -1,5 +1,6 @@
 /** The listener: endpoints as the runtime's own routes, replaced while running, and drained before it closes. */
 import { isOutOfHandles, readHandleLimit } from '../base/file-handles.ts'
+import { releaseHandles } from '../base/open-files.ts'
 import {
   connectionIdleSeconds,
   drainTimeoutMs,
@@ -99,7 +100,10 @@ export function openServer(options: ServerOptions): Server {
       error(error: unknown) {
         log.error('the listener failed', { error })
         // A file is opened by the runtime, once its answer has been made.
-        if (isOutOfHandles(error)) return new Response(null, { status: 503, headers: { 'Retry-After': '1' } })
+        if (isOutOfHandles(error)) {
+          releaseHandles()
+          return new Response(null, { status: 503, headers: { 'Retry-After': '1' } })
+        }
         return new Response(null, { status: 500 })
       },
     }
