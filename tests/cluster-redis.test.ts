@@ -133,8 +133,8 @@ function describeFaults(program: string): void {
       return before.heard.includes('back') && during.includes('back')
     })
     expect(dropped.heard).toEqual([])
-    expect(logged().match(/"Redis is away","connection":"commands"/g)).toHaveLength(2)
-    expect(logged().match(/"Redis is back","connection":"commands"/g)).toHaveLength(2)
+    expect(logged().match(/"redis.connection_lost","connection":"commands"/g)).toHaveLength(2)
+    expect(logged().match(/"redis.connection_restored","connection":"commands"/g)).toHaveLength(2)
   })
 
   test('hanging: what waits is refused, and what comes later at once', async () => {

@@ -135,7 +135,11 @@ describe('a mistake of an operator', () => {
       { DATABASE_URL: `postgres://u:${password}@127.0.0.1:1/d` },
       ['PostgreSQL at 127.0.0.1:1', 'ECONNREFUSED'],
     ],
-    ['Redis', { REDIS_URL: `redis://:${password}@127.0.0.1:1` }, ['Redis is away', '127.0.0.1:1', 'ECONNREFUSED']],
+    [
+      'Redis',
+      { REDIS_URL: `redis://:${password}@127.0.0.1:1` },
+      ['redis.connection_lost', '127.0.0.1:1', 'ECONNREFUSED'],
+    ],
     [
       'the store of files',
       {
@@ -144,7 +148,7 @@ describe('a mistake of an operator', () => {
         S3_ACCESS_KEY_ID: 'key',
         S3_SECRET_ACCESS_KEY: password,
       },
-      ['engine.away', 'The S3 store at http://127.0.0.1:1', 'ECONNREFUSED'],
+      ['engine.unavailable', 'The S3 store at http://127.0.0.1:1', 'ECONNREFUSED'],
     ],
   ]
   for (const [what, env, says] of waitedFor)

@@ -242,7 +242,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     )
     for (const { status } of answers) expect([200, 201]).toContain(status)
     expect((await node.anonymous.get('/api/health')).status).toBe(200)
-    expect(node.logged()).toContain('postgres.pool_shrunk')
+    expect(node.logged()).toContain('postgres.pool_reduced')
   }, 60_000)
 
   test('[AWAY-7] a node that starts before its server waits for it', async () => {

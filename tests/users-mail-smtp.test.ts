@@ -80,7 +80,7 @@ describe('encryption', () => {
       mailer.send(order('ada@example.org'))
       await mailer.idle()
       expect(box.received).toHaveLength(0)
-      expect(logged()).toContain('"message":"mail lost"')
+      expect(logged()).toContain('"event":"mail.dropped"')
     },
   )
 
@@ -115,7 +115,7 @@ describe('a server that', () => {
     mailer.send(order('ada@example.org'))
     await mailer.idle()
     expect([logins, box.received.length]).toEqual([1, 0])
-    expect(logged()).toContain('"message":"mail lost"')
+    expect(logged()).toContain('"event":"mail.dropped"')
     expect(logged()).not.toContain('sesame')
     expect(logged()).not.toContain('token=')
   })
@@ -139,7 +139,7 @@ describe('a server that', () => {
     await box.next('ada@example.org')
     await mailer.idle()
     expect([asked, composed, box.received.length]).toEqual([3, 1, 1])
-    expect(logged().match(/"message":"mail delayed"/g)).toHaveLength(2)
+    expect(logged().match(/"event":"mail.retrying"/g)).toHaveLength(2)
   })
 
   test('[MAIL-6] quotes what it refuses has no secret of it in the log', async () => {
@@ -168,7 +168,7 @@ describe('a server that', () => {
     mailer.send(order('ada@example.org'))
     await mailer.idle()
     expect([asked, box.received.length]).toEqual([1, 0])
-    expect(logged()).toContain('"message":"mail lost"')
+    expect(logged()).toContain('"event":"mail.dropped"')
   })
 
   /** A server without manners; gives how often somebody came. */
@@ -202,7 +202,7 @@ describe('a server that', () => {
     mailer.send(order('ada@example.org'))
     await mailer.idle()
     expect(visits()).toBe(3)
-    expect(logged().match(/"message":"mail (?:lost|delayed)"/g)).toHaveLength(3)
+    expect(logged().match(/"event":"mail\.(?:dropped|retrying)"/g)).toHaveLength(3)
   })
 
   test('[MAIL-6] is not there is tried three times, and then the mail is lost', async () => {
@@ -211,7 +211,7 @@ describe('a server that', () => {
     const { mailer, logged } = open(through(gone.port))
     mailer.send(order('ada@example.org'))
     await mailer.idle()
-    expect(logged()).toMatch(/"message":"mail lost","template":"magic-link","attempts":3/)
+    expect(logged()).toMatch(/"event":"mail.dropped","template":"magic-link","attempts":3/)
   })
 
   const ehlo = '220 mail\r\n'
@@ -236,7 +236,7 @@ describe('a server that', () => {
     mailer.send(order('ada@example.org'))
     await mailer.idle()
     expect(visits()).toBe(1)
-    expect(logged()).toContain('"message":"mail lost"')
+    expect(logged()).toContain('"event":"mail.dropped"')
   })
 
   test('[MAIL-7] hangs holds back a bounded number of mails', async () => {
@@ -252,7 +252,7 @@ describe('a server that', () => {
     await mailer.close()
     expect(composed).toBe(mailConnectionsMax)
     expect(visits()).toBeLessThanOrEqual(mailConnectionsMax)
-    expect(logged()).toContain(`"message":"mails lost","count":${mailQueueMax}`)
+    expect(logged()).toContain(`"event":"mail.dropped_at_close","count":${mailQueueMax}`)
   })
 })
 

@@ -152,7 +152,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
 
     test('[OAUTH-6] nothing that it said, and no secret, is in the log', async () => {
       const logged = server.logged()
-      expect(logged).toContain('sign-in provider failed')
+      expect(logged).toContain('users.oauth_provider_failed')
       for (const secret of [...secretsOfProviders, client.clientSecret]) expect(logged).not.toContain(secret)
     })
 

@@ -116,7 +116,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
       settings: { databaseUrl: plainUrl.href },
     })
     opened.push(server.close)
-    expect(server.logged()).toContain('may not be created by this user')
+    expect(server.logged()).toContain('pgvector.creation_denied')
     await use(server, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 0] }] })
     expect(await use(server, 'docs', 'search', { vector: [0, 0] })).toEqual({
       matches: [{ id: 'a', score: 1 }],

@@ -22,6 +22,10 @@ const shared: ReadonlySet<string> = new Set([
   'src/limits-subscriptions.ts',
   'src/limits-writes.ts',
   'src/limits-users.ts',
+  'src/log-event.ts',
+  'src/log-events.ts',
+  'src/log-events-feature.ts',
+  'src/log-events-server.ts',
   'src/version.ts',
 ])
 

@@ -25,5 +25,5 @@ export function listenerBodyBytes(buckets: Buckets): number {
 export function warnOfBodyBound(buckets: Buckets, listenerBytes: number, log: Log): void {
   for (const { name, fileBytesMax } of buckets.values())
     if (fileBytesMax + formOverheadBytesMax > listenerBytes)
-      log.warn('http.body_bound_needs_restart', { bucket: name, fileBytesMax, listenerBytes })
+      log.warn('http.body_limit_needs_restart', { bucket: name, fileBytesMax, listenerBytes })
 }

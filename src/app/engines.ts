@@ -49,7 +49,8 @@ export async function openEngines(
   const sql = await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log })
   await orClose(sql, () => checkVectors(sql, config.vector))
   await orClose(sql, () => schema.migrate(sql, config.storedNamespaces, { accept: false }))
-  for (const leftover of await orClose(sql, () => findLeftovers(sql, config.storedNamespaces))) log.warn(leftover)
+  for (const warning of await orClose(sql, () => findLeftovers(sql, config.storedNamespaces)))
+    log.warn('records.undeclared_data', { warning })
   const store = await orClose(sql, () => prepareStore(sql))
   const { redisUrl, redisPrefix } = settings
   const cluster = await orClose(sql, () => openCluster({ redisUrl, redisPrefix, clock, log }))

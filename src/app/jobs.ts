@@ -130,7 +130,7 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
       counts.lastSuccessMs = clock.now()
     } catch (error) {
       counts.failures++
-      log.error('A job failed', { job: job.name, error })
+      log.error('job.failed', { job: job.name, error })
     }
     counts.seconds += (performance.now() - startedMs) / 1000
   }
@@ -189,7 +189,7 @@ function createTurns(
       try {
         if ((await leases.acquire(lease, holder, leaseMs)) === null) return
       } catch (error) {
-        return log.warn('A job waits for the other nodes', { job: name, error })
+        return log.warn('job.lease_unavailable', { job: name, error })
       }
       wasTaken = true
       const lost = new AbortController()

@@ -1,10 +1,23 @@
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from './clock.ts'
-import { createLog, type LogOptions } from './log.ts'
+import { createLog, type Log, type LogOptions } from './log.ts'
+
+/** A log of any events, since these tests are about lines. */
+interface AnyLog extends Pick<Log, 'flush'> {
+  debug(event: string, fields?: Readonly<Record<string, unknown>>): void
+  info(event: string, fields?: Readonly<Record<string, unknown>>): void
+  warn(event: string, fields?: Readonly<Record<string, unknown>>): void
+  error(event: string, fields?: Readonly<Record<string, unknown>>): void
+}
 
 function collect(options: Partial<LogOptions> = {}) {
   const writes: string[] = []
-  const log = createLog({ format: 'json', clock: manualClock(), write: (text) => writes.push(text), ...options })
+  const log: AnyLog = createLog({
+    format: 'json',
+    clock: manualClock(),
+    write: (text) => writes.push(text),
+    ...options,
+  })
   const lines = (): Record<string, unknown>[] => {
     log.flush()
     return writes
@@ -17,14 +30,14 @@ function collect(options: Partial<LogOptions> = {}) {
 }
 
 describe('json lines', () => {
-  test('time, level, message, then the fields', () => {
+  test('time, level, event, then the fields', () => {
     const { log, writes } = collect()
     log.info('request', { method: 'GET', status: 200, ms: 0.5 })
     log.warn('no fields')
     log.flush()
     expect(writes.join('')).toBe(
-      '{"time":"2026-01-31T12:00:00.000Z","level":"info","message":"request","method":"GET","status":200,"ms":0.5}\n' +
-        '{"time":"2026-01-31T12:00:00.000Z","level":"warn","message":"no fields"}\n',
+      '{"time":"2026-01-31T12:00:00.000Z","level":"info","event":"request","method":"GET","status":200,"ms":0.5}\n' +
+        '{"time":"2026-01-31T12:00:00.000Z","level":"warn","event":"no fields"}\n',
     )
   })
 
@@ -58,7 +71,7 @@ describe('json lines', () => {
     log.debug('a')
     log.info('b')
     log.warn('c')
-    expect(lines().map((line) => line.message)).toEqual(['c'])
+    expect(lines().map((line) => line.event)).toEqual(['c'])
   })
 
   test('secrets are hidden by name, also inside', () => {

@@ -1,21 +1,22 @@
 /**
- * The program's own voice: JSON lines for machines or short lines for a person at a terminal, gathered so that a busy
- * server writes to its output a few times a second. Owns formatting, hiding of secrets and buffering; what is worth
- * saying is up to the callers.
+ * The server's log: JSON lines for machines or short lines for a terminal, buffered so that a busy server writes to its
+ * output a few times a second. Owns formatting, redaction of secrets and buffering; `log-events.ts` lists the events.
  */
 import { writeSync } from 'node:fs'
+import type { LogLevel } from '../log-event.ts'
+import type { LogEventFields, LogEventOf } from '../log-events.ts'
 import { type Clock, systemClock } from './clock.ts'
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
-export type LogFields = Readonly<Record<string, unknown>>
+type LogFields = Readonly<Record<string, unknown>>
 
+/** Logs events of the catalogue, each at its level and with its fields. */
 export interface Log {
-  debug(message: string, fields?: LogFields): void
-  info(message: string, fields?: LogFields): void
-  warn(message: string, fields?: LogFields): void
-  /** Written at once, together with everything said before. */
-  error(message: string, fields?: LogFields): void
-  /** Writes what is still held. */
+  debug<Event extends LogEventOf<'debug'>>(event: Event, fields: LogEventFields<Event>): void
+  info<Event extends LogEventOf<'info'>>(event: Event, fields: LogEventFields<Event>): void
+  warn<Event extends LogEventOf<'warn'>>(event: Event, fields: LogEventFields<Event>): void
+  /** Written at once, together with everything logged before. */
+  error<Event extends LogEventOf<'error'>>(event: Event, fields: LogEventFields<Event>): void
+  /** Writes what is still buffered. */
   flush(): void
 }
 
@@ -31,13 +32,13 @@ export interface LogOptions {
 }
 
 const ranks: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
-/** Long enough that a busy server writes in large pieces, short enough to follow along. */
+/** Long enough that a busy server writes in large pieces, short enough to follow the output. */
 const flushDelayMs = 100
 const bufferBytes = 64 * 1024
-/** UTF-16 units of a line's fields: a stack with its causes fits, a body that somebody logs by mistake does not. */
+/** UTF-16 units of a line's fields: a stack with its causes fits, a request body logged by mistake does not. */
 const fieldsCharsMax = 16 * 1024
-const messageCharsMax = 1024
-/** Held for an output that does not take them; beyond it lines are lost, and counted. */
+const eventCharsMax = 1024
+/** Kept for an output that does not accept them; beyond it lines are lost, and counted. */
 const unsentBytesMax = 1024 * 1024
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, flush() {} }
@@ -49,7 +50,7 @@ export function createLog(options: LogOptions): Log {
   const write = options.write ? asBytesWriter(options.write) : createStdoutWriter()
   const head = lastHead(format === 'json' ? jsonHead : (...entry) => prettyHead(colors, ...entry))
   const tail = format === 'json' ? fieldsJson : (fields: LogFields) => prettyTail(colors, fields)
-  // Lines become bytes at once: text kept for a tenth of a second outlives the collector's first look, which costs more
+  // Lines become bytes at once: text kept for a tenth of a second survives the next collection, which costs more
   // than the line.
   const buffer = Buffer.allocUnsafe(bufferBytes)
   let size = 0
@@ -61,9 +62,9 @@ export function createLog(options: LogOptions): Log {
     if (size > 0) write(buffer.subarray(0, size))
     size = 0
   }
-  function say(level: LogLevel, message: string, fields: LogFields = noFields): void {
+  function append(level: LogLevel, event: string, fields: LogFields = noFields): void {
     if (ranks[level] < least) return
-    const start = head(clock.now(), level, message)
+    const start = head(clock.now(), level, event)
     const end = tail(fields)
     // One unit of text is at most three bytes.
     if (size + 3 * (start.length + end.length) >= bufferBytes) flush()
@@ -79,37 +80,37 @@ export function createLog(options: LogOptions): Log {
     else timer ??= setTimeout(flush, flushDelayMs).unref()
   }
   return {
-    debug: (message, fields) => say('debug', message, fields),
-    info: (message, fields) => say('info', message, fields),
-    warn: (message, fields) => say('warn', message, fields),
-    error: (message, fields) => say('error', message, fields),
+    debug: (event, fields) => append('debug', event, fields),
+    info: (event, fields) => append('info', event, fields),
+    warn: (event, fields) => append('warn', event, fields),
+    error: (event, fields) => append('error', event, fields),
     flush,
   }
 }
 
-type Head = (nowMs: number, level: LogLevel, message: string) => string
+type Head = (nowMs: number, level: LogLevel, event: string) => string
 
 const noFields: LogFields = {}
 const comma = 0x2c
 const closingBrace = 0x7d
 const newline = 0x0a
 
-/** Busy servers say the same thing many times a millisecond. */
+/** A busy server logs the same event many times a millisecond. */
 function lastHead(make: Head): Head {
-  let [lastMs, lastLevel, lastMessage, made]: [number, LogLevel, string, string] = [Number.NaN, 'info', '', '']
-  return (nowMs, level, message) => {
-    if (nowMs !== lastMs || level !== lastLevel || message !== lastMessage) {
-      made = make(nowMs, level, message)
+  let [lastMs, lastLevel, lastEvent, made]: [number, LogLevel, string, string] = [Number.NaN, 'info', '', '']
+  return (nowMs, level, event) => {
+    if (nowMs !== lastMs || level !== lastLevel || event !== lastEvent) {
+      made = make(nowMs, level, event)
       lastMs = nowMs
       lastLevel = level
-      lastMessage = message
+      lastEvent = event
     }
     return made
   }
 }
 
-const jsonHead: Head = (nowMs, level, message) =>
-  `{"time":"${new Date(nowMs).toISOString()}","level":"${level}","message":${JSON.stringify(message.slice(0, messageCharsMax))}`
+const jsonHead: Head = (nowMs, level, event) =>
+  `{"time":"${new Date(nowMs).toISOString()}","level":"${level}","event":${JSON.stringify(event.slice(0, eventCharsMax))}`
 
 const levelColors: Record<LogLevel, string> = {
   debug: '\x1b[2m',
@@ -120,9 +121,9 @@ const levelColors: Record<LogLevel, string> = {
 
 const paint = (colors: boolean, color: string, text: string): string => (colors ? `${color}${text}\x1b[0m` : text)
 
-function prettyHead(colors: boolean, ...[nowMs, level, message]: Parameters<Head>): string {
+function prettyHead(colors: boolean, ...[nowMs, level, event]: Parameters<Head>): string {
   const time = new Date(nowMs).toISOString().slice(11, 23)
-  return `${time} ${paint(colors, levelColors[level], level.padEnd(5))} ${printable(message.slice(0, messageCharsMax))}`
+  return `${time} ${paint(colors, levelColors[level], level.padEnd(5))} ${printable(event.slice(0, eventCharsMax))}`
 }
 
 function prettyTail(colors: boolean, fields: LogFields): string {
@@ -205,7 +206,7 @@ function createStdoutWriter(): (bytes: Buffer) => void {
   let unsent: Buffer = Buffer.alloc(0)
   let lostBytes = 0
   return (bytes) => {
-    const note = lostBytes > 0 ? `{"level":"warn","message":"log lost","bytes":${lostBytes}}\n` : ''
+    const note = lostBytes > 0 ? `{"level":"warn","event":"log.lines_lost","bytes":${lostBytes}}\n` : ''
     let rest = unsent.length > 0 || note !== '' ? Buffer.concat([unsent, Buffer.from(note), bytes]) : bytes
     lostBytes = 0
     try {

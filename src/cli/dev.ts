@@ -39,8 +39,8 @@ export function watch({ app, loaded, log }: Omit<Serving, 'setupLink'>, terminal
     load: () => loadConfig(loaded.path, 'development', loaded.settings.serviceKey),
     apply: (config) => app.reload(config),
     onReload({ warnings }) {
-      log.info(`${name} has changed and is served`)
-      for (const warning of warnings) log.warn(warning)
+      log.info('config.reloaded', { file: name })
+      for (const warning of warnings) log.warn('config.warning', { warning })
     },
     onFailure(error) {
       // Not through the log, whose lines cannot hold the list of mistakes.

@@ -1,6 +1,7 @@
 /**
  * Serving, as `dev` and `start` share it: load, open, wait for a signal, close. What is printed in between is theirs.
  */
+import { basename } from 'node:path'
 import { type App, openApp } from '../app.ts'
 import { systemClock } from '../base/clock.ts'
 import { createLog, type Log } from '../base/log.ts'
@@ -62,7 +63,7 @@ export async function serve(options: {
   const setupToken = showsSetupLink ? await app.issueSetupToken() : null
   const setupLink = setupToken === null ? null : `${settings.publicUrl ?? app.url}${setupPath}#${setupToken}`
   const watch = onReady({ app, loaded, log, setupLink })
-  for (const warning of warnings) log.warn(warning)
+  for (const warning of warnings) log.warn('config.warning', { warning })
   // A server at a terminal ends with it; one without reloads, as daemons do.
   const endsOnHangup = mode === 'development' || process.stdout.isTTY === true
   if (!endsOnHangup) process.on('SIGHUP', createReload({ app, loaded, log, terminal }))
@@ -90,8 +91,8 @@ function createReload(parts: Pick<Serving, 'app' | 'loaded' | 'log'> & { readonl
     try {
       const { config, warnings } = await loadConfig(path, 'release', settings.serviceKey)
       await app.reload(config)
-      log.info('config.reloaded')
-      for (const warning of warnings) log.warn(warning)
+      log.info('config.reloaded', { file: basename(path) })
+      for (const warning of warnings) log.warn('config.warning', { warning })
     } catch (error) {
       log.error('config.reload_failed', { error })
       log.flush()

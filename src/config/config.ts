@@ -2,12 +2,13 @@
  * A configuration and its settings in the form the program runs on: checked, complete, frozen. What users write is
  * `define`; how one becomes the other is `validate`, `load` and `settings`.
  */
+
 import type { BucketDefinition, NamespaceDefinition } from '../access/definition.ts'
 import type { ServiceKey } from '../access/service-keys.ts'
 import type { TrustProxy } from '../base/address.ts'
-import type { LogLevel } from '../base/log.ts'
 import type { StoreAddress } from '../engines/store-address.ts'
 import type { rateLimitRequests } from '../limits.ts'
+import type { LogLevel } from '../log-event.ts'
 import type { AnalyticsConfig } from './analytics.ts'
 import type { AuthConfig } from './auth.ts'
 import type { BroadcastDefinition } from './broadcasts.ts'

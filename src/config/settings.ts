@@ -2,12 +2,13 @@
  * Settings: the command line before the environment before the default. Says what the options and variables mean;
  * `load` reads the environment.
  */
+
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseTrustProxy } from '../base/address.ts'
 import { parseDatabaseUrl } from '../base/database-url.ts'
-import type { LogLevel } from '../base/log.ts'
 import { secretCharsMin, serviceKeyCharsMin } from '../limits.ts'
+import type { LogLevel } from '../log-event.ts'
 import type { Mode, Settings } from './config.ts'
 import { ConfigError, suggest } from './mistakes.ts'
 import { readS3Settings } from './s3-settings.ts'

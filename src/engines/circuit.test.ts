@@ -55,8 +55,8 @@ test('opens with a probe that fails, refuses with the reason, and closes with on
   await new Promise(setImmediate)
   circuit.check()
   expect(await circuit.ask()).toBeNull()
-  expect(logged().match(/engine\.away/g)).toHaveLength(1)
-  expect(logged().match(/engine\.back/g)).toHaveLength(1)
+  expect(logged().match(/engine\.unavailable/g)).toHaveLength(1)
+  expect(logged().match(/engine\.available/g)).toHaveLength(1)
 })
 
 test('while it is open, asking answers at once and nothing else is told', async () => {

@@ -65,7 +65,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
     failure = found
     if (!isFirst) return
     // Without a stack: that an engine is away is no mistake in the program.
-    log.error('engine.away', { engine, reason: found.message })
+    log.error('engine.unavailable', { engine, reason: found.message })
     for (const listener of listeners) listener(found)
     retryLater(0)
   }
@@ -73,7 +73,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
   function shut(): void {
     if (failure === null) return
     failure = null
-    log.info('engine.back', { engine })
+    log.info('engine.available', { engine })
   }
 
   function retryLater(attempt: number): void {

@@ -21,7 +21,7 @@ export function createChannels(log: Log): Channels {
   const channels = new Map<string, Set<{ readonly listener: Listener }>>()
 
   function call(channel: string, listener: Listener, message: string): void {
-    const failed = (error: unknown): void => log.error('A listener failed', { channel, error })
+    const failed = (error: unknown): void => log.error('cluster.listener_failed', { channel, error })
     try {
       const outcome: unknown = listener(message)
       // The type allows async functions, whose failure would otherwise end the process.

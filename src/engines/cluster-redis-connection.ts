@@ -39,12 +39,12 @@ export function connectRedis(url: string, role: string, log: Log): Redis {
     // One line for each outage, not for each attempt.
     if (isAway) return
     isAway = true
-    log.error('Redis is away', { connection: role, redis: host, ...(error ? { reason: error.message } : {}) })
+    log.error('redis.connection_lost', { connection: role, redis: host, ...(error ? { reason: error.message } : {}) })
   }
   redis.on('error', leave)
   redis.on('reconnecting', () => leave())
   redis.on('ready', () => {
-    if (isAway) log.info('Redis is back', { connection: role })
+    if (isAway) log.info('redis.connection_restored', { connection: role })
     isAway = false
   })
   return redis

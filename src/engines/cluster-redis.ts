@@ -99,7 +99,7 @@ function watchWrites(redis: Redis, key: string, log: Log): Writes {
       if (redis.status !== 'ready') return
       redis.set(key, '1', 'PX', redisPingIntervalMs).then(
         () => {
-          if (failure !== null) log.info('redis.writes_back')
+          if (failure !== null) log.info('redis.writes_restored', {})
           failure = null
         },
         (error) => {
@@ -149,7 +149,7 @@ function createBus(commands: Redis, messages: Redis, prefix: string, log: Log): 
   /** What fails for want of a connection is done when the next one stands; anything else is worth a line. */
   const asked = (command: Promise<unknown>): void =>
     void command.catch((error) => {
-      if (messages.status === 'ready') log.error('Redis refused a subscription', { error })
+      if (messages.status === 'ready') log.error('redis.subscribe_failed', { error })
     })
   messages.on('message', (channel, message) => channels.deliver(channel.slice(prefix.length), message))
   messages.on('ready', () => {

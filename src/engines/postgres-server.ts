@@ -92,7 +92,7 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
       if (sqlStateOf(error) !== missingPrivilege) return
     }
     writeFailure = null
-    log.info('postgres.writes_back', { engine: address.description })
+    log.info('postgres.writes_restored', { engine: address.description })
   }
 
   function noteWrites(error: EngineError): void {

@@ -152,7 +152,7 @@ describe('memory of threads', () => {
       })
       for (let round = 0; round < 2; round++)
         for (const { index } of indexes) expect(await index.search(query)).toMatchObject([{ key: 1 }])
-      expect(logged()).toContain('gave up its memory')
+      expect(logged()).toContain('vector.index_evicted')
     })
   })
 

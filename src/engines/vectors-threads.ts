@@ -50,7 +50,7 @@ export function openVectorThreads(options: VectorThreadsOptions): Vectors {
   const { log } = options
   const pool = createVectorPool({
     onStart: options.onThread ?? (() => {}),
-    onWarning: ({ index, message }) => log.warn('a graph of vectors was lost or not saved', { index, message }),
+    onWarning: ({ index, message }) => log.warn('vector.graph_failed', { index, reason: message }),
   })
   const memory = createMemory(options)
   let lastCopyId = 0
@@ -65,7 +65,7 @@ export function openVectorThreads(options: VectorThreadsOptions): Vectors {
     const { folder, exactValuesMax, saveEveryMs } = options
     const open = { name, dimensions, metric, metadataIndexes, folder, exactValuesMax, saveEveryMs }
     const { hasGraphs } = await thread.ask({ task: 'open', copy: id, options: open })
-    if (!hasGraphs) log.warn('no graphs for vectors on this machine: they are compared one by one', { index: name })
+    if (!hasGraphs) log.warn('vector.graphs_unsupported', { index: name })
     const copy: Copy = {
       id,
       name,
@@ -186,14 +186,14 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
       return await attempt()
     } catch (error) {
       if (!(error instanceof ThreadLostError) || isClosed) throw error
-      log.warn('a thread that searches vectors was lost', { index: index.name })
+      log.warn('vector.thread_lost', { index: index.name })
       return attempt()
     }
   }
 
   return {
     follow() {
-      follow().catch((error: unknown) => log.warn('a vector index is not in memory', { index: index.name, error }))
+      follow().catch((error: unknown) => log.warn('vector.index_load_failed', { index: index.name, error }))
     },
     async search({ atLeast, ...query }: VectorQuery) {
       if (waiting >= vectorSearchesWaitingMax) throw new EngineError('busy', 'Too many searches are waiting')
@@ -267,7 +267,7 @@ function createMemory(options: VectorThreadsOptions): Memory {
           refusedUntilMs.set(copy.name, performance.now() + vectorRefusalMs)
           throw tooLarge()
         }
-        options.log.warn('a vector index gave up its memory to another', { index: oldest.name, to: copy.name })
+        options.log.warn('vector.index_evicted', { index: oldest.name, to: copy.name })
         drop(oldest)
       }
       refusedUntilMs.delete(copy.name)

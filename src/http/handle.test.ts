@@ -107,7 +107,7 @@ describe('failures', () => {
       endpoint: 'failing',
       requestId: response.headers.get('x-request-id'),
     })
-    expect(line).toMatchObject({ message: 'request', status: 500 })
+    expect(line).toMatchObject({ event: 'http.request', status: 500 })
   })
 
   test('a refusal is told as it is', async () => {
@@ -242,7 +242,7 @@ describe('log and metrics', () => {
     expect(logged()).toMatchObject([
       {
         level: 'info',
-        message: 'request',
+        event: 'http.request',
         method: 'GET',
         path: '/rules',
         endpoint: 'rules',

@@ -193,7 +193,7 @@ export function createHandle(parts: HandleParts): Handle {
       note?.(exchange.method, status, ms, exchange.caller.auth?.id ?? null)
     } catch (error) {
       // What is written down of a request never changes its answer.
-      log.error('A request could not be noted', { requestId: exchange.requestId, error })
+      log.error('http.response_hook_failed', { requestId: exchange.requestId, error })
     }
   }
 
@@ -314,8 +314,8 @@ export function createHandle(parts: HandleParts): Handle {
 
   function refuse(error: unknown, { requestId, name }: Exchange): Reply {
     const refusal = asRefusal(error)
-    if (refusal.status === 500) log.error('request failed', { requestId, endpoint: name, error })
-    else if (refusal !== error) log.warn('engine refused', { requestId, endpoint: name, error })
+    if (refusal.status === 500) log.error('http.request_failed', { requestId, endpoint: name, error })
+    else if (refusal !== error) log.warn('http.engine_refused', { requestId, endpoint: name, error })
     return json(refusal.body(), refusal.status, refusal.headers)
   }
 
@@ -326,7 +326,7 @@ export function createHandle(parts: HandleParts): Handle {
   ): void {
     const ms = Math.round(exactMs * 1000) / 1000
     const who = caller.kind === 'service' ? caller.keyName : caller.kind
-    log.info('request', { method, path, endpoint: name, status, ms, caller: who, requestId, address })
+    log.info('http.request', { method, path, endpoint: name, status, ms, caller: who, requestId, address })
   }
 
   return {

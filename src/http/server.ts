@@ -98,7 +98,7 @@ export function openServer(options: ServerOptions): Server {
       ),
       fetch: (request: Request, peers: Peers) => stray(request, {}, peers),
       error(error: unknown) {
-        log.error('the listener failed', { error })
+        log.error('http.listener_failed', { error })
         // A file is opened by the runtime, once its answer has been made.
         if (isOutOfHandles(error)) {
           releaseHandles()

@@ -344,7 +344,7 @@ export class Socket implements Connection {
   }
 
   private fail(error: unknown): void {
-    this.deps.log.error('a socket failed', { socketId: this.id, error })
+    this.deps.log.error('socket.failed', { socketId: this.id, error })
     this.close(1011, 'INTERNAL')
   }
 

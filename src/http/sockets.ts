@@ -127,7 +127,7 @@ export function createSockets(deps: SocketsDeps): Sockets {
       sum -= socket.buffered
       backlogged.delete(socket)
       slowCloses += 1
-      log.warn('sockets.backlog_cut', { socketId: socket.id, bufferedBytes: socket.buffered })
+      log.warn('socket.slow_closed', { socketId: socket.id, bufferedBytes: socket.buffered })
       socket.cut()
     }
   }

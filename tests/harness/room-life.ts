@@ -325,7 +325,11 @@ export class RoomLife {
   private check(): string[] {
     const { world, clients } = this
     const problems = [...world.violations, ...clients.flatMap(({ problems }) => problems)]
-    problems.push(...world.logged.filter((line) => line.includes('broke') || line.includes('opened')).filter(isOurs))
+    problems.push(
+      ...world.logged
+        .filter((line) => line.startsWith('room.crashed') || line.startsWith('room.load_failed'))
+        .filter(isOurs),
+    )
     const view = world.owner && viewOf(world.owner.engine, world.key)
     if (!view) return [...problems, 'the room is nowhere']
     const shared = view.shared as RoomState

@@ -71,7 +71,10 @@ export class WorldNode {
       services: { db: {} as never, push: {} as never },
       clock: { now: () => world.wallMs },
       elapsedMs: () => world.elapsedMs,
-      log: { ...silentLog, error: (message, fields) => world.logged.push(`${message} ${String(fields?.error)}`) },
+      log: {
+        ...silentLog,
+        error: (event, fields) => world.logged.push(`${event} ${'error' in fields ? fields.error : ''}`),
+      },
     })
   }
 

@@ -121,7 +121,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
         isFailing = false
       },
       (error) => {
-        if (!isFailing) log.warn('The request log could not be written; it is tried again', { error })
+        if (!isFailing) log.warn('analytics.request_log_failed', { error })
         isFailing = true
       },
     )

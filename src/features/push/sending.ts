@@ -133,7 +133,7 @@ export function createSending(deps: SendingDeps): Sending {
   /** A job that nobody waits for but the end of the server. Throws 503 when too many wait. */
   function startJob(topic: string, work: () => Promise<unknown>): void {
     const job = asJob(work)
-      .catch((error) => log.error('A topic was not sent to all of its browsers', { topic, error }))
+      .catch((error) => log.error('push.topic_send_failed', { topic, error }))
       .finally(() => background.delete(job))
     background.add(job)
   }
@@ -142,7 +142,7 @@ export function createSending(deps: SendingDeps): Sending {
     const outcome = await delivery.deliver(() => fcm.send({ topic }, payload))
     counts[outcome.status] += 1
     if (outcome.status === 'sent') return
-    log.warn('FCM did not take a message to a topic', { topic, error: outcome.error })
+    log.warn('push.topic_message_rejected', { topic, error: outcome.error })
     if (outcome.error?.startsWith('INVALID_ARGUMENT')) throw badRequest('FCM refuses the message')
     throw unavailable()
   }

@@ -111,7 +111,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
       const tokens = group.map(({ token }) => token)
       const answer = await delivery.deliver(() => provider.changeTopic(change, topic, tokens))
       if (answer.status !== 'answered') {
-        log.warn('FCM was not told of a topic', { topic, devices: group.length, error: answer.error })
+        log.warn('push.topic_sync_rejected', { topic, devices: group.length, error: answer.error })
         await giveBack(group, topicRetryMs)
         untold.push(...group)
         continue
@@ -142,7 +142,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
   function soon(): void {
     isAsked = true
     running ??= run()
-      .catch((error) => log.error('FCM could not be told of topics', { error }))
+      .catch((error) => log.error('push.topic_sync_failed', { error }))
       .finally(() => {
         running = null
         // Asked for between the last look and now.

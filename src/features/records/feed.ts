@@ -151,7 +151,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
   }
 
   function failed(follower: Follower, error: unknown): void {
-    if (!follower.hasFailed) log.warn('A change log could not be read', { error })
+    if (!follower.hasFailed) log.warn('records.change_log_failed', { error })
     follower.hasFailed = true
     setTimeout(wakeOne, feedPollMs, follower).unref()
   }

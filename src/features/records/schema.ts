@@ -261,7 +261,7 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
       const refusals = await applyTo(database, applyTables, targetOf(deps.namespaces(), namespace), mode)
       if (refusals.length === 0) return
       const reasons = refusals.map(({ message }) => message)
-      deps.log.error('An instance does not fit the configuration and is not served', { namespace, instanceId, reasons })
+      deps.log.error('records.instance_rejected', { namespace, instanceId, reasons })
       throw new EngineError('unavailable', 'The instance does not fit the configuration', [], new SchemaError(refusals))
     },
   }

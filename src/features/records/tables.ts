@@ -132,7 +132,7 @@ export function createTables(deps: TablesDeps): Tables {
   }
 
   const report = ({ table, error }: { table: Table; error: unknown }): void =>
-    log.error('An access rule failed and denied the request', { table: `${table.namespace}.${table.name}`, error })
+    log.error('access.table_rule_failed', { table: `${table.namespace}.${table.name}`, error })
 
   /** Whether the caller may enter. Throws 404 and 400. */
   function enter(
@@ -149,7 +149,7 @@ export function createTables(deps: TablesDeps): Tables {
         `must be 1 to ${instanceIdCharsMax} characters of A-Z, a-z, 0-9, _, . and -`,
       )
     const reportEntry = (error: unknown): void =>
-      log.error('A namespace rule failed and denied the request', { namespace: definition.name, error })
+      log.error('access.namespace_rule_failed', { namespace: definition.name, error })
     return mayEnter(judge, definition, instanceId, caller, reportEntry)
   }
 

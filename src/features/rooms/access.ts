@@ -44,8 +44,7 @@ export function createRoomAccess({ mode, judge, log }: RoomAccessDeps): RoomAcce
       rule: () => rule(auth, roomId, ...args),
       table: roomsTable,
       thing: { id: roomId },
-      report: (error) =>
-        log.error('A room rule failed and denied the request', { rule: `rooms.${namespace}.access.${name}`, error }),
+      report: (error) => log.error('access.room_rule_failed', { rule: `rooms.${namespace}.access.${name}`, error }),
     })
   }
 

@@ -131,7 +131,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   function begin(): void {
     const ticks = setInterval(() => engine.tick(), roomTickMs)
     const sweeps = setInterval(() => {
-      engine.sweep().catch((error) => log.error('Rooms could not be swept', { error }))
+      engine.sweep().catch((error) => log.error('room.sweep_failed', { error }))
     }, roomSweepMs)
     timers = [ticks, sweeps]
     for (const timer of timers) timer.unref()

@@ -74,7 +74,7 @@ export function openLinks({ bus, own, onFrame, onGap, log }: LinksDeps): Links {
     const isNext = n === peer.heard + 1
     peer.heard = n
     if (!isNext) {
-      log.warn('Messages of another node were lost', { node: from })
+      log.warn('room.peer_messages_lost', { node: from })
       onGap(from)
     }
     for (const frame of frames) onFrame(from, frame)

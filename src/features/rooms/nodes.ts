@@ -76,7 +76,7 @@ export function createRoomNodes(deps: RoomNodesDeps): RoomNodes {
     if (held !== session) return
     held = null
     if (hasLeft) return
-    log.warn('This node has lost its lease and lets go of its rooms', { node: session.name, reason })
+    log.warn('room.node_lease_lost', { node: session.name, reason })
     onLost(session)
   }
 

@@ -85,7 +85,7 @@ export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): O
       return await claim(key)
     } catch (error) {
       if (!(error instanceof EngineError)) throw error
-      log.warn('A room could not be claimed', { room: roomName(key), error })
+      log.warn('room.claim_failed', { room: roomName(key), error })
       return null
     }
   }
@@ -113,7 +113,7 @@ export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): O
       )
     } catch (error) {
       // It stays written down as this node's, which may claim it again, as others may once this node is gone.
-      log.warn('A room could not be given back', { room: roomName(key), error })
+      log.warn('room.release_failed', { room: roomName(key), error })
     }
   }
 

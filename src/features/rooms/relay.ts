@@ -141,7 +141,7 @@ export function createRelay(deps: RelayDeps): Relay {
       case 'ask':
         answer(said[2]).then(
           (given) => say(from, 'answer', said[1], given),
-          (error) => log.error('A question of another node failed', { error }),
+          (error) => log.error('room.peer_request_failed', { error }),
         )
         break
       case 'answer':

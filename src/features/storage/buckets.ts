@@ -38,7 +38,7 @@ export function createBuckets(deps: { buckets: () => BucketDefinitions; judge: J
       const bucket = buckets().get(name)
       if (!bucket) throw notFound('Bucket')
       const report = ({ error }: { error: unknown }): void =>
-        log.error('An access rule failed and denied the request', { bucket: name, error })
+        log.error('access.bucket_rule_failed', { bucket: name, error })
       return {
         bucket,
         caller,

@@ -180,7 +180,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
         const key = JSON.stringify([name, excess.owner])
         await flights
           .run(key, () => settle(name, excess.owner))
-          .catch((error: unknown) => log.error('Released files over their bound could not be removed', { error }))
+          .catch((error: unknown) => log.error('storage.release_failed', { error }))
       }
     },
 

@@ -31,7 +31,7 @@ export function createOutbox(deps: {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await writeFile(join(folder, `${newName()}.eml`), formatMail(mail, new Date(clock.now())), { mode: 0o600 })
       await trim()
-      log.info('mail', { to: mail.to, subject: mail.subject, text: mail.text })
+      log.info('mail.saved', { to: mail.to, subject: mail.subject, text: mail.text })
     },
     close() {},
   }

@@ -98,8 +98,8 @@ export function openMailer(deps: MailerDeps): Mailer {
 
   function report(template: MailTemplateName, { error, attempts, isFinal }: Failure): void {
     const fields = { template, attempts, error: withoutSecrets(error instanceof Error ? error.message : String(error)) }
-    if (isFinal) log.error('mail lost', fields)
-    else log.warn('mail delayed', fields)
+    if (isFinal) log.error('mail.dropped', fields)
+    else log.warn('mail.retrying', fields)
   }
 
   const sendLater: Mailer['sendLater'] = (template, compose) => {
@@ -109,7 +109,8 @@ export function openMailer(deps: MailerDeps): Mailer {
       order ??= await compose()
       if (order) await deliver({ ...order, template })
     }
-    if (!queue.add(work, (failure) => report(template, failure))) log.error('mail lost', { template, error: 'no room' })
+    if (!queue.add(work, (failure) => report(template, failure)))
+      log.error('mail.dropped', { template, error: 'no room' })
   }
 
   return {
@@ -121,7 +122,7 @@ export function openMailer(deps: MailerDeps): Mailer {
     idle: queue.idle,
     async close() {
       const left = await queue.close(timing.drainMs)
-      if (left > 0) log.error('mails lost', { count: left })
+      if (left > 0) log.error('mail.dropped_at_close', { count: left })
       smtp.close({ force: true })
     },
   }

@@ -56,7 +56,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
   function getOrigin(headers: Headers): string {
     const url = deps.publicUrl()
     if (url !== null) return sameMachine(url, headers.get('host') ?? '') ?? url
-    deps.log.error('sign-in through providers needs PLINTH_PUBLIC_URL')
+    deps.log.error('users.public_url_missing', {})
     throw unavailable()
   }
 

@@ -132,7 +132,7 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
     try {
       return await ask()
     } catch (failure) {
-      log.warn('sign-in provider failed', { provider, ...describeFailure(failure) })
+      log.warn('users.oauth_provider_failed', { provider, ...describeFailure(failure) })
       return null
     }
   }

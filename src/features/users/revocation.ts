@@ -121,7 +121,7 @@ function createListeners<T>(log: Log) {
           call(news)
         } catch (error) {
           // What was revoked is revoked, whatever becomes of somebody's socket.
-          log.error('A listener to revocations failed', { error })
+          log.error('users.revocation_listener_failed', { error })
         }
     },
     add(call: (news: T) => void): () => void {

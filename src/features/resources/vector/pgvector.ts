@@ -67,12 +67,12 @@ export function createPgvector(
     if (!extension) return false
     const { available, installed } = extension
     if (!isNewEnough(installed ?? available)) {
-      log.warn('pgvector is too old: searches run in memory', { version: installed ?? available, least: '0.8.0' })
+      log.warn('pgvector.outdated', { version: installed ?? available, least: '0.8.0' })
       return false
     }
     if (installed === null && !(await create())) return false
     const [type] = await database.all<{ found: boolean }>(sql`SELECT to_regtype('vector') IS NOT NULL AS found`)
-    if (!type?.found) log.warn('pgvector is in a schema that is not searched: searches run in memory')
+    if (!type?.found) log.warn('pgvector.schema_not_in_search_path', {})
     return type?.found === true
   }
 
@@ -88,7 +88,7 @@ export function createPgvector(
       return true
     } catch (error) {
       if (error instanceof EngineError) throw error
-      log.warn('pgvector is there and may not be created by this user: searches run in memory', { error })
+      log.warn('pgvector.creation_denied', { error })
       return false
     }
   }
@@ -127,7 +127,7 @@ export function createPgvector(
       const { size } = await rows.state(index)
       if (size > builtAtStartMax) {
         const statements = missing.map(([name, { text }]) => `CREATE INDEX CONCURRENTLY "${name}" ON ${text}`)
-        log.warn('Searches are slow until this has been run in PostgreSQL', { statements, vectors: size })
+        log.warn('pgvector.indexes_missing', { statements, vectors: size })
         return
       }
       await database.write(

@@ -359,7 +359,7 @@ export class Conduct {
     if (error) {
       const { isBug, ...failure } = describeFailure(error.thrown)
       if (isBug || !step.name.startsWith('action '))
-        this.deps.log.error(`a room's ${step.name} failed`, { ...this.deps.key, error: error.thrown })
+        this.deps.log.error('room.handler_failed', { ...this.deps.key, handler: step.name, error: error.thrown })
       step.done(failure)
     } else {
       turn.commit()

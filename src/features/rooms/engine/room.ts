@@ -219,7 +219,7 @@ export class Room {
 
   /** A mistake of ours in the middle of something: the room goes on from what was saved, wherever it is needed. */
   fail(error: unknown): void {
-    this.world.log.error('a room broke', { ...this.key, error })
+    this.world.log.error('room.crashed', { ...this.key, error })
     this.lose()
   }
 

@@ -131,7 +131,7 @@ class Engine implements RoomEngine {
       const expired = await store.findExpired(clock.now(), roomsPerSweepMax)
       for (const key of expired) this.openIdle(key, 'destroy')
     } catch (error) {
-      log.error('rooms could not be swept', { error })
+      log.error('room.sweep_failed', { error })
     }
     this.isSweeping = false
   }
@@ -226,7 +226,7 @@ class Engine implements RoomEngine {
       else if (definition) this.start(entry, isExpired ? 'destroy' : purpose, { definition, lease, saved })
       else throw new Error('The namespace is not declared')
     } catch (error) {
-      log.error('a room could not be opened', { ...key, error })
+      log.error('room.load_failed', { ...key, error })
       this.forget(entry, lease)
       this.closeWaiting(entry.inbox.drain(), 'restarting', 'UNAVAILABLE')
     }
@@ -264,7 +264,7 @@ class Engine implements RoomEngine {
     try {
       await this.deps.store.remove(entry.key, lease.fence)
     } catch (error) {
-      this.deps.log.error('a room could not be removed', { ...entry.key, error })
+      this.deps.log.error('room.removal_failed', { ...entry.key, error })
     }
     this.reopen(entry, lease)
   }

@@ -60,7 +60,7 @@ export class Saving {
     } catch (error) {
       this.isBusy = false
       this.counts.failedSaves += begun.length
-      this.log.error('rooms could not be saved', { rooms: begun.length, error })
+      this.log.error('room.save_failed', { rooms: begun.length, error })
       for (const { end } of begun) end('failed')
     }
   }

@@ -1,0 +1,10 @@
+/**
+ * Writes `docs/reference/log-events.md` from the catalogue of log events:
+ *
+ *     node scripts/run.mjs scripts/log-events.ts
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { format } from './reference/log-events-page.ts'
+
+writeFileSync(join(import.meta.dir, '../docs/reference/log-events.md'), format())

@@ -1,0 +1,15 @@
+/** The shape of a log event's definition, and texts that several definitions share. */
+
+/** From the least severe to the most severe. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface LogEventDefinition {
+  readonly level: LogLevel
+  /** Names of the fields in their order; a name that ends in `?` may be missing. */
+  readonly fields: readonly string[]
+  readonly meaning: string
+  readonly action: string
+}
+
+export const none = 'Nothing.'
+export const reportBug = 'Report it with the stack trace.'
