@@ -14,19 +14,27 @@ Names and fields are stable. Fields whose name contains \`secret\`, \`token\`, \
 const nameOf = (field: string): string =>
   field.endsWith('?') ? `\`${field.slice(0, -1)}\` (optional)` : `\`${field}\``
 
-const row = ([event, { level, fields, meaning, action }]: readonly [string, LogEventDefinition]): string =>
-  `| \`${event}\` | ${level} | ${fields.map(nameOf).join(', ')} | ${meaning} | ${action} |`
+const cellsOf = ([event, { level, fields, meaning, action }]: readonly [string, LogEventDefinition]): string[] => [
+  `\`${event}\``,
+  level,
+  fields.map(nameOf).join(', '),
+  meaning,
+  action,
+]
+
+/** Rows as a Markdown table with aligned columns, as the formatter wants it; the first row is the head. */
+function formatTable(rows: readonly (readonly string[])[]): string[] {
+  const [head = [], ...body] = rows
+  const widths = head.map((_, column) => Math.max(3, ...rows.map((row) => row[column]?.length ?? 0)))
+  const line = (cells: readonly string[]): string =>
+    `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width)).join(' | ')} |`
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...body.map(line)]
+}
 
 /** The page's text, with the events in alphabetical order. */
 export function format(): string {
   const rows = Object.entries<LogEventDefinition>(logEvents)
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(row)
-  return [
-    opening,
-    '| Event | Level | Fields | Meaning | Action |',
-    '| --- | --- | --- | --- | --- |',
-    ...rows,
-    '',
-  ].join('\n')
+    .map(cellsOf)
+  return [opening, ...formatTable([['Event', 'Level', 'Fields', 'Meaning', 'Action'], ...rows]), ''].join('\n')
 }
