@@ -1,9 +1,10 @@
 /**
  * The floor without HTTP: bare loops over `floor-store`, run for some seconds in one process with nothing beside them.
  */
-import { authorAt, authorCount, hash, idAt, newRowAt, topicAt, topicCount } from './data.ts'
+
 import type { FloorStore } from './floor-store.ts'
-import type { SparseHistogram } from './histogram.ts'
+import type { SparseHistogram } from './load/histogram.ts'
+import { authorAt, authorCount, hash, idAt, newRowAt, topicAt, topicCount } from './setup/data.ts'
 
 export interface LoopResult {
   /** What was done: lists, searches, or rows inserted. */

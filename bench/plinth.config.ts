@@ -1,5 +1,5 @@
 /** What the benchmarked server serves: the same columns three times, for what differs in cost, and files. */
-import { defineConfig, or } from '../src/config/define.ts'
+import { defineConfig, or } from '../packages/server/src/config/define.ts'
 
 const schema = {
   title: { type: 'string', required: true, max: 200 },

@@ -1,7 +1,15 @@
 /** Figures as text: the table on the terminal, and the generated part of `docs/benchmarks.md`. */
-import type { Environment } from './environment.ts'
-import { type Comparison, type Figures, type FloorFigures, type Measurement, median, type Plan } from './measure.ts'
+
 import { bareHandler, type Floor } from './scenarios.ts'
+import type { Environment } from './setup/environment.ts'
+import {
+  type Comparison,
+  type Figures,
+  type FloorFigures,
+  type Measurement,
+  median,
+  type Plan,
+} from './setup/measure.ts'
 
 /** What holds whatever the size: how the process starts and what it takes with nothing to do. */
 export interface Basics {

@@ -2,6 +2,9 @@
  * What is measured: each scenario's requests, what its answers must be, and the floors it is held against. The requests
  * of a scenario and of its floors name the same rows in the same order.
  */
+
+import type { LoopName } from './floor-loops.ts'
+import type { Expectation, LoadRequest } from './load/load-requests.ts'
 import {
   authorAt,
   authorCount,
@@ -14,9 +17,7 @@ import {
   rowsPerTopic,
   topicAt,
   topicCount,
-} from './data.ts'
-import type { LoopName } from './floor-loops.ts'
-import type { Expectation, LoadRequest } from './load-requests.ts'
+} from './setup/data.ts'
 
 export interface Floor {
   readonly title: string

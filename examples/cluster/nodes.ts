@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { findFreePort, makePassword, type ServerProcess, startProcess } from '../../scripts/servers/private-server.ts'
 
-const main = join(import.meta.dirname, '../../src/main.ts')
+const main = join(import.meta.dirname, '../../packages/server/src/main.ts')
 const config = join(import.meta.dirname, '../atlas/plinth.config.ts')
 
 /** What all nodes of one server are told. */

@@ -4,9 +4,9 @@
  *
  * node scripts/run.mjs examples/live/start.ts [--port 4300] [--page-port 4301] [--data examples/live/data]
  */
-import { systemClock } from '../../src/base/clock.ts'
-import { createFirstSigningKey } from '../../src/features/users/signing-keys.ts'
-import { createTokens } from '../../src/features/users/tokens.ts'
+import { systemClock } from '../../packages/server/src/base/clock.ts'
+import { createFirstSigningKey } from '../../packages/server/src/features/users/sessions/signing-keys.ts'
+import { createTokens } from '../../packages/server/src/features/users/sessions/tokens.ts'
 import { runPageExample } from '../page-example.ts'
 import { fill } from './fill.ts'
 

@@ -3,7 +3,7 @@
  * them. The patterns are the list; `clean-folders.ts` names the folders in which a match fails `npm run check`.
  *
  *     node scripts/run.mjs scripts/checks/retired-words.ts                counts per folder
- *     node scripts/run.mjs scripts/checks/retired-words.ts src/http       every match in a folder
+ *     node scripts/run.mjs scripts/checks/retired-words.ts packages/server/src/http       every match in a folder
  */
 import { basename, dirname } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'

@@ -1,10 +1,10 @@
 /** The reference page of log events, as Markdown. */
-import type { LogEventDefinition } from '../../src/log-event.ts'
-import { logEvents } from '../../src/log-events.ts'
+import type { LogEventDefinition } from '../../packages/server/src/log-events/log-event.ts'
+import { logEvents } from '../../packages/server/src/log-events/log-events.ts'
 
 const opening = `# Log events
 
-This page is generated from \`src/log-events.ts\` by \`node scripts/run.mjs scripts/log-events.ts\`.
+This page is generated from \`packages/server/src/log-events/log-events.ts\` by \`node scripts/run.mjs scripts/log-events.ts\`.
 
 \`plinth start\` writes each event as one line of JSON to standard output: \`time\` (UTC, ISO 8601), \`level\`, \`event\` and the fields of the event. \`plinth dev\` writes the same as text. \`--log-level\` sets the least severe level that is written: \`debug\`, \`info\` (the default), \`warn\` or \`error\`.
 

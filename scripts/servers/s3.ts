@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AwsClient } from 'aws4fetch'
-import type { StoreAddress } from '../../src/engines/store-address.ts'
+import type { StoreAddress } from '../../packages/server/src/engines/blobs/store-address.ts'
 import { makePassword, openPrivateServer, type PrivateServer } from './private-server.ts'
 
 /** Starts the program at `path`. The address holds the access key and its secret. Must be removed. */

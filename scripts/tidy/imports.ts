@@ -4,33 +4,22 @@
  */
 import { join } from 'node:path/posix'
 import { codeOf, importsOf, lineAt, namedFilesOf } from './code.ts'
-import { isProgram, isSource, isTest, type Repository } from './repository.ts'
+import { isProgram, isSource, isTest, type Repository, serverFolder } from './repository.ts'
+
+const contractFolder = `${serverFolder}engines/contract/`
 
 /** A folder or file imports only from itself and from what stands left of it. */
 const line = ['base', 'engines', 'query', 'access', 'config', 'http', 'features', 'app', 'cli', 'main']
 const remedy = 'hand it in from app.ts, or move what is shared to the left'
-/** Files beside the folders that everybody may read: they import nothing but one another. */
-const shared: ReadonlySet<string> = new Set([
-  'src/errors.ts',
-  'src/limits.ts',
-  'src/limits-analytics.ts',
-  'src/limits-jobs.ts',
-  'src/limits-push.ts',
-  'src/limits-resources.ts',
-  'src/limits-rooms.ts',
-  'src/limits-storage.ts',
-  'src/limits-subscriptions.ts',
-  'src/limits-writes.ts',
-  'src/limits-users.ts',
-  'src/log-event.ts',
-  'src/log-events.ts',
-  'src/log-events-feature.ts',
-  'src/log-events-server.ts',
-  'src/version.ts',
-])
+/** What every folder may read: it imports nothing but itself. */
+const isShared = (path: string): boolean =>
+  path.startsWith(`${serverFolder}limits/`) ||
+  path.startsWith(`${serverFolder}log-events/`) ||
+  [`${serverFolder}errors.ts`, `${serverFolder}version.ts`].includes(path)
 
 /** A file's place on the line; -1 for what is on no place of it. */
-const placeOf = (path: string): number => line.indexOf(path.split('/')[1]?.replace(/\.ts$/, '') ?? '')
+const placeOf = (path: string): number =>
+  line.indexOf(path.slice(serverFolder.length).split('/')[0]?.replace(/\.ts$/, '') ?? '')
 
 /** The file that an import means; null for packages and the runtime. */
 function resolveImport(from: string, specifier: string): string | null {
@@ -52,7 +41,7 @@ function graphOf(repository: Repository): Map<string, string[]> {
 export function checkLine(repository: Repository): string[] {
   const mistakes: string[] = []
   for (const [path, targets] of graphOf(repository)) {
-    if (!path.startsWith('src/') || shared.has(path)) continue
+    if (!path.startsWith(serverFolder) || isShared(path)) continue
     const place = placeOf(path)
     if (place < 0) {
       mistakes.push(
@@ -61,8 +50,8 @@ export function checkLine(repository: Repository): string[] {
       continue
     }
     for (const target of targets) {
-      if (shared.has(target) || target === 'package.json') continue
-      if (!target.startsWith('src/')) mistakes.push(`${path}: imports ${target}; src stands on its own`)
+      if (isShared(target) || target === 'packages/server/package.json') continue
+      if (!target.startsWith(serverFolder)) mistakes.push(`${path}: imports ${target}; src stands on its own`)
       else if (placeOf(target) > place)
         mistakes.push(`${path}: imports ${target}, which stands right of it on the line ${line.join(' ← ')}; ${remedy}`)
     }
@@ -71,7 +60,7 @@ export function checkLine(repository: Repository): string[] {
 }
 
 export function checkFeatures(repository: Repository): string[] {
-  const featureOf = (path: string): string | undefined => /^src\/features\/([^/]+)\//.exec(path)?.[1]
+  const featureOf = (path: string): string | undefined => /^packages\/server\/src\/features\/([^/]+)\//.exec(path)?.[1]
   return edges(repository, (path, target) => {
     const [own, other] = [featureOf(path), featureOf(target)]
     if (own === undefined || other === undefined || own === other) return null
@@ -81,13 +70,15 @@ export function checkFeatures(repository: Repository): string[] {
 
 /** The technology that an engine file is an adapter for. */
 const technologyOf = (path: string): string | undefined =>
-  /^src\/engines\/(?:[\w-]*-)?(sqlite|postgres|redis|memory|fs|s3)(?:-[\w-]*)?\.ts$/.exec(path)?.[1]
+  /^packages\/server\/src\/engines\/(?:[\w/-]*[/-])?(sqlite|postgres|redis|memory|fs|s3)(?:[/-][\w/-]*)?\.ts$/.exec(
+    path,
+  )?.[1]
 
 export function checkAdapters(repository: Repository): string[] {
   return edges(repository, (path, target) => {
     const technology = technologyOf(target)
     if (technology === undefined || technology === technologyOf(path)) return null
-    if (path === 'src/engines/open.ts' || !isProgram(path) || path.startsWith('src/engines/contract/')) return null
+    if (path === `${serverFolder}engines/open.ts` || !isProgram(path) || path.startsWith(contractFolder)) return null
     return 'only engines/open.ts names adapters; open it there and use the port'
   })
 }
@@ -96,23 +87,24 @@ export function checkAdapters(repository: Repository): string[] {
 const reserved = [
   {
     pattern: /\bBun\.|\bfrom 'bun(?::[^']*)?'/g,
-    allowed: /^src\/(?:http\/server\.ts|engines\/|base\/)/,
+    allowed: /^packages\/server\/src\/(?:http\/server\.ts|engines\/|base\/)/,
     message:
       'the runtime is used only in http/server.ts, engines/ and base/; put what you need behind a function there',
   },
   {
     pattern: /\bprocess\.env\b/g,
-    allowed: /^src\/config\/load\.ts$/,
+    allowed: /^packages\/server\/src\/config\/load\.ts$/,
     message: 'only config/load.ts reads the environment; make it a setting',
   },
   {
     pattern: /\brequest\??\.(?:body|bytes|json|text|arrayBuffer|blob|formData|clone)\b/gi,
-    allowed: /^src\/http\/request-body\.ts$/,
-    message: 'only http/request-body.ts reads the body of a request, since it counts; use `call.rawBody` with a bound',
+    allowed: /^packages\/server\/src\/http\/input\/request-body\.ts$/,
+    message:
+      'only http/input/request-body.ts reads the body of a request, since it counts; use `call.rawBody` with a bound',
   },
   {
     pattern: /\bRequest\b/g,
-    allowed: /^src\/(?:http\/(?:server|handle|routes|request-body)\.ts$|engines\/|base\/)/,
+    allowed: /^packages\/server\/src\/(?:http\/(?:server|handle|routes|input\/request-body)\.ts$|engines\/|base\/)/,
     message: 'a `Request` stays between the listener and the endpoint; add what you need of it to `Call`',
   },
 ]
@@ -153,8 +145,9 @@ export function checkCycles(repository: Repository): string[] {
 
 /** Where people and programs come in. A file of src that only its own test uses is dead all the same. */
 const isEntry = (path: string): boolean =>
-  /^(?:src\/main\.ts|src\/config\/define\.ts|client\/index\.ts|bin\/.*|scripts\/[^/]+|bench\/run\.ts)$/.test(path) ||
-  /^examples\/.*$/.test(path)
+  /^(?:packages\/server\/(?:src\/main\.ts|src\/config\/define\.ts|bin\/.*)|scripts\/[^/]+|bench\/run\.ts)$/.test(
+    path,
+  ) || /^examples\/.*$/.test(path)
 
 export function checkDeadFiles(repository: Repository): string[] {
   const graph = graphOf(repository)
@@ -176,7 +169,7 @@ export function checkDeadFiles(repository: Repository): string[] {
   const used = reach(paths.filter(isEntry))
   const tested = reach(paths.filter((path) => isEntry(path) || isTest(path)))
   return paths
-    .filter((path) => !(isProgram(path) && !path.startsWith('src/engines/contract/') ? used : tested).has(path))
+    .filter((path) => !(isProgram(path) && !path.startsWith(contractFolder) ? used : tested).has(path))
     .map((path) => `${path}: nothing leads here; use it or delete it`)
 }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 
 export type Repository = ReadonlyMap<string, string>
 
-const readFolders = ['src', 'client', 'dashboard', 'tests', 'bench', 'docs', 'examples', 'scripts', 'bin', '.ci']
+const readFolders = ['packages', 'bench', 'docs', 'examples', 'scripts', '.ci']
 const readKinds = /(?:\.(?:ts|tsx|mjs|md|json|cfg)|^run)$/
 const skippedFolders: ReadonlySet<string> = new Set(['node_modules', 'data', 'dist', '.cache', 'coverage'])
 
@@ -29,7 +29,10 @@ export function readRepository(root: string): Repository {
   return files
 }
 
+/** Where the source of the server is. */
+export const serverFolder = 'packages/server/src/'
+
 export const isSource = (path: string): boolean => /\.(?:ts|tsx|mjs)$/.test(path)
 export const isTest = (path: string): boolean => /\.test\.tsx?$/.test(path)
 /** What the program consists of, without its unit tests. */
-export const isProgram = (path: string): boolean => path.startsWith('src/') && isSource(path) && !isTest(path)
+export const isProgram = (path: string): boolean => path.startsWith(serverFolder) && isSource(path) && !isTest(path)

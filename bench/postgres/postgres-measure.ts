@@ -1,0 +1,198 @@
+/**
+ * One scenario measured on PostgreSQL: pgbench and one, two and four nodes in turn, several rounds, all on the same
+ * tables. Gives figures; prints nothing.
+ */
+import { availableParallelism } from 'node:os'
+import { Histogram } from '../load/histogram.ts'
+import type { Scenario } from '../scenarios.ts'
+import { median, type Plan } from '../setup/measure.ts'
+import { serviceKey } from '../setup/processes.ts'
+import { runPgbench } from './pgbench.ts'
+import { type PgbenchContext, pgbenchScripts } from './pgbench-scripts.ts'
+import type { Stage } from './postgres-stage.ts'
+
+/** Who was measured: the floor, or so many nodes. */
+export type Contender = 'pgbench' | number
+
+export interface ContenderFigures {
+  readonly contender: Contender
+  /** Units (requests, or rows of a batch) per second. */
+  readonly perSecond: number
+  /** Milliseconds; null when nothing was answered in time. */
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
+  /** CPU per unit, PostgreSQL's included, the load generator's not. Null where the kernel does not tell. */
+  readonly cpuUs: number | null
+  /** PostgreSQL's part of it. */
+  readonly databaseCpuUs: number | null
+  /** Share of all cores that everything together used. */
+  readonly machineShare: number | null
+  /** Median over the rounds of its throughput by pgbench's; null for pgbench and without it. */
+  readonly ratio: number | null
+  /** CPU per unit of pgbench by its own. */
+  readonly cpuRatio: number | null
+}
+
+export interface PostgresMeasurement {
+  readonly scenario: Scenario
+  readonly rows: number
+  readonly contenders: readonly ContenderFigures[]
+}
+
+export interface Round {
+  readonly units: number
+  readonly seconds: number
+  readonly latencies: Histogram
+  /** Of the nodes with Redis, or of pgbench. */
+  readonly cpuSeconds: number | null
+  readonly databaseCpuSeconds: number | null
+  /** Of the load generator, where it is a process of its own. */
+  readonly loadCpuSeconds: number
+  /** Rows that are there since, warm-up included. */
+  readonly rowsAdded: number
+}
+
+/** How many notes there are: all that is written is written there. */
+export interface Written {
+  rows: number
+}
+
+/** Measures; counts on in `written`, and checks that no row is missing. */
+export async function measureOnPostgres(
+  scenario: Scenario,
+  stage: Stage,
+  nodeCounts: readonly number[],
+  rows: number,
+  written: Written,
+  plan: Plan,
+): Promise<PostgresMeasurement> {
+  const contenders: Contender[] = [...(stage.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
+  const rounds = new Map<Contender, Round[]>(contenders.map((contender) => [contender, []]))
+  const requests = scenario.requests({ rows, token: '' })
+  // Once for all nodes, or the last to be asked would still be compiling what the first has had time to.
+  const warmup = await runNodes(scenario, stage, stage.nodes.length, requests, plan)
+  written.rows += warmup.rowsAdded
+  for (let turn = 0; turn < plan.rounds; turn++) {
+    // Tables grow and the machine's mood drifts: what comes late in one round comes early in the next.
+    for (const contender of turn % 2 === 0 ? contenders : contenders.toReversed()) {
+      const round =
+        contender === 'pgbench'
+          ? await runFloor(scenario, stage, rows, plan)
+          : await runNodes(scenario, stage, contender, requests, plan)
+      written.rows += round.rowsAdded
+      rounds.get(contender)?.push(round)
+    }
+  }
+  if (scenario.writes) await checkRowCount(stage, scenario, written.rows)
+  return { scenario, rows, contenders: compare(rounds) }
+}
+
+async function runNodes(
+  { connections, unitsPerRequest }: Scenario,
+  { nodes, load, databasePid, redisPid }: Stage,
+  count: number,
+  requests: ReturnType<Scenario['requests']>,
+  plan: Plan,
+): Promise<Round> {
+  const asked = nodes.slice(0, count)
+  const result = await load.run({
+    ports: asked.map(({ port }) => port),
+    connections,
+    requests,
+    warmupSeconds: plan.warmupSeconds,
+    seconds: plan.seconds,
+    total: null,
+    watched: [[...asked.map(({ pid }) => pid), redisPid], [databasePid]],
+  })
+  const latencies = new Histogram()
+  latencies.merge(result.latencies)
+  return {
+    units: result.requests * unitsPerRequest,
+    seconds: result.seconds,
+    latencies,
+    cpuSeconds: result.cpuSeconds[0] ?? null,
+    databaseCpuSeconds: result.cpuSeconds[1] ?? null,
+    loadCpuSeconds: result.loadCpuSeconds,
+    rowsAdded: unitsPerRequest > 1 ? result.answered * unitsPerRequest : result.created,
+  }
+}
+
+async function runFloor(scenario: Scenario, stage: Stage, rows: number, plan: Plan): Promise<Round> {
+  const context: PgbenchContext = { rows, nowMs: Date.now() }
+  const script = pgbenchScripts[scenario.name]?.(context)
+  if (!script || stage.pgbench === null) throw new Error(`There is no floor for ${scenario.name}`)
+  const result = await runPgbench(stage.pgbench, {
+    work: stage.work,
+    script,
+    databaseUrl: stage.databaseUrl,
+    databasePid: stage.databasePid,
+    clients: scenario.connections,
+    seconds: plan.seconds,
+  })
+  return {
+    units: result.transactions * scenario.unitsPerRequest,
+    seconds: result.seconds,
+    latencies: result.latencies,
+    cpuSeconds: result.cpuSeconds,
+    databaseCpuSeconds: result.databaseCpuSeconds,
+    loadCpuSeconds: 0,
+    rowsAdded: result.committed * script.rowsAdded,
+  }
+}
+
+/** Every row that was acknowledged must be there, and pgbench must have done what it is taken to have done. */
+async function checkRowCount({ nodes }: Stage, scenario: Scenario, expected: number): Promise<void> {
+  for (const { url } of nodes) {
+    const response = await fetch(`${url}/api/db/shared/tables/notes/count`, {
+      headers: { 'X-Platform-Service-Key': serviceKey },
+    })
+    const { total } = (await response.json()) as { total: number }
+    if (total !== expected)
+      throw new Error(`${scenario.name}: ${expected} rows should be there, but ${url} has ${total}`)
+  }
+}
+
+/** Figures of every contender over its rounds, those of nodes beside pgbench's. */
+export function compare(rounds: ReadonlyMap<Contender, readonly Round[]>): ContenderFigures[] {
+  const floor = rounds.get('pgbench') ?? null
+  const floorCpuUs = floor === null ? null : cpuUsOf(floor)
+  return [...rounds].map(([contender, own]) => {
+    const latencies = new Histogram()
+    for (const round of own) latencies.merge(round.latencies.toSparse())
+    const cpuUs = cpuUsOf(own)
+    const isFloor = contender === 'pgbench'
+    return {
+      contender,
+      perSecond: sum(own, 'units') / sum(own, 'seconds'),
+      p50Ms: latencies.total > 0 ? latencies.percentile(0.5) : null,
+      p99Ms: latencies.total > 0 ? latencies.percentile(0.99) : null,
+      cpuUs,
+      databaseCpuUs: perUnitUs(own, sum(own, 'databaseCpuSeconds')),
+      machineShare: machineShareOf(own),
+      ratio:
+        isFloor || floor === null ? null : median(own.map((round, turn) => rate(round) / rate(floor[turn] ?? round))),
+      cpuRatio: isFloor || floorCpuUs === null || cpuUs === null ? null : floorCpuUs / cpuUs,
+    }
+  })
+}
+
+const rate = ({ units, seconds }: Round): number => units / seconds
+
+type Counted = 'units' | 'seconds' | 'cpuSeconds' | 'databaseCpuSeconds' | 'loadCpuSeconds'
+
+/** NaN when one round does not know. */
+const sum = (rounds: readonly Round[], what: Counted): number =>
+  rounds.reduce((total, round) => total + (round[what] ?? Number.NaN), 0)
+
+const knownOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null)
+
+const perUnitUs = (rounds: readonly Round[], seconds: number): number | null =>
+  knownOrNull((seconds / sum(rounds, 'units')) * 1e6)
+
+const cpuUsOf = (rounds: readonly Round[]): number | null =>
+  perUnitUs(rounds, sum(rounds, 'cpuSeconds') + sum(rounds, 'databaseCpuSeconds'))
+
+const machineShareOf = (rounds: readonly Round[]): number | null => {
+  const used = sum(rounds, 'cpuSeconds') + sum(rounds, 'databaseCpuSeconds') + sum(rounds, 'loadCpuSeconds')
+  return knownOrNull(used / sum(rounds, 'seconds') / availableParallelism())
+}

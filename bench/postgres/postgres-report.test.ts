@@ -1,0 +1,83 @@
+/** From rounds to ratios, and from ratios to the page. */
+import { expect, test } from 'bun:test'
+import { Histogram } from '../load/histogram.ts'
+import { replaceMeasured } from '../report.ts'
+import { scenarios } from '../scenarios.ts'
+import { anEnvironment } from '../setup/an-environment.ts'
+import { type Contender, compare, type Round } from './postgres-measure.ts'
+import { toMarkdown, toText } from './postgres-report.ts'
+
+function round(units: number, own: Partial<Round> = {}): Round {
+  const latencies = new Histogram()
+  latencies.add(2)
+  return {
+    units,
+    seconds: 1,
+    latencies,
+    cpuSeconds: 0.25,
+    databaseCpuSeconds: 0.75,
+    loadCpuSeconds: 0,
+    rowsAdded: 0,
+    ...own,
+  }
+}
+
+const byContender = (...entries: [Contender, Round[]][]): Map<Contender, Round[]> => new Map(entries)
+
+test('a ratio is the median of the rounds, each held against the round of pgbench beside it', () => {
+  const [floor, node] = compare(
+    byContender(['pgbench', [round(1000), round(100), round(1000)]], [1, [round(500), round(50), round(900)]]),
+  )
+  expect(floor).toMatchObject({ contender: 'pgbench', perSecond: 700, ratio: null, cpuRatio: null })
+  expect(node?.ratio).toBe(0.5)
+})
+
+test('CPU counts everything but the load generator', () => {
+  const [floor, node] = compare(
+    byContender(
+      ['pgbench', [round(1000)]],
+      [2, [round(500, { cpuSeconds: 1.25, databaseCpuSeconds: 0.75, loadCpuSeconds: 9 })]],
+    ),
+  )
+  expect(floor).toMatchObject({ cpuUs: 1000, databaseCpuUs: 750 })
+  expect(node).toMatchObject({ cpuUs: 4000, databaseCpuUs: 1500, cpuRatio: 0.25 })
+})
+
+test('what the kernel does not tell is left out, and so is the ratio where there is no pgbench', () => {
+  const [node] = compare(byContender([1, [round(10, { cpuSeconds: null }), round(10)]]))
+  expect(node).toMatchObject({ perSecond: 10, cpuUs: null, machineShare: null, ratio: null, cpuRatio: null })
+})
+
+const [scenario] = scenarios
+if (!scenario) throw new Error('There are no scenarios')
+const measurement = {
+  scenario,
+  rows: 1000,
+  contenders: compare(byContender(['pgbench', [round(1000)]], [1, [round(500)]], [2, [round(1500)]])),
+}
+
+test('every number of nodes has a line of its own below the scenario', () => {
+  const lines = toText(measurement).split('\n')
+  expect(lines.map((text) => text.split('  ')[0])).toEqual([scenario.title, '↳ pgbench', '↳ 1 node', '↳ 2 nodes'])
+  expect(lines[2]).toContain('50 %')
+  expect(lines[3]).toContain('150 %')
+})
+
+test('the page keeps what the other engine has measured', () => {
+  const page = [
+    'by hand',
+    '<!-- measured: begin (written by `npm run bench -- --write`) -->\n\nof SQLite\n\n<!-- measured: end -->',
+    '<!-- measured on PostgreSQL: begin (written by `npm run bench -- --postgres --write`) -->',
+    'old',
+    '<!-- measured on PostgreSQL: end -->',
+  ].join('\n\n')
+  const plan = { rounds: 1, seconds: 1, warmupSeconds: 1 }
+  const sizes = [{ rows: 1000, seededRows: 3000, seedSeconds: 1 }]
+  const written = replaceMeasured(page, 'postgres', toMarkdown(anEnvironment, '15.1', plan, sizes, [measurement]))
+  expect(written).toContain('of SQLite')
+  expect(written).toContain('PostgreSQL 15.1')
+  expect(written).toContain('| ↳ 2 nodes | 1,500 |')
+  expect(written).not.toContain('old')
+  expect(replaceMeasured(written, 'sqlite', 'new')).toContain('| ↳ 2 nodes | 1,500 |')
+  expect(() => replaceMeasured('by hand', 'postgres', '')).toThrow('lacks the marks')
+})

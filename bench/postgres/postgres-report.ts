@@ -1,0 +1,95 @@
+/** Figures of a run on PostgreSQL as text: the table on the terminal, and their part of `docs/benchmarks.md`. */
+
+import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
+import type { Environment } from '../setup/environment.ts'
+import { median, type Plan } from '../setup/measure.ts'
+import type { Contender, ContenderFigures, PostgresMeasurement } from './postgres-measure.ts'
+
+/** What a size of the table was like before it was measured. */
+export interface PostgresSize {
+  readonly rows: number
+  readonly seededRows: number
+  readonly seedSeconds: number
+}
+
+const columns = [
+  'what',
+  'per second',
+  'p50 ms',
+  'p99 ms',
+  'CPU µs',
+  'of it PostgreSQL',
+  'machine',
+  'ratio',
+  'CPU ratio',
+]
+
+const nameOf = (contender: Contender): string => {
+  if (contender === 'pgbench') return 'pgbench'
+  return contender === 1 ? '1 node' : `${contender} nodes`
+}
+
+/** A line for the scenario, and one for pgbench and each number of nodes. */
+const linesOf = ({ scenario, contenders }: PostgresMeasurement): Cells[] => [
+  [scenario.title, ...columns.slice(1).map(() => '')],
+  ...contenders.map((figures) => [`↳ ${nameOf(figures.contender)}`, ...cellsOf(figures)]),
+]
+
+const cellsOf = (figures: ContenderFigures): Cells => [
+  Math.round(figures.perSecond).toLocaleString('en-US'),
+  decimal(figures.p50Ms, 2),
+  decimal(figures.p99Ms, 2),
+  decimal(figures.cpuUs, 1),
+  decimal(figures.databaseCpuUs, 1),
+  percent(figures.machineShare),
+  percent(figures.ratio),
+  percent(figures.cpuRatio),
+]
+
+const aligned = (cells: Cells): string =>
+  cells.map((cell, at) => (at === 0 ? cell.padEnd(40) : cell.padStart(at === 5 ? 17 : 10))).join(' ')
+
+/** The measurement as aligned lines for a terminal. */
+export const toText = (measurement: PostgresMeasurement): string => linesOf(measurement).map(aligned).join('\n')
+
+export const textHeader = aligned(columns)
+
+/** Everything a run found out, as Markdown. */
+export function toMarkdown(
+  environment: Environment,
+  databaseVersion: string,
+  plan: Plan,
+  sizes: readonly PostgresSize[],
+  measurements: readonly PostgresMeasurement[],
+): string {
+  const sections = [
+    measuredWith(environment, `PostgreSQL ${databaseVersion}`, plan),
+    busyNote(measurements) ?? '',
+    ...sizes.map((size) => sizeSection(size, measurements)),
+  ]
+  return sections.filter((section) => section !== '').join('\n\n')
+}
+
+function sizeSection({ rows, seededRows, seedSeconds }: PostgresSize, all: readonly PostgresMeasurement[]): string {
+  const lines = all.filter((measurement) => measurement.rows === rows).flatMap(linesOf)
+  const rate = Math.round(seededRows / seedSeconds).toLocaleString('en-US')
+  return [
+    `### PostgreSQL, ${rows.toLocaleString('en-US')} rows`,
+    `Seeded through the batch endpoint of all nodes at ${rate} rows/s.`,
+    markdownTable(columns, lines),
+  ].join('\n\n')
+}
+
+/** Reads that fit into memory leave no core idle on a quiet machine. */
+const quietShareMin = 0.9
+
+/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+export function busyNote(measurements: readonly PostgresMeasurement[]): string | null {
+  const shares = measurements
+    .filter(({ scenario }) => !scenario.writes)
+    .flatMap(({ contenders }) => contenders.flatMap(({ machineShare }) => machineShare ?? []))
+  if (shares.length === 0) return null
+  const share = median(shares)
+  if (share >= quietShareMin) return null
+  return `The machine had other work during this run: reads at full load got only ${percent(share)} of it. Trust the CPU ratios more than the throughput.`
+}

@@ -1,0 +1,81 @@
+/**
+ * The run on PostgreSQL: the scenarios that pgbench can do too, on as many nodes as there are to be compared, beside
+ * pgbench itself. Private servers, gone when it ends.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Scenario } from '../scenarios.ts'
+import { readEnvironment } from '../setup/environment.ts'
+import type { Plan } from '../setup/measure.ts'
+import { type OnProgress, seededRows } from '../setup/seed.ts'
+import { measureOnPostgres, type PostgresMeasurement } from './postgres-measure.ts'
+import { busyNote, type PostgresSize, textHeader, toMarkdown, toText } from './postgres-report.ts'
+import { openStage, type Stage } from './postgres-stage.ts'
+
+export interface PostgresRun {
+  readonly sizes: readonly number[]
+  readonly scenarios: readonly Scenario[]
+  readonly plan: Plan
+  readonly onProgress: OnProgress
+}
+
+const nodeCounts = [1, 2, 4]
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Runs and prints; gives the figures as Markdown. */
+export async function runOnPostgres(run: PostgresRun): Promise<string> {
+  const { sizes, plan } = run
+  const measurements: PostgresMeasurement[] = []
+  const seeded: PostgresSize[] = []
+  let version = ''
+  for (const rows of sizes) {
+    const result = await runSize(run, rows)
+    measurements.push(...result.measurements)
+    seeded.push({ rows, seededRows: seededRows(rows), seedSeconds: result.seedSeconds })
+    version = result.version
+  }
+  const note = busyNote(measurements)
+  if (note !== null) console.log(`\n${note}`)
+  return toMarkdown(readEnvironment(tmpdir()), version, plan, seeded, measurements)
+}
+
+/** What a size of the table gives; ends early, with everything undone, when a signal says so. */
+async function runSize(
+  { scenarios, plan, onProgress }: PostgresRun,
+  rows: number,
+): Promise<{ measurements: PostgresMeasurement[]; seedSeconds: number; version: string }> {
+  await using stack = new AsyncDisposableStack()
+  let ending: Promise<void> | null = null
+  const endEarly = (): void => {
+    ending ??= stack.disposeAsync().finally(() => process.exit(130))
+  }
+  for (const signal of signals) process.on(signal, endEarly)
+  // The little that nodes keep themselves.
+  const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+  stack.defer(() => rmSync(work, { recursive: true, force: true }))
+  try {
+    const stage = await openStage(stack, { work, rows, nodeCount: Math.max(...nodeCounts) }, onProgress)
+    sayWhat(stage, rows)
+    const measurements: PostgresMeasurement[] = []
+    const written = { rows }
+    for (const scenario of scenarios) {
+      const measurement = await measureOnPostgres(scenario, stage, nodeCounts, rows, written, plan)
+      console.log(toText(measurement))
+      measurements.push(measurement)
+    }
+    return { measurements, seedSeconds: stage.seedSeconds, version: stage.databaseVersion }
+  } catch (error) {
+    // What fails while everything ends is no news.
+    await ending
+    throw error
+  } finally {
+    for (const signal of signals) process.off(signal, endEarly)
+  }
+}
+
+function sayWhat({ pgbench, databaseVersion }: Stage, rows: number): void {
+  if (pgbench === null)
+    console.log('\nTHERE IS NO pgbench ON THIS MACHINE (Debian: postgresql-contrib). The floor is left out.')
+  console.log(`\nPostgreSQL ${databaseVersion}, ${rows.toLocaleString('en-US')} rows\n${textHeader}`)
+}

@@ -1,0 +1,21 @@
+/** Figures of a run about key-value stores as text: their part of `docs/benchmarks.md`. */
+
+import { columns, linesOf, markdownTable, measuredWith, type Reported } from '../report.ts'
+import type { Environment } from '../setup/environment.ts'
+import type { Plan } from '../setup/measure.ts'
+import { busyNote } from '../users/report.ts'
+
+/** Everything a run found out, as Markdown. */
+export function toMarkdown(
+  environment: Environment,
+  plan: Plan,
+  redisVersion: string,
+  measurements: readonly Reported[],
+): string {
+  const sections = [
+    measuredWith(environment, `SQLite ${environment.sqlite}, Redis ${redisVersion}`, plan),
+    busyNote(measurements) ?? '',
+    markdownTable(columns, measurements.flatMap(linesOf)),
+  ]
+  return sections.filter((section) => section !== '').join('\n\n')
+}

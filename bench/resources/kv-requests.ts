@@ -1,0 +1,52 @@
+/** What a run about key-value stores asks, over HTTP and of Redis: the same keys and values in the same order. */
+
+import type { LoadRequest } from '../load/load-requests.ts'
+import { hash } from '../setup/data.ts'
+import { serviceKey } from '../setup/processes.ts'
+import { formatCommand, type RedisCommand } from './kv-redis-load.ts'
+
+/** Of `bench/plinth.config.ts`. */
+export const kvNamespace = 'cache'
+export const keyCount = 10_000
+
+export const keyAt = (turn: number): string => `session:${String(hash(turn) % keyCount).padStart(5, '0')}`
+
+/** Some 200 bytes of JSON, as a session has them. */
+export const valueAt = (turn: number) => ({
+  key: keyAt(turn),
+  turn,
+  user: `user-${hash(turn + 1) % keyCount}`,
+  roles: ['editor', 'author'],
+  seenAt: '2026-01-31T12:00:00.000Z',
+  cart: [{ item: hash(turn + 2) % 1000, count: 2 }],
+  note: 'x'.repeat(40),
+})
+
+/** A request of a client with the service key. */
+function kvRequest(command: object, includes: string): LoadRequest {
+  const body = JSON.stringify(command)
+  const head = [
+    `POST /api/kv/${kvNamespace} HTTP/1.1`,
+    'Host: 127.0.0.1',
+    'Content-Type: application/json',
+    `X-Platform-Service-Key: ${serviceKey}`,
+    `Content-Length: ${body.length}`,
+  ]
+  return { text: `${head.join('\r\n')}\r\n\r\n${body}`, expect: { status: 200, includes } }
+}
+
+const many = <T>(make: (turn: number) => T, count = keyCount): T[] => Array.from({ length: count }, (_, at) => make(at))
+
+export const gets = (): LoadRequest[] =>
+  many((turn) => kvRequest({ action: 'get', key: keyAt(turn) }, `"${keyAt(turn)}"`))
+export const sets = (): LoadRequest[] =>
+  many((turn) => kvRequest({ action: 'set', key: keyAt(turn), value: valueAt(turn) }, '{"ok":true}'))
+
+export const redisGets = (): RedisCommand[] =>
+  many((turn) => ({ text: formatCommand('GET', keyAt(turn)), kind: '$', includes: `"${keyAt(turn)}"` }))
+export const redisSets = (): RedisCommand[] =>
+  many((turn) => ({
+    text: formatCommand('SET', keyAt(turn), JSON.stringify(valueAt(turn))),
+    kind: '+',
+    includes: '+OK',
+  }))

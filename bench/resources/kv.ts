@@ -1,0 +1,149 @@
+/**
+ * The run about key-value stores: `--kv`. Prints as it goes; private processes and folders, gone when it ends. What the
+ * figures mean is said in `docs/benchmarks.md`.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LoadRequest } from '../load/load-requests.ts'
+import { type Reported, textHeader, toText } from '../report.ts'
+import { clients } from '../scenarios.ts'
+import { readEnvironment } from '../setup/environment.ts'
+import { copyFolder } from '../setup/folders.ts'
+import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
+import { loadCore } from '../setup/proc.ts'
+import {
+  type FloorProcess,
+  type JobProcess,
+  type LoadProcess,
+  type ServerProcess,
+  serviceKey,
+  startJobs,
+  startListener,
+  startLoad,
+  startServer,
+} from '../setup/processes.ts'
+import { type Redis, readRedisVersion, startRedis } from './kv-redis.ts'
+import type { RedisCommand, RedisJob, RedisResult } from './kv-redis-load.ts'
+import { toMarkdown } from './kv-report.ts'
+import { gets, keyAt, keyCount, kvNamespace, redisGets, redisSets, sets } from './kv-requests.ts'
+
+interface Stage {
+  readonly server: ServerProcess
+  readonly floor: FloorProcess
+  readonly load: LoadProcess
+  readonly redisLoad: JobProcess<RedisJob, RedisResult>
+  /** Each with what it keeps; none where there is no Redis. */
+  readonly durable: Redis | null
+  readonly fleeting: Redis | null
+}
+
+type FloorLine = { readonly title: string; readonly budget: number | null }
+type Contender = { readonly floor: FloorLine; readonly run: () => Promise<Round> }
+
+/** Every key once, on a server that is stopped again, so that its file can be copied. */
+async function seed(folder: string, load: LoadProcess): Promise<void> {
+  const server = await startServer(folder)
+  try {
+    const job = { ports: [server.port], connections: clients, warmupSeconds: 0, seconds: 0, watched: [] }
+    await load.run({ ...job, requests: sets(), total: keyCount })
+  } finally {
+    await server.stop()
+  }
+}
+
+async function openStage(stack: AsyncDisposableStack, work: string): Promise<Stage> {
+  const load = startLoad()
+  stack.defer(() => load.stop())
+  const redisLoad = startJobs<RedisJob, RedisResult>('bench/resources/kv-redis-load.ts', loadCore)
+  stack.defer(() => redisLoad.stop())
+  const folder = join(work, 'server')
+  await seed(folder, load)
+  const floorFolder = await copyFolder(folder, join(work, 'floor'))
+  const server = await startServer(folder)
+  stack.defer(() => server.stop())
+  const floor = await startListener(['bench/resources/kv-floor.ts', floorFolder])
+  stack.defer(() => floor.stop())
+  const [durable, fleeting] = [await startRedis('always'), await startRedis('nothing')]
+  for (const redis of [durable, fleeting]) {
+    if (redis === null) continue
+    stack.defer(() => redis.stop())
+    await redisLoad.run({ ...redisJob(redis, redisSets()), warmupSeconds: 0, seconds: 0, total: keyCount })
+  }
+  return { server, floor, load, redisLoad, durable, fleeting }
+}
+
+const redisJob = ({ port, password, pid }: Redis, commands: readonly RedisCommand[]) => ({
+  port,
+  password,
+  pid,
+  commands,
+  connections: clients,
+  total: null,
+})
+
+function createRuns({ load, redisLoad }: Stage, { warmupSeconds, seconds }: Plan) {
+  const overHttp = (target: { pid: number; port: number }, requests: readonly LoadRequest[]) => async () => {
+    const job = { ports: [target.port], connections: clients, requests, watched: [[target.pid]] }
+    return roundOf(await load.run({ ...job, warmupSeconds, seconds, total: null }), 1)
+  }
+  const ofRedis = (title: string, redis: Redis | null, commands: readonly RedisCommand[]): Contender[] => {
+    if (redis === null) return []
+    const job = { ...redisJob(redis, commands), warmupSeconds, seconds }
+    const run = async () => roundOf({ ...(await redisLoad.run(job)), created: 0, renewedTexts: null }, 1)
+    return [{ floor: { title, budget: null }, run }]
+  }
+  return { overHttp, ofRedis }
+}
+
+async function measureKv(stage: Stage, plan: Plan, onMeasured: (one: Reported) => void): Promise<Reported[]> {
+  const { server, floor, durable, fleeting } = stage
+  const { overHttp, ofRedis } = createRuns(stage, plan)
+  const measureOne = async (title: string, run: () => Promise<Round>, floors: readonly Contender[]) => {
+    const measurement = { scenario: { title }, ...(await compare({ pid: server.pid, run }, floors, plan.rounds)) }
+    onMeasured(measurement)
+    return measurement
+  }
+  const read = await measureOne(`Get, ${clients} in flight`, overHttp(server, gets()), [
+    { floor: { title: 'minimal handler, same SQL', budget: null }, run: overHttp(floor, gets()) },
+    ...ofRedis('Redis, GET', fleeting, redisGets()),
+  ])
+  const written = await measureOne(`Set, on disk, ${clients} in flight`, overHttp(server, sets()), [
+    {
+      floor: { title: 'loop in groups of 64, same SQL', budget: null },
+      run: () => runLoop(floor, 'set', plan.seconds),
+    },
+    ...ofRedis('Redis, SET, each on disk (appendfsync always)', durable, redisSets()),
+    ...ofRedis('Redis, SET, nothing on disk', fleeting, redisSets()),
+  ])
+  await checkKeys(server)
+  return [read, written]
+}
+
+/** Every key must be there, with a value that was set under it. */
+async function checkKeys({ url }: ServerProcess): Promise<void> {
+  const ask = async (command: object) => {
+    const response = await fetch(`${url}/api/kv/${kvNamespace}`, {
+      method: 'POST',
+      headers: { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' },
+      body: JSON.stringify(command),
+    })
+    return (await response.json()) as { value: { key: string } | null }
+  }
+  for (let turn = 0; turn < keyCount; turn += 97) {
+    const { value } = await ask({ action: 'get', key: keyAt(turn) })
+    if (value?.key !== keyAt(turn)) throw new Error(`${keyAt(turn)} has the value ${JSON.stringify(value)}`)
+  }
+}
+
+/** Runs and prints; gives the figures as Markdown. */
+export async function runKv(plan: Plan): Promise<string> {
+  await using stack = new AsyncDisposableStack()
+  const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+  stack.defer(() => rmSync(work, { recursive: true, force: true }))
+  const stage = await openStage(stack, work)
+  if (stage.durable === null) console.log('There is no Redis here: the server is measured beside its floors alone.')
+  console.log(`\n${textHeader}`)
+  const measurements = await measureKv(stage, plan, (measurement) => console.log(toText(measurement)))
+  return toMarkdown(readEnvironment(work), plan, readRedisVersion(), measurements)
+}

@@ -1,0 +1,114 @@
+/** Figures of the rooms bench as tables: on the terminal, and as their part of `docs/benchmarks.md`. */
+
+import { type Cells, decimal, markdownTable, measuredWith, megabytes, percent } from '../report.ts'
+import type { Environment } from '../setup/environment.ts'
+import type { Plan } from '../setup/measure.ts'
+import type { LiveTable } from '../subscriptions/report.ts'
+import type { Alike, Capacity, Hibernated, IdleMemory, Many, PlayFigures } from './measure.ts'
+
+const whole = (value: number): string => Math.round(value).toLocaleString('en-US')
+const kilobytes = (bytes: number | null): string => (bytes === null ? '' : `${(bytes / 1024).toFixed(1)} KB`)
+
+const playColumns = [
+  'actions/s',
+  'p50 ms',
+  'p99 ms',
+  'CPU µs per action',
+  'deltas/s to each',
+  'KB/s to each',
+  'core',
+  'clients',
+] as const
+
+const playCells = (figures: PlayFigures): Cells => [
+  whole(figures.actionsPerSecond),
+  decimal(figures.p50Ms, 2),
+  decimal(figures.p99Ms, 2),
+  decimal(figures.actionCpuUs, 1),
+  decimal(figures.deltasPerSecond, 1),
+  decimal(figures.deltaBytesPerSecond / 1024, 1),
+  percent(figures.serverShare),
+  percent(figures.loadShare),
+]
+
+/** Ours by theirs; empty for ourselves. */
+const ratioOf = (at: number, ours: number, theirs: number): string =>
+  at === 0 || theirs === 0 ? '' : percent(ours / theirs)
+
+export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
+  title: 'Full rooms on one core',
+  columns: ['what', 'rooms', ...playColumns, 'ratio'],
+  lines: lines.map(({ contender, rooms, isAtLeast, figures }, at) => [
+    contender.title,
+    `${isAtLeast ? '≥ ' : ''}${rooms}`,
+    ...playCells(figures),
+    ratioOf(at, lines[0]?.rooms ?? 0, rooms),
+  ]),
+})
+
+export const alikeTable = (rooms: number, lines: readonly Alike[]): LiveTable => ({
+  title: `The same ${rooms === 1 ? 'full room' : `${rooms} full rooms`} on each`,
+  columns: ['what', ...playColumns, 'CPU ratio'],
+  lines: lines.map(({ contender, figures, cpuRatio }) => [contender.title, ...playCells(figures), percent(cpuRatio)]),
+})
+
+export const manyTable = (rooms: number, players: number, lines: readonly Many[]): LiveTable => ({
+  title: `${rooms} rooms of ${players}`,
+  columns: ['what', 'each acts', 'carried', ...playColumns, 'ratio'],
+  lines: lines.map(({ contender, rate, isCarried, figures }, at) => [
+    contender.title,
+    `${rate}/s`,
+    isCarried ? '✓' : '✗',
+    ...playCells(figures),
+    ratioOf(at, lines[0]?.figures.actionsPerSecond ?? 0, figures.actionsPerSecond),
+  ]),
+})
+
+export const idleTable = (lines: readonly IdleMemory[]): LiveTable => ({
+  title: 'Memory of idle rooms and players',
+  columns: ['what', 'with one full room', 'a player of a full room', 'a room of one player'],
+  lines: lines.map(({ contender, startBytes, bytesPerPlayer, bytesPerRoom }) => [
+    contender.title,
+    startBytes === null ? '' : `${megabytes(startBytes)} MB`,
+    kilobytes(bytesPerPlayer),
+    kilobytes(bytesPerRoom),
+  ]),
+})
+
+export const hibernatedTable = (found: Hibernated): LiveTable => ({
+  title: 'Hibernated rooms',
+  columns: ['what', 'measured'],
+  lines: [
+    [`${whole(found.rooms)} rooms made, entered and left, four at a time`, `${whole(found.visitsPerSecond)}/s`],
+    ['From the connection to the state of a new room, p50', `${found.first.p50Ms.toFixed(2)} ms`],
+    ['p99', `${found.first.p99Ms.toFixed(2)} ms`],
+    ['From the connection to the state of a hibernated room, p50', `${found.revived.p50Ms.toFixed(2)} ms`],
+    ['p99', `${found.revived.p99Ms.toFixed(2)} ms`],
+    ['Resident memory that a hibernated room leaves', kilobytes(found.bytesPerRoom)],
+    ['On disk', kilobytes(found.diskBytesPerRoom)],
+  ],
+})
+
+/** Who is too slow on a quiet machine has little time left. */
+const quietShareMin = 0.8
+
+/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+export function busyNote(lines: readonly Capacity[]): string | null {
+  const shares = lines.flatMap(({ limitShare }) => limitShare ?? [])
+  const least = Math.min(...shares)
+  if (least >= quietShareMin) return null
+  return `The machine had other work during this run: somebody was too slow with only ${percent(least)} of a core. Trust the CPU per action more than the rooms.`
+}
+
+/** Everything a run found out, as Markdown. */
+export const toMarkdown = (
+  environment: Environment,
+  plan: Plan,
+  note: string | null,
+  tables: readonly LiveTable[],
+): string =>
+  [
+    measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
+    ...(note === null ? [] : [note]),
+    ...tables.map(({ title, columns, lines }) => `### ${title}\n\n${markdownTable([...columns], lines)}`),
+  ].join('\n\n')

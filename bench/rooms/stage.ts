@@ -1,0 +1,104 @@
+/** The contenders of the rooms bench, how each is started, and the players. Measures nothing. */
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { loadCore } from '../setup/proc.ts'
+import { type FloorProcess, type JobProcess, startJobs, startListener, startServer } from '../setup/processes.ts'
+import type { PlayResult, RoomsJob, RoomsResult, RoomsTarget, VisitResult } from './load.ts'
+import type { WireName } from './wires.ts'
+
+export interface Contender {
+  readonly title: string
+  readonly wire: WireName
+  /** Of the arena in `arena/plinth.config.ts`. */
+  readonly namespace: string
+  readonly start: (folder: string) => Promise<FloorProcess>
+}
+
+const peersFolder = join(import.meta.dir, '../peers')
+
+/** The peers' packages are not among those that a clone installs: nothing but this bench wants them. */
+function installPeers(): void {
+  if (existsSync(join(peersFolder, 'node_modules'))) return
+  console.error('Installing the peers…')
+  const { success } = Bun.spawnSync(['npm', 'install', '--no-save', '--ignore-scripts', '--loglevel=error'], {
+    cwd: peersFolder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  if (!success) throw new Error('npm could not install the peers; see above')
+}
+
+/** The server of a peer runs in the same runtime on the same core. */
+const peer = (title: string, wire: WireName, program: string): Contender => ({
+  title,
+  wire,
+  namespace: '',
+  async start() {
+    installPeers()
+    return startListener([program])
+  },
+})
+
+export const startRoomsServer = (folder: string) => startServer(folder, null, 'bench/rooms/arena/plinth.config.ts')
+
+/** The first is what the others are compared with. */
+export const contenders: readonly [Contender, ...Contender[]] = [
+  { title: 'Plinth', wire: 'plinth', namespace: 'arena', start: startRoomsServer },
+  { title: 'Plinth, saved once a minute', wire: 'plinth', namespace: 'unsaved', start: startRoomsServer },
+  { title: 'Bare WebSockets', wire: 'plinth', namespace: '', start: () => startListener(['bench/rooms/floor.ts']) },
+  peer('Colyseus', 'colyseus', 'bench/rooms/peers/colyseus.ts'),
+  peer('Socket.IO', 'socket-io', 'bench/rooms/peers/socket-io.ts'),
+]
+
+/** One contender's server with players of its own. */
+export interface RoomsStage {
+  readonly process: FloorProcess
+  /** Makes the group as large as that. */
+  fill(group: string, rooms: number, players: number): Promise<void>
+  play(group: string, rooms: number, rate: number, times: PlayTimes): Promise<PlayResult>
+}
+
+export interface PlayTimes {
+  readonly warmupSeconds: number
+  readonly seconds: number
+}
+
+export type RoomsLoad = JobProcess<RoomsJob, RoomsResult>
+
+export const startRoomsLoad = (): RoomsLoad => startJobs('bench/rooms/load.ts', loadCore)
+
+/** The stack ends what is started. */
+export async function openStage(
+  stack: AsyncDisposableStack,
+  folder: string,
+  { wire, namespace, start }: Contender,
+): Promise<RoomsStage> {
+  const data = join(folder, `rooms-${crypto.randomUUID()}`)
+  stack.defer(() => rmSync(data, { recursive: true, force: true }))
+  const process = await start(data)
+  stack.defer(() => process.stop())
+  const load = startRoomsLoad()
+  stack.defer(() => load.stop())
+  const target: RoomsTarget = { wire, namespace, port: process.port, pid: process.pid }
+  return {
+    process,
+    async fill(group, rooms, players) {
+      await load.run({ do: 'fill', ...target, group, rooms, players })
+    },
+    async play(group, rooms, rate, { warmupSeconds, seconds }) {
+      const job = { do: 'play', group, rooms, rate, warmupSeconds, seconds } as const
+      return (await load.run(job)) as PlayResult
+    },
+  }
+}
+
+/** Somebody comes to each room and goes again. */
+export async function visitRooms(
+  load: RoomsLoad,
+  { port, pid }: FloorProcess,
+  group: string,
+  first: number,
+  count: number,
+): Promise<VisitResult> {
+  const target = { wire: 'plinth', namespace: 'sleepy', port, pid } as const
+  return (await load.run({ do: 'visit', ...target, group, first, count })) as VisitResult
+}

@@ -1,0 +1,210 @@
+/**
+ * One scenario measured: the server and each of its floors in turn, several rounds, so that a slow moment of the
+ * machine falls on all of them. Gives figures; prints nothing.
+ */
+import type { LoopResult } from '../floor-loops.ts'
+import { Histogram, type SparseHistogram } from '../load/histogram.ts'
+import type { LoadResult } from '../load/load.ts'
+import type { LoadRequest } from '../load/load-requests.ts'
+import type { Floor, Scenario, Size } from '../scenarios.ts'
+import { readMemoryBytes, resetPeakMemory } from './proc.ts'
+import type { FloorProcess, LoadProcess, ServerProcess } from './processes.ts'
+
+export interface Figures {
+  /** Units (requests, or rows of a batch) per second. */
+  readonly perSecond: number
+  /** Milliseconds; null for loops, which have no requests. */
+  readonly p50Ms: number | null
+  readonly p99Ms: number | null
+  /** CPU of the server, all threads, per unit. Null where the kernel does not tell. */
+  readonly cpuUs: number | null
+  /** Share of one core the server used; near 1 the server is the limit, not the load generator. */
+  readonly serverShare: number | null
+  readonly loadShare: number | null
+}
+
+export interface FloorFigures<F = Floor> extends Figures {
+  readonly floor: F
+  /** Median over the rounds of the server's throughput by the floor's. */
+  readonly ratio: number
+  /** The floor's CPU per unit by the server's. */
+  readonly cpuRatio: number | null
+}
+
+/** The server's figures beside those of its floors. */
+export interface Comparison<F = Floor> extends Figures {
+  readonly peakBytes: number | null
+  readonly floors: readonly FloorFigures<F>[]
+}
+
+export interface Measurement extends Comparison {
+  readonly scenario: Scenario
+  readonly rows: number
+  /** Rows the server has acknowledged, to be found in it afterwards. */
+  readonly rowsWritten: number
+}
+
+export interface Plan {
+  readonly rounds: number
+  readonly seconds: number
+  readonly warmupSeconds: number
+}
+
+/** What was done in one measured window. */
+export interface Round {
+  readonly units: number
+  readonly seconds: number
+  readonly cpuSeconds: number | null
+  readonly loadCpuSeconds: number | null
+  readonly latencies: Histogram | null
+}
+
+export async function measure(
+  scenario: Scenario,
+  size: Size,
+  processes: { readonly server: ServerProcess; readonly floor: FloorProcess; readonly load: LoadProcess },
+  plan: Plan,
+): Promise<Measurement> {
+  const { server, floor, load } = processes
+  const requests = scenario.requests(size)
+  await setBareBody(server, floor, requests[0])
+
+  let rowsWritten = 0
+  const underLoad = async (target: { pid: number; port: number }, sent: readonly LoadRequest[]): Promise<LoadResult> =>
+    load.run({
+      ports: [target.port],
+      connections: scenario.connections,
+      requests: sent,
+      warmupSeconds: plan.warmupSeconds,
+      seconds: plan.seconds,
+      total: scenario.total,
+      watched: [[target.pid]],
+    })
+  const runServer = async (): Promise<Round> => {
+    const result = await underLoad(server, requests)
+    rowsWritten += scenario.unitsPerRequest > 1 ? result.answered * scenario.unitsPerRequest : result.created
+    return roundOf(result, scenario.unitsPerRequest)
+  }
+  const runFloor = async ({ run }: Floor): Promise<Round> =>
+    run.kind === 'http'
+      ? roundOf(await underLoad(floor, run.requests(size)), scenario.unitsPerRequest)
+      : runLoop(floor, run.loop, plan.seconds)
+
+  const floors = scenario.floors.map((each) => ({ floor: each, run: () => runFloor(each) }))
+  const comparison = await compare({ pid: server.pid, run: runServer }, floors, plan.rounds)
+  return { scenario, rows: size.rows, ...comparison, rowsWritten }
+}
+
+/**
+ * Runs the server and each floor in turn, so many times, and every second time the other way: what the machine does to
+ * those who come first or last falls on all.
+ */
+export async function compare<F>(
+  server: { readonly pid: number; readonly run: () => Promise<Round> },
+  floors: readonly { readonly floor: F; readonly run: () => Promise<Round> }[],
+  rounds: number,
+): Promise<Comparison<F>> {
+  resetPeakMemory(server.pid)
+  const serverRounds: Round[] = []
+  const floorRounds: Round[][] = floors.map(() => [])
+  const contenders = [
+    { run: server.run, rounds: serverRounds },
+    ...floors.map(({ run }, at) => ({ run, rounds: floorRounds[at] as Round[] })),
+  ]
+  for (let turn = 0; turn < rounds; turn++) {
+    for (const each of turn % 2 === 0 ? contenders : contenders.toReversed()) each.rounds.push(await each.run())
+  }
+  const figures = figuresOf(serverRounds)
+  return {
+    ...figures,
+    peakBytes: readMemoryBytes(server.pid, 'VmHWM'),
+    floors: floors.map(({ floor }, at) => {
+      const ownRounds = floorRounds[at] ?? []
+      const own = figuresOf(ownRounds)
+      return {
+        ...own,
+        floor,
+        ratio: median(serverRounds.map((round, turn) => rate(round) / rate(ownRounds[turn] ?? round))),
+        cpuRatio: own.cpuUs === null || figures.cpuUs === null ? null : own.cpuUs / figures.cpuUs,
+      }
+    }),
+  }
+}
+
+/** The bare handler answers with exactly the server's body, so that both send as much. */
+async function setBareBody(
+  server: ServerProcess,
+  floor: FloorProcess,
+  request: LoadRequest | undefined,
+): Promise<void> {
+  const head = /^GET (\S+) HTTP\/1\.1\r\n([\s\S]*)\r\n\r\n$/.exec(request?.text ?? '')
+  if (head === null) return
+  const headers = (head[2] as string).split('\r\n').map((line): [string, string] => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon), line.slice(colon + 1).trim()]
+  })
+  const response = await fetch(`${server.url}${head[1]}`, { headers })
+  await fetch(`http://127.0.0.1:${floor.port}/bare`, { method: 'PUT', body: await response.text() })
+}
+
+/** Has the floor run a loop of its own; throws when it has none of the name. */
+export async function runLoop(floor: FloorProcess, name: string, seconds: number): Promise<Round> {
+  const response = await fetch(`http://127.0.0.1:${floor.port}/loop/${name}?seconds=${seconds}`)
+  if (!response.ok) throw new Error(`The loop ${name} failed: ${await response.text()}`)
+  const result = (await response.json()) as LoopResult
+  return {
+    units: result.done,
+    seconds: result.seconds,
+    cpuSeconds: result.cpuSeconds,
+    loadCpuSeconds: null,
+    latencies: result.latencies === undefined ? null : histogramOf(result.latencies),
+  }
+}
+
+/** What the load generator has measured; each request counts as so many units. */
+export function roundOf(result: LoadResult, unitsPerRequest: number): Round {
+  return {
+    units: result.requests * unitsPerRequest,
+    seconds: result.seconds,
+    cpuSeconds: result.cpuSeconds[0] ?? null,
+    loadCpuSeconds: result.loadCpuSeconds,
+    latencies: histogramOf(result.latencies),
+  }
+}
+
+function histogramOf(latencies: SparseHistogram): Histogram {
+  const histogram = new Histogram()
+  histogram.merge(latencies)
+  return histogram
+}
+
+function figuresOf(rounds: readonly Round[]): Figures {
+  const units = sum(rounds.map((round) => round.units))
+  const seconds = sum(rounds.map((round) => round.seconds))
+  const cpu = sumOrNull(rounds.map((round) => round.cpuSeconds))
+  const loadCpu = sumOrNull(rounds.map((round) => round.loadCpuSeconds))
+  const latencies = new Histogram()
+  for (const round of rounds) if (round.latencies) latencies.merge(round.latencies.toSparse())
+  return {
+    perSecond: units / seconds,
+    p50Ms: latencies.total > 0 ? latencies.percentile(0.5) : null,
+    p99Ms: latencies.total > 0 ? latencies.percentile(0.99) : null,
+    cpuUs: cpu === null ? null : (cpu / units) * 1e6,
+    serverShare: cpu === null ? null : cpu / seconds,
+    loadShare: loadCpu === null ? null : loadCpu / seconds,
+  }
+}
+
+const rate = (round: Round): number => round.units / round.seconds
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+
+const sumOrNull = (values: readonly (number | null)[]): number | null =>
+  values.reduce<number | null>((total, value) => (total === null || value === null ? null : total + value), 0)
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}

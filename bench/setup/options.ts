@@ -1,0 +1,192 @@
+/** The command line of the benchmark: what was asked for, with what is usual for the rest. */
+import { parseArgs } from 'node:util'
+import { pgbenchWarmupSeconds } from '../postgres/pgbench.ts'
+import { runsOnPostgres } from '../postgres/pgbench-scripts.ts'
+import type { MeasuredPart } from '../report.ts'
+import { type RoomsPlan, roomsPlan } from '../rooms/plan.ts'
+import { type Scenario, scenarios } from '../scenarios.ts'
+import { type LivePart, type LivePlan, livePartNames, livePlan } from '../subscriptions/plan.ts'
+import type { Plan } from './measure.ts'
+
+const namesOf = (some: readonly Scenario[]): string => some.map(({ name }) => name).join(', ')
+
+/** Runs without sizes and scenarios to choose from. */
+const alwaysTheSame: ReadonlySet<string> = new Set(['users', 'rooms', 'storage', 'analytics', 'kv', 'sql', 'vector'])
+
+const help = `npm run bench -- [options]
+  --rows 10k,100k,1m      sizes of the tables (default 10k,100k,1m)
+  --scenario point,list   only these: ${namesOf(scenarios)}
+  --seconds 1             length of one measured round
+  --rounds 5              rounds of server and floors in turn
+  --quick                 10k rows, 2 rounds of half a second (--postgres: 1 round of a second; --live: 1 of half a
+                          second, fewer sockets)
+  --postgres              on PostgreSQL with Redis, 1, 2 and 4 nodes beside pgbench: 100k rows, 3 rounds of a second,
+                          only ${namesOf(scenarios.filter(runsOnPostgres))}
+  --live                  live subscriptions beside the runtime's own publish: about four minutes, 3 rounds of 2 seconds,
+                          only ${livePartNames.join(', ')}
+  --storage               files beside nginx and cp: 3 rounds of a second and more, about two minutes and 10 GB of disk
+  --rooms                 full rooms, many rooms, idle and hibernated ones, beside Colyseus and Socket.IO: about five
+                          minutes, 3 rounds of a second
+  --sql                   SQL databases on both engines beside their bare drivers: half a minute
+  --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
+  --vector                vector search beside sqlite-vec and pgvector: 100k vectors of two kinds, about fifteen minutes
+  --kv                    key-value stores beside Redis: 3 rounds of a second
+  --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
+                          the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
+  --write                 put the figures into docs/benchmarks.md
+  --keep <folder>         keep the seeded folders there and use them again (after a change of the schema, remove it)`
+
+export interface Options {
+  /** What is measured, and the part of the page that tells of it. */
+  readonly part: MeasuredPart
+  /** Null unless live subscriptions are to be measured, and nothing else. */
+  readonly live: LivePlan | null
+  /** The same for rooms. */
+  readonly rooms: RoomsPlan | null
+  readonly sizes: readonly number[]
+  readonly chosen: readonly Scenario[]
+  readonly plan: Plan
+  /** Smaller and shorter where the plan says nothing of it. */
+  readonly quick: boolean
+  readonly write: boolean
+  readonly keep: string | null
+}
+
+/** Throws an Error that says which option is wrong. */
+export function parseOptions(args: string[]): Options {
+  const { values } = parseArgs({
+    args,
+    options: {
+      rows: { type: 'string' },
+      scenario: { type: 'string' },
+      seconds: { type: 'string' },
+      rounds: { type: 'string' },
+      keep: { type: 'string' },
+      postgres: { type: 'boolean', default: false },
+      live: { type: 'boolean', default: false },
+      storage: { type: 'boolean', default: false },
+      rooms: { type: 'boolean', default: false },
+      users: { type: 'boolean', default: false },
+      vector: { type: 'boolean', default: false },
+      kv: { type: 'boolean', default: false },
+      sql: { type: 'boolean', default: false },
+      analytics: { type: 'boolean', default: false },
+      quick: { type: 'boolean', default: false },
+      write: { type: 'boolean', default: false },
+    },
+  })
+  const { quick } = values
+  const runs = ['live', 'rooms', 'storage', 'users', 'analytics', 'kv', 'sql', 'vector', 'postgres'] as const
+  const [part = 'sqlite', other] = runs.filter((name) => values[name])
+  if (other !== undefined) throw new Error(`--${part} and --${other} are runs of their own`)
+  const given = (['rows', 'scenario', 'keep'] as const).find((name) => values[name] !== undefined)
+  if (alwaysTheSame.has(part) && given !== undefined)
+    throw new Error(`--${part} always does the same; it knows no --${given}`)
+  const possible = part === 'postgres' ? scenarios.filter(runsOnPostgres) : scenarios
+  const names = values.scenario?.split(',')
+  const known: readonly string[] = part === 'live' ? livePartNames : possible.map(({ name }) => name)
+  const unknown = names?.find((name) => !known.includes(name))
+  const how = part === 'sqlite' ? '' : ` with --${part}`
+  if (unknown !== undefined) throw new Error(`There is no scenario "${unknown}"${how}`)
+  if (part === 'postgres' && values.keep !== undefined) throw new Error('--keep is for folders; --postgres seeds anew')
+  const refused = (['rows', 'keep'] as const).find((name) => values[name] !== undefined)
+  if (part === 'live' && refused !== undefined)
+    throw new Error(`--live begins with empty tables on SQLite; --${refused} is not for it`)
+  const usual = usuals[part][quick ? 'quick' : 'full']
+  const isWanted = (name: string): boolean => names?.includes(name) ?? true
+  const plan = {
+    rounds: parseAmount('--rounds', values.rounds ?? usual.rounds),
+    seconds: parseAmount('--seconds', values.seconds ?? usual.seconds),
+    warmupSeconds: usual.warmupSeconds,
+  }
+  const parts: LivePart[] = livePartNames.filter(isWanted)
+  return {
+    part,
+    live: part === 'live' ? livePlan(parts, plan, quick) : null,
+    rooms: part === 'rooms' ? roomsPlan(plan, quick) : null,
+    sizes: (values.rows ?? usual.rows).split(',').map(parseCount),
+    chosen: possible.filter(({ name }) => isWanted(name)),
+    plan,
+    quick,
+    write: values.write,
+    keep: values.keep ?? null,
+  }
+}
+
+interface Usual extends Plan {
+  readonly rows: string
+}
+
+const usuals: Record<MeasuredPart, Record<'full' | 'quick', Usual>> = {
+  // What is asked for by rows has no meaning here.
+  live: {
+    full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  rooms: {
+    full: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  sqlite: {
+    full: { rows: '10k,100k,1m', rounds: 5, seconds: 1, warmupSeconds: 0.5 },
+    quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  // Sizes of files are its own.
+  storage: {
+    full: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0.3 },
+    quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
+  },
+  sql: {
+    full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.3 },
+    quick: { rows: '10k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
+  },
+  users: {
+    full: { rows: '10k', rounds: 3, seconds: 1.5, warmupSeconds: 0.5 },
+    quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  // So are counts of vectors.
+  vector: {
+    full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
+    quick: { rows: '1k', rounds: 1, seconds: 1, warmupSeconds: 0.2 },
+  },
+  kv: {
+    full: { rows: '10k', rounds: 3, seconds: 1, warmupSeconds: 0.5 },
+    quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  analytics: {
+    full: { rows: '10k', rounds: 3, seconds: 1.5, warmupSeconds: 0.5 },
+    quick: { rows: '10k', rounds: 1, seconds: 0.5, warmupSeconds: 0.3 },
+  },
+  postgres: {
+    full: { rows: '100k', rounds: 3, seconds: 1, warmupSeconds: pgbenchWarmupSeconds },
+    quick: { rows: '10k', rounds: 1, seconds: 1, warmupSeconds: pgbenchWarmupSeconds },
+  },
+}
+
+function parseAmount(name: string, given: string | number): number {
+  const amount = Number(given)
+  if (!(amount > 0)) throw new Error(`${name} wants a number above zero, not "${given}"`)
+  return amount
+}
+
+/** `10k` is 10,000, `1m` a million. */
+function parseCount(text: string): number {
+  const [, digits, unit = ''] = /^(\d+)([km]?)$/i.exec(text) ?? []
+  const count = Number(digits) * ({ k: 1e3, m: 1e6 }[unit.toLowerCase()] ?? 1)
+  if (!(count >= 1000)) throw new Error(`--rows wants numbers from 1k like 10k,1m, not "${text}"`)
+  return count
+}
+
+/** Ends the process with help where that is asked for or needed. */
+export function optionsOrExit(args: string[]): Options {
+  if (args.includes('--help')) {
+    console.log(help)
+    process.exit(0)
+  }
+  try {
+    return parseOptions(args)
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${help}`)
+    process.exit(2)
+  }
+}

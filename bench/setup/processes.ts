@@ -1,0 +1,172 @@
+/**
+ * Starts and stops the processes of a run: the server under test, its floor, the load generator. Each is pinned to its
+ * core.
+ */
+
+import type { LoadJob, LoadResult } from '../load/load.ts'
+import type { JobAnswer } from './jobs.ts'
+import { loadCore, pinned, serverCore } from './proc.ts'
+
+export interface ServerProcess {
+  readonly pid: number
+  readonly url: string
+  readonly port: number
+  /** From the start of the process to its ready line. */
+  readonly startMs: number
+  stop(): Promise<void>
+}
+
+export interface FloorProcess {
+  readonly pid: number
+  readonly port: number
+  stop(): Promise<void>
+}
+
+/** A process that does jobs, one after the other. */
+export interface JobProcess<Job, Result> {
+  /** Rejects with what went wrong in it. */
+  run(job: Job): Promise<Result>
+  stop(): Promise<void>
+}
+
+export type LoadProcess = JobProcess<LoadJob, LoadResult>
+
+/** What the benchmarked server is told; nothing of a run outlives it. */
+export const serviceKey = 'bench-service-key-of-a-temporary-server'
+export const tokenSecret = 'bench-secret-of-a-temporary-server-0123456789'
+
+const repository = new URL('../..', import.meta.url).pathname
+const readyPattern = /^Plinth is ready at (\S+)\n/m
+
+/** What several nodes share; without it a server is on SQLite and by itself, whatever the environment says. */
+export interface Shared {
+  readonly databaseUrl: string
+  readonly redisUrl: string
+}
+
+/**
+ * Starts the server on a data folder as a user would start it, in release mode. Nodes that share databases are left to
+ * run on any core: there are more processes than cores.
+ */
+export async function startServer(
+  folder: string,
+  shared: Shared | null = null,
+  config = 'bench/plinth.config.ts',
+): Promise<ServerProcess> {
+  const startedAt = performance.now()
+  const child = spawnPinned(
+    shared === null ? serverCore : null,
+    [
+      'packages/server/src/main.ts',
+      'start',
+      '--config',
+      config,
+      '--data',
+      folder,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      '0',
+    ],
+    {
+      PLINTH_SERVICE_KEY: serviceKey,
+      PLINTH_SECRET: tokenSecret,
+      DATABASE_URL: shared?.databaseUrl ?? '',
+      REDIS_URL: shared?.redisUrl ?? '',
+    },
+  )
+  const output = child.stdout.getReader()
+  const ready = await findInOutput(output, readyPattern)
+  if (ready === null) throw new Error(`The server did not start: exit code ${await child.exited}`)
+  const startMs = performance.now() - startedAt
+  const url = ready[1] as string
+  void drain(output)
+  return { pid: child.pid, url, port: Number(new URL(url).port), startMs, stop: () => end(child) }
+}
+
+/** Starts the floor on a copy of the same folder. */
+export const startFloor = (folder: string, rows: number): Promise<FloorProcess> =>
+  startListener(['bench/floor.ts', folder, String(rows)])
+
+/** The same for the floor of what users do. */
+export const startUsersFloor = (folder: string): Promise<FloorProcess> =>
+  startListener(['bench/users/floor.ts', folder])
+
+/** The same for the copies that uploads are held against. */
+export const startStorageFloor = (folder: string): Promise<FloorProcess> =>
+  startListener(['bench/storage/floor.ts', folder])
+
+/** Starts a program that prints its port when it listens, where a server would run. */
+export async function startListener(words: readonly string[]): Promise<FloorProcess> {
+  const child = spawnPinned(serverCore, words)
+  const port = await findInOutput(child.stdout.getReader(), /^(\d+)\n/)
+  if (port === null) throw new Error(`The floor did not start: exit code ${await child.exited}`)
+  return { pid: child.pid, port: Number(port[1]), stop: () => end(child) }
+}
+
+export const startLoad = (core: number | null = loadCore): LoadProcess => startJobs('bench/load/load.ts', core)
+
+/** Starts a program that does jobs (`serveJobs`). */
+export function startJobs<Job, Result>(program: string, core: number | null): JobProcess<Job, Result> {
+  const child = spawnPinned(core, [program])
+  const lines = readLines(child.stdout)
+  return {
+    async run(job) {
+      child.stdin.write(`${JSON.stringify(job)}\n`)
+      await child.stdin.flush()
+      const { value, done } = await lines.next()
+      if (done) throw new Error(`${program} has ended`)
+      const answer = JSON.parse(value) as JobAnswer<Result>
+      if ('error' in answer) throw new Error(answer.error)
+      return answer.result
+    },
+    stop: () => end(child),
+  }
+}
+
+type Child = Bun.Subprocess<'pipe', 'pipe', 'inherit'>
+
+function spawnPinned(core: number | null, args: readonly string[], env: Record<string, string> = {}): Child {
+  return Bun.spawn([...pinned(core), process.execPath, ...args], {
+    cwd: repository,
+    env: { ...process.env, ...env },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+}
+
+async function end(child: Child): Promise<void> {
+  child.kill('SIGTERM')
+  await child.exited
+}
+
+async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  let rest = ''
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
+  }
+}
+
+type Output = ReadableStreamDefaultReader<Uint8Array>
+
+/** Reads until the pattern is found, leaving what comes later to be read; null when the output ends before. */
+async function findInOutput(output: Output, pattern: RegExp): Promise<RegExpExecArray | null> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for (;;) {
+    const { value, done } = await output.read()
+    if (done) return null
+    text += decoder.decode(value, { stream: true })
+    const found = pattern.exec(text)
+    if (found) return found
+  }
+}
+
+/** A pipe nobody reads would stop the server when it is full; the log itself is of no interest. */
+async function drain(output: Output): Promise<void> {
+  while (!(await output.read()).done);
+}

@@ -1,0 +1,141 @@
+/**
+ * What a run about files needs: a server with a few files in it, nginx on the very same files, copies as the floor of
+ * uploads, and a load generator.
+ */
+import { mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fillerBytes, type LoadRequest } from '../load/load-requests.ts'
+import { type Nginx, startNginx } from '../setup/nginx.ts'
+import {
+  type FloorProcess,
+  type LoadProcess,
+  type ServerProcess,
+  serviceKey,
+  startLoad,
+  startServer,
+  startStorageFloor,
+} from '../setup/processes.ts'
+import { upload } from './requests.ts'
+
+/** As the limits of the server count. */
+export const megabyte = 1024 * 1024
+/** Of the bucket with few files, and of each folder of the other. */
+export const filesPerFolder = 100
+export const smallFileBytes = 1024
+
+export interface StorageStage {
+  readonly server: ServerProcess
+  /** Null where it cannot be had. */
+  readonly nginx: Nginx | null
+  readonly copies: FloorProcess
+  readonly load: LoadProcess
+  readonly one: SharedFile
+  readonly hundred: SharedFile
+}
+
+/** A file that server and nginx both send, from the same place on disk. */
+export interface SharedFile {
+  readonly bytes: number
+  /** Of the URL at the server, and at nginx. */
+  readonly path: string
+  readonly nginxPath: string
+}
+
+/** What a run writes at most, with room to spare. */
+const diskBytesMin = { full: 12e9, quick: 3e9 }
+
+/** The stack closes what is opened. Throws when the disk has too little room. */
+export async function openStorageStage(
+  stack: AsyncDisposableStack,
+  work: string,
+  quick: boolean,
+): Promise<StorageStage> {
+  const { bavail, bsize } = statfsSync(work)
+  const needed = diskBytesMin[quick ? 'quick' : 'full']
+  if (bavail * bsize < needed) throw new Error(`There is too little room in ${work}: ${needed / 1e9} GB are needed`)
+  const folder = join(work, 'server')
+  const server = await startServer(folder)
+  stack.defer(() => server.stop())
+  const load = startLoad()
+  stack.defer(() => load.stop())
+  const blobs = join(folder, 'blobs')
+  const files = [1, 100].map((size) => ({ key: `shared-${size}mb`, bytes: size * megabyte }))
+  const small = Array.from({ length: filesPerFolder }, (_, at) => upload('few', keyAt(at), smallFileBytes))
+  await send(server, load, [...files.map(({ key, bytes }) => upload('files', key, bytes)), ...small])
+  const [one, hundred] = files.map(({ key, bytes }) => ({
+    bytes,
+    path: `/api/storage/files/${key}`,
+    nginxPath: `/${findOfSize(blobs, bytes)}`,
+  })) as [SharedFile, SharedFile]
+  const nginx = await startNginx(blobs)
+  if (nginx) stack.defer(() => nginx.stop())
+  else console.error('\n*** nginx is missing and could not be installed: downloads are measured without a floor. ***\n')
+  for (const file of [one, hundred]) await checkSame(server, nginx, file)
+  const copiesFolder = join(work, 'copies')
+  mkdirSync(copiesFolder)
+  const copies = await startStorageFloor(copiesFolder)
+  stack.defer(() => copies.stop())
+  return { server, nginx, copies, load, one, hundred }
+}
+
+/** Of the small file with this number, the same in both buckets. */
+export const keyAt = (number: number): string =>
+  `${folderAt(Math.floor(number / filesPerFolder))}${String(number % filesPerFolder).padStart(3, '0')}`
+
+/** The prefix of a folder of small files. */
+export const folderAt = (number: number): string => `small/${String(number).padStart(4, '0')}/`
+
+async function send(server: ServerProcess, load: LoadProcess, requests: readonly LoadRequest[]): Promise<void> {
+  const job = { ports: [server.port], connections: 4, requests, total: requests.length, watched: [] }
+  await load.run({ ...job, warmupSeconds: 0, seconds: 0 })
+}
+
+/** The one file of a size below a folder. */
+function findOfSize(folder: string, bytes: number): string {
+  const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const found = paths.filter((path) => {
+    const file = statSync(join(folder, path))
+    return file.isFile() && file.size === bytes
+  })
+  if (found.length !== 1) throw new Error(`${found.length} files of ${bytes} bytes in ${folder}`)
+  return found[0] as string
+}
+
+const sha256Of = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+
+/** Both must send what was uploaded, byte for byte; the load generator looks at lengths only. */
+async function checkSame(server: ServerProcess, nginx: Nginx | null, file: SharedFile): Promise<void> {
+  const expected = sha256Of(fillerBytes(file.bytes))
+  const urls = [`${server.url}${file.path}`, ...(nginx ? [`http://127.0.0.1:${nginx.port}${file.nginxPath}`] : [])]
+  for (const url of urls) {
+    const response = await fetch(url)
+    if (response.status !== 200 || sha256Of(await response.bytes()) !== expected)
+      throw new Error(`${url} is not what was uploaded`)
+  }
+}
+
+/** Throws unless these keys, and no others below the prefix, hold files of `fillerBytes` of this length. */
+export async function checkStored(
+  { server }: StorageStage,
+  prefix: string,
+  keys: ReadonlySet<string>,
+  bytes: number,
+): Promise<void> {
+  const headers = { 'X-Platform-Service-Key': serviceKey }
+  // What the server calls the content it has stored.
+  const etag = sha256Of(fillerBytes(bytes)).slice(0, 32)
+  const found = new Set<string>()
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const query = new URLSearchParams({ prefix, limit: '1000', ...(cursor && { cursor }) })
+    const response = await fetch(`${server.url}/api/storage/files?${query}`, { headers })
+    const page = (await response.json()) as { objects: { key: string; etag: string }[]; cursor: string | null }
+    for (const object of page.objects) {
+      if (object.etag !== etag) throw new Error(`${object.key} is not what was uploaded`)
+      found.add(object.key)
+    }
+    cursor = page.cursor
+  }
+  const missing = keys.difference(found).size
+  const strange = found.difference(keys).size
+  if (missing + strange > 0) throw new Error(`${prefix}: ${missing} files are missing, ${strange} are not ours`)
+}

@@ -1,0 +1,133 @@
+/**
+ * What it costs to find out whom a change concerns, by the number of distinct subscriptions: the views of
+ * `features/subscriptions` by themselves, in a process of their own, one size a process. Every answer is checked.
+ */
+import { fileURLToPath } from 'node:url'
+import { silentLog } from '../../packages/server/src/base/log.ts'
+import { loadConfig } from '../../packages/server/src/config/load.ts'
+import type { Change, TableCall } from '../../packages/server/src/features/subscriptions/feed.ts'
+import { type At, createJudge } from '../../packages/server/src/features/subscriptions/judge.ts'
+import { createSight } from '../../packages/server/src/features/subscriptions/sight.ts'
+import { createViews } from '../../packages/server/src/features/subscriptions/views.ts'
+import { always, type Expr } from '../../packages/server/src/query/expr.ts'
+import { parseFilterGroups } from '../../packages/server/src/query/filter.ts'
+import type { Table } from '../../packages/server/src/query/table.ts'
+import { authorAt, hash, newRowAt } from '../setup/data.ts'
+import { serveJobs } from '../setup/jobs.ts'
+import { serviceKey } from '../setup/processes.ts'
+
+/**
+ * `equality`: each watches one author. `rule`: each sees what is published and what is its own, as a rule has it, and
+ * nothing is published. `order`: no index helps, and all are judged.
+ */
+export type MatchingKind = 'equality' | 'rule' | 'order'
+
+export interface MatchingJob {
+  readonly kind: MatchingKind
+  readonly subscriptions: number
+  readonly seconds: number
+}
+
+export interface MatchingResult {
+  /** CPU, which other work on the machine does not lengthen as it does the time. */
+  readonly changeCpuUs: number
+  /** To make one more distinct view and file it. */
+  readonly addCpuUs: number
+  readonly bytesPerView: number
+}
+
+/** Different changes: more than small caches hold. */
+const changesVariety = 20_000
+/** Changes between looks at the clock. */
+const changesPerLook = 64
+const warmupSeconds = 0.3
+
+/** Nothing here is decided by another table, so no log is read. */
+const nowhere = { following: null, place: null } as unknown as At
+const noViews: ReadonlySet<never> = new Set()
+
+/** Member: the number of the author the view is for. */
+type Watched = number
+
+async function readTable(name: string): Promise<Table> {
+  const path = fileURLToPath(new URL('../plinth.config.ts', import.meta.url))
+  const { config } = await loadConfig(path, 'release', serviceKey)
+  const table = config.namespaces.get('shared')?.tables.get(name)
+  if (!table) throw new Error(`There is no table ${name}`)
+  return table.table
+}
+
+function conditionOf(kind: MatchingKind, table: Table, author: number): Expr {
+  const own = ['authorId', '==', authorAt(author)]
+  const groups = {
+    equality: { filter: [own] },
+    rule: { orFilter: [['published', '==', true], own] },
+    order: {
+      filter: [
+        ['authorId', '>=', authorAt(author)],
+        ['authorId', '<=', authorAt(author)],
+      ],
+    },
+  }
+  return parseFilterGroups({ table, showsHidden: false }, groups[kind])
+}
+
+/** An update that stays with its author. */
+function changeOf(turn: number, table: Table, authors: number): { change: Change; author: Watched } {
+  const author = hash(turn) % authors
+  const id = `matched-${turn}`
+  const before = { id, ...newRowAt(turn), authorId: authorAt(author), published: false }
+  const place = { from: '0', to: '0', seq: turn, atMs: 0, mark: null }
+  const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, place, size: 0 }
+  return { author, change: { ...row, before, after: { ...before, views: before.views + 1 }, afterText: null } }
+}
+
+/** Gives the CPU microseconds of this process since it was made. */
+function cpuStopwatch(): () => number {
+  const before = process.cpuUsage()
+  return () => {
+    const { user, system } = process.cpuUsage(before)
+    return user + system
+  }
+}
+
+async function runMatching({ kind, subscriptions, seconds }: MatchingJob): Promise<MatchingResult> {
+  const table = await readTable('notes')
+  const permissions = { read: () => always, readDependsOnClaims: () => false }
+  const call = { table, permissions, address: { namespace: 'shared', instanceId: null } } as unknown as TableCall
+  const channel = 'dblive:shared:notes'
+  const views = createViews<Watched>(createJudge(silentLog))
+  Bun.gc(true)
+  const bytesBefore = process.memoryUsage().rss
+  const added = cpuStopwatch()
+  for (let author = 0; author < subscriptions; author++)
+    views
+      .get(createSight({ channel, call, docId: null, filters: conditionOf(kind, table, author), hasPrevious: false }))
+      .members.add(author)
+  const addCpuUs = added() / subscriptions
+  Bun.gc(true)
+  const bytesPerView = (process.memoryUsage().rss - bytesBefore) / subscriptions
+
+  const changes = Array.from({ length: changesVariety }, (_, turn) => changeOf(turn, table, subscriptions))
+  let turn = 0
+  /** Gives CPU microseconds per change. */
+  async function match(forSeconds: number): Promise<number> {
+    const startedAt = performance.now()
+    const matched = cpuStopwatch()
+    const first = turn
+    while (performance.now() - startedAt < forSeconds * 1000)
+      for (let left = changesPerLook; left > 0; left--) {
+        const { change, author } = changes[turn++ % changes.length] as (typeof changes)[number]
+        const judged = views.concerned(change, nowhere, noViews)
+        const concerned = judged instanceof Promise ? await judged : judged
+        const [only] = concerned
+        if (concerned.length !== 1 || !only?.[0].members.has(author) || only[1] !== 'modified')
+          throw new Error(`${kind}: a change of ${authorAt(author)} concerned ${concerned.length} views`)
+      }
+    return matched() / (turn - first)
+  }
+  await match(warmupSeconds)
+  return { changeCpuUs: await match(seconds), addCpuUs, bytesPerView }
+}
+
+if (import.meta.main) await serveJobs(runMatching)

@@ -1,0 +1,317 @@
+/**
+ * The parts of the live bench, each measured on a server of its own. Gives figures; prints nothing. What is compared
+ * takes turns, so that a slow moment of the machine falls on all of it.
+ */
+import { Histogram } from '../load/histogram.ts'
+import { median } from '../setup/measure.ts'
+import { readCpuSeconds, readMemoryBytes, serverCore } from '../setup/proc.ts'
+import { startJobs, startListener } from '../setup/processes.ts'
+import type { MatchingJob, MatchingKind, MatchingResult } from './matching.ts'
+import type { LivePlan } from './plan.ts'
+import {
+  helloTo,
+  type LiveLoad,
+  type LiveStage,
+  onStage,
+  openAlike,
+  openSignedIn,
+  publishesTo,
+  readGauge,
+  readMessage,
+  type WriteRequest,
+  writesTo,
+} from './stage.ts'
+import type { LiveResult } from './writes.ts'
+import { firstId, type WriteJob } from './writes.ts'
+
+/** Rounds of one kind, taken together. */
+export interface LiveFigures {
+  readonly changesPerSecond: number
+  readonly deliveriesPerSecond: number
+  /** From when a write was due to its answer, in milliseconds. */
+  readonly answers: Percentiles
+  /** From when a write was due to each delivery. */
+  readonly told: Percentiles
+  /** From a write's answer to each delivery; 0 where it was delivered before. */
+  readonly behind: Percentiles
+  /** CPU of the server per change and per delivery. Null where the kernel does not tell, or nothing was delivered. */
+  readonly changeCpuUs: number | null
+  readonly deliveryCpuUs: number | null
+  /** Share of their cores that the server and the clients used. */
+  readonly serverShare: number | null
+  readonly loadShare: number
+}
+
+export interface Percentiles {
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+export interface FanOut {
+  readonly subscribers: number
+  readonly server: LiveFigures
+  readonly floor: LiveFigures
+  /** Median over the rounds of the server's deliveries per second by the floor's. */
+  readonly ratio: number
+  /** The floor's CPU per delivery by the server's. */
+  readonly cpuRatio: number | null
+  /** The server's CPU per delivery without what the write costs by itself. */
+  readonly ownCpuUs: number | null
+}
+
+export interface Latency {
+  readonly subscribers: number
+  readonly perSecond: number
+  readonly figures: LiveFigures
+}
+
+export interface Slow {
+  readonly subscribers: number
+  readonly perSecond: number
+  readonly without: LiveFigures
+  readonly beside: LiveFigures
+}
+
+export interface Ruled {
+  readonly title: string
+  readonly subscribers: number
+  readonly users: number
+  readonly receivers: number
+  readonly figures: LiveFigures
+}
+
+export interface Idle {
+  readonly sockets: number
+  readonly openSeconds: number
+  /** Resident memory of the server, more than before, by the sockets. */
+  readonly bytesPerSocket: number | null
+  /** Share of a core, nothing happening but pings. */
+  readonly share: number | null
+  /** One change at a time, told to all of them. */
+  readonly figures: LiveFigures
+}
+
+export interface Matching extends MatchingResult {
+  readonly kind: MatchingKind
+  readonly subscriptions: number
+}
+
+/** Changes on their way at once: enough to keep the server busy, too few to make a reader slow. */
+const atOnce = 16
+/** More than are ever waiting at the rates that are measured. */
+const pacedAtOnce = 64
+
+async function write(load: LiveLoad, request: WriteRequest, own: Omit<WriteJob, keyof WriteRequest>) {
+  const result = await load.run({ do: 'write', ...request, ...own })
+  if (!result) throw new Error('The clients say nothing of their writes')
+  return result
+}
+
+/** A table of `notes` that nobody watches, then with each number of subscribers beside the floor. */
+export async function measureFanOut(folder: string, plan: LivePlan): Promise<{ alone: LiveFigures; lines: FanOut[] }> {
+  return onStage(folder, async (stage) => {
+    const { server, load } = stage
+    const message = await readMessage(server)
+    const floor = await startListener(['bench/subscriptions/floor.ts'])
+    try {
+      await fetch(`http://127.0.0.1:${floor.port}/message/${firstId}`, { method: 'PUT', body: message })
+      const round = (request: WriteRequest, receivers: number): Promise<LiveResult> =>
+        write(load, request, { ...plan.round, atOnce, perSecond: null, receivers, users: 1 })
+      const alone = figuresOf(await turns(plan.rounds, () => round(writesTo(server, 'notes'), 0)))
+      const lines: FanOut[] = []
+      for (const subscribers of plan.subscribers) {
+        await load.run(openAlike('server', server.port, 'notes', subscribers))
+        await load.run({ ...openAlike('floor', floor.port, 'notes', subscribers), path: '/socket', hellos: [] })
+        const rounds: (readonly [LiveResult, LiveResult])[] = []
+        for (let turn = 0; turn < plan.rounds; turn++)
+          rounds.push([
+            await round(writesTo(server, 'notes'), subscribers),
+            await round(publishesTo(floor), subscribers),
+          ])
+        lines.push(fanOutOf(subscribers, rounds, alone))
+        await load.run({ do: 'close', group: 'server' })
+        await load.run({ do: 'close', group: 'floor' })
+      }
+      return { alone, lines }
+    } finally {
+      await floor.stop()
+    }
+  })
+}
+
+function fanOutOf(
+  subscribers: number,
+  rounds: readonly (readonly [LiveResult, LiveResult])[],
+  alone: LiveFigures,
+): FanOut {
+  const server = figuresOf(rounds.map(([one]) => one))
+  const floor = figuresOf(rounds.map(([, one]) => one))
+  const rate = ({ deliveries, seconds }: LiveResult): number => deliveries / seconds
+  const own = server.changeCpuUs === null || alone.changeCpuUs === null ? null : server.changeCpuUs - alone.changeCpuUs
+  return {
+    subscribers,
+    server,
+    floor,
+    ratio: median(rounds.map(([ours, theirs]) => rate(ours) / rate(theirs))),
+    cpuRatio:
+      server.deliveryCpuUs === null || floor.deliveryCpuUs === null ? null : floor.deliveryCpuUs / server.deliveryCpuUs,
+    ownCpuUs: own === null ? null : own / subscribers,
+  }
+}
+
+/** Writes at a fixed rate, far from what would be possible. */
+export function measureLatency(folder: string, plan: LivePlan): Promise<Latency[]> {
+  return onStage(folder, async ({ server, load }) => {
+    const lines: Latency[] = []
+    for (const { subscribers, perSecond } of plan.paced) {
+      await load.run(openAlike('readers', server.port, 'notes', subscribers))
+      const figures = figuresOf(
+        await turns(plan.rounds, () => pacedRound({ server, load }, plan, subscribers, perSecond)),
+      )
+      await load.run({ do: 'close', group: 'readers' })
+      lines.push({ subscribers, perSecond, figures })
+    }
+    return lines
+  })
+}
+
+const pacedRound = (
+  { server, load }: LiveStage,
+  { round }: LivePlan,
+  receivers: number,
+  perSecond: number,
+): Promise<LiveResult> =>
+  write(load, writesTo(server, 'notes'), { ...round, atOnce: pacedAtOnce, perSecond, receivers, users: 1 })
+
+/** Rounds without and with one more socket that has stopped reading, and has been sent more than buffers hold. */
+export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
+  return onStage(folder, async (stage) => {
+    const { server, load } = stage
+    const { subscribers, perSecond } = plan.slow
+    await load.run(openAlike('readers', server.port, 'notes', subscribers))
+    const without: LiveResult[] = []
+    const beside: LiveResult[] = []
+    for (let turn = 0; turn < plan.rounds; turn++) {
+      without.push(await pacedRound(stage, plan, subscribers, perSecond))
+      await stopReading(stage)
+      beside.push(await pacedRound(stage, plan, subscribers, perSecond))
+      await load.run({ do: 'close', group: 'slow' })
+    }
+    return { subscribers, perSecond, without: figuresOf(without), beside: figuresOf(beside) }
+  })
+}
+
+/** A socket that watches both tables and does not read, with as much of the other one as makes the server notice. */
+async function stopReading({ server, load }: LiveStage): Promise<void> {
+  await load.run({ ...openAlike('slow', server.port, 'notes', 1), isCounted: false })
+  await load.run({ do: 'say', group: 'slow', message: helloTo('drafts') })
+  await load.run({ do: 'pause', group: 'slow' })
+  const large = writesTo(server, 'drafts', { published: true, body: 'x'.repeat(64 * 1024) })
+  const some = { atOnce: 4, perSecond: null, receivers: 0, users: 1, warmupSeconds: 0, seconds: 0.3 }
+  for (let turn = 0; turn < slowTurnsMax; turn++) {
+    await write(load, large, some)
+    if ((await readGauge(server, 'subscriptions_held')) > 0) return
+  }
+  throw new Error('The server has not noticed the socket that does not read')
+}
+
+const slowTurnsMax = 20
+
+/** As many changes delivered as the machine can, under a rule that is a different filter for every user. */
+export function measureRules(folder: string, plan: LivePlan): Promise<Ruled[]> {
+  return onStage(folder, async ({ server, load }) => {
+    const { users, subscribers } = plan.rules
+    await load.run(await openSignedIn('users', server.port, users, subscribers))
+    const round = (request: WriteRequest, receivers: number, among: number): Promise<LiveResult> =>
+      write(load, request, { ...plan.round, atOnce, perSecond: null, receivers, users: among })
+    const own: LiveResult[] = []
+    const all: LiveResult[] = []
+    for (let turn = 0; turn < plan.rounds; turn++) {
+      own.push(await round(writesTo(server, 'drafts', { published: false }), subscribers / users, users))
+      all.push(await round(writesTo(server, 'drafts', { published: true }), subscribers, 1))
+    }
+    const about = { subscribers, users }
+    return [
+      { title: 'each seen by its author alone', ...about, receivers: subscribers / users, figures: figuresOf(own) },
+      { title: 'each seen by everybody', ...about, receivers: subscribers, figures: figuresOf(all) },
+    ]
+  })
+}
+
+/** Sockets that watch a table in which nothing happens, and then something does. */
+export function measureIdle(folder: string, plan: LivePlan): Promise<Idle> {
+  return onStage(folder, async ({ server, load }) => {
+    const { sockets, idleSeconds } = plan.idle
+    // What the first of everything takes is not the sockets'.
+    await load.run(openAlike('first', server.port, 'notes', 100))
+    await load.run({ do: 'close', group: 'first' })
+    const request = writesTo(server, 'notes')
+    await write(load, request, { ...plan.round, atOnce, perSecond: 100, receivers: 0, users: 1 })
+    const before = readMemoryBytes(server.pid, 'VmRSS')
+    const startedAt = performance.now()
+    await load.run(openAlike('idle', server.port, 'notes', sockets))
+    const openSeconds = (performance.now() - startedAt) / 1000
+    await Bun.sleep(1000)
+    const cpuBefore = readCpuSeconds(server.pid)
+    await Bun.sleep(idleSeconds * 1000)
+    const cpuAfter = readCpuSeconds(server.pid)
+    const after = readMemoryBytes(server.pid, 'VmRSS')
+    const told = await turns(plan.rounds, () =>
+      write(load, request, { ...plan.round, atOnce: 1, perSecond: null, receivers: sockets, users: 1 }),
+    )
+    return {
+      sockets,
+      openSeconds,
+      bytesPerSocket: before === null || after === null ? null : (after - before) / sockets,
+      share: cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / idleSeconds,
+      figures: figuresOf(told),
+    }
+  })
+}
+
+/** Each number of subscriptions in a process of its own, on the server's core. */
+export async function measureMatching(plan: LivePlan): Promise<Matching[]> {
+  const lines: Matching[] = []
+  for (const { kind, subscriptions } of plan.matching) {
+    const process = startJobs<MatchingJob, MatchingResult>('bench/subscriptions/matching.ts', serverCore)
+    try {
+      const result = await process.run({ kind, subscriptions, seconds: plan.round.seconds })
+      lines.push({ kind, subscriptions, ...result })
+    } finally {
+      await process.stop()
+    }
+  }
+  return lines
+}
+
+async function turns(rounds: number, round: () => Promise<LiveResult>): Promise<LiveResult[]> {
+  const results: LiveResult[] = []
+  for (let turn = 0; turn < rounds; turn++) results.push(await round())
+  return results
+}
+
+function figuresOf(rounds: readonly LiveResult[]): LiveFigures {
+  const sum = (of: (round: LiveResult) => number): number => rounds.reduce((total, round) => total + of(round), 0)
+  const seconds = sum((round) => round.seconds)
+  const changes = sum((round) => round.changes)
+  const deliveries = sum((round) => round.deliveries)
+  const isKnown = rounds.every(({ cpuSeconds }) => cpuSeconds !== null)
+  const cpuSeconds = isKnown ? sum((round) => round.cpuSeconds ?? 0) : null
+  return {
+    changesPerSecond: changes / seconds,
+    deliveriesPerSecond: deliveries / seconds,
+    answers: percentilesOf(rounds, 'answers'),
+    told: percentilesOf(rounds, 'told'),
+    behind: percentilesOf(rounds, 'behind'),
+    changeCpuUs: cpuSeconds === null ? null : (cpuSeconds / changes) * 1e6,
+    deliveryCpuUs: cpuSeconds === null || deliveries === 0 ? null : (cpuSeconds / deliveries) * 1e6,
+    serverShare: cpuSeconds === null ? null : cpuSeconds / seconds,
+    loadShare: sum((round) => round.loadCpuSeconds) / seconds,
+  }
+}
+
+function percentilesOf(rounds: readonly LiveResult[], of: 'answers' | 'told' | 'behind'): Percentiles {
+  const histogram = new Histogram()
+  for (const round of rounds) histogram.merge(round[of])
+  return { p50Ms: histogram.percentile(0.5), p99Ms: histogram.percentile(0.99) }
+}

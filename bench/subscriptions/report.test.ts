@@ -1,0 +1,60 @@
+/** From figures to the page. */
+import { expect, test } from 'bun:test'
+import { replaceMeasured } from '../report.ts'
+import { anEnvironment } from '../setup/an-environment.ts'
+import type { LiveFigures } from './measure.ts'
+import { busyNote, type LiveMeasurements, toMarkdown } from './report.ts'
+
+const some = { p50Ms: 1, p99Ms: 2 }
+const figures: LiveFigures = {
+  changesPerSecond: 100,
+  deliveriesPerSecond: 50_000,
+  answers: some,
+  told: some,
+  behind: some,
+  changeCpuUs: 500,
+  deliveryCpuUs: 1.25,
+  serverShare: 0.95,
+  loadShare: 0.5,
+}
+const nothing: LiveMeasurements = { fanOut: null, latency: null, slow: null, rules: null, idle: null, matching: null }
+const plan = { rounds: 1, seconds: 1, warmupSeconds: 1 }
+const fanOut = (floor: LiveFigures) => [
+  { subscribers: 1000, server: figures, floor, ratio: 0.8, cpuRatio: 0.5, ownCpuUs: 0.75 },
+]
+
+test('every fan-out has a line for the server and one for its floor', () => {
+  const markdown = toMarkdown(anEnvironment, plan, {
+    ...nothing,
+    fanOut: { alone: { ...figures, deliveriesPerSecond: 0, deliveryCpuUs: null }, lines: fanOut(figures) },
+  })
+  expect(markdown).toContain('| Writes that nobody watches | 100 |  | 1.00 | 2.00 | 500.0 |  |  | 95 % | 50 % |  |  |')
+  expect(markdown).toContain('| To 1,000 | 100 | 50,000 | 1.00 | 2.00 | 500.0 | 1.25 | 0.75 | 95 % | 50 % |  |  |')
+  expect(markdown).toContain('| 95 % | 50 % | 80 % | 50 % |')
+})
+
+test('ten times the peers is the budget under rules', () => {
+  const about = { title: 'all', subscribers: 5000, users: 100, receivers: 50 }
+  const slow = { ...figures, deliveriesPerSecond: 39_999 }
+  const rules = [
+    { ...about, figures },
+    { ...about, figures: slow },
+  ]
+  const lines = toMarkdown(anEnvironment, plan, { ...nothing, rules }).split('\n')
+  expect(lines.filter((line) => line.includes('≥ 40,000/s')).map((line) => /[✓✗]/.exec(line)?.[0])).toEqual(['✓', '✗'])
+})
+
+test('a machine with other work is said to be one', () => {
+  expect(busyNote(fanOut(figures))).toBeNull()
+  expect(busyNote(fanOut({ ...figures, serverShare: 0.3 }))).toContain('more than 50 % of its core')
+  expect(busyNote(fanOut({ ...figures, serverShare: null }))).toBeNull()
+})
+
+test('the page keeps what was measured otherwise', async () => {
+  const page = await Bun.file(new URL('../../docs/benchmarks.md', import.meta.url)).text()
+  const written = replaceMeasured(page, 'live', 'new figures')
+  expect(written).toContain('new figures\n\n<!-- measured live: end -->')
+  expect(replaceMeasured(written, 'live', 'newer figures')).not.toContain('new figures')
+  const [before] = page.split('<!-- measured live: begin')
+  expect(written.startsWith(before ?? '?')).toBe(true)
+})

@@ -1,0 +1,201 @@
+/**
+ * What people's accounts cost, measured: reads of those who are signed in, refreshes, sign-ins, and what sign-ins do to
+ * everybody else. Gives figures; prints nothing.
+ */
+import { sessionCheckMs } from '../../packages/server/src/limits/users.ts'
+import type { LoadJob, LoadResult } from '../load/load.ts'
+import type { LoadRequest } from '../load/load-requests.ts'
+import type { Reported } from '../report.ts'
+import { clients, type Floor, pointReads, post } from '../scenarios.ts'
+import { type Comparison, compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
+import type { UsersLoopName } from './floor.ts'
+import { type SessionTokens, sessionCount, signInCount, tableRows, type UsersStage } from './stage.ts'
+
+type FloorLine = Pick<Floor, 'title' | 'budget'>
+
+/** Told of each as soon as it is there. */
+export type OnMeasured = (measurement: Reported) => void
+
+/** What issue 4 asks of reads; sign-ins are to be as good. */
+const shareMin = 0.9
+
+/**
+ * Everything in its order, on a stage that nobody has used. Reads of many last as long as a session is believed, so
+ * that each of them is asked for again once in the window.
+ */
+export async function measureUsers(stage: UsersStage, plan: Plan, onMeasured: OnMeasured): Promise<Reported[]> {
+  const measurements: Reported[] = []
+  const add = (measurement: Reported): void => {
+    measurements.push(measurement)
+    onMeasured(measurement)
+  }
+  add(await measureReads(stage, plan, 'Point read, one signed-in user', stage.sessions.slice(0, 1)))
+  const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in turn`
+  add(await measureReads(stage, { ...plan, seconds: sessionCheckMs / 1000 }, many, stage.sessions))
+  add(await measureRefresh(stage, plan))
+  const signIn = await measureSignIn(stage, plan)
+  add(signIn)
+  add(await measureReadsBeside(stage, plan, signIn.floors[0]?.p50Ms ?? null))
+  return measurements
+}
+
+function underLoad(
+  { server, load }: UsersStage,
+  plan: Plan,
+  job: Pick<LoadJob, 'requests' | 'connections' | 'renewed'>,
+): Promise<LoadResult> {
+  const { warmupSeconds, seconds } = plan
+  return load.run({ ports: [server.port], warmupSeconds, seconds, total: null, watched: [[server.pid]], ...job })
+}
+
+type HeadersAt = (turn: number) => string
+
+/** Reads of the same rows in the same order, whatever the headers. */
+function createReads(stage: UsersStage, plan: Plan, headersAt?: HeadersAt): () => Promise<Round> {
+  const requests = pointReads('posts', tableRows, headersAt)
+  return async () => roundOf(await underLoad(stage, plan, { requests, connections: clients }), 1)
+}
+
+/** A line with the token of each session in turn, in `Authorization` or where it says nothing. */
+const tokensAs =
+  (name: string, sessions: readonly SessionTokens[]): HeadersAt =>
+  (turn) =>
+    `${name}: Bearer ${(sessions[turn % sessions.length] as SessionTokens).accessToken}\r\n`
+
+async function measureReads(
+  stage: UsersStage,
+  plan: Plan,
+  title: string,
+  sessions: readonly SessionTokens[],
+): Promise<Reported> {
+  const authenticated = createReads(stage, plan, tokensAs('Authorization', sessions))
+  const anonymous = createReads(stage, plan)
+  const asLong = createReads(stage, plan, tokensAs('X-Not-A-Token', sessions))
+  // The same process serves all of them: what comes first must not pay for compiling.
+  for (const run of [anonymous, authenticated]) await run()
+  const comparison = await compare<FloorLine>(
+    { pid: stage.server.pid, run: authenticated },
+    [
+      { floor: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
+      { floor: { title: 'the same, anonymous, the token in a header nobody reads', budget: null }, run: asLong },
+    ],
+    plan.rounds,
+  )
+  return { scenario: { title }, ...comparison }
+}
+
+const createLoop =
+  ({ floor }: UsersStage, name: UsersLoopName, seconds: number) =>
+  (): Promise<Round> =>
+    runLoop(floor, name, seconds)
+
+/** Each session's newest token in turn; every answer must have moved its session on by one. */
+async function measureRefresh(stage: UsersStage, plan: Plan): Promise<Reported> {
+  let requests = stage.sessions.map(({ refreshToken }) => refreshOf(refreshToken))
+  let answered = 0
+  const run = async (): Promise<Round> => {
+    const result = await underLoad(stage, plan, { requests, connections: clients, renewed: 'refreshToken' })
+    answered += result.answered
+    requests = (result.renewedTexts ?? []).map((text) => ({ ...refreshOf(''), text }))
+    return roundOf(result, 1)
+  }
+  const comparison = await compare<FloorLine>(
+    { pid: stage.server.pid, run },
+    [
+      {
+        floor: { title: 'loop in groups of 64, the row of the session alone', budget: null },
+        run: createLoop(stage, 'refresh', plan.seconds),
+      },
+      {
+        floor: { title: 'the loop with the signatures of the tokens', budget: null },
+        run: createLoop(stage, 'refresh-signed', plan.seconds),
+      },
+    ],
+    plan.rounds,
+  )
+  const refreshes = requests.reduce((sum, { text }) => sum + generationOf(text), 0)
+  if (refreshes !== answered) throw new Error(`${answered} refreshes were answered, but ${refreshes} were made`)
+  return {
+    scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in turn, ${clients} in flight` },
+    ...comparison,
+  }
+}
+
+const refreshOf = (refreshToken: string): LoadRequest =>
+  post('/api/auth/refresh', { refreshToken }, { status: 200, includes: '"accessToken"' })
+
+/** How often the session of a refresh request was refreshed, as its token says. Throws when it says nothing. */
+export function generationOf(requestText: string): number {
+  const payload = /"refreshToken":"[\w-]+\.([\w-]+)\.[\w-]+"/.exec(requestText)?.[1] ?? ''
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString() || '{}') as { gen?: unknown }
+  if (typeof claims.gen !== 'number') throw new Error('A refresh token without a generation')
+  return claims.gen
+}
+
+/** A hash takes long: so many times the usual window for as many of them as make a rate. */
+const signInWindows = 2
+
+async function measureSignIn(stage: UsersStage, plan: Plan): Promise<Reported & Comparison<FloorLine>> {
+  const seconds = plan.seconds * signInWindows
+  const { signIns: requests } = stage
+  const run = async (): Promise<Round> =>
+    roundOf(await underLoad(stage, { ...plan, seconds }, { requests, connections: signInCount }), 1)
+  const floor = { title: 'the same hash in a loop, as many at once', budget: shareMin }
+  const comparison = await compare<FloorLine>(
+    { pid: stage.server.pid, run },
+    [{ floor, run: createLoop(stage, 'hash', seconds) }],
+    plan.rounds,
+  )
+  return { scenario: { title: `Sign-in, ${signInCount} in flight` }, ...comparison }
+}
+
+/** What sign-ins have ahead of the reads beside them, and go on for after they should have ended. */
+const marginSeconds = 0.7
+
+/**
+ * Reads while sign-ins run, beside reads on the same core while another process hashes: what hashing takes from
+ * everybody, whoever does it.
+ */
+async function measureReadsBeside(stage: UsersStage, plan: Plan, hashMs: number | null): Promise<Reported> {
+  const reads = createReads(stage, plan)
+  const readsSeconds = plan.warmupSeconds + plan.seconds
+  const besideSignIns = (): Promise<Round> => readsWhile(reads, signInsFor(stage, readsSeconds + 2 * marginSeconds))
+  const besideHashes = (): Promise<Round> =>
+    readsWhile(reads, createLoop(stage, 'hash', readsSeconds + 2 * marginSeconds)())
+  const comparison = await compare<FloorLine>(
+    { pid: stage.server.pid, run: besideSignIns },
+    [
+      { floor: { title: 'the same while another process hashes as much', budget: null }, run: besideHashes },
+      { floor: { title: 'the same with nothing beside', budget: null }, run: reads },
+    ],
+    plan.rounds,
+  )
+  const verdict = blockingVerdict(comparison.p99Ms, hashMs)
+  return { scenario: { title: `Point read while ${signInCount} sign-ins run` }, ...comparison, verdict }
+}
+
+/** A read that had to wait for a hash would take as long as one at least. */
+export function blockingVerdict(p99Ms: number | null, hashMs: number | null): string {
+  if (p99Ms === null || hashMs === null) return ''
+  return `p99 < ${Math.round(hashMs)} ms ${p99Ms < hashMs ? '✓' : '✗'}`
+}
+
+function signInsFor({ server, signInLoad, signIns }: UsersStage, seconds: number): Promise<LoadResult> {
+  const job = { ports: [server.port], connections: signInCount, requests: signIns, watched: [] }
+  return signInLoad.run({ ...job, warmupSeconds: 0, seconds, total: null })
+}
+
+/** The CPU of such a round is not that of reads alone, and left out. */
+async function readsWhile(reads: () => Promise<Round>, other: Promise<unknown>): Promise<Round> {
+  let hasEnded = false
+  const otherwise = other.finally(() => {
+    hasEnded = true
+  })
+  const measured = Bun.sleep(marginSeconds * 1000).then(async () => {
+    const round = await reads()
+    if (hasEnded) throw new Error('The reads went on for longer than what they were to be beside')
+    return { ...round, cpuSeconds: null }
+  })
+  const [round] = await Promise.all([measured, otherwise])
+  return round
+}

@@ -1,0 +1,85 @@
+/** What a run about users says of its figures. */
+import { expect, test } from 'bun:test'
+import { Histogram } from '../load/histogram.ts'
+import { linesOf, replaceMeasured } from '../report.ts'
+import { anEnvironment } from '../setup/an-environment.ts'
+import { compare, type Round } from '../setup/measure.ts'
+import { blockingVerdict, generationOf } from './measure.ts'
+import { busyNote, toMarkdown } from './report.ts'
+
+/** A second in which so much was done, with as much of a core. */
+function round(units: number, cpuSeconds: number | null): Round {
+  const latencies = new Histogram()
+  latencies.add(5)
+  return { units, seconds: 1, cpuSeconds, loadCpuSeconds: 0.5, latencies }
+}
+
+const inTurn = (rounds: readonly Round[]): (() => Promise<Round>) => {
+  const left = [...rounds]
+  return async () => left.shift() as Round
+}
+
+const budgeted = { title: 'floor', budget: 0.9 }
+
+/** What `compare` gives for rounds with the same share of a core. */
+async function measured(share: number) {
+  const server = { pid: 0, run: inTurn([round(80, share), round(95, share), round(100, share)]) }
+  const floor = { floor: budgeted, run: inTurn([round(100, share), round(100, share), round(100, share)]) }
+  return { scenario: { title: 'server' }, ...(await compare(server, [floor], 3)) }
+}
+
+test('a ratio is the median of the rounds, each held against the one beside it', async () => {
+  const { floors, perSecond, cpuUs } = await measured(1)
+  expect(floors[0]).toMatchObject({ ratio: 0.95, perSecond: 100 })
+  expect(perSecond).toBeCloseTo(275 / 3)
+  expect(cpuUs).toBeCloseTo(3e6 / 275)
+  expect(floors[0]?.cpuRatio).toBeCloseTo(275 / 300)
+})
+
+test('CPU that is unknown is left out, and so is its ratio', async () => {
+  const server = { pid: 0, run: inTurn([round(80, null)]) }
+  const { cpuUs, serverShare, floors } = await compare(server, [{ floor: budgeted, run: inTurn([round(100, 1)]) }], 1)
+  expect({ cpuUs, serverShare, cpuRatio: floors[0]?.cpuRatio }).toEqual({
+    cpuUs: null,
+    serverShare: null,
+    cpuRatio: null,
+  })
+})
+
+test('a line has a cell for every column, and says whether its budget was kept', async () => {
+  const [server, floor] = linesOf({ ...(await measured(1)), verdict: 'p99 < 40 ms ✓' })
+  expect(server?.at(-1)).toBe('p99 < 40 ms ✓')
+  expect(floor?.slice(-3)).toEqual(['95 %', '92 %', '≥ 90 % ✓'])
+  expect(server).toHaveLength(floor?.length ?? 0)
+})
+
+test.each([
+  [39.9, 40, 'p99 < 40 ms ✓'],
+  [40, 40, 'p99 < 40 ms ✗'],
+  [null, 40, ''],
+  [1, null, ''],
+])('reads with a p99 of %p ms beside hashes of %p ms: %p', (p99Ms, hashMs, verdict) => {
+  expect(blockingVerdict(p99Ms, hashMs)).toBe(verdict)
+})
+
+test('how often a session was refreshed is read from its token', () => {
+  const payload = Buffer.from(JSON.stringify({ sub: 'u', gen: 12 })).toString('base64url')
+  expect(generationOf(`POST / HTTP/1.1\r\n\r\n{"refreshToken":"head.${payload}.signature"}`)).toBe(12)
+  expect(() => generationOf('POST / HTTP/1.1\r\n\r\n{"refreshToken":"opaque"}')).toThrow('generation')
+})
+
+test('a machine with other work is told of', async () => {
+  expect(busyNote([await measured(0.95)])).toBeNull()
+  expect(busyNote([await measured(0.5)])).toContain('only 50 % of their core')
+  expect(busyNote([])).toBeNull()
+})
+
+test('the part of the page about users is replaced and nothing else', async () => {
+  const markdown = toMarkdown(anEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, [await measured(1)])
+  const begin = '<!-- measured users: begin (written by `npm run bench -- --users --write`) -->'
+  const end = '<!-- measured users: end -->'
+  const page = `before\n${begin}\nold\n${end}\nafter`
+  expect(replaceMeasured(page, 'users', markdown)).toBe(`before\n${begin}\n\n${markdown}\n\n${end}\nafter`)
+  expect(markdown).toContain('SQLite 3.50.0')
+  expect(markdown).toMatch(/\| ↳ floor +\| 100 \|/)
+})

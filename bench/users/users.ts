@@ -1,0 +1,24 @@
+/** The run about users: `--users`. Prints as it goes; private processes and folders, gone when it ends. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { textHeader, toText } from '../report.ts'
+import { readEnvironment } from '../setup/environment.ts'
+import type { Plan } from '../setup/measure.ts'
+import type { OnProgress } from '../setup/seed.ts'
+import { measureUsers } from './measure.ts'
+import { busyNote, toMarkdown } from './report.ts'
+import { openUsersStage } from './stage.ts'
+
+/** Runs and prints; gives the figures as Markdown. */
+export async function runUsers(plan: Plan, onProgress: OnProgress): Promise<string> {
+  await using stack = new AsyncDisposableStack()
+  const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
+  stack.defer(() => rmSync(work, { recursive: true, force: true }))
+  const stage = await openUsersStage(stack, work, onProgress)
+  console.log(`\n${textHeader}`)
+  const measurements = await measureUsers(stage, plan, (measurement) => console.log(toText(measurement)))
+  const note = busyNote(measurements)
+  if (note !== null) console.log(`\n${note}`)
+  return toMarkdown(readEnvironment(work), plan, measurements)
+}

@@ -1,0 +1,223 @@
+/**
+ * The server's log: JSON lines for machines or short lines for a terminal, buffered so that a busy server writes to its
+ * output a few times a second. Owns formatting, redaction of secrets and buffering; `log-events.ts` lists the events.
+ */
+import { writeSync } from 'node:fs'
+import type { LogLevel } from '../log-events/log-event.ts'
+import type { LogEventFields, LogEventOf } from '../log-events/log-events.ts'
+import { type Clock, systemClock } from './clock.ts'
+
+type LogFields = Readonly<Record<string, unknown>>
+
+/** Logs events of the catalogue, each at its level and with its fields. */
+export interface Log {
+  debug<Event extends LogEventOf<'debug'>>(event: Event, fields: LogEventFields<Event>): void
+  info<Event extends LogEventOf<'info'>>(event: Event, fields: LogEventFields<Event>): void
+  warn<Event extends LogEventOf<'warn'>>(event: Event, fields: LogEventFields<Event>): void
+  /** Written at once, together with everything logged before. */
+  error<Event extends LogEventOf<'error'>>(event: Event, fields: LogEventFields<Event>): void
+  /** Writes what is still buffered. */
+  flush(): void
+}
+
+export interface LogOptions {
+  /** Least serious level that is written; default `info`. */
+  readonly level?: LogLevel
+  readonly format: 'json' | 'pretty'
+  readonly clock?: Clock
+  /** Takes whole lines; default standard output. */
+  readonly write?: (text: string) => void
+  /** Terminal colours, in the pretty format only. */
+  readonly colors?: boolean
+}
+
+const ranks: Record<LogLevel, number> = { debug: 0, info: 1, warn: 2, error: 3 }
+/** Long enough that a busy server writes in large pieces, short enough to follow the output. */
+const flushDelayMs = 100
+const bufferBytes = 64 * 1024
+/** UTF-16 units of a line's fields: a stack with its causes fits, a request body logged by mistake does not. */
+const fieldsCharsMax = 16 * 1024
+const eventCharsMax = 1024
+/** Kept for an output that does not accept them; beyond it lines are lost, and counted. */
+const unsentBytesMax = 1024 * 1024
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, flush() {} }
+
+/** A log; lines below `level` cost nothing but the call. Fields named like a secret are hidden, however deep. */
+export function createLog(options: LogOptions): Log {
+  const { format, clock = systemClock, colors = false } = options
+  const least = ranks[options.level ?? 'info']
+  const write = options.write ? asBytesWriter(options.write) : createStdoutWriter()
+  const head = lastHead(format === 'json' ? jsonHead : (...entry) => prettyHead(colors, ...entry))
+  const tail = format === 'json' ? fieldsJson : (fields: LogFields) => prettyTail(colors, fields)
+  // Lines become bytes at once: text kept for a tenth of a second survives the next collection, which costs more
+  // than the line.
+  const buffer = Buffer.allocUnsafe(bufferBytes)
+  let size = 0
+  let timer: ReturnType<typeof setTimeout> | null = null
+
+  function flush(): void {
+    if (timer) clearTimeout(timer)
+    timer = null
+    if (size > 0) write(buffer.subarray(0, size))
+    size = 0
+  }
+  function append(level: LogLevel, event: string, fields: LogFields = noFields): void {
+    if (ranks[level] < least) return
+    const start = head(clock.now(), level, event)
+    const end = tail(fields)
+    // One unit of text is at most three bytes.
+    if (size + 3 * (start.length + end.length) >= bufferBytes) flush()
+    size += buffer.write(start, size)
+    if (format === 'json') {
+      // The fields' own opening brace gives way to a comma, or, where there are no fields, to the closing one.
+      const at = size
+      size += end.length > 2 ? buffer.write(end, size) : 1
+      buffer[at] = end.length > 2 ? comma : closingBrace
+    } else size += buffer.write(end, size)
+    buffer[size++] = newline
+    if (level === 'error') flush()
+    else timer ??= setTimeout(flush, flushDelayMs).unref()
+  }
+  return {
+    debug: (event, fields) => append('debug', event, fields),
+    info: (event, fields) => append('info', event, fields),
+    warn: (event, fields) => append('warn', event, fields),
+    error: (event, fields) => append('error', event, fields),
+    flush,
+  }
+}
+
+type Head = (nowMs: number, level: LogLevel, event: string) => string
+
+const noFields: LogFields = {}
+const comma = 0x2c
+const closingBrace = 0x7d
+const newline = 0x0a
+
+/** A busy server logs the same event many times a millisecond. */
+function lastHead(make: Head): Head {
+  let [lastMs, lastLevel, lastEvent, made]: [number, LogLevel, string, string] = [Number.NaN, 'info', '', '']
+  return (nowMs, level, event) => {
+    if (nowMs !== lastMs || level !== lastLevel || event !== lastEvent) {
+      made = make(nowMs, level, event)
+      lastMs = nowMs
+      lastLevel = level
+      lastEvent = event
+    }
+    return made
+  }
+}
+
+const jsonHead: Head = (nowMs, level, event) =>
+  `{"time":"${new Date(nowMs).toISOString()}","level":"${level}","event":${JSON.stringify(event.slice(0, eventCharsMax))}`
+
+const levelColors: Record<LogLevel, string> = {
+  debug: '\x1b[2m',
+  info: '\x1b[36m',
+  warn: '\x1b[33m',
+  error: '\x1b[31m',
+}
+
+const paint = (colors: boolean, color: string, text: string): string => (colors ? `${color}${text}\x1b[0m` : text)
+
+function prettyHead(colors: boolean, ...[nowMs, level, event]: Parameters<Head>): string {
+  const time = new Date(nowMs).toISOString().slice(11, 23)
+  return `${time} ${paint(colors, levelColors[level], level.padEnd(5))} ${printable(event.slice(0, eventCharsMax))}`
+}
+
+function prettyTail(colors: boolean, fields: LogFields): string {
+  let stacks = ''
+  const words = Object.entries(fields).map(([name, value]) => {
+    if (!(value instanceof Error)) return `${name}=${isSecret(name) ? hidden : plain(value)}`
+    stacks += `\n${printable(value.stack ?? String(value)).replaceAll('\\n', '\n')}`
+    return `${name}=${plain(value.message)}`
+  })
+  const line = words.length > 0 ? ` ${paint(colors, '\x1b[2m', words.join(' '))}` : ''
+  return (line + stacks).slice(0, fieldsCharsMax)
+}
+
+/** A value as one word: text without spaces as it is, everything else as JSON. */
+function plain(value: unknown): string {
+  if (typeof value === 'string' && /^[\x21\x23-\x7e]+$/.test(value)) return value
+  return fieldsJson({ value }).slice('{"value":'.length, -1)
+}
+
+/** Control characters escaped: a request must not be able to move the cursor or to forge a line. */
+const printable = (text: string): string => JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"')
+
+const hidden = '[hidden]'
+const secretName = /authori[sz]ation|cookie|credential|passw|secret|token|(service|api|private)[-_]?key/i
+const secretNames = new Map<string, boolean>()
+
+/** Field names are few and repeat, so each is judged once; the bound is for names that come from outside. */
+function isSecret(name: string): boolean {
+  const known = secretNames.get(name)
+  if (known !== undefined) return known
+  const secret = secretName.test(name)
+  if (secretNames.size < 1000) secretNames.set(name, secret)
+  return secret
+}
+
+/** JSON of flat fields is the runtime's own; only nested values, errors and secrets take the careful way. */
+function fieldsJson(fields: LogFields): string {
+  for (const name in fields) {
+    const value = fields[name]
+    if ((typeof value === 'object' && value !== null) || typeof value === 'bigint' || isSecret(name))
+      return carefulJson(fields)
+  }
+  return bounded(JSON.stringify(fields))
+}
+
+function carefulJson(fields: LogFields): string {
+  try {
+    return bounded(
+      JSON.stringify(fields, (name, value: unknown) => {
+        if (isSecret(name) && value !== undefined) return hidden
+        if (typeof value === 'bigint') return String(value)
+        return value instanceof Error ? describeError(value) : value
+      }),
+    )
+  } catch {
+    // A cycle, or a getter that throws: a log call must never be what fails.
+    return '{"fields":"[not serialisable]"}'
+  }
+}
+
+const bounded = (json: string): string =>
+  json.length <= fieldsCharsMax ? json : JSON.stringify({ cut: json.slice(0, fieldsCharsMax / 2) })
+
+/** An error as plain fields; its causes come along through the replacer. */
+function describeError(error: Error): { name: string; message: string; stack?: string; cause?: unknown } {
+  const { name, message, stack, cause } = error
+  return { name, message, ...(stack ? { stack } : {}), ...(cause === undefined ? {} : { cause }) }
+}
+
+const asBytesWriter =
+  (write: (text: string) => void): ((bytes: Buffer) => void) =>
+  (bytes) =>
+    write(bytes.toString())
+
+/**
+ * Writes to standard output without ever failing. A blocking output is waited for; one that is full for now keeps its
+ * lines here up to a bound, and one that is gone loses them.
+ */
+function createStdoutWriter(): (bytes: Buffer) => void {
+  let unsent: Buffer = Buffer.alloc(0)
+  let lostBytes = 0
+  return (bytes) => {
+    const note = lostBytes > 0 ? `{"level":"warn","event":"log.lines_lost","bytes":${lostBytes}}\n` : ''
+    let rest = unsent.length > 0 || note !== '' ? Buffer.concat([unsent, Buffer.from(note), bytes]) : bytes
+    lostBytes = 0
+    try {
+      while (rest.length > 0) rest = rest.subarray(writeSync(1, rest))
+      unsent = rest
+    } catch (error) {
+      const isFull = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
+      const isKept = isFull && rest.length <= unsentBytesMax
+      // The buffer is written over next, so what is kept is a copy.
+      unsent = isKept ? Buffer.from(rest) : Buffer.alloc(0)
+      lostBytes = isKept ? 0 : rest.length
+    }
+  }
+}

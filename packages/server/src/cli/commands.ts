@@ -1,0 +1,105 @@
+/** The commands, as a table: a new one is a line here and a file beside it. Owns finding one and its help. */
+import { suggest } from '../config/mistakes.ts'
+import { version } from '../version.ts'
+import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
+import { backupCommand } from './commands/backup.ts'
+import { devCommand } from './commands/dev.ts'
+import { doctorCommand } from './commands/doctor.ts'
+import { initCommand } from './commands/init.ts'
+import { keysCommand } from './commands/keys.ts'
+import { migrateCommand } from './commands/migrate.ts'
+import { restoreCommand } from './commands/restore.ts'
+import { roomsCommand } from './commands/rooms.ts'
+import { startCommand } from './commands/start.ts'
+import { tokenCommand } from './commands/token.ts'
+import { usersCommand } from './commands/users.ts'
+import { describeFailure } from './failure.ts'
+
+const helpCommand: Command = {
+  name: 'help',
+  summary: 'Show what a command does',
+  operands: ['[command]'],
+  options: {},
+  run({ operands: [name], terminal }) {
+    terminal.out(name === undefined ? formatOverview() : formatHelp(getCommand(name)))
+    return 0
+  },
+}
+
+const versionCommand: Command = {
+  name: 'version',
+  summary: 'Show the version',
+  options: {},
+  run({ terminal }) {
+    terminal.out(version)
+    return 0
+  },
+}
+
+const commands: readonly Command[] = [
+  devCommand,
+  startCommand,
+  initCommand,
+  migrateCommand,
+  usersCommand,
+  keysCommand,
+  roomsCommand,
+  tokenCommand,
+  backupCommand,
+  restoreCommand,
+  doctorCommand,
+  helpCommand,
+  versionCommand,
+]
+
+/** What people type where other programs have options. */
+const aliases: Readonly<Record<string, string>> = {
+  '--help': 'help',
+  '-h': 'help',
+  '--version': 'version',
+  '-v': 'version',
+}
+
+/**
+ * Runs what the words of a command line ask for, and gives the exit code: 0 done, 1 failed, 2 not understood. What went
+ * wrong is said on the terminal.
+ */
+export async function runCommandLine(words: readonly string[], terminal: Terminal): Promise<number> {
+  const [first = 'help', ...rest] = words
+  try {
+    const command = getCommand(aliases[first] ?? first)
+    const call = parseCall(command, rest)
+    if (call) return await command.run({ ...call, terminal })
+    terminal.out(formatHelp(command))
+    return 0
+  } catch (error) {
+    if (error instanceof UsageError) {
+      terminal.error(`${error.message}\nSee \`plinth help\`.`)
+      return 2
+    }
+    terminal.error(describeFailure(error))
+    return 1
+  }
+}
+
+function getCommand(name: string): Command {
+  const command = commands.find((known) => known.name === name)
+  if (command) return command
+  const names = commands.map((known) => known.name)
+  const hint = suggest(name, names) || ` There are: ${names.join(', ')}.`
+  throw new UsageError(
+    name.startsWith('-') ? `${name} comes after a command.${hint}` : `"${name}" is no command.${hint}`,
+  )
+}
+
+function formatOverview(): string {
+  const rows = commands.map(({ name, summary }) => [name, summary] as const)
+  return `Plinth ${version}: a complete backend in one program.
+
+Usage: plinth <command> [options]
+
+Commands:
+${formatRows(rows)}
+
+\`plinth help <command>\` shows the options of a command.`
+}

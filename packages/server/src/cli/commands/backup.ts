@@ -1,0 +1,150 @@
+/** `plinth backup`: the data folder in one file, with its server running or not. */
+import { existsSync, statSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { systemClock } from '../../base/clock.ts'
+import { formatDatetime } from '../../base/text/datetime.ts'
+import { loadPlace, type Place } from '../../config/load.ts'
+import { BackupError } from '../../engines/backup/archive.ts'
+import { backUp, type KeptFiles } from '../../engines/backup/backup.ts'
+import { folderTaken, lockFileName, lockFolder } from '../../engines/disk/folder-lock.ts'
+import { EngineError } from '../../engines/sql/error.ts'
+import { ApiError } from '../../errors.ts'
+import { backupHoldsMax } from '../../limits/jobs.ts'
+import { type Ask, createAsk } from '../admin-call.ts'
+import { formatHead, readPassphrase, type Secrets, sealSecrets } from '../backup-head.ts'
+import { keepByLease, keepWithoutServer } from '../backup-lease.ts'
+import type { Command } from '../command.ts'
+import { findAddress } from '../served-address.ts'
+
+export const backupCommand: Command = {
+  name: 'backup',
+  summary: 'Write all data of a server into one file',
+  operands: ['<file-or-folder>'],
+  options: {
+    data: { value: '<folder>', help: 'The data folder (default ./data)' },
+    'passphrase-file': { value: '<file>', help: 'Words, on its first line, under which secrets are kept' },
+  },
+  details: `In a folder the file is named after the time. It is a tar archive; \`plinth restore\` makes
+a data folder of it again. The server may go on serving: databases are copied as they
+are at one moment, for which writes wait some milliseconds.
+
+The secret and the service key of the data folder are left out, unless a passphrase is
+given to encrypt them with. The rest is not encrypted: keep it like the data itself.
+
+With DATABASE_URL the data is in PostgreSQL: back it up with pg_dump, and a bucket with
+the tools of its store.`,
+  async run({ operands: [operand = ''], options, terminal }) {
+    const place = loadPlace(options)
+    checkPlace(place)
+    const createdAt = formatDatetime(systemClock.now())
+    const target = targetOf(operand, createdAt)
+    const passphraseFile = options['passphrase-file']
+    const passphrase = passphraseFile === undefined ? null : await readPassphrase(passphraseFile)
+    const secrets = await findSecrets(place.dataFolder)
+    const sealed = passphrase === null || secrets.size === 0 ? null : sealSecrets(secrets, passphrase)
+    const report = await backUp({
+      folder: place.dataFolder,
+      target,
+      head: formatHead(createdAt, sealed),
+      moment: (pin) => atOneMoment(place, pin),
+    })
+    terminal.out(`${target}: ${report.databases} databases and ${report.files} files, ${report.bytes} bytes`)
+    if (sealed === null) terminal.error(withoutSecrets(secrets))
+    if (place.hasStore) terminal.error('Files are in the S3 bucket, which is not in this backup: copy it as well.')
+    return 0
+  },
+}
+
+function checkPlace({ databaseUrl, dataFolder }: Place): void {
+  if (databaseUrl !== null)
+    throw new BackupError(
+      'The data is in PostgreSQL: back it up with pg_dump, and the bucket of its files with the tools of its store.',
+    )
+  if (!existsSync(join(dataFolder, lockFileName))) throw new BackupError(`No server has served ${dataFolder}`)
+}
+
+function targetOf(operand: string, createdAt: string): string {
+  const path = resolve(operand)
+  const isFolder = existsSync(path) && statSync(path).isDirectory()
+  return isFolder ? join(path, `plinth-${createdAt.replaceAll(':', '-')}.tar`) : path
+}
+
+async function findSecrets(dataFolder: string): Promise<Secrets> {
+  const found = new Map<string, string>()
+  for (const name of ['secret', 'service-key']) {
+    const path = join(dataFolder, name)
+    if (existsSync(path)) found.set(name, await readFile(path, 'utf8'))
+  }
+  return found
+}
+
+const withoutSecrets = (secrets: Secrets): string =>
+  secrets.size === 0
+    ? 'The secrets were given to the server from outside, and are not in this backup.'
+    : 'The secrets are not in this backup, for want of a --passphrase-file. Without them everybody has to sign in again, and second factors are lost.'
+
+/** Pins while nothing writes: alone in the folder, or while its server has writes wait. */
+async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): Promise<KeptFiles> {
+  const lock = tryLock(dataFolder)
+  if (lock) {
+    try {
+      pin()
+      return keepWithoutServer(dataFolder)
+    } finally {
+      lock.close()
+    }
+  }
+  const ask = askServer(dataFolder, serviceKey)
+  const kept = await keepByLease(ask)
+  try {
+    await pinWhileHeld(ask, pin)
+    return kept
+  } catch (error) {
+    await kept.release()
+    throw error
+  }
+}
+
+/** Finds the server for each call: it may have started again at another port. */
+function askServer(dataFolder: string, serviceKey: string | null): Ask {
+  return async (method, path, body) => {
+    const url = await findAddress(dataFolder)
+    if (url === null || serviceKey === null) throw new EngineError('unavailable', `${nowhere} ${later}`)
+    const silent = `The server at ${url} does not answer. ${later}`
+    return createAsk({ url, base: '/api/backup', serviceKey, silent })(method, path, body)
+  }
+}
+
+async function pinWhileHeld(ask: Ask, pin: () => void): Promise<void> {
+  for (let tries = 0; tries < backupHoldsMax; tries++) {
+    const { id } = await ask<{ id: string }>('POST', '/hold')
+    pin()
+    if (await isReleased(ask('DELETE', `/hold/${id}`))) return
+  }
+  throw new EngineError('unavailable', `The server is too busy to hold its writes for a moment. ${later}`)
+}
+
+const nowhere = 'Another process has this data folder and does not say where it is reached.'
+const later = 'Try again once it is ready, or stop it.'
+
+/** Null while another process has the folder. */
+function tryLock(folder: string): { close(): void } | null {
+  try {
+    return lockFolder(folder, folderTaken)
+  } catch (error) {
+    if (error instanceof EngineError) return null
+    throw error
+  }
+}
+
+/** False where the hold was over before. */
+async function isReleased(answer: Promise<unknown>): Promise<boolean> {
+  try {
+    await answer
+    return true
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return false
+    throw error
+  }
+}

@@ -1,0 +1,47 @@
+/** `plinth doctor`: whether a data folder is intact, while no server uses it. */
+import { existsSync } from 'node:fs'
+import { loadPlace } from '../../config/load.ts'
+import { ConfigError } from '../../config/mistakes.ts'
+import { type DatabaseReport, examine } from '../../engines/backup/doctor.ts'
+import { type Command, formatRows } from '../command.ts'
+
+export const doctorCommand: Command = {
+  name: 'doctor',
+  summary: 'Check a data folder',
+  options: { data: { value: '<folder>', help: 'The data folder (default ./data)' } },
+  details: `Checks, without changing anything, that every database is there with its log and passes
+SQLite's integrity check, that the change log has no gaps, and that every file that is
+referred to is there with its size. Prints the number of records of each table.
+The server must not be running. Ends with code 0 when all is well, else with 1.
+
+With DATABASE_URL the data is in PostgreSQL, which has tools of its own (pg_amcheck).`,
+  run({ options, terminal }) {
+    const { dataFolder, databaseUrl, hasStore } = loadPlace(options)
+    if (databaseUrl !== null)
+      throw new ConfigError(
+        'With DATABASE_URL the data is in PostgreSQL: check it with its own tools, such as pg_amcheck.',
+      )
+    if (!existsSync(dataFolder)) throw new ConfigError(`There is no data folder at ${dataFolder}`)
+    const { databases, blobs, problems } = examine({ folder: dataFolder, hasStore })
+    terminal.out(formatRows(databases.map((one) => [one.path, describe(one)] as const)))
+    const files = hasStore
+      ? 'in an S3 bucket, not checked'
+      : `${blobs.present}, ${blobs.unreferenced} of them not in use`
+    terminal.out(`Files: ${files}`)
+    if (problems.length === 0) {
+      terminal.out('No problems found.')
+      return 0
+    }
+    terminal.error(`Problems found:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`)
+    terminal.error('Restore a backup (plinth restore) into another folder, or copy what is missing back.')
+    return 1
+  },
+}
+
+/** Tables of the platform begin with `_` and are left out; of its own databases all are shown. */
+function describe({ bytes, rows }: DatabaseReport): string {
+  const counts = Object.entries(rows)
+    .filter(([name]) => !name.startsWith('_'))
+    .map(([name, count]) => `${name} ${count ?? '?'}`)
+  return [`${bytes} bytes`, ...counts].join(', ')
+}

@@ -1,0 +1,163 @@
+/** `plinth users`: the users of a server that runs or does not, by id or e-mail. */
+import { notFound } from '../../errors.ts'
+import type { ListedUser, UserPage } from '../../features/users/admin/admin.ts'
+import type { UpdateInput } from '../../features/users/admin/input.ts'
+import { type AdminClient, openAdminClient } from '../admin-client.ts'
+import { type Call, type Command, UsageError } from '../command.ts'
+import { askPassword } from '../prompt.ts'
+import { configOptions } from '../serve.ts'
+
+export const usersCommand: Command = {
+  name: 'users',
+  summary: 'List, create, change, disable, enable, delete or sign out users',
+  operands: ['<action>', '[user]'],
+  options: {
+    email: { value: '<address>', help: 'create, update: the e-mail address' },
+    password: { value: '<text>', help: 'create, update, password: the password' },
+    role: { value: '<word>', help: 'create, update: the role (default user)' },
+    name: { value: '<text>', help: 'create, update: the display name' },
+    verified: { help: 'update: the address counts as verified' },
+    unverified: { help: 'create, update: the address is not verified yet' },
+    ...configOptions,
+  },
+  details: `Actions; a user is named by id or e-mail address:
+  list              Everybody, newest first: id, e-mail, role, time, disabled
+  create            A user with --email; \`--role admin\` makes an administrator
+  update <user>     Change what the options name; a new address counts as verified
+  password <user>   Set a password, which ends all sessions
+  disable <user>    End all sessions and refuse to sign in
+  enable <user>     Let somebody disabled sign in again
+  delete <user>     Remove somebody with everything that is theirs
+  revoke <user>     End all sessions
+
+Works on the data folder of a server that is stopped, goes through the server (with its
+service key) while one is serving the folder, and works on PostgreSQL (DATABASE_URL) in
+either case. Other processes can see --password; without it, create and password ask at
+the terminal.`,
+  run,
+}
+
+type Work = (client: AdminClient) => Promise<void>
+/** Takes the words apart, and gives what is to be done once the server is found. Throws `UsageError`. */
+type Action = (call: Call) => Work | Promise<Work>
+
+/** What a user is shown as, in one line. */
+const lineOf = ({ id, email, role, createdAt, disabled }: ListedUser): string =>
+  [id, email ?? '-', role, createdAt, ...(disabled ? ['disabled'] : [])].join('  ')
+
+const list: Action =
+  ({ terminal }) =>
+  async (client) => {
+    let cursor: string | null = '0'
+    while (cursor !== null) {
+      const page: UserPage = await client.list(cursor)
+      for (const user of page.users) terminal.out(lineOf(user))
+      ;({ cursor } = page)
+    }
+  }
+
+/** The members of a request that the options name. */
+function fieldsOf({ options: { email, password, role, name, verified, unverified } }: Call): UpdateInput {
+  if (verified !== undefined && unverified !== undefined)
+    throw new UsageError('--verified and --unverified contradict each other.')
+  return {
+    ...(email === undefined ? {} : { email }),
+    ...(password === undefined ? {} : { password }),
+    ...(role === undefined ? {} : { role }),
+    ...(name === undefined ? {} : { displayName: name }),
+    ...(verified === undefined ? {} : { emailVerified: true }),
+    ...(unverified === undefined ? {} : { emailVerified: false }),
+  }
+}
+
+const create: Action = async (call) => {
+  const { email, password: given, ...fields } = fieldsOf(call)
+  if (email === undefined) throw new UsageError('`plinth users create` needs --email <address>.')
+  const password = given ?? (await askPassword())
+  return async (client) => call.terminal.out(lineOf(await client.create({ email, password, ...fields })))
+}
+
+const update: Action = (call) => {
+  const fields = fieldsOf(call)
+  if (Object.keys(fields).length === 0)
+    throw new UsageError('`plinth users update` needs something to change, such as --email <address>.')
+  return async (client) => {
+    const id = await getId(client, call.operands[1] ?? '')
+    call.terminal.out(lineOf(await client.update(id, fields)))
+  }
+}
+
+const setPassword: Action = async ({ options: { password: given }, operands: [, named = ''], terminal }) => {
+  const password = given ?? (await askPassword())
+  return async (client) => {
+    await client.update(await getId(client, named), { password })
+    terminal.out(`${named} has a new password and is signed out everywhere.`)
+  }
+}
+
+/** An action on one user, and what is said when it is done. */
+const toOne =
+  (done: string, act: (client: AdminClient, id: string) => Promise<unknown>): Action =>
+  ({ operands: [, named = ''], terminal }) =>
+  async (client) => {
+    await act(client, await getId(client, named))
+    terminal.out(`${named} ${done}.`)
+  }
+
+/** No id holds an @. */
+async function getId(client: AdminClient, named: string): Promise<string> {
+  if (!named.includes('@')) return named
+  const user = await client.findByEmail(named)
+  if (!user) throw notFound('User')
+  return user.id
+}
+
+/** Of nobody or everybody. */
+const general: ReadonlyMap<string, Action> = new Map([
+  ['list', list],
+  ['create', create],
+])
+/** Of the user that is named behind them. */
+const single: ReadonlyMap<string, Action> = new Map([
+  ['update', update],
+  ['password', setPassword],
+  ['disable', toOne('is disabled and signed out everywhere', (client, id) => client.update(id, { disabled: true }))],
+  ['enable', toOne('is enabled', (client, id) => client.update(id, { disabled: false }))],
+  ['delete', toOne('is deleted', (client, id) => client.remove(id))],
+  ['revoke', toOne('is signed out everywhere', (client, id) => client.revoke(id))],
+])
+
+/** The options of each action beside those that every action takes. */
+const actionOptions: ReadonlyMap<string, readonly string[]> = new Map([
+  ['create', ['email', 'password', 'role', 'name', 'unverified']],
+  ['update', ['email', 'password', 'role', 'name', 'verified', 'unverified']],
+  ['password', ['password']],
+])
+
+function getAction({ operands: [name = '', user], options }: Call): Action {
+  const action = general.get(name) ?? single.get(name)
+  if (!action) {
+    const names = [...general.keys(), ...single.keys()].join(', ')
+    throw new UsageError(`"${name}" is no action of \`plinth users\`. There are: ${names}.`)
+  }
+  if (single.has(name) && user === undefined)
+    throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an e-mail.`)
+  if (general.has(name) && user !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take "${user}".`)
+  const given = ['email', 'password', 'role', 'name', 'verified', 'unverified'].filter(
+    (option) => options[option] !== undefined,
+  )
+  const foreign = given.find((option) => !actionOptions.get(name)?.includes(option))
+  if (foreign !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take --${foreign}.`)
+  return action
+}
+
+async function run(call: Call): Promise<number> {
+  const work = await getAction(call)(call)
+  const client = await openAdminClient(call.options, call.terminal)
+  try {
+    await work(client)
+    return 0
+  } finally {
+    await client.close()
+  }
+}

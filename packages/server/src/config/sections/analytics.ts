@@ -1,0 +1,66 @@
+/** The section `analytics`: what users write it with, its shape, and what the program makes of it. */
+import { z } from 'zod'
+import { parseDuration } from '../../base/text/duration.ts'
+import {
+  eventNameCharsMax,
+  eventNamesMax,
+  rawRetentionMs,
+  requestLogBytesMax,
+  requestLogBytesMin,
+  requestLogRetentionMs,
+} from '../../limits/analytics.ts'
+import { byteSize, exactly, readBy } from '../shape-parts.ts'
+
+/** As it is written. */
+export interface AnalyticsOptions {
+  /** The names events may have, but for those a service key sends; left out, any. */
+  readonly events?: readonly string[]
+  /** False: only users who have signed in with something, and service keys, may send events; default true. */
+  readonly anonymous?: boolean
+  /** False: requests are not counted, and reports on them stay empty; default true. Counts stay for 90 days. */
+  readonly requestLog?:
+    | boolean
+    | {
+        /** How long a row of each request is kept, at most `90d`; default `7d`. */
+        readonly retention?: string
+        /** What these rows take at most, at least `1mb`; the oldest go first. Default `1gb`. */
+        readonly maxSize?: string | number
+      }
+}
+
+/** As the program runs on it. */
+export interface AnalyticsConfig {
+  /** Null for any. */
+  readonly events: ReadonlySet<string> | null
+  readonly anonymous: boolean
+  readonly requestLog: boolean
+  /** Of rows of single requests. */
+  readonly requestRows: { readonly retentionMs: number; readonly bytesMax: number }
+}
+
+const requestLogShape = exactly({
+  retention: readBy(parseDuration)
+    .refine((ms) => ms <= rawRetentionMs, 'must be at most 90d')
+    .optional(),
+  maxSize: byteSize.refine((bytes) => bytes >= requestLogBytesMin, 'must be at least 1mb').optional(),
+})
+
+export const analyticsShape = exactly({
+  events: z.array(z.string().min(1).max(eventNameCharsMax)).min(1).max(eventNamesMax).optional(),
+  anonymous: z.boolean().default(true),
+  requestLog: z.union([z.boolean(), requestLogShape], { error: 'must be true, false or an object' }).default(true),
+})
+export type WrittenAnalytics = z.output<typeof analyticsShape>
+
+export function createAnalyticsConfig({ events, anonymous, requestLog }: WrittenAnalytics): AnalyticsConfig {
+  const rows = typeof requestLog === 'boolean' ? {} : requestLog
+  return Object.freeze({
+    events: events === undefined ? null : new Set(events),
+    anonymous,
+    requestLog: requestLog !== false,
+    requestRows: Object.freeze({
+      retentionMs: rows.retention ?? requestLogRetentionMs,
+      bytesMax: rows.maxSize ?? requestLogBytesMax,
+    }),
+  })
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { formatMistake } from '../../mistakes.ts'
+import { checkMailTemplates } from './mail-templates.ts'
+
+const check = (written: unknown): string[] =>
+  checkMailTemplates(written, ['auth', 'mail', 'templates']).map(formatMistake)
+const link = { subject: 'Anmelden bei {{appName}}', text: 'Hallo {{displayName}}: {{link}} ({{minutes}} Minuten)' }
+
+test('[MAIL-11] good templates pass, whatever else they are', () => {
+  expect(check({ de: { 'magic-link': link, 'password-changed': { subject: 's', text: 't' } }, 'pt-BR': {} })).toEqual(
+    [],
+  )
+  for (const odd of [undefined, null, 1, 'x', [], { de: null }, { de: { 'magic-link': 7 } }])
+    expect(check(odd)).toEqual([])
+})
+
+test.each([
+  [{ 'de_AT!': {} }, 'must be a language tag'],
+  [{ de: { 'magic-lnk': link } }, 'magic-link'],
+  [{ de: { constructor: link } }, 'is no mail'],
+  [{ de: { 'magic-link': { ...link, text: 'no link' } } }, 'must say {{link}}'],
+  [{ de: { 'email-otp': link } }, 'must say {{code}}'],
+  [{ de: { 'magic-link': { ...link, subject: '{{apName}}' } } }, '{{apName}} is not known'],
+  [{ de: { 'magic-link': { ...link, text: '{{link}} {{ link }}' } } }, '{{ link }} is not known'],
+])('[MAIL-11] %j is a mistake', (written, message) => {
+  const mistakes = check(written)
+  expect(mistakes).toHaveLength(1)
+  expect(mistakes[0]).toStartWith('auth.mail.templates')
+  expect(mistakes[0]).toContain(message)
+})

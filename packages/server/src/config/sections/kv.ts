@@ -1,0 +1,48 @@
+/** The section `kv`: what users write, its shape, and the form the key-value stores run on. */
+import { z } from 'zod'
+import { parseByteSize } from '../../base/text/bytes.ts'
+import { kvValueBytes, kvValueBytesMax, kvWriteIntervalMs, kvWriteIntervalMsMax } from '../../limits/resources.ts'
+import type { Mistake } from '../mistakes.ts'
+import { findNameMistake } from '../names.ts'
+import { exactly, membersOf, readBy } from '../shape-parts.ts'
+
+/** A key-value store as it is written. */
+export interface KvConfig {
+  /** Milliseconds between two writes of one key; default 1000, 0 for no such limit, at most 60000. */
+  readonly writeInterval?: number
+  /** Of one value, as JSON: `'1mb'` (the default) to `'16mb'`, or bytes. */
+  readonly maxValueSize?: string | number
+}
+
+/** A key-value store. */
+export interface KvNamespace {
+  readonly name: string
+  /** Between two writes of one key; 0 for no such limit. */
+  readonly writeIntervalMs: number
+  /** Of one value, as JSON in UTF-8. */
+  readonly valueBytesMax: number
+}
+
+const valueSize = z
+  .union([z.int().min(1), readBy(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
+  .refine((bytes) => bytes <= kvValueBytesMax, 'must be at most 16mb')
+
+const storeShape = exactly({
+  writeInterval: z.int().min(0).max(kvWriteIntervalMsMax).default(kvWriteIntervalMs),
+  maxValueSize: valueSize.default(kvValueBytes),
+})
+
+export const kvShape = z.record(z.string(), storeShape)
+export type WrittenKv = z.output<typeof storeShape>
+
+/** What is wrong with the section beyond its shape. */
+export function checkKv(written: unknown): Mistake[] {
+  return membersOf(written).flatMap(([name]): Mistake[] => {
+    const message = findNameMistake(name)
+    return message === null ? [] : [{ path: ['kv', name], message }]
+  })
+}
+
+/** A store in which nothing was found wrong. */
+export const createKvNamespace = (name: string, { writeInterval, maxValueSize }: WrittenKv): KvNamespace =>
+  Object.freeze({ name, writeIntervalMs: writeInterval, valueBytesMax: maxValueSize })

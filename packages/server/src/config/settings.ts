@@ -1,0 +1,197 @@
+/**
+ * Settings: the command line before the environment before the default. Says what the options and variables mean;
+ * `load` reads the environment.
+ */
+
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { parseTrustProxy } from '../base/network/address.ts'
+import { parseDatabaseUrl } from '../base/network/database-url.ts'
+import { secretCharsMin, serviceKeyCharsMin } from '../limits/api.ts'
+import type { LogLevel } from '../log-events/log-event.ts'
+import type { Mode, Settings } from './config.ts'
+import { ConfigError, suggest } from './mistakes.ts'
+import { keepSecret } from './secrets.ts'
+import { readS3Settings } from './sections/s3-settings.ts'
+import { keyShape, mistakesOf } from './shape.ts'
+
+/** Options of the command line that settings come from, as they were typed. */
+export interface SettingOptions {
+  readonly data?: string | undefined
+  readonly host?: string | undefined
+  readonly port?: string | undefined
+  readonly 'log-level'?: string | undefined
+  /** An option without a value. */
+  readonly 'accept-loss'?: string | undefined
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+const portDefault = '4100'
+const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
+
+const redisPrefixDefault = 'plinth:'
+
+/** File names in the data folder. */
+const secretFile = 'secret'
+const serviceKeyFile = 'service-key'
+
+/**
+ * Reads the settings, and makes up the secret and the service key where none are given. Throws `ConfigError` with every
+ * mistake, before anything is written.
+ */
+export async function openSettings(options: SettingOptions, environment: Environment, mode: Mode): Promise<Settings> {
+  const mistakes: string[] = []
+  /** An empty variable is as good as none: that is how scripts leave one out. */
+  const read = <T>(name: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
+    if (text === undefined || text === '') return undefined
+    try {
+      return parse(text)
+    } catch (error) {
+      mistakes.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+      return undefined
+    }
+  }
+  const { PLINTH_DATA, PLINTH_HOST, PLINTH_PORT, PLINTH_SECRET, PLINTH_SERVICE_KEY, PLINTH_TRUST_PROXY } = environment
+  const { DATABASE_URL, REDIS_URL, REDIS_PREFIX, PLINTH_PUBLIC_URL } = environment
+  const dataFolder = resolve(options.data || PLINTH_DATA || 'data')
+  const host = options.host || PLINTH_HOST || (mode === 'development' ? '127.0.0.1' : '0.0.0.0')
+  const port = options.port
+    ? read('--port', options.port, parsePort)
+    : read('PLINTH_PORT', PLINTH_PORT || portDefault, parsePort)
+  const trustProxy = read('PLINTH_TRUST_PROXY', PLINTH_TRUST_PROXY, parseTrustProxy)
+  const publicUrl = read('PLINTH_PUBLIC_URL', PLINTH_PUBLIC_URL, parsePublicUrl)
+  const logLevel = read('--log-level', options['log-level'], parseLogLevel)
+  const databaseUrl = read('DATABASE_URL', DATABASE_URL, checkDatabaseUrl)
+  const redisUrl = read('REDIS_URL', REDIS_URL, parseRedisUrl)
+  const redisPrefix = read('REDIS_PREFIX', REDIS_PREFIX, parseRedisPrefix)
+  const s3 = readS3Settings(environment, read)
+  const givenSecret = read('PLINTH_SECRET', PLINTH_SECRET, parseSecret)
+  const givenKey = read('PLINTH_SERVICE_KEY', PLINTH_SERVICE_KEY, parseServiceKey)
+  if (existsSync(dataFolder) && !statSync(dataFolder).isDirectory())
+    mistakes.push(`${options.data ? '--data' : 'PLINTH_DATA'}: ${dataFolder} is a file; name a folder`)
+  if (mistakes.length > 0 || port === undefined) throw new ConfigError(mistakes.join('\n'))
+  const settings: Settings = {
+    dataFolder,
+    acceptsLoss: options['accept-loss'] !== undefined,
+    host,
+    port,
+    secret: givenSecret ?? (await keepIn(dataFolder, secretFile, secretCharsMin)),
+    serviceKey: givenKey ?? (await keepIn(dataFolder, serviceKeyFile, serviceKeyCharsMin)),
+    trustProxy: trustProxy ?? { kind: 'none' },
+    publicUrl: publicUrl ?? null,
+    logLevel: logLevel ?? 'info',
+    databaseUrl: databaseUrl ?? null,
+    redisUrl: redisUrl ?? null,
+    redisPrefix: redisPrefix ?? redisPrefixDefault,
+    s3,
+  }
+  return Object.freeze(settings)
+}
+
+/** As `keepSecret`. Throws `ConfigError` also where the folder cannot be made or written. */
+async function keepIn(dataFolder: string, file: string, charsMin: number): Promise<string> {
+  try {
+    return await keepSecret(resolve(dataFolder, file), charsMin)
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (syscall === undefined) throw error
+    const remedy = 'Name a folder that this user may write, with --data or PLINTH_DATA.'
+    throw new ConfigError(`The data folder ${dataFolder} cannot be made or written (${code}). ${remedy}`)
+  }
+}
+
+/**
+ * The secret of a server that has been started before, for commands that serve nothing. Throws `ConfigError` where
+ * there is none.
+ */
+export async function getSecret(
+  { data }: SettingOptions,
+  { PLINTH_DATA, PLINTH_SECRET }: Environment,
+): Promise<string> {
+  if (PLINTH_SECRET) return PLINTH_SECRET
+  const path = resolve(data || PLINTH_DATA || 'data', secretFile)
+  if (existsSync(path)) return keepSecret(path, secretCharsMin)
+  throw new ConfigError(`There is no secret at ${path}. Start the server once, or name its data folder with --data.`)
+}
+
+/** Where a server's data is. */
+export interface Place {
+  /** Absolute; need not exist. */
+  readonly dataFolder: string
+  readonly databaseUrl: string | null
+  /** Whether files are in an S3 bucket. */
+  readonly hasStore: boolean
+  /** Null where none was given and none was made up yet. */
+  readonly serviceKey: string | null
+}
+
+/** Reads what is there and makes nothing: for commands that work on data whose server may not run. */
+export function readPlace({ data }: SettingOptions, environment: Environment): Place {
+  const { PLINTH_DATA, DATABASE_URL, S3_BUCKET, PLINTH_SERVICE_KEY } = environment
+  const dataFolder = resolve(data || PLINTH_DATA || 'data')
+  const keyPath = resolve(dataFolder, serviceKeyFile)
+  return {
+    dataFolder,
+    databaseUrl: DATABASE_URL || null,
+    hasStore: Boolean(S3_BUCKET),
+    serviceKey: PLINTH_SERVICE_KEY || (existsSync(keyPath) ? readFileSync(keyPath, 'utf8').trim() : null),
+  }
+}
+
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : -1
+  if (port < 0 || port > 65_535) throw new RangeError('must be a port from 0 (any free one) to 65535')
+  return port
+}
+
+function parseLogLevel(text: string): LogLevel {
+  const level = logLevels.find((known) => known === text)
+  if (!level) throw new RangeError(`must be one of ${logLevels.join(', ')}.${suggest(text, logLevels)}`)
+  return level
+}
+
+/** Says nothing of the text: there may be a password in it. */
+function parseUrl(text: string, schemes: readonly string[], example: string): URL {
+  const mistake = `must be an address such as ${example}`
+  if (!URL.canParse(text)) throw new RangeError(mistake)
+  const url = new URL(text)
+  if (!schemes.includes(url.protocol.slice(0, -1)) || url.hostname === '') throw new RangeError(mistake)
+  return url
+}
+
+function parsePublicUrl(text: string): string {
+  const url = parseUrl(text, ['http', 'https'], 'https://api.example.com')
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '')
+    throw new RangeError('must have no path, such as https://api.example.com')
+  return url.origin
+}
+
+function checkDatabaseUrl(text: string): string {
+  parseDatabaseUrl(text)
+  return text
+}
+
+function parseRedisUrl(text: string): string {
+  const { pathname } = parseUrl(text, ['redis', 'rediss'], 'redis://:password@host:6379 (rediss: with TLS)')
+  if (!/^(?:\/\d*)?$/.test(pathname))
+    throw new RangeError('may name a database only by its number, as in redis://host:6379/1')
+  return text
+}
+
+function parseRedisPrefix(text: string): string {
+  // Braces would decide which keys of a Redis cluster are kept together.
+  if (!/^[\w:.-]{1,64}$/.test(text)) throw new RangeError('must be 1 to 64 letters, digits, or any of _ : . -')
+  return text
+}
+
+function parseSecret(text: string): string {
+  if (text.length < secretCharsMin) throw new RangeError(`must have at least ${secretCharsMin} characters`)
+  return text
+}
+
+function parseServiceKey(text: string): string {
+  const { success, data, error } = keyShape.safeParse(text, { reportInput: true })
+  if (!success) throw new RangeError(mistakesOf(error.issues)[0]?.message)
+  return data
+}

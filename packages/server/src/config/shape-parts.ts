@@ -1,0 +1,48 @@
+/**
+ * What the shapes of several sections of the configuration are made of. The sections are `shape`'s and `auth`'s.
+ */
+import { z } from 'zod'
+import type { Rule } from '../access/definition.ts'
+import { parseByteSize } from '../base/text/bytes.ts'
+import { suggest } from './mistakes.ts'
+
+/**
+ * An object that refuses keys it does not know: a section that is silently ignored could be one that protects
+ * something.
+ */
+export function exactly<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const known = Object.keys(shape)
+  const explain = (key: string): string => `is not known here.${suggest(key, known) || ` Known: ${known.join(', ')}.`}`
+  return z.strictObject(shape, {
+    // One line per key, in their order, which `mistakesOf` takes apart again.
+    error: (issue) => (issue.code === 'unrecognized_keys' ? issue.keys.map(explain).join('\n') : undefined),
+  })
+}
+
+/** Text that `read` can make something of; what it throws becomes the message. */
+export const readBy = <T>(read: (text: string) => T) =>
+  z.string().transform((text, context) => {
+    try {
+      return read(text)
+    } catch (error) {
+      context.addIssue(error instanceof Error ? error.message : String(error))
+      return z.NEVER
+    }
+  })
+
+export const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
+  error: 'must be a size such as "5mb", or a number of bytes',
+})
+
+export const isFunction = (value: unknown): boolean => typeof value === 'function'
+/** Such a rule would give a promise, and a promise allows nothing and everything. */
+export const isAsynchronous = (value: unknown): boolean =>
+  isFunction(value) && /^(?:Async|Generator)/.test((value as () => void).constructor?.name)
+
+export const ruleShape = z
+  .custom<Rule>((value) => typeof value === 'boolean' || isFunction(value), 'must be true, false or a function')
+  .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
+
+/** Members of what should be an object and may be anything, since mistakes are looked for in it. */
+export const membersOf = (value: unknown): [string, unknown][] =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []

@@ -1,0 +1,235 @@
+/**
+ * The shape of a written configuration: which keys there are and what kind of value each takes. What the values say
+ * about each other is `validate`'s; the types that an editor shows are `define`'s.
+ */
+import { z } from 'zod'
+import type { InstanceRule } from '../access/definition.ts'
+import { parseScope } from '../access/service-keys.ts'
+import { parseCidr } from '../base/network/address.ts'
+import { findDatetime } from '../base/text/datetime.ts'
+import { parseDuration } from '../base/text/duration.ts'
+import {
+  changesBytesMin,
+  KiB,
+  MiB,
+  rateLimitRequests,
+  responseBytesLeast,
+  responseBytesMost,
+  serviceKeyCharsMax,
+  serviceKeyCharsMin,
+} from '../limits/api.ts'
+import type { FieldType } from '../query/table.ts'
+import { type Mistake, type Path, suggest } from './mistakes.ts'
+import { analyticsShape } from './sections/analytics.ts'
+import { authShape } from './sections/auth/auth.ts'
+import { broadcastsShape } from './sections/broadcasts.ts'
+import { kvShape } from './sections/kv.ts'
+import { pushShape } from './sections/push/push.ts'
+import { roomsShape } from './sections/rooms/rooms.ts'
+import { sqlShape } from './sections/sql.ts'
+import { vectorShape } from './sections/vector.ts'
+import { byteSize, exactly, isFunction, readBy, ruleShape } from './shape-parts.ts'
+
+const fieldTypes = ['string', 'text', 'number', 'boolean', 'datetime', 'json'] as const satisfies readonly FieldType[]
+
+const instanceRuleShape = z.custom<InstanceRule>(isFunction, 'must be a function of the caller and the instance id')
+
+export const fieldShape = exactly({
+  type: z.enum(fieldTypes),
+  required: z.boolean().default(false),
+  default: z.unknown().optional(),
+  unique: z.boolean().default(false),
+  min: z.number().optional(),
+  max: z.number().optional(),
+  pattern: z.string().optional(),
+  enum: z
+    .array(
+      z.custom<string | number>((value) => ['string', 'number'].includes(typeof value), 'must be text or a number'),
+    )
+    .min(1)
+    .optional(),
+  references: z.string().optional(),
+})
+export type WrittenField = z.output<typeof fieldShape>
+
+const tableShape = exactly({
+  schema: z.record(z.string(), fieldShape).optional(),
+  indexes: z.array(exactly({ fields: z.array(z.string()).min(1), unique: z.boolean().default(false) })).default([]),
+  search: z.array(z.string()).default([]),
+  hidden: z.array(z.string()).default([]),
+  access: exactly({
+    read: ruleShape.default(false),
+    insert: ruleShape.default(false),
+    update: z
+      .union([ruleShape, exactly({ before: ruleShape, after: ruleShape })], {
+        error: 'must be true, false, a function, or { before, after }',
+      })
+      .default(false),
+    delete: ruleShape.default(false),
+  }).prefault({}),
+})
+export type WrittenTable = z.output<typeof tableShape>
+
+const namespaceShape = exactly({
+  instance: z.boolean().default(false),
+  access: instanceRuleShape.optional(),
+  tables: z.record(z.string(), tableShape),
+})
+export type WrittenNamespace = z.output<typeof namespaceShape>
+
+const duration = readBy(parseDuration)
+
+const changesSize = byteSize.refine((bytes) => bytes >= changesBytesMin, `must be at least ${changesBytesMin / MiB}mb`)
+const responseBytes = byteSize.refine(
+  (bytes) => bytes >= responseBytesLeast && bytes <= responseBytesMost,
+  `must be from ${responseBytesLeast / KiB}kb to ${responseBytesMost / MiB}mb`,
+)
+
+const bucketShape = exactly({
+  maxFileSize: byteSize.optional(),
+  quota: byteSize.optional(),
+  userQuota: byteSize.optional(),
+  images: z.boolean().default(false),
+  access: exactly({
+    read: ruleShape.default(false),
+    write: ruleShape.default(false),
+    delete: ruleShape.default(false),
+  }).prefault({}),
+})
+export type WrittenBucket = z.output<typeof bucketShape>
+
+/** What a header can carry without being changed on the way. */
+const keyPattern = /^[\x21-\x7e]*$/
+
+/** Of a declared key and of the root key alike. */
+export const keyShape = z
+  .string({
+    error: (issue) => (issue.input === undefined ? 'is missing. Is its environment variable set?' : undefined),
+  })
+  .min(serviceKeyCharsMin)
+  .max(serviceKeyCharsMax)
+  .regex(keyPattern, 'must be printable ASCII without spaces')
+
+function checkedCidr(text: string): string {
+  parseCidr(text)
+  return text
+}
+
+const serviceKeyShape = exactly({
+  name: z.string().min(1).max(64),
+  key: keyShape,
+  scopes: z.array(readBy(parseScope)).min(1),
+  expiresAt: readBy((text) => {
+    const normal = findDatetime(text)
+    if (normal === null) throw new Error('must be a timestamp such as "2030-01-31T12:00:00Z"')
+    return Date.parse(normal)
+  }).optional(),
+  ipCidr: z.array(readBy(checkedCidr)).min(1).optional(),
+})
+
+/** Browsers send an origin in this one spelling, and it is compared as text. */
+const origin = readBy((text) => {
+  const url = text === '*' ? null : URL.parse(text)
+  if (text !== '*' && (!url || !/^https?:$/.test(url.protocol) || url.origin !== text))
+    throw new Error('must be "*" or an origin such as "https://app.example.com", without a path')
+  return text
+})
+
+const rateLimitShape = exactly({
+  requests: z.int().min(1),
+  window: duration.optional(),
+})
+const rateLimitGroups = Object.keys(rateLimitRequests) as (keyof typeof rateLimitRequests)[]
+
+const schemaEndpointShape = z.union([z.boolean(), z.literal('authenticated')], {
+  error: 'must be true, false or "authenticated"',
+})
+
+export const configShape = exactly({
+  databases: z.record(z.string(), namespaceShape).default({}),
+  storage: exactly({ buckets: z.record(z.string(), bucketShape).default({}) }).prefault({}),
+  auth: authShape.prefault({}),
+  broadcasts: broadcastsShape.default({}),
+  rooms: roomsShape.default({}),
+  vector: vectorShape.default({}),
+  kv: kvShape.default({}),
+  sql: sqlShape.default({}),
+  push: pushShape.prefault({}),
+  analytics: analyticsShape.prefault({}),
+  serviceKeys: z.array(serviceKeyShape).default([]),
+  rateLimits: exactly(
+    Object.fromEntries(rateLimitGroups.map((group) => [group, rateLimitShape.optional()])) as Record<
+      (typeof rateLimitGroups)[number],
+      z.ZodOptional<typeof rateLimitShape>
+    >,
+  ).default({}),
+  cors: exactly({ origins: z.array(origin) }).default({ origins: [] }),
+  api: exactly({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
+  captcha: exactly({ siteKey: z.string().min(1) }).optional(),
+  changes: exactly({ retention: duration.optional(), maxSize: changesSize.optional() }).optional(),
+  limits: exactly({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
+})
+export type WrittenConfig = z.output<typeof configShape>
+
+const kinds: Readonly<Record<string, string>> = {
+  object: 'an object',
+  record: 'an object',
+  array: 'a list',
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+}
+
+const kindOf = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'a list'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`
+
+function describeIssue(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type': {
+      if (issue.input === undefined) return issue.message.startsWith('is missing') ? issue.message : 'is missing'
+      const found = issue.expected === 'int' ? String(issue.input) : kindOf(issue.input)
+      return `must be ${kinds[issue.expected] ?? issue.expected}, not ${found}`
+    }
+    case 'invalid_value': {
+      if (issue.input === undefined) return 'is missing'
+      const values = issue.values.map(String)
+      const hint = typeof issue.input === 'string' ? suggest(issue.input, values) : ''
+      return `must be one of ${values.join(', ')}.${hint}`
+    }
+    case 'too_small':
+      if (issue.origin === 'array') return 'must not be empty'
+      return `must ${issue.origin === 'string' ? 'have' : 'be'} at least ${issue.minimum}${unitOf(issue.origin)}`
+    case 'too_big':
+      return `must ${issue.origin === 'string' ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue.origin)}`
+    default:
+      return issue.message
+  }
+}
+
+const unitOf = (origin: string): string => (origin === 'string' ? ' characters' : '')
+
+/** The mistakes that zod found; needs its issues with their input (`reportInput`). */
+export function mistakesOf(issues: readonly z.core.$ZodIssue[], under: Path = []): Mistake[] {
+  return issues.flatMap((issue): Mistake[] => {
+    const path = [...under, ...issue.path]
+    if (issue.code === 'unrecognized_keys') {
+      const messages = issue.message.split('\n')
+      return issue.keys.map((key, index) => ({ path: [...path, key], message: messages[index] as string }))
+    }
+    if (issue.code === 'invalid_union') {
+      // The variant that got past the kind of value is the one that was meant.
+      const meant = issue.errors.find((errors) =>
+        errors.every(({ path: { length }, code }) => length > 0 || code === 'unrecognized_keys'),
+      )
+      if (meant) return mistakesOf(meant, path)
+    }
+    return [{ path, message: describeIssue(issue) }]
+  })
+}

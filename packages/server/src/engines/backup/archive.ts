@@ -1,0 +1,241 @@
+/**
+ * The form of a backup: a tar archive that says first what it is (`backup.json`), then holds the files of a data folder
+ * under `data/`, and last a checksum of each entry before (`SHA256SUMS`, as `sha256sum` checks them). Written and read
+ * as a stream, in bounded memory. Which files there are is not known here.
+ */
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { createTarDecoder, createTarPacker, type ParsedTarEntry } from 'modern-tar'
+import { backupChunkBytes, backupHeadBytesMax, backupPathCharsMax } from '../../limits/jobs.ts'
+
+export const headName = 'backup.json'
+export const sumsName = 'SHA256SUMS'
+export const dataPrefix = 'data/'
+
+/** What cannot be restored, or not backed up; the message is for the person at the terminal. */
+export class BackupError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'BackupError'
+  }
+}
+
+/** Whether a path could be one in a data folder: relative, of plain parts. */
+export const isPlainPath = (path: string): boolean =>
+  path.length <= backupPathCharsMax &&
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  path.split('/').every((part) => part !== '.' && part !== '..' && /^[^\\/\x00-\x1f\x7f]{1,255}$/.test(part))
+
+const sumLine = (sha256: string, name: string): string => `${sha256}  ${name}\n`
+
+export interface ArchiveWriter {
+  /** Adds a file as it is now; throws `BackupError` for one that shrinks meanwhile. Gives its size in bytes. */
+  addFile(name: string, path: string): Promise<number>
+  addText(name: string, text: string): Promise<void>
+  /** Adds the checksums; the archive is whole and on disk then. */
+  finish(): Promise<void>
+  /** Lets go of the files. */
+  close(): Promise<void>
+}
+
+/** Writes to `path`, and keeps checksums in `sumsPath` meanwhile; both are made anew. Must be closed. */
+export async function openArchiveWriter(path: string, sumsPath: string): Promise<ArchiveWriter> {
+  const output = await open(path, 'w', 0o600)
+  const sums = await open(sumsPath, 'w', 0o600)
+  const { readable, controller } = createTarPacker()
+  const writing = writeAll(readable, output)
+  // What the disk refuses is told to whoever adds an entry then, who hears only that nobody reads it any more.
+  let refusal: { readonly because: unknown } | null = null
+  writing.catch((error: unknown) => {
+    refusal = { because: error }
+    controller.error(error)
+  })
+
+  async function add(
+    name: string,
+    size: number,
+    body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): Promise<void> {
+    const hash = createHash('sha256')
+    try {
+      const entry = controller.add({ name, size, type: 'file', mode: 0o600 }).getWriter()
+      for await (const chunk of body) {
+        hash.update(chunk)
+        await entry.write(chunk)
+      }
+      await entry.close()
+    } catch (error) {
+      controller.error(error)
+      await writing.catch(() => {})
+      throw refusal?.because ?? error
+    }
+    await sums.write(sumLine(hash.digest('hex'), name))
+  }
+
+  async function addFile(name: string, from: string): Promise<number> {
+    const file = await open(from, 'r')
+    try {
+      const { size } = await file.stat()
+      await add(name, size, readExactly(file, size, from))
+      return size
+    } finally {
+      await file.close()
+    }
+  }
+
+  return {
+    addFile,
+    async addText(name, text) {
+      const bytes = Buffer.from(text)
+      await add(name, bytes.length, [bytes])
+    },
+    async finish() {
+      await addFile(sumsName, sumsPath)
+      controller.finalize()
+      await writing
+      await output.sync()
+    },
+    async close() {
+      controller.error(new Error('closed'))
+      await writing.catch(() => {})
+      await output.close()
+      await sums.close()
+    },
+  }
+}
+
+async function writeAll(readable: ReadableStream<Uint8Array>, output: FileHandle): Promise<void> {
+  for await (const chunk of readable) await writeWhole(output, chunk)
+}
+
+/** The system may take less than it is given. */
+async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at, chunk.length - at)).bytesWritten
+}
+
+/** What was appended after the size was taken is not read. */
+async function* readExactly(file: FileHandle, size: number, path: string): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < size; ) {
+    const wanted = Math.min(backupChunkBytes, size - at)
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, at)
+    if (bytesRead === 0) throw new BackupError(`${path} became shorter while it was read`)
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+export interface ArchiveReading {
+  /** Called with the text of `backup.json`, before anything else; what it throws is thrown on. */
+  readonly onHead: (text: string) => void
+  /** Where a file of the data folder is to be written; called once for each, with a plain path. */
+  readonly pathFor: (path: string) => Promise<string>
+}
+
+/**
+ * Reads a whole archive and writes its files. Only when it resolves has every byte been compared with its checksum.
+ * Throws `BackupError` for what is no whole archive of ours. Gives the files and bytes written.
+ */
+export async function readArchive(
+  path: string,
+  { onHead, pathFor }: ArchiveReading,
+): Promise<{ files: number; bytes: number }> {
+  // The lines that the archive must end with, in the order of its entries.
+  const lines = createHash('sha256')
+  const written = { files: 0, bytes: 0 }
+  let state: 'begin' | 'files' | 'end' = 'begin'
+
+  async function take({ header, body }: ParsedTarEntry): Promise<void> {
+    const { name, size, type } = header
+    if (type !== 'file') throw new BackupError(`The archive holds "${name}", which is no file but a ${type}`)
+    if (state === 'end') throw new BackupError('The archive goes on after its end')
+    if (state === 'begin') {
+      if (name !== headName || size > backupHeadBytesMax) throw new BackupError('This is no backup of Plinth')
+      const bytes = await readWhole(body)
+      lines.update(sumLine(sha256Of(bytes), name))
+      onHead(bytes.toString())
+      state = 'files'
+      return
+    }
+    if (name === sumsName) {
+      state = 'end'
+      const given = createHash('sha256')
+      for await (const chunk of body) given.update(chunk)
+      if (!given.digest().equals(lines.digest()))
+        throw new BackupError('The archive is damaged: its files are not those that were written')
+      return
+    }
+    const inside = name.slice(dataPrefix.length)
+    if (!name.startsWith(dataPrefix) || !isPlainPath(inside))
+      throw new BackupError(`The archive holds "${name}", which has no place in a data folder`)
+    lines.update(sumLine(await writeFile(await pathFor(inside), body), name))
+    written.files++
+    written.bytes += size
+  }
+
+  try {
+    for await (const entry of entriesOf(path)) await take(entry)
+  } catch (error) {
+    // Ours, or the system's: a full disk. The rest is what the decoder says of bytes it cannot read.
+    if (error instanceof BackupError || (error instanceof Error && 'syscall' in error)) throw error
+    throw new BackupError('The archive is damaged, or is no backup of Plinth', { cause: error })
+  }
+  // TypeScript does not see that `take` has moved it.
+  if ((state as string) !== 'end') throw new BackupError('The archive is not whole: its end is missing')
+  return written
+}
+
+/** A damaged archive may fail in the middle of any entry. */
+async function* entriesOf(path: string): AsyncGenerator<ParsedTarEntry> {
+  const source = createReadStream(path, { highWaterMark: backupChunkBytes })
+  const decoder = createTarDecoder({ strict: true })
+  let failure: unknown
+  const feeding = feed(source, decoder.writable).catch((error: unknown) => {
+    failure = error
+  })
+  try {
+    yield* decoder.readable as unknown as AsyncIterable<ParsedTarEntry>
+    await feeding
+    if (failure !== undefined) throw failure
+  } finally {
+    source.destroy()
+  }
+}
+
+async function feed(source: AsyncIterable<Uint8Array>, sink: WritableStream<Uint8Array>): Promise<void> {
+  const writer = sink.getWriter()
+  try {
+    for await (const chunk of source) await writer.write(chunk)
+    await writer.close()
+  } catch (error) {
+    // Whoever reads at the other end would wait for the rest.
+    await writer.abort(error).catch(() => {})
+    throw error
+  }
+}
+
+const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+async function readWhole(body: ReadableStream<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of body) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** A file that is not there yet, and on disk when this resolves. Gives its checksum. */
+async function writeFile(path: string, body: ReadableStream<Uint8Array>): Promise<string> {
+  const hash = createHash('sha256')
+  const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'EEXIST' ? new BackupError('The archive holds a file twice') : error
+  })
+  try {
+    for await (const chunk of body) {
+      hash.update(chunk)
+      await writeWhole(file, chunk)
+    }
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return hash.digest('hex')
+}

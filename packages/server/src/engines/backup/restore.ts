@@ -1,0 +1,105 @@
+/**
+ * A data folder from a backup: written beside its place, compared with every checksum, and only then given its name. A
+ * restore that fails or is killed has changed nothing there.
+ */
+import { existsSync } from 'node:fs'
+import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { checkFolderFree, lockFileName, lockFolder } from '../disk/folder-lock.ts'
+import { BackupError, readArchive } from './archive.ts'
+import { syncFolder } from './backup.ts'
+
+export interface RestorePlan {
+  readonly archive: string
+  /** Must be missing or empty. */
+  readonly folder: string
+  /** Told of `backup.json` before anything is written; what it throws refuses the archive. */
+  readonly onHead: (text: string) => void
+  /** Further files of the data folder, by name: asked for once all else is written and compared. */
+  readonly moreFiles: () => ReadonlyMap<string, string>
+}
+
+export interface RestoreReport {
+  readonly files: number
+  readonly bytes: number
+}
+
+/** Throws `BackupError`, and what the system throws, with nothing left behind. */
+export async function restore({ archive, folder, onHead, moreFiles }: RestorePlan): Promise<RestoreReport> {
+  if (!existsSync(archive)) throw new BackupError(`There is no archive at ${archive}`)
+  await checkEmpty(folder)
+  await checkMovable(folder)
+  const work = `${folder}.restoring`
+  await mkdir(work, { recursive: true, mode: 0o700 })
+  const lock = lockFolder(work, (reason) => new BackupError(`A restore to ${folder} is under way`, { cause: reason }))
+  try {
+    const data = join(work, 'data')
+    // Left by one that was killed.
+    await rm(data, { recursive: true, force: true })
+    await mkdir(data, { mode: 0o700 })
+    const report = await fill(data, { archive, onHead })
+    for (const [name, text] of moreFiles())
+      await writeFile(join(data, name), text, { mode: 0o600, flag: 'wx', flush: true })
+    await checkEmpty(folder)
+    // An empty folder gives way to the new one, and anything else does not.
+    await rename(data, folder)
+    await syncFolder(dirname(folder))
+    return report
+  } finally {
+    await rm(work, { recursive: true, force: true })
+    lock.close()
+  }
+}
+
+async function fill(
+  data: string,
+  { archive, onHead }: Pick<RestorePlan, 'archive' | 'onHead'>,
+): Promise<RestoreReport> {
+  const folders = new Set<string>([data])
+  const report = await readArchive(archive, {
+    onHead,
+    async pathFor(path) {
+      checkIsData(path)
+      const place = join(data, path)
+      const parent = dirname(place)
+      if (!folders.has(parent)) {
+        await mkdir(parent, { recursive: true, mode: 0o700 })
+        folders.add(parent)
+      }
+      return place
+    },
+  })
+  for (const one of folders) await syncFolder(one)
+  return report
+}
+
+/**
+ * Throws for what no backup of ours holds: in the folder itself only databases are data. The other files there are
+ * secrets and keys, which come sealed in the head or not at all, and hidden ones are the server's own notes.
+ */
+function checkIsData(path: string): void {
+  const names = path.split('/')
+  const isSecret = names.length === 1 && (!path.endsWith('.sqlite') || path === lockFileName)
+  if (isSecret || names.some((name) => name.startsWith('.')))
+    throw new BackupError(`The archive holds "${path}", which is no data and which no backup of Plinth holds`)
+}
+
+/** Throws for a folder that a new one cannot take the place of by its name: a volume of a container, for one. */
+async function checkMovable(folder: string): Promise<void> {
+  if ((await lstat(folder).catch(() => null))?.isSymbolicLink())
+    throw new BackupError(`${folder} is a link. Restore to the folder that it leads to`)
+  if (!existsSync(folder)) return
+  const [own, parent] = [await stat(folder), await stat(dirname(folder))]
+  if (own.dev !== parent.dev)
+    throw new BackupError(
+      `${folder} is a file system of its own. Restore to a folder inside it, such as ${folder}/data`,
+    )
+}
+
+/** Throws for a folder that is served, or that anything lies in. */
+async function checkEmpty(folder: string): Promise<void> {
+  const names = existsSync(folder) ? await readdir(folder) : []
+  checkFolderFree(folder)
+  if (names.length > 0)
+    throw new BackupError(`${folder} is not empty. Restore to another folder, or move this one away.`)
+}

@@ -1,0 +1,132 @@
+/** A cluster of one: a few maps with a bound each. Nothing of it survives the process, and nothing of it needs to. */
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { type Log, silentLog } from '../../base/log.ts'
+import { leasesMax, rateLimitKeysMax } from '../../limits/api.ts'
+import { EngineError } from '../sql/error.ts'
+import { createChannels } from './channels.ts'
+import type { Cluster, Counters, Hit, Leases } from './cluster.ts'
+
+export interface MemoryClusterOptions {
+  readonly clock?: Clock
+  readonly log?: Log
+  /** Counted keys remembered at once. */
+  readonly keysMax?: number
+  /** Leases held at once. */
+  readonly leasesMax?: number
+}
+
+export function createMemoryCluster(options: MemoryClusterOptions = {}): Cluster {
+  const { clock = systemClock, log = silentLog } = options
+  const channels = createChannels(log)
+  return {
+    ...createCounters(clock, options.keysMax ?? rateLimitKeysMax),
+    ...createLeases(clock, options.leasesMax ?? leasesMax),
+    publish(channel, message) {
+      // Later in this turn, as if it had travelled: a publisher never runs its listeners.
+      if (channels.has(channel)) queueMicrotask(() => channels.deliver(channel, message))
+    },
+    subscribe: (channel, listener) => channels.add(channel, listener),
+    isHealthy: () => true,
+    findFault: () => null,
+    async close() {
+      channels.clear()
+    },
+  }
+}
+
+interface Ending {
+  endMs: number
+}
+
+/**
+ * Forgets up to two ended entries from the front, where the oldest are: whoever adds one pays for two, so a map shrinks
+ * again without a sweep.
+ */
+function forgetEnded(entries: Map<string, Ending>, nowMs: number): void {
+  let looked = 0
+  for (const [key, { endMs }] of entries) {
+    if (endMs > nowMs || looked++ === 2) return
+    entries.delete(key)
+  }
+}
+
+/** Beyond `keysMax` keys the oldest window is forgotten, so a flood of addresses costs memory only up to the bound. */
+function createCounters(clock: Clock, keysMax: number): Counters {
+  // In order of start: a window that starts over moves to the back.
+  const windows = new Map<string, Ending & { count: number }>()
+
+  function makeRoom(nowMs: number): void {
+    forgetEnded(windows, nowMs)
+    if (windows.size < keysMax) return
+    for (const key of windows.keys()) return void windows.delete(key)
+  }
+
+  return {
+    hit(key, windowMs, by = 1): Hit {
+      const nowMs = clock.now()
+      const window = windows.get(key)
+      if (window && nowMs < window.endMs) {
+        // The clock was set back, or the window shortened: nobody is locked out for longer than a window.
+        window.endMs = Math.min(window.endMs, nowMs + windowMs)
+        window.count += by
+        return { count: window.count, resetMs: window.endMs - nowMs }
+      }
+      if (window) windows.delete(key)
+      makeRoom(nowMs)
+      windows.set(key, { count: by, endMs: nowMs + windowMs })
+      return { count: by, resetMs: windowMs }
+    },
+  }
+}
+
+interface Held extends Ending {
+  readonly holder: string
+  readonly fence: number
+  readonly ttlMs: number
+}
+
+/** A live lease is never forgotten; beyond the bound no new one is given. */
+function createLeases(clock: Clock, most: number): Leases {
+  // In order of the last renewal.
+  const leases = new Map<string, Held>()
+  let lastFence = 0
+
+  function find(name: string): Held | null {
+    const lease = leases.get(name)
+    if (!lease) return null
+    const nowMs = clock.now()
+    // The clock was set back: no lease outlives what was asked for.
+    lease.endMs = Math.min(lease.endMs, nowMs + lease.ttlMs)
+    return nowMs < lease.endMs ? lease : null
+  }
+
+  function hold(name: string, holder: string, fence: number, ttlMs: number): void {
+    leases.delete(name)
+    leases.set(name, { holder, fence, ttlMs, endMs: clock.now() + ttlMs })
+  }
+
+  return {
+    async acquire(name, holder, ttlMs) {
+      const lease = find(name)
+      if (lease && lease.holder !== holder) return null
+      if (!lease) {
+        forgetEnded(leases, clock.now())
+        if (leases.size >= most && !leases.has(name)) throw new EngineError('busy', 'Too many leases are held')
+        // Microseconds of the day it is taken, so that fences rise across restarts too; what holds them may remember.
+        lastFence = Math.max(lastFence + 1, clock.now() * 1000)
+      }
+      const fence = lease?.fence ?? lastFence
+      hold(name, holder, fence, ttlMs)
+      return { fence }
+    },
+    async renew(name, holder, ttlMs) {
+      const lease = find(name)
+      if (lease?.holder !== holder) return false
+      hold(name, holder, lease.fence, ttlMs)
+      return true
+    },
+    async release(name, holder) {
+      if (find(name)?.holder === holder) leases.delete(name)
+    },
+  }
+}

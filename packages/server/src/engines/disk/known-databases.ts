@@ -1,0 +1,113 @@
+/**
+ * Which databases a folder should hold, kept in a file beside them: a database that is missing must stop a start,
+ * instead of starting again as an empty one. Also the epoch of each database's log, until a clean shutdown: a database
+ * whose log was lost lacks its last writes. A folder without the file (an older one, a restored one) is taken as it is.
+ */
+import { fsyncSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { closeShortly, openShortly } from '../../base/open-files.ts'
+import { EngineError } from '../sql/error.ts'
+import { readEpoch } from './log-epoch.ts'
+
+/** Hidden, so that backups leave it out: an archive holds whole databases without logs. */
+const fileName = '.known.json'
+const extension = '.sqlite'
+
+interface Known {
+  readonly names: readonly string[]
+  /** The epochs of logs (`log-epoch`), by name, of databases that were written to and not closed since. */
+  readonly epochs: Readonly<Record<string, number>>
+}
+
+export interface KnownDatabases {
+  /** A database is there from now on. */
+  opened(name: string): void
+  /** The log of a database begins an epoch. */
+  epochBegan(name: string, epoch: number): void
+  /** All of them are closed. */
+  markClosed(): void
+}
+
+function readKnown(folder: string): Known | null {
+  try {
+    const { names, epochs } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
+    return { names: names.map(String), epochs: epochs ?? {} }
+  } catch {
+    // Missing, or cut off by a power cut while it was first written.
+    return null
+  }
+}
+
+/** Without `isSynced` a power cut may bring back the list before: then less is found to be missing, never more. */
+function writeKnown(folder: string, known: Known, isSynced: boolean): void {
+  const path = join(folder, fileName)
+  const temporary = `${path}.new`
+  const file = openShortly(temporary, 'w', 0o600)
+  try {
+    writeSync(file, JSON.stringify(known))
+    if (isSynced) fsyncSync(file)
+  } finally {
+    closeShortly(file)
+  }
+  renameSync(temporary, path)
+}
+
+/** The databases whose files are there. */
+export const databasesIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith(extension))
+    .map((name) => name.slice(0, -extension.length))
+    .toSorted()
+
+const isEmptyOrMissing = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
+
+/** What is missing from a folder, a sentence for each, with `label` in front of the names of files. */
+export function findLosses(folder: string, label: string): string[] {
+  const known = readKnown(folder)
+  return (known?.names ?? []).flatMap((name) => {
+    const path = join(folder, `${name}${extension}`)
+    const shown = `${label}/${name}${extension}`
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (!found) return [`${shown} is missing`]
+    if (found.size === 0) return [`${shown} is empty`]
+    const epoch = known?.epochs[name]
+    if (epoch === undefined || !isEmptyOrMissing(`${path}-wal`) || readEpoch(path) === epoch) return []
+    return [`${shown}-wal is missing: the server was not shut down cleanly, and that file holds its last writes`]
+  })
+}
+
+export interface KnownOptions {
+  readonly label: string
+  /** Whether what is missing may be lost. */
+  readonly acceptsLoss: boolean
+}
+
+/** Throws `EngineError` `unavailable` naming all that is missing, unless that is accepted. */
+export function openKnownDatabases(folder: string, options: KnownOptions): KnownDatabases {
+  const losses = findLosses(folder, options.label)
+  if (losses.length > 0 && !options.acceptsLoss)
+    throw new EngineError(
+      'unavailable',
+      `Data is missing:\n${losses.map((loss) => `  - ${loss}`).join('\n')}\n` +
+        'Put the files back, or restore a backup. To start without them and lose what they held, use --accept-loss.',
+    )
+  const names = new Set(databasesIn(folder).filter((name) => statSync(join(folder, name + extension)).size > 0))
+  const epochs: Record<string, number> = {}
+  const write = (isSynced: boolean): void => writeKnown(folder, { names: [...names].toSorted(), epochs }, isSynced)
+  write(true)
+  return {
+    opened(name) {
+      if (names.has(name)) return
+      names.add(name)
+      write(false)
+    },
+    epochBegan(name, epoch) {
+      epochs[name] = epoch
+      write(false)
+    },
+    markClosed() {
+      for (const name of Object.keys(epochs)) delete epochs[name]
+      write(true)
+    },
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Runs in a process of its own: renders one picture at a time, which arrives and leaves over pipes. The only file that
+ * loads `sharp`: what its encoders do to threads and memory stays in a process that can be killed.
+ */
+import { setPriority } from 'node:os'
+import sharp, { type Metadata } from 'sharp'
+import {
+  imageFormatPixelsMax,
+  imageOutputBytesMax,
+  imagePixelsMax,
+  imageProcessBytesMax,
+  imageProcessLookMs,
+  imageProcessNiceness,
+} from '../../limits/storage.ts'
+import { tooLargeSignal } from '../processes/child-signals.ts'
+import { createFrameReader, writeFrame } from '../processes/pipe-frames.ts'
+import { ImageError, type ImageVariant } from './images.ts'
+
+/** What the parent sends: the variant, then the source in any number of frames, then an empty frame. */
+export type ImageRequest = ImageVariant
+
+/** What the child sends. The picture follows `done` in a frame of its own. */
+export type ImageReply =
+  | { readonly kind: 'ready' }
+  /** A process that is spent has grown so large that it should be given no more work. */
+  | { readonly kind: 'done'; readonly isSpent: boolean }
+  | { readonly kind: 'refused'; readonly message: string; readonly isSpent: boolean }
+
+interface Sides {
+  readonly width: number
+  readonly height: number
+}
+
+/** Pixels of the result: one side alone, or `outside`, leaves the other to the picture. */
+function pixelsOf({ width, height, fit }: ImageVariant, of: Sides): number {
+  if (width !== null && height !== null && fit !== 'outside') return width * height
+  if (fit === 'fill') return (width ?? of.width) * (height ?? of.height)
+  const scale = Math.max((width ?? 0) / of.width, (height ?? 0) / of.height) || 1
+  return of.width * of.height * (fit === 'inside' ? Math.min(scale, 1) : scale) ** 2
+}
+
+type OutputFormat = keyof typeof imageFormatPixelsMax
+
+/** The format of the result; AVIF pictures are of the family that the library calls `heif`. */
+function formatOf({ format }: ImageVariant, original: Metadata): OutputFormat {
+  const name = format ?? (original.format === 'heif' ? 'avif' : original.format)
+  if (name in imageFormatPixelsMax) return name as OutputFormat
+  throw new ImageError('refused', 'The file is not a picture of a type that can be changed')
+}
+
+/** The fastest settings of the slow encoders: the default of AVIF takes thirteen times as long for 1% of the bytes. */
+const effort: { readonly [Format in OutputFormat]?: number } = { avif: 2, gif: 1 }
+
+async function render(source: Uint8Array, variant: ImageVariant): Promise<Uint8Array> {
+  const image = sharp(source, { limitInputPixels: imagePixelsMax, failOn: 'error', sequentialRead: true, pages: 1 })
+  const original = await image.metadata()
+  const format = formatOf(variant, original)
+  const pixels = pixelsOf(variant, original.autoOrient)
+  const pixelsMax = imageFormatPixelsMax[format]
+  if (pixels > pixelsMax)
+    throw new ImageError(
+      'refused',
+      `The picture would have ${Math.round(pixels)} pixels; ${format} may have at most ${pixelsMax}`,
+    )
+  const { width, height, fit } = variant
+  const size = { ...(width === null ? {} : { width }), ...(height === null ? {} : { height }) }
+  const sized = image.autoOrient().resize({ ...size, fit, withoutEnlargement: fit === 'inside' })
+  const bytes = await sized.toFormat(format, { effort: effort[format] }).toBuffer()
+  if (bytes.length > imageOutputBytesMax)
+    throw new ImageError('refused', `The picture would have more than ${imageOutputBytesMax} bytes`)
+  return bytes
+}
+
+const end = (signal: NodeJS.Signals): void => void process.kill(process.pid, signal)
+
+async function send(...bodies: readonly (string | Uint8Array)[]): Promise<void> {
+  const output = Bun.stdout.writer()
+  for (const body of bodies) output.write(writeFrame(body))
+  await output.flush()
+}
+
+const reply = (said: ImageReply): string => JSON.stringify(said)
+/** Memory is not given back to the system, and must not count against the next picture. */
+const isSpent = (): boolean => process.memoryUsage.rss() > imageProcessBytesMax / 2
+
+async function answer(variant: ImageVariant, source: Uint8Array): Promise<void> {
+  const watch = setInterval(() => {
+    if (process.memoryUsage.rss() > imageProcessBytesMax) end(tooLargeSignal)
+  }, imageProcessLookMs)
+  try {
+    const picture = await render(source, variant)
+    await send(reply({ kind: 'done', isSpent: isSpent() }), picture)
+  } catch (error) {
+    const message = error instanceof ImageError ? error.message : 'The file cannot be read as a picture'
+    await send(reply({ kind: 'refused', message, isSpent: isSpent() }))
+  } finally {
+    clearInterval(watch)
+  }
+}
+
+async function serve(): Promise<void> {
+  setPriority(imageProcessNiceness)
+  // One thread per process: the number of processes bounds the processors that pictures take.
+  sharp.concurrency(1)
+  sharp.cache(false)
+  let variant: ImageVariant | null = null
+  let parts: Buffer[] = []
+  const take = createFrameReader((body) => {
+    if (variant === null) variant = JSON.parse(body.toString()) as ImageRequest
+    else if (body.length > 0) parts.push(body)
+    else {
+      void answer(variant, Buffer.concat(parts))
+      variant = null
+      parts = []
+    }
+  })
+  await send(reply({ kind: 'ready' }))
+  for await (const bytes of Bun.stdin.stream()) take(bytes)
+  // The parent has closed the pipe or is gone; what is still being rendered has no recipient.
+  end('SIGKILL')
+}
+
+await serve()

@@ -1,0 +1,86 @@
+/**
+ * Chooses the engines from the settings. The only file that names adapters. Those that speak to other servers are
+ * loaded where they are wanted: their libraries are a fifth of the start and of the memory of a server without them.
+ */
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import { imageTimeoutMs } from '../limits/storage.ts'
+import type { Blobs } from './blobs/blobs.ts'
+import { openFsBlobs } from './blobs/fs.ts'
+import type { StoreAddress } from './blobs/store-address.ts'
+import type { Cluster } from './cluster/cluster.ts'
+import { createMemoryCluster } from './cluster/memory.ts'
+import type { Images } from './images/images.ts'
+import { openImageProcesses } from './images/process.ts'
+import type { Sandboxes } from './sandbox/sandbox.ts'
+import { createSqliteSandboxes } from './sandbox/sqlite.ts'
+import type { Circuit } from './sql/circuit.ts'
+import type { Sql } from './sql/sql.ts'
+import type { PrepareInstance } from './sqlite/instances.ts'
+import { openSqlite } from './sqlite/sqlite.ts'
+import { openVectorThreads } from './vectors/threads.ts'
+import type { Vectors } from './vectors/vectors.ts'
+
+/**
+ * PostgreSQL where it is configured, else SQLite in the data folder. Waits a bounded time for a PostgreSQL that is not
+ * there yet; rejects with `EngineError` when it does not come.
+ */
+export async function openSql(options: {
+  databaseUrl: string | null
+  dataFolder: string
+  acceptsLoss?: boolean
+  prepareInstance: PrepareInstance
+  clock?: Clock
+  log: Log
+}): Promise<Sql> {
+  const { databaseUrl, dataFolder, acceptsLoss = false, prepareInstance, clock = systemClock, log } = options
+  if (databaseUrl === null) return openSqlite({ folder: dataFolder, acceptsLoss, prepareInstance, clock })
+  const { openPostgres } = await import('./postgres/postgres.ts')
+  const engine = openPostgres({ url: databaseUrl, log })
+  await engine.waitUntilReady()
+  return engine
+}
+
+/** With a Redis that is away, opens all the same, unhealthy until it is back. */
+export async function openCluster(options: {
+  redisUrl: string | null
+  redisPrefix: string
+  clock: Clock
+  log: Log
+}): Promise<Cluster> {
+  const { redisUrl, redisPrefix, clock, log } = options
+  if (redisUrl === null) return createMemoryCluster({ clock, log })
+  const { openRedisCluster } = await import('./cluster/redis.ts')
+  return openRedisCluster({ url: redisUrl, prefix: redisPrefix, log })
+}
+
+/** With a store that is away, opens all the same, unhealthy until it is back. Throws where a folder cannot be used. */
+export async function openBlobs(options: { s3: StoreAddress | null; dataFolder: string; log: Log }): Promise<Blobs> {
+  const { s3, dataFolder, log } = options
+  if (s3 === null) return openFsBlobs({ folder: join(dataFolder, 'blobs') })
+  const { openS3Blobs } = await import('./blobs/s3.ts')
+  return openS3Blobs({ ...s3, spoolFolder: join(dataFolder, 'spool'), log })
+}
+
+/** Copies of vectors that are searched in threads of this process. What is saved of them is in the data folder. */
+export const openVectors = ({ dataFolder, log }: { dataFolder: string; log: Log }): Vectors =>
+  openVectorThreads({ folder: join(dataFolder, 'vectors'), log })
+
+/** Where strangers' statements run: in PostgreSQL where it is configured, else in files of the data folder. */
+export async function createSandboxes(options: {
+  databaseUrl: string | null
+  dataFolder: string
+  secret: string
+  /** Of the relational engine, which these share. */
+  circuit: Circuit | null
+  log: Log
+}): Promise<Sandboxes> {
+  const { databaseUrl, dataFolder, secret, circuit, log } = options
+  if (databaseUrl === null || circuit === null) return createSqliteSandboxes({ folder: join(dataFolder, 'sql') })
+  const { createPostgresSandboxes } = await import('./sandbox/postgres.ts')
+  return createPostgresSandboxes({ url: databaseUrl, secret, circuit, log })
+}
+
+/** Picture processes are started when they are needed. */
+export const openImages = (): Images => openImageProcesses({ timeoutMs: imageTimeoutMs })

@@ -1,0 +1,147 @@
+/**
+ * Statements over a pool of connections to PostgreSQL. A transaction has a connection to itself; reads share a few,
+ * each sent without waiting for the one before. Every statement is prepared once per connection. Owns how connections
+ * are shared, also between tables: one that is locked takes a part of them, never all.
+ */
+import pg from 'pg'
+import type { Log } from '../../base/log.ts'
+import type { DatabaseAddress } from '../../base/network/database-url.ts'
+import {
+  circuitTickMs,
+  postgresConnectionsMax,
+  postgresLockMs,
+  postgresSharedConnectionsMax,
+  postgresTableShare,
+  postgresWaitMs,
+  statementAnswerMs,
+  statementTimeoutMs,
+  writeQueueOperationsMax,
+} from '../../limits/api.ts'
+import { createTurns, type Turns } from '../sandbox/turns.ts'
+import type { Circuit } from '../sql/circuit.ts'
+import type { EngineError } from '../sql/error.ts'
+import { createConnector } from './connect.ts'
+import type { FaultScope } from './errors.ts'
+import { type Answer, type Line, PooledLine, type Prepared } from './line.ts'
+import { createPool } from './pool.ts'
+import { createSharedReads } from './shared.ts'
+
+export interface Connections {
+  /** Sends a statement that needs no transaction; `key` names the table it reads. */
+  read(statement: Prepared, key: string): Promise<Answer>
+  /**
+   * Lends a connection to `work` alone. Statements it sends without awaiting go out together, in order. Rejects with
+   * `EngineError` `busy` while the table named by `key` is known to be locked, or has its share of the connections.
+   */
+  withOwn<T>(key: string, work: (line: Line) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** JSON stays text: records are parsed by those who read them. */
+const jsonTypes: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB])
+const asText = (value: unknown): unknown => value
+const types = {
+  getTypeParser: ((oid: number, format: 'text' | 'binary') =>
+    jsonTypes.has(oid) ? asText : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+}
+
+export interface ConnectionOptions {
+  readonly address: DatabaseAddress
+  readonly circuit: Circuit
+  /** A failure that concerns more than its statement. */
+  readonly onFault: (scope: FaultScope, error: EngineError) => void
+  readonly log: Log
+}
+
+/** Connections for transactions about one table: the others are left to the other tables. */
+const tableShareConnections = Math.floor(
+  (postgresConnectionsMax - 1 - postgresSharedConnectionsMax) * postgresTableShare,
+)
+
+/** Connections are made as they are needed. */
+export function openConnections({ address, circuit, onFault, log }: ConnectionOptions): Connections {
+  const connector = createConnector(address, {
+    application_name: 'plinth',
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: postgresLockMs,
+    query_timeout: statementAnswerMs,
+    keepAlive: true,
+    pipeline: true,
+    types,
+  })
+  const lines = new WeakMap<pg.Client, PooledLine>()
+  const pool = createPool({
+    connector,
+    // One is the probe's.
+    connectionsMax: postgresConnectionsMax - 1,
+    onFailure: () => circuit.suspect(),
+    log,
+  })
+  circuit.onOpen((failure) => {
+    connector.forget()
+    pool.abort(failure)
+  })
+
+  function report(scope: FaultScope, error: EngineError): void {
+    connector.forget()
+    onFault(scope, error)
+  }
+
+  async function take(): Promise<PooledLine> {
+    circuit.check()
+    const client = await pool.take()
+    let line = lines.get(client)
+    if (!line) {
+      line = new PooledLine(client, circuit.load, report)
+      lines.set(client, line)
+    }
+    return line
+  }
+  const give = (line: PooledLine): void => pool.give(line.client, !line.isSpent)
+
+  const reads = createSharedReads({ take, give, limit: () => pool.limit })
+  const tick = setInterval(() => reads.tick(), circuitTickMs)
+  tick.unref()
+
+  /** Of each table: its share of the connections that transactions have. */
+  const shares = new Map<string, Turns>()
+  function shareOf(key: string): Turns {
+    let share = shares.get(key)
+    if (!share) {
+      share = createTurns({
+        running: tableShareConnections,
+        waiting: Math.floor(writeQueueOperationsMax * postgresTableShare),
+        waitMs: postgresWaitMs,
+      })
+      shares.set(key, share)
+    }
+    return share
+  }
+
+  async function lend<T>(work: (line: Line) => Promise<T>): Promise<T> {
+    const line = await take()
+    try {
+      return await work(line)
+    } finally {
+      give(line)
+    }
+  }
+
+  return {
+    async read(statement, key) {
+      circuit.check()
+      // With a single connection reads take their place in the queue for it, or writes would wait for a pause.
+      if (pool.limit === 1) return lend((line) => line.send(statement))
+      return reads.send(statement, key)
+    },
+    async withOwn(key, work) {
+      circuit.check()
+      reads.check(key)
+      return shareOf(key).enter(() => lend(work))
+    },
+    async close() {
+      clearInterval(tick)
+      await pool.close()
+    },
+  }
+}

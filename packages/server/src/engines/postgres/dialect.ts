@@ -1,0 +1,222 @@
+/**
+ * PostgreSQL's words. A namespace is a schema. A dynamic namespace is one set of tables whose keys all lead with
+ * `_instance`; statements name the instance by a token that the adapter binds, so text does not vary with it.
+ */
+import type { Dialect, TableRef } from '../sql/dialect.ts'
+import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
+
+const instanceColumn = ident('_instance')
+const searchColumnName = ident('_search')
+
+const qualified = ({ namespace, name }: TableRef): SqlText => sql`${ident(namespace)}.${ident(name)}`
+
+const jsonTypes = { string: sql`'string'`, number: sql`'number'`, boolean: sql`'boolean'` } as const
+const sqlTypes = { string: sql`text`, number: sql`float8`, boolean: sql`boolean` } as const
+const listTypes = { text: sql`text[]`, number: sql`float8[]`, boolean: sql`boolean[]`, json: sql`text[]` } as const
+
+/** The JSON value meant: the whole column or one member of it. JSON is kept as text, in the order it was written. */
+const jsonOf = (column: SqlText, name: string | null): SqlText =>
+  name === null ? sql`${column}::jsonb` : sql`(${column}::jsonb -> ${name}::text)`
+
+/** Text of a JSON scalar, without quotes. */
+const textOf = (json: SqlText): SqlText => sql`(${json} #>> '{}')`
+
+/** A word as a lexeme of a query: quoted, so that nothing the caller types is query syntax. */
+const lexeme = (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+
+/** PostgreSQL refuses longer ones, in a query too. */
+const lexemeBytesMax = 2046
+
+/** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1,048,576 bytes. */
+const positionMax = 16_383
+const positionsPerWordMax = 255
+const vectorBytesMax = 1_000_000
+
+/** Words in order as the text of a tsvector: each with the places it stands at, since more of them rank higher. */
+function vectorOf(words: readonly string[]): string {
+  const places = new Map<string, number[]>()
+  let bytes = 0
+  for (const [at, word] of words.entries()) {
+    const found = places.get(word)
+    if (found && found.length >= positionsPerWordMax) continue
+    bytes += found ? 2 : Buffer.byteLength(word) + 6
+    if (bytes > vectorBytesMax) break
+    const place = Math.min(at + 1, positionMax)
+    if (found) found.push(place)
+    else places.set(word, [place])
+  }
+  return [...places].map(([word, at]) => `${lexeme(word)}:${at.join(',')}`).join(' ')
+}
+
+/** Columns of an insert of many rows: as what their values are sent, and as what they are stored. */
+const manyTypes = {
+  text: [sql`text[]`, sql`text`],
+  number: [sql`float8[]`, sql`float8`],
+  boolean: [sql`boolean[]`, sql`boolean`],
+  json: [sql`text[]`, sql`json`],
+  integer: [sql`int8[]`, sql`int8`],
+  words: [sql`text[]`, sql`tsvector`],
+} as const
+
+/** Bytes of an array's binary form before its elements, each of which has its own length before it. */
+const arrayHeadBytes = 20
+
+/** The elements of a `real[]` in binary form, as little-endian floats. */
+function floatsOf(array: unknown): Uint8Array {
+  const sent = array as Uint8Array
+  const count = Math.max(0, sent.length - arrayHeadBytes) / 8
+  const from = new DataView(sent.buffer, sent.byteOffset)
+  const floats = new DataView(new ArrayBuffer(4 * count))
+  for (let at = 0; at < count; at++) floats.setUint32(4 * at, from.getUint32(arrayHeadBytes + 8 * at + 4), true)
+  return new Uint8Array(floats.buffer)
+}
+
+const byteOrder = (text: SqlText): SqlText => sql`(${text}) COLLATE "C"`
+
+export const postgresDialect: Dialect = {
+  columnTypes: { text: 'TEXT COLLATE "C"', number: 'DOUBLE PRECISION', boolean: 'BOOLEAN', json: 'JSON' },
+  from(table, alias) {
+    if (!table.perInstance) return sql`${qualified(table)} AS ${alias}`
+    return sql`(SELECT * FROM ${qualified(table)} WHERE ${instanceColumn} = ${instanceToken}) AS ${alias}`
+  },
+  target: qualified,
+  own: ({ perInstance }) => (perInstance ? { column: instanceColumn, value: instanceToken } : null),
+  prepareNamespace: (namespace) => [sql`CREATE SCHEMA IF NOT EXISTS ${ident(namespace)}`],
+  tableHead: ({ perInstance }) =>
+    perInstance
+      ? [
+          sql`${instanceColumn} TEXT COLLATE "C" NOT NULL`,
+          sql`"id" TEXT COLLATE "C" NOT NULL`,
+          sql`PRIMARY KEY (${instanceColumn}, "id")`,
+        ]
+      : [sql`"id" TEXT COLLATE "C" PRIMARY KEY`],
+  // Numbers are given before the commit; readers rely on the transaction's id and the snapshot, never on gaps.
+  logHead: [
+    sql`seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
+    sql`xid XID8 NOT NULL DEFAULT pg_current_xact_id()`,
+  ],
+  clustered: sql``,
+  indexLog(log) {
+    const columns = log.perInstance ? sql`${instanceColumn}, "table", xid` : sql`"table", xid`
+    return [
+      sql`CREATE INDEX IF NOT EXISTS "_changes_xid" ON ${qualified(log)} (${columns})`,
+      sql`CREATE INDEX IF NOT EXISTS "_changes_order" ON ${qualified(log)} (xid, seq)`,
+    ]
+  },
+  logView: {
+    snapshot: () => sql`pg_current_snapshot()::text`,
+    // The second part of a snapshot is the first transaction that had not begun.
+    isAhead: (snapshot, of) => BigInt(snapshot.split(':')[1] ?? 0) > BigInt(of.split(':')[1] ?? 0),
+    within: (snapshot) => sql`pg_visible_in_snapshot(xid, ${snapshot}::text::pg_snapshot)`,
+    // The first condition finds its rows in the index, the second is exact.
+    beyond(snapshot) {
+      const then = sql`${snapshot}::text::pg_snapshot`
+      return sql`xid >= pg_snapshot_xmin(${then}) AND NOT pg_visible_in_snapshot(xid, ${then})`
+    },
+    position: sql`xid::text::bigint`,
+    // Everything before the first transaction that ran at the snapshot is within it.
+    isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),
+  },
+  follow: {
+    changesSince(log, table, snapshot, { limit, bytesMax }) {
+      const unseen = postgresDialect.logView.beyond(snapshot)
+      const changes = sql`SELECT before, after FROM ${log} WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
+      // Lengths are known without the texts, which are left where they are when they are too many.
+      const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
+      return sql`WITH unseen AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM unseen)
+        SELECT pg_current_snapshot()::text AS snapshot, fits,
+          (SELECT json_agg(json_build_array(before, after)) FROM unseen WHERE fits) AS changes FROM size`
+    },
+    changesBetween(log, table, from, to, { limit, bytesMax }) {
+      const [first, second] = [sql`${from}::text::pg_snapshot`, sql`${to}::text::pg_snapshot`]
+      const isLater = sql`pg_visible_in_snapshot(xid, ${second})`
+      const changes = sql`SELECT before, after, ${isLater} AS later FROM ${log} WHERE "table" = ${table}
+        AND xid >= least(pg_snapshot_xmin(${first}), pg_snapshot_xmin(${second}))
+        AND pg_visible_in_snapshot(xid, ${first}) <> ${isLater} LIMIT ${limit}`
+      const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
+      return sql`WITH changed AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM changed)
+        SELECT fits, (SELECT json_agg(json_build_array(before, after, later)) FROM changed WHERE fits) AS changes FROM size`
+    },
+  },
+  indexColumn: (column) => sql`${column} NULLS FIRST`,
+  indexName: ({ namespace }, name) => sql`${ident(namespace)}.${ident(name)}`,
+  rowKey: null,
+  fromBoolean: (value) => value,
+  toBoolean: (stored) => stored === true,
+  forUpdate: sql` FOR UPDATE`,
+  forReference: sql` FOR KEY SHARE`,
+  insertMany(table, columns) {
+    const own = postgresDialect.own(table)
+    const names = columns.map((_, at) => ident(`c${at}`))
+    const into = join(
+      own ? [own.column, ...columns.map(({ column }) => column)] : columns.map(({ column }) => column),
+      ', ',
+    )
+    const stored = columns.map(({ type }, at) => sql`${names[at] as SqlText}::${manyTypes[type][1]}`)
+    const { text } = sql`INSERT INTO ${qualified(table)} (${into})
+      SELECT ${join(own ? [own.value, ...stored] : stored, ', ')} FROM unnest(`
+    const arrays = columns.map(({ type }) => `?::${manyTypes[type][0].text}`).join(', ')
+    const whole = `${text}${arrays}) AS sent(${join(names, ', ').text})`
+    return (values) => ({ text: whole, values })
+  },
+  ascending: (column) => sql`${column} ASC NULLS FIRST`,
+  descending: (column) => sql`${column} DESC NULLS LAST`,
+  contains: (column, value) => sql`strpos(${column}, ${value}) > 0`,
+  inList: (column, values, type) => sql`${column} = ANY (${values}::${listTypes[type]})`,
+  memberAs(column, name, type) {
+    const json = jsonOf(column, name)
+    const typed = sql`${textOf(json)}::${sqlTypes[type]}`
+    const value = sql`CASE WHEN jsonb_typeof(${json}) = ${jsonTypes[type]} THEN ${typed} END`
+    return type === 'string' ? byteOrder(value) : value
+  },
+  memberJson: (column, name) => sql`(${column} -> ${name}::text)`,
+  memberIsNull: (column, name) => sql`coalesce(jsonb_typeof(${jsonOf(column, name)}), 'null') = 'null'`,
+  memberOrder(column, name) {
+    const json = jsonOf(column, name)
+    const type = sql`coalesce(jsonb_typeof(${json}), 'null')`
+    // JSON as written, since that is how arrays and objects order on every engine.
+    const written = sql`(${column} -> ${name}::text)`
+    return [
+      sql`CASE ${type} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'boolean' THEN 1 ELSE 2 END`,
+      sql`CASE ${type} WHEN 'number' THEN ${textOf(json)}::float8 WHEN 'boolean' THEN ${textOf(json)}::boolean::int::float8 ELSE 0 END`,
+      byteOrder(
+        sql`CASE ${type} WHEN 'string' THEN ${textOf(json)} WHEN 'array' THEN ${written}::text WHEN 'object' THEN ${written}::text ELSE '' END`,
+      ),
+    ]
+  },
+  arrayHas(column, name, value) {
+    const json = jsonOf(column, name)
+    const type = typeof value as keyof typeof jsonTypes
+    const elements = sql`jsonb_array_elements(CASE WHEN jsonb_typeof(${json}) = 'array' THEN ${json} END) AS element`
+    // In a sub-select of CASEs, so that no text is ever read as a number.
+    const typed = sql`CASE WHEN jsonb_typeof(element) = ${jsonTypes[type]} THEN (element #>> '{}')::${sqlTypes[type]} END`
+    return sql`EXISTS (SELECT 1 FROM ${elements} WHERE ${typed} = ${value})`
+  },
+  searchIndex({ name }, words) {
+    const column = sql`${ident(name)}.${searchColumnName}`
+    // A query without words matches nothing, as does one with a word that no text can hold.
+    const isHopeless = words.some(({ folded }) => Buffer.byteLength(folded) > lexemeBytesMax)
+    const terms = isHopeless ? [] : words.map(({ folded, isPrefix }) => lexeme(folded) + (isPrefix ? ':*' : ''))
+    const query = terms.join(' & ')
+    return {
+      joins: sql``,
+      matches: sql`${column} @@ ${query}::text::tsquery`,
+      // Divided by the logarithm of the length: a word counts for more in a short text.
+      rank: sql`-ts_rank(${column}, ${query}::text::tsquery, 1)`,
+    }
+  },
+  createSearch: (table) => [
+    sql`ALTER TABLE ${qualified(table)} ADD COLUMN IF NOT EXISTS ${searchColumnName} TSVECTOR`,
+    sql`CREATE INDEX IF NOT EXISTS ${ident(`_fts_${table.name}`)} ON ${qualified(table)} USING GIN (${searchColumnName})`,
+  ],
+  dropSearch: (table) => [sql`ALTER TABLE ${qualified(table)} DROP COLUMN IF EXISTS ${searchColumnName}`],
+  searchColumn: { column: searchColumnName, textOf: vectorOf, bind: (text) => sql`${text}::text::tsvector` },
+  floats: {
+    columnType: 'REAL[]',
+    bind: (values) => sql`${`{${values.join(',')}}`}::text::real[]`,
+    select: (column) => sql`array_send(${column})`,
+    toBytes: floatsOf,
+  },
+  findExtension: (name) => sql`SELECT default_version AS available, installed_version AS installed
+    FROM pg_available_extensions WHERE name = ${name}`,
+}

@@ -1,0 +1,112 @@
+/**
+ * Pages of rows of any size on PostgreSQL. The server knows the length of a long value without reading it, so it
+ * decides which rows of a page are sent. The pool of connections and failures are the adapter's.
+ */
+import { postgresQuickPageBytes } from '../../limits/api.ts'
+import {
+  type PageQuery,
+  type PageRows,
+  plainPage,
+  type SelectColumn,
+  type SelectList,
+  windowOf,
+} from '../sql/page-query.ts'
+import type { Database } from '../sql/sql.ts'
+import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
+
+/** Columns beside the selected ones, last so that taking them off a row is cheap. */
+interface Beside {
+  _bytes?: number | null
+  _count?: string
+  _alongside?: unknown
+}
+
+interface Lengths {
+  /** Bytes of a row's long columns. */
+  readonly bytes: SqlText
+  /** The columns of a page, long ones null where the row has more than the bytes that follow as a parameter. */
+  readonly guarded: (rowBytesMax: number) => SqlText
+  readonly names: SqlText
+}
+
+const known = new WeakMap<SelectList, Lengths>()
+
+/** JSON is stored as text, but has no length of its own. */
+const lengthOf = ({ column, kind }: SelectColumn): SqlText =>
+  kind === 'json' ? sql`coalesce(octet_length(${column}::text), 0)` : sql`coalesce(octet_length(${column}), 0)`
+
+function lengthsOf(list: SelectList): Lengths {
+  let lengths = known.get(list)
+  if (!lengths) {
+    const long = list.columns.filter(({ kind }) => kind !== 'short')
+    const sum = long.map(lengthOf).reduce((left, right) => sql`${left} + ${right}`, sql`0`)
+    const names = list.columns.map(({ name }) => ident(name))
+    const guarded = (bytes: number): SqlText =>
+      join(
+        list.columns.map(({ name, kind }) => {
+          const column = ident(name)
+          return kind === 'short' ? column : sql`CASE WHEN "_bytes" <= ${bytes} THEN ${column} END AS ${column}`
+        }),
+        ', ',
+      )
+    lengths = { bytes: sum, guarded, names: join(names, ', ') }
+    known.set(list, lengths)
+  }
+  return lengths
+}
+
+/** The rows of a page with their lengths, in order. */
+const measuredPage = (query: PageQuery): SqlText =>
+  sql`SELECT ${query.list.text}, ${lengthsOf(query.list).bytes} AS "_bytes"${query.source}${windowOf(query)}`
+
+/** No row sends more than its share of the page, so that the page never sends more than `postgresQuickPageBytes`. */
+function quickPage(query: PageQuery, rowBytesMax: number): SqlText {
+  return sql`SELECT ${lengthsOf(query.list).guarded(rowBytesMax)}, "_bytes" FROM (${measuredPage(query)}) AS "_page"`
+}
+
+/** The rows that fit into `bytesMax` together, and the first. */
+function largePage(query: PageQuery, bytesMax: number): SqlText {
+  const sums = sql`SELECT *, sum("_bytes") OVER (ROWS UNBOUNDED PRECEDING) AS "_sum", count(*) OVER () AS "_count",
+    row_number() OVER () AS "_at" FROM (${measuredPage(query)}) AS "_page"`
+  return sql`SELECT ${lengthsOf(query.list).names}, "_bytes", "_count" FROM (${sums}) AS "_sums"
+    WHERE "_sum" <= ${bytesMax} OR "_at" = 1 ORDER BY "_at"`
+}
+
+/** The page beside a scalar of the same snapshot: at least one row, whose `_bytes` is null where the page is empty. */
+const withScalar = (page: SqlText, alongside: SqlText): SqlText =>
+  sql`SELECT "_rows".*, "_one"."_alongside" FROM (SELECT (${alongside}) AS "_alongside") AS "_one"
+    LEFT JOIN (${page}) AS "_rows" ON TRUE`
+
+/** Takes what stands beside the columns off the rows. */
+function pageOf<Row>(found: (Row & Beside)[]): PageRows<Row> {
+  const alongside = found[0]?._alongside ?? null
+  const count = Number(found[0]?._count ?? found.length)
+  const rows = found.length === 1 && found[0]?._bytes === null ? [] : found
+  let bytes = 0
+  for (const row of rows) {
+    bytes += row._bytes ?? 0
+    delete row._alongside
+    delete row._count
+    delete row._bytes
+  }
+  return { rows, bytes, isCut: rows.length > 0 && rows.length < count, alongside }
+}
+
+/** Pages read with `all`, each in one statement. */
+export function createPostgresPages(all: Database['all']): Pick<Database, 'readPage' | 'readLargePage'> {
+  const read = async <Row>(query: PageQuery, page: SqlText): Promise<(Row & Beside)[]> =>
+    all<Row & Beside>(query.alongside ? withScalar(page, query.alongside) : page)
+
+  return {
+    async readPage<Row>(query: PageQuery) {
+      const hasLong = query.list.columns.some(({ kind }) => kind !== 'short')
+      if (!hasLong && !query.alongside) return pageOf<Row>(await all<Row & Beside>(plainPage(query)))
+      const rowBytesMax = Math.floor(postgresQuickPageBytes / query.limit)
+      const found = await read<Row>(query, quickPage(query, rowBytesMax))
+      return found.some(({ _bytes }) => (_bytes ?? 0) > rowBytesMax) ? null : pageOf<Row>(found)
+    },
+    async readLargePage<Row>(query: PageQuery, bytesMax: number) {
+      return pageOf<Row>(await read<Row>(query, largePage(query, bytesMax)))
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import { afterAll, expect, test } from 'bun:test'
+import pg from 'pg'
+import { silentLog } from '../../base/log.ts'
+import { describeSql } from '../contract/sql-contract.ts'
+import { ident, sql } from '../sql/sql-text.ts'
+import { openPostgres } from './postgres.ts'
+
+const url = process.env.PLINTH_TEST_DATABASE_URL
+
+if (url !== undefined) {
+  const admin = new pg.Pool({ connectionString: url, max: 1 })
+  let opened = 0
+  afterAll(() => admin.end())
+
+  describeSql('PostgreSQL', async () => {
+    const name = `contract_${process.pid}_${opened++}`
+    await admin.query(`CREATE DATABASE ${name}`)
+    const own = new URL(url)
+    own.pathname = `/${name}`
+    let engine = openPostgres({ url: own.href, log: silentLog })
+    return {
+      sql: engine,
+      async reopen() {
+        await engine.close()
+        engine = openPostgres({ url: own.href, log: silentLog })
+        return engine
+      },
+      async dispose() {
+        await engine.close()
+        await admin.query(`DROP DATABASE ${name}`)
+      },
+    }
+  })
+
+  test('a transaction whose connection is ended fails whole, and the next finds another', async () => {
+    const table = `ended_${process.pid}`
+    await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY)`)
+    const engine = openPostgres({ url, log: silentLog })
+    const database = engine.database({ namespace: 'public', instanceId: null })
+    const put = (id: string) => sql`INSERT INTO ${ident(table)} VALUES (${id})`
+    try {
+      const write = database.write(async (tx) => {
+        await tx.run(put('first'))
+        const [own] = await tx.all<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
+        await admin.query('SELECT pg_terminate_backend($1)', [own?.pid])
+        // Whatever runs beside it may take the connection's place; these must not be let in there.
+        await Promise.allSettled(Array.from({ length: 50 }, () => database.all(sql`SELECT 1`)))
+        await tx.run(put('second')).catch(() => undefined)
+        tx.send(put('third'))
+      })
+      await expect(write).rejects.toMatchObject({ kind: 'unavailable' })
+      await database.write((tx) => tx.run(put('after')))
+      expect(await database.all(sql`SELECT id FROM ${ident(table)}`)).toEqual([{ id: 'after' }])
+    } finally {
+      await engine.close()
+      await admin.query(`DROP TABLE ${table}`)
+    }
+  })
+
+  test('a change of tables waits for locks and may take long, and nothing after it does', async () => {
+    const engine = openPostgres({ url, log: silentLog })
+    const database = engine.database({ namespace: 'public', instanceId: null })
+    const bounds = sql`SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement`
+    try {
+      const migration = await database.write((tx) => tx.all(bounds), { isMigration: true })
+      expect(migration).toEqual([{ lock: '0', statement: '1h' }])
+      expect(await database.write((tx) => tx.all(bounds))).toEqual([{ lock: '5s', statement: '30s' }])
+      expect(await database.all(bounds)).toEqual([{ lock: '5s', statement: '30s' }])
+    } finally {
+      await engine.close()
+    }
+  })
+}

@@ -1,0 +1,157 @@
+/**
+ * What is known of the PostgreSQL server as a whole: whether it answers, takes writes, and is sound. One connection of
+ * its own asks, so that neither a full pool nor a locked table looks like an outage.
+ */
+import type pg from 'pg'
+import type { Log } from '../../base/log.ts'
+import type { DatabaseAddress } from '../../base/network/database-url.ts'
+import {
+  circuitProbeMs,
+  circuitRetryMaxMs,
+  circuitRetryMinMs,
+  postgresDamageMs,
+  statementAnswerMs,
+} from '../../limits/api.ts'
+import { type Circuit, createCircuit } from '../sql/circuit.ts'
+import { EngineError } from '../sql/error.ts'
+import { createConnector, destroyClient } from './connect.ts'
+import { type FaultScope, faultOf, sqlStateOf } from './errors.ts'
+
+export interface Server {
+  readonly circuit: Circuit
+  /** A statement failed in a way that concerns more than itself. */
+  note(scope: FaultScope, error: EngineError): void
+  /** Throws `EngineError` `unavailable` while the server answers but takes no writes. */
+  checkWrites(): void
+  /** Probes and gives what is wrong, null for nothing. */
+  ask(): Promise<EngineError | null>
+  /** Resolves once the server serves; rejects with `EngineError` `unavailable` when it does not within that time. */
+  waitUntilReady(withinMs: number): Promise<void>
+  close(): void
+}
+
+const stateQuery = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS readonly`
+
+/** Takes room on the disk and gives it back: some 100 KiB, in a table that is gone with its transaction. */
+const writeQuery = `BEGIN;
+  CREATE TEMPORARY TABLE plinth_probe ON COMMIT DROP AS SELECT n, repeat('x', 1000) AS text FROM generate_series(1, 100) AS n;
+  COMMIT`
+
+/** The user may make no temporary tables: whether the disk has room is then found out by the next write. */
+const missingPrivilege = '42501'
+
+/** States that waiting does not change: a wrong user or password, and a database that does not exist. */
+const isFinal = (sqlState: string): boolean => sqlState.startsWith('28') || sqlState === '3D000'
+
+export function watchServer({ address, log }: { readonly address: DatabaseAddress; readonly log: Log }): Server {
+  const connector = createConnector(address, {
+    application_name: 'plinth probe',
+    query_timeout: statementAnswerMs,
+    keepAlive: true,
+  })
+  let client: pg.Client | null = null
+  let writeFailure: EngineError | null = null
+  let damage: EngineError | null = null
+  let damagedUntilMs = 0
+  let isClosed = false
+
+  function drop(): void {
+    connector.forget()
+    connector.abort()
+    if (client) destroyClient(client)
+    client = null
+  }
+
+  async function connection(): Promise<pg.Client> {
+    if (client) return client
+    const opened = await connector.connect()
+    if (isClosed) destroyClient(opened)
+    client = opened
+    opened.on('end', () => {
+      if (client === opened) client = null
+    })
+    return opened
+  }
+
+  async function probe(signal: AbortSignal): Promise<void> {
+    signal.addEventListener('abort', drop)
+    try {
+      const own = await connection()
+      const [state] = (await own.query<{ standby: boolean; readonly: boolean }>(stateQuery)).rows
+      if (state?.standby) throw new EngineError('unavailable', 'the server is a standby')
+      if (state?.readonly) noteWrites(new EngineError('unavailable', 'the server is read-only'))
+      else if (writeFailure !== null) await probeWrite(own)
+    } catch (error) {
+      drop()
+      throw faultOf(error).error
+    } finally {
+      signal.removeEventListener('abort', drop)
+    }
+  }
+
+  /** Ends the refusal of writes once one succeeds. */
+  async function probeWrite(own: pg.Client): Promise<void> {
+    try {
+      await own.query(writeQuery)
+    } catch (error) {
+      await own.query('ROLLBACK')
+      if (sqlStateOf(error) !== missingPrivilege) return
+    }
+    writeFailure = null
+    log.info('postgres.writes_restored', { engine: address.description })
+  }
+
+  function noteWrites(error: EngineError): void {
+    if (writeFailure === null) log.error('postgres.writes_refused', { engine: address.description, error })
+    writeFailure = error
+  }
+
+  const currentDamage = (): EngineError | null => (performance.now() < damagedUntilMs ? damage : null)
+
+  const circuit = createCircuit({
+    engine: address.description,
+    probe,
+    isTroubled: () => writeFailure !== null,
+    log,
+  })
+  circuit.onOpen(drop)
+
+  return {
+    circuit,
+    note(scope, error) {
+      if (scope === 'connection') circuit.suspect()
+      if (scope === 'writes') noteWrites(error)
+      if (scope !== 'health') return
+      if (currentDamage() === null) log.error('postgres.damaged', { engine: address.description, error })
+      damage = error
+      damagedUntilMs = performance.now() + postgresDamageMs
+    },
+    checkWrites() {
+      circuit.check()
+      if (writeFailure !== null) throw writeFailure
+    },
+    ask: async () => (await circuit.ask()) ?? writeFailure ?? currentDamage(),
+    async waitUntilReady(withinMs) {
+      const endMs = performance.now() + withinMs
+      for (let attempt = 0; ; attempt++) {
+        try {
+          return await probe(AbortSignal.timeout(circuitProbeMs))
+        } catch (error) {
+          const state = sqlStateOf(error) ?? ''
+          const isOver = performance.now() >= endMs || isFinal(state)
+          const reason = (error as Error).message
+          const said = isFinal(state) ? 'cannot be used' : `did not answer within ${withinMs / 1000} seconds`
+          if (isOver) throw new EngineError('unavailable', `${address.description} ${said}: ${reason}`, [], error)
+          if (attempt === 0) log.warn('postgres.waiting', { engine: address.description, reason, withinMs })
+        }
+        const pauseMs = Math.min(circuitRetryMinMs * 2 ** attempt, circuitRetryMaxMs)
+        await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      }
+    },
+    close() {
+      isClosed = true
+      circuit.close()
+      drop()
+    },
+  }
+}

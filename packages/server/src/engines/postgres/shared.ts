@@ -1,0 +1,151 @@
+/**
+ * Connections that reads share: each carries many statements at once, answered in order. So a statement that waits for
+ * a lock holds up those behind it; what is known to be stalled gets no others, no table is on all connections, and
+ * what was sent behind a statement that ran into its lock timeout is sent again elsewhere.
+ */
+import {
+  postgresLockedMs,
+  postgresSharedConnectionsMax,
+  postgresStalledReadsMax,
+  postgresTableShare,
+} from '../../limits/api.ts'
+import { EngineError } from '../sql/error.ts'
+import { destroyClient } from './connect.ts'
+import { lockTimeoutState, sqlStateOf } from './errors.ts'
+import type { Answer, PooledLine, Prepared } from './line.ts'
+
+export interface SharedReadsOptions {
+  readonly take: () => Promise<PooledLine>
+  readonly give: (line: PooledLine) => void
+  /** How many connections there may be in all. */
+  readonly limit: () => number
+}
+
+export interface SharedReads {
+  /** `key` names the table that is read. Rejects with `EngineError` `busy` at once while that is known to be locked. */
+  send(statement: Prepared, key: string): Promise<Answer>
+  /** Throws `EngineError` `busy` while the table is known to be locked. */
+  check(key: string): void
+  /** To be called at regular times: finds out which connections have not answered since the last call. */
+  tick(): void
+}
+
+/** A connection that several reads use at once. */
+interface Shared {
+  readonly line: Promise<PooledLine>
+  running: number
+  finished: number
+  seen: number
+  isStalled: boolean
+  /** A statement on it ran into the lock timeout; the others are sent again. */
+  isGivenUp: boolean
+  /** Statements under way by table. */
+  readonly tables: Map<string, number>
+}
+
+const lockedError = (cause?: unknown): EngineError =>
+  new EngineError('busy', 'The table is locked by another session of the database', [], cause)
+
+export function createSharedReads({ take, give, limit }: SharedReadsOptions): SharedReads {
+  const lockedUntilMs = new Map<string, number>()
+  let shared: Shared[] = []
+
+  function check(key: string): void {
+    if (lockedUntilMs.size === 0) return
+    const untilMs = lockedUntilMs.get(key)
+    if (untilMs === undefined) return
+    if (performance.now() < untilMs) throw lockedError()
+    lockedUntilMs.delete(key)
+  }
+
+  /** Fewer than usual where the server has no room, so that transactions have some. */
+  function connectionsMax(): number {
+    const most = limit()
+    return Math.max(1, Math.min(postgresSharedConnectionsMax, Math.floor(most * 0.4)))
+  }
+
+  /** The connection with the least to do among those that the table may use, or another while there may be more. */
+  function choose(key: string): Shared {
+    const most = connectionsMax()
+    const share = Math.max(1, Math.floor(most * postgresTableShare))
+    let carriers = 0
+    for (const one of shared) if (one.tables.has(key)) carriers += 1
+    const isAtShare = carriers >= share
+    let least: Shared | undefined
+    let stalled: Shared | undefined
+    for (let at = 0; at < shared.length && at < most; at++) {
+      const one = shared[at] as Shared
+      if (isAtShare && !one.tables.has(key)) continue
+      if (one.isStalled) {
+        if (!stalled || one.running < stalled.running) stalled = one
+      } else if (!least || one.running < least.running) least = one
+    }
+    if (shared.length < most && !isAtShare) return open()
+    const chosen = least ?? stalled ?? shared[0] ?? open()
+    if (chosen.isStalled && chosen.running >= postgresStalledReadsMax)
+      throw new EngineError('busy', 'Too many statements wait for the same table')
+    return chosen
+  }
+
+  function open(): Shared {
+    const tables = new Map<string, number>()
+    const one = { line: take(), running: 0, finished: 0, seen: 0, isStalled: false, isGivenUp: false, tables }
+    shared.push(one)
+    return one
+  }
+
+  const stopSharing = (one: Shared): void => {
+    shared = shared.filter((other) => other !== one)
+  }
+
+  function begin(one: Shared, key: string): void {
+    one.running += 1
+    one.tables.set(key, (one.tables.get(key) ?? 0) + 1)
+  }
+
+  function end(one: Shared, key: string, line: PooledLine | undefined): void {
+    one.running -= 1
+    one.finished += 1
+    one.isStalled = false
+    const left = (one.tables.get(key) ?? 1) - 1
+    if (left === 0) one.tables.delete(key)
+    else one.tables.set(key, left)
+    if (one.running > 0 && line && !line.isSpent) return
+    stopSharing(one)
+    if (one.running === 0 && line) give(line)
+  }
+
+  async function send(statement: Prepared, key: string, isRepeated = false): Promise<Answer> {
+    check(key)
+    const one = choose(key)
+    begin(one, key)
+    let line: PooledLine | undefined
+    try {
+      line = await one.line
+      return await line.send(statement)
+    } catch (error) {
+      if (sqlStateOf(error) === lockTimeoutState) {
+        lockedUntilMs.set(key, performance.now() + postgresLockedMs)
+        one.isGivenUp = true
+        if (line) destroyClient(line.client)
+        throw lockedError(error)
+      }
+      // A read that was sent behind another may be sent twice.
+      if (!one.isGivenUp || isRepeated) throw error
+    } finally {
+      end(one, key, line)
+    }
+    return send(statement, key, true)
+  }
+
+  return {
+    send: (statement, key) => send(statement, key),
+    check,
+    tick() {
+      for (const one of shared) {
+        one.isStalled = one.running > 0 && one.finished === one.seen
+        one.seen = one.finished
+      }
+    },
+  }
+}

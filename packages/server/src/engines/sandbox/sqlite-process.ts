@@ -1,0 +1,124 @@
+/**
+ * A process that runs the statements of one SQLite file, from its parent's side: the protocol of a statement and its
+ * deadline. Starting and ending is `pipe-process`; which of several processes runs a statement is `sandbox-sqlite`.
+ */
+import { fileURLToPath } from 'node:url'
+import { MiB } from '../../limits/api.ts'
+import { sqlProcessBytesMax } from '../../limits/resources.ts'
+import { tooLargeSignal } from '../processes/child-signals.ts'
+import { PipeProcess } from '../processes/pipe-process.ts'
+import { EngineError } from '../sql/error.ts'
+import { type SandboxAnswer, type SandboxCounts, type SandboxLimits, StatementError, tookTooLong } from './sandbox.ts'
+import type { ChildReply, ChildRequest, SandboxLane } from './sqlite-child.ts'
+
+const program = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
+
+/** What a process is waited for with. */
+interface Waiting {
+  readonly resolve: (answer: SandboxAnswer) => void
+  readonly reject: (error: Error) => void
+  readonly timer: ReturnType<typeof setTimeout>
+}
+
+export class SandboxProcess {
+  private readonly process: PipeProcess
+  private waiting: Waiting | null = null
+  /** Of an answer whose rows are still to come. */
+  private counts: SandboxCounts | null = null
+  private spent = false
+  /** From here until the answer it is unknown whether the statement has been committed. */
+  private committing = false
+
+  constructor(
+    path: string,
+    private readonly limits: SandboxLimits,
+    lane: SandboxLane,
+  ) {
+    this.process = new PipeProcess({
+      name: 'SQL',
+      program,
+      args: [path, JSON.stringify(limits), lane],
+      onFrame: (body) => this.onFrame(body.toString()),
+      onExit: (reason) => this.settle(({ reject }) => reject(reason)),
+      explainSignal: (signal) =>
+        signal === tooLargeSignal && !this.committing
+          ? new StatementError('query', `The statement needs more than ${sqlProcessBytesMax / MiB} MiB of memory`)
+          : null,
+    })
+  }
+
+  /** Whether it may be given another statement. */
+  get isUsable(): boolean {
+    return this.process.isAlive && !this.spent
+  }
+
+  private onFrame(text: string): void {
+    if (this.counts) {
+      const counts = this.counts
+      this.counts = null
+      this.settle(({ resolve }) => resolve({ ...counts, rows: text }))
+      return
+    }
+    const reply = JSON.parse(text) as ChildReply
+    switch (reply.kind) {
+      case 'ready':
+        this.process.markReady()
+        break
+      case 'ran':
+        // The statement has ended in time; from here on its answer is waited for.
+        clearTimeout(this.waiting?.timer)
+        if (!this.process.isAlive) break
+        this.committing = true
+        this.send('commit')
+        break
+      case 'done':
+        this.counts = reply.counts
+        this.spent = reply.isSpent
+        break
+      case 'refused':
+        this.spent = reply.isSpent
+        this.settle(({ reject }) => reject(new StatementError('query', reply.message)))
+        break
+      case 'full':
+        this.settle(({ reject }) => reject(new StatementError('full', 'The database is full')))
+        break
+      case 'diskFull':
+        this.settle(({ reject }) => reject(new EngineError('unavailable', 'The disk is full')))
+        break
+      case 'busy':
+        this.settle(({ reject }) => reject(new EngineError('busy', 'The database is locked')))
+        break
+      case 'broken':
+        this.process.kill(new EngineError('unavailable', reply.message))
+    }
+  }
+
+  private settle(how: (waiting: Waiting) => void): void {
+    const { waiting } = this
+    this.waiting = null
+    this.committing = false
+    if (!waiting) return
+    clearTimeout(waiting.timer)
+    how(waiting)
+  }
+
+  private send(request: ChildRequest): void {
+    void this.process.send(JSON.stringify(request))
+  }
+
+  /** Runs a statement; never two at once. Throws as `Sandbox` does. */
+  async run(request: Exclude<ChildRequest, 'commit'>): Promise<SandboxAnswer> {
+    await this.process.ready()
+    return new Promise((resolve, reject) => {
+      const { timeoutMs } = this.limits
+      const timer = setTimeout(() => this.process.kill(tookTooLong(timeoutMs)), timeoutMs)
+      this.waiting = { resolve, reject, timer }
+      this.send(request)
+    })
+  }
+
+  /** Lets it fold its log back and end by itself, unless that takes long. */
+  close(): Promise<void> {
+    return this.process.close()
+  }
+}

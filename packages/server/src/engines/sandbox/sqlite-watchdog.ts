@@ -1,0 +1,27 @@
+/**
+ * A thread beside the one that runs statements, which cannot be interrupted: while a statement runs, it ends the
+ * process when that has grown too large, or when nobody is there any more to whom the answer would go.
+ */
+import { workerData } from 'node:worker_threads'
+import { sqlProcessBytesMax, sqlProcessIdleLooks, sqlProcessLookMs } from '../../limits/resources.ts'
+import { tooLargeSignal } from '../processes/child-signals.ts'
+import { watchPlaces } from './sqlite-watch.ts'
+
+const state = new Int32Array(workerData as SharedArrayBuffer)
+const { running, asleep } = watchPlaces
+const parent = process.ppid
+
+for (let idleLooks = 0; ; ) {
+  if (Atomics.load(state, running) === 1) {
+    idleLooks = 0
+    if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
+    if (process.memoryUsage.rss() > sqlProcessBytesMax) process.kill(process.pid, tooLargeSignal)
+  } else if (++idleLooks > sqlProcessIdleLooks) {
+    Atomics.store(state, asleep, 1)
+    Atomics.wait(state, running, 0)
+    Atomics.store(state, asleep, 0)
+    continue
+  }
+  // What it looks at changes without a word: this is a pause.
+  Atomics.wait(state, asleep, 0, sqlProcessLookMs)
+}

@@ -1,0 +1,108 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { cutTokens, isBlank, type TokenRules } from './tokens.ts'
+
+const kindsOf = (query: string, rules: TokenRules): string[] =>
+  cutTokens(query, rules)
+    .filter(({ kind }) => kind !== 'blank')
+    .map(({ kind, text }) => `${kind} ${text}`)
+
+const piece = fc.oneof(
+  fc.constantFrom(
+    "'",
+    '"',
+    '`',
+    '[',
+    ']',
+    '--',
+    '\n',
+    '/*',
+    '*/',
+    '$$',
+    '$a$',
+    '?',
+    '?1',
+    '??',
+    ':a',
+    '\\',
+    "E'",
+    ';',
+    ' ',
+  ),
+  fc.string({ maxLength: 3 }),
+)
+
+for (const rules of ['sqlite', 'postgres'] as const)
+  test(`tokens of ${rules} are the query, cut up, whatever it is`, () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+        const query = pieces.join('')
+        expect(
+          cutTokens(query, rules)
+            .map(({ text }) => text)
+            .join(''),
+        ).toBe(query)
+      }),
+    )
+  })
+
+test('question marks within texts, names and comments are no parameters', () => {
+  const sqlite = `? '?' "?" \`?\` [?] ?2 -- ?\n/* ? */ x'?' 'it''s ?'`
+  expect(kindsOf(sqlite, 'sqlite').filter((token) => token.startsWith('parameter'))).toEqual([
+    'parameter ?',
+    'parameter ?2',
+  ])
+  const postgres = `? '?' "?" $$ ? $$ $a$ $$ ? $a$ E'\\' ?' ?2 /* /* ? */ ? */ -- ?\n ?? a[?]`
+  expect(kindsOf(postgres, 'postgres').filter((token) => token.startsWith('parameter'))).toEqual([
+    'parameter ?',
+    'parameter ?2',
+    'parameter ?',
+  ])
+})
+
+test('a backslash ends nothing in a plain text of either, and escapes in one with E', () => {
+  expect(kindsOf("'\\' ?", 'sqlite')).toEqual(["text '\\'", 'parameter ?'])
+  expect(kindsOf("'\\' ?", 'postgres')).toEqual(["text '\\'", 'parameter ?'])
+  expect(kindsOf("E'\\' ?'", 'postgres')).toEqual(["text E'\\' ?'"])
+})
+
+test('a carriage return ends a comment of PostgreSQL, and none of SQLite', () => {
+  expect(kindsOf('-- \r?', 'postgres')).toEqual(['parameter ?'])
+  expect(kindsOf('-- \r?', 'sqlite')).toEqual([])
+})
+
+test('what runs nothing is blank', () => {
+  for (const query of ['', ' ;\n', '-- x', '/* x */;', '/* no end'])
+    expect(isBlank(cutTokens(query, 'sqlite'))).toBe(true)
+  for (const query of ['x', "''", '?', '/* a */ 1']) expect(isBlank(cutTokens(query, 'sqlite'))).toBe(false)
+  // Comments nest there: this one has not ended, and is no white space.
+  expect(isBlank(cutTokens('/* /* */', 'postgres'))).toBe(false)
+})
+
+test('a hundred thousand characters of anything take no time to speak of', () => {
+  for (const rules of ['sqlite', 'postgres'] as const)
+    for (const unit of [
+      "'",
+      '"',
+      "''",
+      '/*',
+      '*/',
+      '--',
+      '$',
+      '$a',
+      '$$',
+      '?',
+      '[',
+      '`',
+      '\\',
+      "E'",
+      '(',
+      'a',
+      '1',
+      "'a",
+    ]) {
+      const query = unit.repeat(100_000 / unit.length)
+      const tokens = cutTokens(query, rules)
+      expect(tokens.reduce((sum, { text }) => sum + text.length, 0)).toBe(query.length)
+    }
+})

@@ -1,0 +1,127 @@
+/** SQLite's words. A database is a file, so tables need no qualification and rows no owner. */
+import type { Dialect } from '../sql/dialect.ts'
+import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
+
+/** JSON paths are parameters, so a member's name is never SQL; the name is quoted as JSON quotes it. */
+const memberPath = (name: string | null): string => (name === null ? '$' : `$.${JSON.stringify(name)}`)
+
+const jsonTypes = {
+  string: sql`'text'`,
+  number: sql`'integer', 'real'`,
+  boolean: sql`'true', 'false'`,
+} as const
+
+/** JSON integers beyond 2^53 are read as exact 64-bit integers; values are doubles. */
+const asDouble = (value: SqlText): SqlText => sql`CAST(${value} AS REAL)`
+
+/** No declared name starts with an underscore. */
+const searchTable = (tableName: string): string => `_fts_${tableName}`
+
+export const sqliteDialect: Dialect = {
+  columnTypes: { text: 'TEXT', number: 'REAL', boolean: 'INTEGER', json: 'TEXT' },
+  from: ({ name }, alias) => (alias.text === ident(name).text ? alias : sql`${ident(name)} AS ${alias}`),
+  target: ({ name }) => ident(name),
+  own: () => null,
+  prepareNamespace: () => [],
+  tableHead: () => [sql`"_seq" INTEGER PRIMARY KEY`, sql`"id" TEXT NOT NULL UNIQUE`],
+  logHead: [sql`seq INTEGER PRIMARY KEY AUTOINCREMENT`],
+  clustered: sql` WITHOUT ROWID`,
+  indexLog: () => [],
+  // Commits take turns, so the highest number there ever was is all there is to know.
+  logView: {
+    snapshot: ({ name }) => sql`(SELECT CAST(coalesce(max(seq), 0) AS TEXT) FROM sqlite_sequence WHERE name = ${name})`,
+    isAhead: (snapshot, of) => Number(snapshot) > Number(of),
+    within: (snapshot) => sql`seq <= CAST(${snapshot} AS INTEGER)`,
+    beyond: (snapshot) => sql`seq > CAST(${snapshot} AS INTEGER)`,
+    position: sql`seq`,
+    isBeyond: (position, snapshot) => position > Number(snapshot),
+  },
+  follow: null,
+  indexColumn: (column) => column,
+  indexName: (_, name) => ident(name),
+  rowKey: ident('_seq'),
+  fromBoolean: (value) => (value ? 1 : 0),
+  toBoolean: (stored) => stored === 1,
+  forUpdate: sql``,
+  forReference: sql``,
+  insertMany: null,
+  ascending: (column) => sql`${column} ASC`,
+  descending: (column) => sql`${column} DESC`,
+  contains: (column, value) => sql`instr(${column}, ${value}) > 0`,
+  inList(column, values, type) {
+    const value = type === 'number' ? asDouble(sql`value`) : sql`value`
+    return sql`${column} IN (SELECT ${value} FROM json_each(${JSON.stringify(values)}))`
+  },
+  memberAs(column, name, type) {
+    const value = sql`json_extract(${column}, ${memberPath(name)})`
+    const typed = type === 'number' ? asDouble(value) : value
+    return sql`CASE WHEN json_type(${column}, ${memberPath(name)}) IN (${jsonTypes[type]}) THEN ${typed} END`
+  },
+  memberJson: (column, name) => sql`${column} -> ${memberPath(name)}`,
+  memberIsNull: (column, name) => sql`coalesce(json_type(${column}, ${memberPath(name)}), 'null') = 'null'`,
+  memberOrder(column, name) {
+    const path = memberPath(name)
+    const isNumber = sql`json_type(${column}, ${path}) IN (${jsonTypes.number}, ${jsonTypes.boolean})`
+    const isNull = sqliteDialect.memberIsNull(column, name)
+    const value = sql`json_extract(${column}, ${path})`
+    return [
+      sql`CASE WHEN ${isNull} THEN 0 WHEN ${isNumber} THEN 1 ELSE 2 END`,
+      sql`CASE WHEN ${isNumber} THEN ${asDouble(value)} ELSE 0.0 END`,
+      sql`CASE WHEN ${isNull} OR ${isNumber} THEN '' ELSE ${value} END`,
+    ]
+  },
+  arrayHas(column, name, value) {
+    const path = memberPath(name)
+    const types = jsonTypes[typeof value as keyof typeof jsonTypes]
+    const element = typeof value === 'number' ? asDouble(sql`value`) : sql`value`
+    const stored = typeof value === 'boolean' ? Number(value) : value
+    const elements = sql`SELECT 1 FROM json_each(${column}, ${path}) WHERE type IN (${types}) AND ${element} = ${stored}`
+    return sql`(json_type(${column}, ${path}) = 'array' AND EXISTS (${elements}))`
+  },
+  searchIndex({ name }, words) {
+    const index = ident(searchTable(name))
+    // Each word is quoted, so that nothing the caller types is query syntax.
+    const query = words.map(({ text, isPrefix }) => `"${text.replaceAll('"', '""')}"${isPrefix ? '*' : ''}`).join(' ')
+    return {
+      joins: sql` JOIN ${index} ON ${index}."rowid" = ${ident(name)}."_seq"`,
+      matches: sql`${index} MATCH ${query}`,
+      rank: sql`${index}."rank"`,
+    }
+  },
+  createSearch({ name }, fields) {
+    const table = ident(name)
+    const index = ident(searchTable(name))
+    const names = join(fields.map(ident), ', ')
+    const of = (row: 'new' | 'old'): SqlText =>
+      join(
+        fields.map((field) => sql`${ident(row)}.${ident(field)}`),
+        ', ',
+      )
+    const add = sql`INSERT INTO ${index} (rowid, ${names}) VALUES (new."_seq", ${of('new')})`
+    const remove = sql`INSERT INTO ${index} (${index}, rowid, ${names}) VALUES ('delete', old."_seq", ${of('old')})`
+    const trigger = (when: string): SqlText => ident(`${searchTable(name)}_${when}`)
+    const options = `content='${name}', content_rowid='_seq', tokenize='unicode61 remove_diacritics 2', prefix='2 3'`
+    return [
+      sql`CREATE VIRTUAL TABLE ${index} USING fts5(${names}, ${{ text: options, values: [] }})`,
+      sql`CREATE TRIGGER ${trigger('added')} AFTER INSERT ON ${table} BEGIN ${add}; END`,
+      sql`CREATE TRIGGER ${trigger('removed')} AFTER DELETE ON ${table} BEGIN ${remove}; END`,
+      sql`CREATE TRIGGER ${trigger('modified')} AFTER UPDATE OF ${names} ON ${table} BEGIN ${remove}; ${add}; END`,
+      sql`INSERT INTO ${index} (${index}) VALUES ('rebuild')`,
+    ]
+  },
+  dropSearch({ name }) {
+    const index = searchTable(name)
+    return [
+      ...['added', 'removed', 'modified'].map((when) => sql`DROP TRIGGER IF EXISTS ${ident(`${index}_${when}`)}`),
+      sql`DROP TABLE IF EXISTS ${ident(index)}`,
+    ]
+  },
+  searchColumn: null,
+  floats: {
+    columnType: 'BLOB',
+    bind: ({ buffer, byteOffset, byteLength }) => sql`${new Uint8Array(buffer, byteOffset, byteLength)}`,
+    select: (column) => column,
+    toBytes: (selected) => selected as Uint8Array,
+  },
+  findExtension: null,
+}

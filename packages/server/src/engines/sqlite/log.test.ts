@@ -1,0 +1,157 @@
+/** The size of write-ahead logs: while there are writes, beside readers, and once a database is quiet. */
+import { Database as BunDatabase } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { copyFileSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ManualClock, manualClock } from '../../base/clock.ts'
+import { KiB, walCheckpointBytes, walInstanceCheckpointBytes, walQuietMs } from '../../limits/api.ts'
+import { prepareItems } from '../contract/sql-contract.ts'
+import type { Database, Sql } from '../sql/sql.ts'
+import { sql } from '../sql/sql-text.ts'
+import { instancePath } from './instances.ts'
+import { openSqlite } from './sqlite.ts'
+
+let folder: string
+let clock: ManualClock
+let engine: Sql
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'plinth-log-'))
+  clock = manualClock()
+  engine = openSqlite({ folder, prepareInstance: prepareItems, clock })
+})
+afterEach(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true })
+})
+
+const mainPath = (): string => join(folder, 'databases', 'main.sqlite')
+const logBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0
+
+async function openMain(): Promise<Database> {
+  const database = engine.database({ namespace: 'main', instanceId: null })
+  await prepareItems(database, { namespace: 'main' })
+  return database
+}
+
+/** Writes so many bytes in transactions of 64 KiB, over and over into the same rows. */
+async function write(database: Database, bytes: number): Promise<void> {
+  for (let written = 0; written < bytes; written += 64 * KiB)
+    await database.write(async (tx) => {
+      await tx.run(sql`DELETE FROM items`)
+      await tx.run(sql`INSERT INTO items (id, n, label) VALUES ('a', ${written}, ${'x'.repeat(64 * KiB)})`)
+    })
+}
+
+/** What the file holds without its log. */
+function readAlone(path: string): unknown {
+  const alone = join(folder, 'alone.sqlite')
+  rmSync(alone, { force: true })
+  copyFileSync(path, alone)
+  using database = new BunDatabase(alone)
+  database.run('PRAGMA journal_mode = DELETE')
+  return database.query('SELECT id, n FROM items').all()
+}
+
+test('the log of a database that is written without pause stays near the size at which it is checkpointed', async () => {
+  const database = await openMain()
+  let longest = 0
+  for (let i = 0; i < 24; i++) {
+    await write(database, walCheckpointBytes / 4)
+    longest = Math.max(longest, logBytes(mainPath()))
+  }
+  // Writes go on beside the first of the two checkpoints.
+  expect(longest).toBeLessThan(3 * walCheckpointBytes)
+})
+
+test('a log that grew while somebody read is cut once the reader is gone', async () => {
+  const database = await openMain()
+  await write(database, 64 * KiB)
+  const reader = new BunDatabase(mainPath(), { readonly: true })
+  reader.run('BEGIN')
+  reader.query('SELECT count(*) FROM items').get()
+  await write(database, 3 * walCheckpointBytes)
+  expect(logBytes(mainPath())).toBeGreaterThan(3 * walCheckpointBytes)
+  reader.run('COMMIT')
+  reader.close()
+  await write(database, 3 * walCheckpointBytes)
+  expect(logBytes(mainPath())).toBeLessThan(3 * walCheckpointBytes)
+})
+
+test('an instance has a smaller log', async () => {
+  const database = engine.database({ namespace: 'many', instanceId: 'one' })
+  await write(database, 8 * walInstanceCheckpointBytes)
+  expect(logBytes(instancePath(folder, 'many', 'one'))).toBeLessThan(4 * walInstanceCheckpointBytes)
+})
+
+test('after a minute without writes the data is in the file and the log is empty, and writing goes on', async () => {
+  const main = await openMain()
+  const instance = engine.database({ namespace: 'many', instanceId: 'one' })
+  const paths = [mainPath(), instancePath(folder, 'many', 'one')]
+  const insert = sql`INSERT INTO items (id, n) VALUES ('b', 7)`
+  for (const database of [main, instance]) await database.write((tx) => tx.run(insert))
+  clock.advance(walQuietMs - 1)
+  await engine.settleQuiet()
+  for (const path of paths) expect(logBytes(path)).toBeGreaterThan(0)
+  clock.advance(1)
+  await engine.settleQuiet()
+  for (const path of paths) {
+    expect(logBytes(path)).toBe(0)
+    expect(readAlone(path)).toEqual([{ id: 'b', n: 7 }])
+  }
+  for (const database of [main, instance]) {
+    await database.write((tx) => tx.run(sql`UPDATE items SET n = 8`))
+    expect(await database.all(sql`SELECT n FROM items`)).toEqual([{ n: 8 }])
+  }
+})
+
+test('a reader delays that for its database alone, and writes go on meanwhile', async () => {
+  const main = await openMain()
+  const other = engine.database({ namespace: 'other', instanceId: null })
+  await prepareItems(other, { namespace: 'other' })
+  await write(main, 64 * KiB)
+  const reader = new BunDatabase(mainPath(), { readonly: true })
+  reader.run('BEGIN')
+  reader.query('SELECT count(*) FROM items').get()
+  await write(main, 64 * KiB)
+  clock.advance(walQuietMs)
+  await engine.settleQuiet()
+  expect(logBytes(mainPath())).toBeGreaterThan(0)
+  expect(logBytes(join(folder, 'databases', 'other.sqlite'))).toBe(0)
+  await write(main, 64 * KiB)
+  reader.run('COMMIT')
+  reader.close()
+  clock.advance(walQuietMs)
+  await engine.settleQuiet()
+  expect(logBytes(mainPath())).toBe(0)
+})
+
+test('a clock that is set back does not keep a database from becoming quiet', async () => {
+  await openMain()
+  clock.advance(-7 * 24 * 60 * 60 * 1000)
+  await engine.settleQuiet()
+  clock.advance(walQuietMs)
+  await engine.settleQuiet()
+  expect(logBytes(mainPath())).toBe(0)
+})
+
+test('a log is emptied beside a hold of all writes, and the writes wait for both', async () => {
+  const main = await openMain()
+  const release = await engine.holdWrites?.()
+  const writing = write(main, 64 * KiB)
+  clock.advance(walQuietMs)
+  await engine.settleQuiet()
+  expect(logBytes(mainPath())).toBe(0)
+  release?.()
+  await writing
+  expect(await main.all(sql`SELECT id FROM items`)).toEqual([{ id: 'a' }])
+})
+
+test('a closed engine leaves no log', async () => {
+  const main = await openMain()
+  await write(main, 64 * KiB)
+  await engine.close()
+  expect(logBytes(mainPath())).toBe(0)
+  engine = openSqlite({ folder, prepareInstance: prepareItems, clock })
+})

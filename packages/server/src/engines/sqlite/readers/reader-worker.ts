@@ -1,0 +1,72 @@
+/**
+ * Runs in a thread of its own: reads for statements that would hold up everybody else. Knows files and statements,
+ * nothing more.
+ */
+import { parentPort } from 'node:worker_threads'
+import { createLru } from '../../../base/concurrency/lru.ts'
+import { isOutOfHandles } from '../../../base/files/file-handles.ts'
+import { readerFilesMax } from '../../../limits/api.ts'
+import { EngineError } from '../../sql/error.ts'
+import type { PageRows } from '../../sql/page-query.ts'
+import type { SqlRow } from '../../sql/sql.ts'
+import { type Connection, openConnection } from '../connection.ts'
+import type { ForgetRequest, ReadAnswer, ReadRequest } from './reader-threads.ts'
+import { readScalar } from './slow-reads.ts'
+
+/** Sorts by long texts hold a page of them, which may be more than the machine has memory for. */
+const readerOptions = { readonly: true, small: true, spills: true } as const
+
+const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
+
+function connectionTo(path: string): Connection {
+  let connection = connections.get(path)
+  if (!connection) {
+    connection = open(path)
+    connections.set(path, connection)
+  }
+  return connection
+}
+
+/** Where the system refuses a handle, the thread gives back those it has. */
+function open(path: string): Connection {
+  try {
+    return openConnection(path, readerOptions)
+  } catch (error) {
+    if (!isOutOfHandles(error)) throw error
+    for (const connection of connections.values()) connection.close()
+    connections.clear()
+    return openConnection(path, readerOptions)
+  }
+}
+
+function readPage(connection: Connection, { query, bytesMax, alongside }: ReadRequest): PageRows<SqlRow> {
+  if (!alongside) return { ...connection.some(query, bytesMax), alongside: null }
+  connection.exec('BEGIN')
+  try {
+    return { ...connection.some(query, bytesMax), alongside: readScalar(connection, alongside) }
+  } finally {
+    // Some failures end the transaction themselves.
+    if (connection.inTransaction) connection.exec('COMMIT')
+  }
+}
+
+function read(request: ReadRequest): ReadAnswer {
+  const { id, path } = request
+  try {
+    return { id, page: readPage(connectionTo(path), request) }
+  } catch (error) {
+    const kind = error instanceof EngineError ? error.kind : null
+    const message = error instanceof Error ? error.message : String(error)
+    return { id, error: { kind, message, isOutOfHandles: isOutOfHandles(error) } }
+  }
+}
+
+function forget(path: string): void {
+  connections.get(path)?.close()
+  connections.delete(path)
+}
+
+parentPort?.on('message', (request: ReadRequest | ForgetRequest) => {
+  if ('forget' in request) forget(request.forget)
+  else parentPort?.postMessage(read(request))
+})

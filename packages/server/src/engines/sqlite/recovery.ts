@@ -1,0 +1,51 @@
+/**
+ * Recovery of a database whose log could not be synced. After a failed sync the system may have dropped what it did not
+ * write and report success from then on, so nothing more may be acknowledged on top of it. Recovery reads the log back,
+ * checks every frame, brings it into the file with syncs of its own, and starts an empty log; then writes go on.
+ */
+import { recoveryRetryMaxMs, recoveryRetryMinMs } from '../../limits/api.ts'
+
+export interface Recovery {
+  /** Begins to try, with growing pauses, until an attempt succeeds or `stop` is called. */
+  start(): void
+  stop(): void
+}
+
+export interface RecoveryDeps {
+  /** One attempt; rejects with the reason why it did not succeed. */
+  readonly attempt: () => Promise<void>
+  readonly onFailure: (error: unknown) => void
+}
+
+export function createRecovery({ attempt, onFailure }: RecoveryDeps): Recovery {
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let isRunning = false
+  let isStopped = false
+
+  function plan(pauseMs: number): void {
+    timer = setTimeout(() => {
+      attempt().then(
+        () => {
+          isRunning = false
+        },
+        (error: unknown) => {
+          onFailure(error)
+          if (!isStopped) plan(Math.min(pauseMs * 2, recoveryRetryMaxMs))
+        },
+      )
+    }, pauseMs)
+    timer.unref()
+  }
+
+  return {
+    start() {
+      if (isRunning || isStopped) return
+      isRunning = true
+      plan(recoveryRetryMinMs)
+    },
+    stop() {
+      isStopped = true
+      if (timer) clearTimeout(timer)
+    },
+  }
+}

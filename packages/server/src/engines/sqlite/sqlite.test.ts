@@ -1,0 +1,226 @@
+import { Database as BunDatabase } from 'bun:sqlite'
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describeSql, prepareItems } from '../contract/sql-contract.ts'
+import { EngineError } from '../sql/error.ts'
+import { sql } from '../sql/sql-text.ts'
+import { type Connection, openConnection } from './connection.ts'
+import { openSqlite } from './sqlite.ts'
+import { createWriter } from './writer.ts'
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), 'plinth-sqlite-'))
+
+describeSql('SQLite', async () => {
+  const folder = newFolder()
+  let engine = openSqlite({ folder, prepareInstance: prepareItems })
+  return {
+    sql: engine,
+    async reopen() {
+      await engine.close()
+      engine = openSqlite({ folder, prepareInstance: prepareItems })
+      return engine
+    },
+    async dispose() {
+      await engine.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+})
+
+describe('the embedded engine', () => {
+  test('a data folder has one process', async () => {
+    const folder = newFolder()
+    const engine = openSqlite({ folder, prepareInstance: prepareItems })
+    expect(() => openSqlite({ folder, prepareInstance: prepareItems })).toThrow('Another process')
+    await engine.close()
+    await openSqlite({ folder, prepareInstance: prepareItems }).close()
+    rmSync(folder, { recursive: true })
+  })
+
+  test('more instances than the pool holds are all served, and none is lost', async () => {
+    const folder = newFolder()
+    const engine = openSqlite({ folder, prepareInstance: prepareItems, instancesMax: 3 })
+    const names = Array.from({ length: 20 }, (_, i) => `i${i}`)
+    const instance = (instanceId: string) => engine.database({ namespace: 'many', instanceId })
+    const insert = (name: string) => sql`INSERT INTO items (id, n) VALUES (${name}, 1)`
+    await Promise.all(names.map((name) => instance(name).write((tx) => tx.run(insert(name)))))
+    const found = await Promise.all(names.map((name) => instance(name).all(sql`SELECT id FROM items`)))
+    expect(found).toEqual(names.map((id) => [{ id }]))
+    await engine.close()
+    rmSync(folder, { recursive: true })
+  })
+})
+
+/** A connection whose Nth call fails, as a full disk or a broken file would. */
+function failingAt(connection: Connection, nth: number): { connection: Connection; calls: () => number } {
+  let calls = 0
+  const count = (): void => {
+    calls += 1
+    if (calls === nth) throw new EngineError('unavailable', 'injected')
+  }
+  return {
+    calls: () => calls,
+    connection: {
+      all: (query) => {
+        count()
+        return connection.all(query)
+      },
+      some: (query, bytesMax) => {
+        count()
+        return connection.some(query, bytesMax)
+      },
+      run: (query) => {
+        count()
+        return connection.run(query)
+      },
+      exec: (text) => {
+        count()
+        connection.exec(text)
+      },
+      plan: (query) => connection.plan(query),
+      get inTransaction() {
+        return connection.inTransaction
+      },
+      close: () => connection.close(),
+    },
+  }
+}
+
+describe('what is committed and not yet on disk', () => {
+  /** A disk that is in the test's hand. */
+  function createDisk() {
+    const syncs: PromiseWithResolvers<void>[] = []
+    const sync = (): Promise<void> => {
+      const one = Promise.withResolvers<void>()
+      syncs.push(one)
+      return one.promise
+    }
+    return { syncs, sync }
+  }
+
+  function open() {
+    const connection = openConnection(':memory:')
+    connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    const disk = createDisk()
+    const writer = createWriter({ connection, sync: disk.sync })
+    const committed = Promise.withResolvers<void>()
+    const write = writer.write(async (tx) => {
+      await tx.run(sql`INSERT INTO items (id) VALUES ('a')`)
+      tx.afterCommit(committed.resolve)
+    })
+    return { ...disk, writer, write, committed: committed.promise }
+  }
+
+  test('synced waits for it, and for nothing where all is on disk', async () => {
+    const { syncs, writer, write, committed } = open()
+    await writer.synced()
+    await committed
+    let isSynced = false
+    const synced = writer.synced().then(() => {
+      isSynced = true
+    })
+    await Promise.resolve()
+    expect([isSynced, syncs.length]).toEqual([false, 1])
+    syncs[0]?.resolve()
+    await Promise.all([synced, write])
+    await writer.synced()
+    expect(syncs).toHaveLength(1)
+  })
+
+  test('synced is refused when the disk refuses, then and later', async () => {
+    const { syncs, writer, write, committed } = open()
+    await committed
+    const outcomes = Promise.allSettled([write, writer.synced()])
+    await Promise.resolve()
+    syncs[0]?.reject(new Error('EIO'))
+    const kinds = (await outcomes).map((one) => (one.status === 'rejected' ? (one.reason as EngineError).kind : 'fine'))
+    expect(kinds).toEqual(['unavailable', 'unavailable'])
+    await expect(writer.synced()).rejects.toMatchObject({ kind: 'unavailable' })
+  })
+})
+
+describe('the group-commit writer under failures', () => {
+  const insert = (id: string) => sql`INSERT INTO items (id) VALUES (${id})`
+
+  /**
+   * Four writes of two rows each in one group, one of which throws at its end; gives which were acknowledged and what
+   * is stored.
+   */
+  async function run(nth: number, sync = async () => {}) {
+    const real = openConnection(':memory:')
+    real.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    const { connection, calls } = failingAt(real, nth)
+    const writer = createWriter({ connection, sync })
+    const outcomes = await Promise.allSettled(
+      ['a', 'b', 'c', 'd'].map((name) =>
+        writer.write(async (tx) => {
+          await tx.run(insert(`${name}1`))
+          await tx.run(insert(`${name}2`))
+          if (name === 'c') throw new Error('refused')
+          return name
+        }),
+      ),
+    )
+    const acknowledged = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    const stored = real.all(sql`SELECT id FROM items ORDER BY id`).map(({ id }) => id as string)
+    real.close()
+    return { acknowledged, stored, calls: calls() }
+  }
+
+  test('whichever engine call fails, what was acknowledged is stored whole and what was refused not at all', async () => {
+    const { calls, acknowledged: usually } = await run(0)
+    expect(usually).toEqual(['a', 'b', 'd'])
+    expect(calls).toBeGreaterThan(20)
+    for (let nth = 1; nth <= calls; nth++) {
+      const { acknowledged, stored } = await run(nth)
+      expect(stored).toEqual(acknowledged.flatMap((name) => [`${name}1`, `${name}2`]))
+    }
+  })
+
+  test('a failed sync acknowledges nothing, then or later', async () => {
+    const connection = openConnection(':memory:')
+    connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    const writer = createWriter({ connection, sync: () => Promise.reject(new Error('disk')) })
+    await expect(writer.write((tx) => tx.run(insert('a')))).rejects.toBeInstanceOf(EngineError)
+    await expect(writer.write((tx) => tx.run(insert('b')))).rejects.toBeInstanceOf(EngineError)
+    expect(writer.failed).toBe(true)
+    expect(writer.pending).toBe(0)
+    connection.close()
+  })
+
+  test('nothing is acknowledged before the sync, and reads do not wait for it', async () => {
+    const folder = newFolder()
+    const connection = openConnection(join(folder, 'x.sqlite'))
+    connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
+    let release = (): void => {}
+    let begun = (): void => {}
+    const syncing = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    const sync = (): Promise<void> => {
+      begun()
+      return new Promise((resolve) => {
+        release = resolve
+      })
+    }
+    const writer = createWriter({ connection, sync })
+    let acknowledged = false
+    const write = writer
+      .write((tx) => tx.run(insert('a')))
+      .then(() => {
+        acknowledged = true
+      })
+    await syncing
+    const reader = new BunDatabase(join(folder, 'x.sqlite'), { readonly: true })
+    expect(reader.query('SELECT id FROM items').all()).toEqual([{ id: 'a' }])
+    reader.close()
+    expect(acknowledged).toBe(false)
+    release()
+    await write
+    expect(acknowledged).toBe(true)
+    connection.close()
+    rmSync(folder, { recursive: true })
+  })
+})

@@ -1,0 +1,157 @@
+/**
+ * The embedded engine: the port's `Sql` on SQLite files in the data folder. `databases/<namespace>.sqlite` per static
+ * namespace, `instances/…` per instance of a dynamic one. One process per folder, held by a lock that ends with the
+ * process.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Clock, systemClock } from '../../base/clock.ts'
+import { readHandleLimit } from '../../base/files/file-handles.ts'
+import { fillReserve, onHandleShortage } from '../../base/open-files.ts'
+import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstancesMin } from '../../limits/api.ts'
+import { createDiskProbe, withinProbeTime } from '../disk/disk-probe.ts'
+import { rememberIdentity } from '../disk/folder-identity.ts'
+import { folderTaken, lockFileName, lockFolder } from '../disk/folder-lock.ts'
+import { databasesIn, openKnownDatabases } from '../disk/known-databases.ts'
+import type { Sql } from '../sql/sql.ts'
+import { openCheckpointer } from './checkpoint.ts'
+import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
+import { createInstances, type PrepareInstance } from './instances.ts'
+import { openReaderThreads } from './readers/reader-threads.ts'
+
+/** How many instances a process with so many handles keeps open. */
+export const instancesMaxOf = (handles: number): number =>
+  Math.max(
+    openInstancesMin,
+    Math.min(openInstancesMax, Math.floor((handles * instanceHandlesShare) / handlesPerDatabase)),
+  )
+
+/** A file of the folder that no backup holds, so that a restored folder begins another history. */
+const originFile = 'history'
+
+function readOrigin(folder: string): string {
+  const path = join(folder, originFile)
+  if (!existsSync(path)) {
+    // Half a file would be taken for the whole one.
+    writeFileSync(`${path}.new`, `${crypto.randomUUID()}\n`, { mode: 0o600, flush: true })
+    renameSync(`${path}.new`, path)
+  }
+  return readFileSync(path, 'utf8').trim()
+}
+
+const foldersIn = (path: string): string[] => (existsSync(path) ? readdirSync(path) : [])
+
+/** Lets go of the lock where what follows it fails. */
+function orRelease<T>(lock: { close(): void }, step: () => T): T {
+  try {
+    return step()
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+/**
+ * Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it, or
+ * data is missing.
+ */
+export function openSqlite(options: {
+  folder: string
+  prepareInstance: PrepareInstance
+  instancesMax?: number
+  clock?: Clock
+  /** See `openKnownDatabases`. */
+  acceptsLoss?: boolean
+}): Sql {
+  const { folder, prepareInstance, clock = systemClock, acceptsLoss = false } = options
+  mkdirSync(join(folder, 'databases'), { recursive: true, mode: 0o700 })
+  const lock = lockFolder(folder, folderTaken)
+  fillReserve()
+  const known = orRelease(lock, () =>
+    openKnownDatabases(join(folder, 'databases'), { label: 'databases', acceptsLoss }),
+  )
+  const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
+  const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
+  const origin = readOrigin(folder)
+  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
+  const statics = new Map<string, SqliteDatabase>()
+  const instances = createInstances({
+    folder,
+    shared,
+    prepare: prepareInstance,
+    openMax: options.instancesMax ?? instancesMaxOf(readHandleLimit()),
+    checkFolder,
+  })
+
+  const forget = onHandleShortage(() => instances.releaseHandles())
+
+  async function findDatabaseFault(): Promise<string | null> {
+    for (const database of statics.values()) {
+      const fault = await database.findFault()
+      if (fault !== null) return fault
+    }
+    return instances.findFault()
+  }
+
+  /** A folder that was removed needs no mark, and must not stop the end of the process. */
+  function markClosed(): void {
+    try {
+      checkFolder()
+      known.markClosed()
+    } catch {
+      // Without the mark the next start looks for logs.
+    }
+  }
+
+  return {
+    database({ namespace, instanceId }) {
+      if (instanceId !== null) return instances.database({ namespace, instanceId })
+      let database = statics.get(namespace)
+      if (!database) {
+        checkFolder()
+        database = openSqliteDatabase(join(folder, 'databases', `${namespace}.sqlite`), shared, {
+          onEpoch: (epoch) => known.epochBegan(namespace, epoch),
+        })
+        statics.set(namespace, database)
+        known.opened(namespace)
+      }
+      return database
+    },
+    keepsInstancesApart: true,
+    origin: async () => origin,
+    async holdWrites() {
+      const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.hold()))
+      return () => {
+        for (const release of releases) release()
+      }
+    },
+    prepareAgain: () => instances.prepareAgain(),
+    namespaces: async () => [...databasesIn(join(folder, 'databases')), ...foldersIn(join(folder, 'instances'))],
+    async settleQuiet() {
+      for (const database of statics.values()) await database.settleQuiet()
+      await instances.settleQuiet()
+    },
+    circuit: null,
+    async findFault() {
+      try {
+        checkFolder()
+      } catch (error) {
+        return (error as Error).message
+      }
+      return (await probe()) ?? withinProbeTime(findDatabaseFault(), 'The disk does not answer (a database)')
+    },
+    async close() {
+      forget()
+      await instances.close()
+      for (const database of statics.values()) {
+        await database.writer.idle()
+        database.close()
+      }
+      statics.clear()
+      markClosed()
+      shared.checkpointer.close()
+      shared.threads.close()
+      lock.close()
+    },
+  }
+}

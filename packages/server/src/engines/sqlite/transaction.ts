@@ -1,0 +1,88 @@
+/** Transactions on the writing connection of a SQLite file. `sqlite-writer` decides when each begins and commits. */
+import type { Transaction } from '../sql/sql.ts'
+import type { SqlText } from '../sql/sql-text.ts'
+import type { Connection } from './connection.ts'
+
+export type Work<T> = (tx: Transaction) => Promise<T>
+
+/** A transaction handle that ends with its operation: a late use throws instead of writing into the next one. */
+export class SqliteTransaction implements Transaction {
+  wrote = false
+  readonly hooks: (() => void)[] = []
+  /** The first failure of what was sent without waiting. */
+  private failure: unknown
+  private open = true
+
+  constructor(private readonly connection: Connection) {}
+
+  private check(): void {
+    if (!this.open) throw new Error('The transaction has ended')
+  }
+
+  async all<Row>(query: SqlText): Promise<Row[]> {
+    this.check()
+    return this.connection.all(query) as Row[]
+  }
+
+  async run(query: SqlText): Promise<number> {
+    return this.perform(query)
+  }
+
+  send(query: SqlText): void {
+    try {
+      this.perform(query)
+    } catch (error) {
+      this.failure ??= error
+    }
+  }
+
+  /** The writing connection runs one transaction at a time: every lock is held already. */
+  async lock(): Promise<void> {
+    this.check()
+  }
+
+  private perform(query: SqlText): number {
+    this.check()
+    const changed = this.connection.run(query)
+    this.wrote = true
+    return changed
+  }
+
+  afterCommit(hook: () => void): void {
+    this.check()
+    this.hooks.push(hook)
+  }
+
+  /** Nothing may follow. Throws what was sent without waiting and failed. */
+  finish(): void {
+    this.open = false
+    if (this.failure !== undefined) throw this.failure
+  }
+
+  end(): void {
+    this.open = false
+  }
+}
+
+/** Runs `work` without a transaction: on a database that no one else has open. */
+export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promise<T> {
+  const tx = new SqliteTransaction(connection)
+  const result = await work(tx)
+  tx.finish()
+  for (const hook of tx.hooks) hook()
+  return result
+}
+
+/** Runs `work` in a transaction of its own that is always rolled back. */
+export async function rehearse<T>(connection: Connection, work: Work<T>): Promise<{ result: T; wrote: boolean }> {
+  const tx = new SqliteTransaction(connection)
+  connection.exec('BEGIN IMMEDIATE')
+  try {
+    const result = await work(tx)
+    tx.finish()
+    return { result, wrote: tx.wrote }
+  } finally {
+    tx.end()
+    connection.exec('ROLLBACK')
+  }
+}

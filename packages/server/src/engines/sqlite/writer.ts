@@ -1,0 +1,326 @@
+/**
+ * Group commit. Writes that arrive together share one transaction, all or nothing each. The commit goes to the
+ * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
+ * writes acknowledged. So acknowledged means on disk, and a slow disk delays writers, never readers.
+ *
+ * States: idle → (a write arrives) committing groups → idle. After a failed sync (`failed`) it is unknown what the disk
+ * holds: every write is refused until `sqlite-recovery` has brought the log to the disk again (`recovered`).
+ */
+import { startSlice } from '../../base/concurrency/slices.ts'
+import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/api.ts'
+import type { LogEpoch } from '../disk/log-epoch.ts'
+import { EngineError } from '../sql/error.ts'
+import type { Connection } from './connection.ts'
+import { SqliteTransaction, type Work } from './transaction.ts'
+
+/** Whoever waits for the disk. */
+interface Waiter {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface Operation extends Waiter {
+  readonly work: Work<unknown>
+}
+
+interface Committed {
+  readonly operation: Waiter
+  readonly result: unknown
+}
+
+export interface WriterOptions {
+  readonly connection: Connection
+  /** Brings everything committed so far to the disk; rejects when the disk refuses. */
+  readonly sync: () => Promise<void>
+  /** Marks the first group that wrote after a checkpoint. */
+  readonly epoch?: LogEpoch | undefined
+  /** Called after each group that wrote; the promise it gives, if any, is awaited before the next group. */
+  readonly onGroup?: () => Promise<void> | undefined
+  /** Called with the first failure of `sync`, after which every write is refused until `recovered`. */
+  readonly onSyncFailed?: (error: unknown) => void
+}
+
+export interface Writer {
+  write<T>(work: Work<T>): Promise<T>
+  /** See `Database`. */
+  synced(): Promise<void>
+  /** Begins no group, once the one under way is committed, until every function it gave has been called. */
+  hold(): Promise<() => void>
+  /** Operations not yet acknowledged. */
+  readonly pending: number
+  readonly failed: boolean
+  /** What is committed is on disk after all: writes are taken again. */
+  recovered(): void
+  /** Resolves when nothing is pending. */
+  idle(): Promise<void>
+}
+
+/** SQLite ended the whole transaction by itself (a full disk, a failed read): what the group had done is undone. */
+class GroupLost extends Error {
+  constructor(cause: unknown) {
+    super('The transaction is gone', { cause })
+  }
+}
+
+/** An operation threw after it had written, without a savepoint to go back to. */
+class NotIsolated extends Error {}
+
+interface Done {
+  readonly operation: Operation
+  readonly tx: SqliteTransaction
+  readonly result: unknown
+}
+
+interface Refused {
+  readonly operation: Operation
+  readonly error: unknown
+}
+
+interface Outcome {
+  readonly done: readonly Done[]
+  readonly refused: readonly Refused[]
+  /** Operations of the group that did not run. */
+  readonly rest: readonly Operation[]
+}
+
+interface Settled {
+  readonly wrote: boolean
+  readonly rest: readonly Operation[]
+}
+
+/** What keeps groups from beginning. */
+interface Hold {
+  holders: number
+  /** Resolved when no group runs. */
+  readonly reached: PromiseWithResolvers<void>
+  /** Resolved by the last holder. */
+  readonly over: PromiseWithResolvers<void>
+}
+
+export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }: WriterOptions): Writer {
+  let queue: Operation[] = []
+  let awaitingSync: Committed[] = []
+  let committing = false
+  /** The sync under way; null while there is none. */
+  let syncing: Promise<void> | null = null
+  let failed = false
+  let pending = 0
+  let idleWaiters: (() => void)[] = []
+  /** Null while groups may begin. */
+  let held: Hold | null = null
+
+  function settle(count: number): void {
+    pending -= count
+    if (pending > 0) return
+    for (const waiter of idleWaiters) waiter()
+    idleWaiters = []
+  }
+
+  function refuse(operation: Operation, error: unknown): void {
+    operation.reject(error)
+    settle(1)
+  }
+
+  /** One operation inside the open transaction. A throw leaves no trace of it, or ends the group. */
+  async function attempt(operation: Operation, isolated: boolean): Promise<Done> {
+    const tx = new SqliteTransaction(connection)
+    if (isolated) connection.exec('SAVEPOINT operation')
+    try {
+      const result = await operation.work(tx)
+      tx.finish()
+      if (isolated) connection.exec('RELEASE operation')
+      return { operation, tx, result }
+    } catch (error) {
+      tx.end()
+      if (!connection.inTransaction) throw new GroupLost(error)
+      if (isolated) rollBackOperation(error)
+      else if (tx.wrote) throw new NotIsolated()
+      throw error
+    }
+  }
+
+  function rollBackOperation(because: unknown): void {
+    try {
+      connection.exec('ROLLBACK TO operation')
+      connection.exec('RELEASE operation')
+    } catch {
+      throw new GroupLost(because)
+    }
+  }
+
+  /**
+   * Runs a group inside its transaction, with the commit. The group ends with the event loop's slice, so that neither
+   * its operations nor its commit, which takes as long as there are pages to write, delay other requests.
+   */
+  async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
+    const done: Done[] = []
+    const refused: Refused[] = []
+    const isOver = startSlice()
+    let ran = 0
+    connection.exec('BEGIN IMMEDIATE')
+    for (const operation of group) {
+      if (ran > 0 && isOver()) break
+      ran++
+      try {
+        done.push(await attempt(operation, isolated))
+      } catch (error) {
+        if (error instanceof NotIsolated) throw error
+        if (error instanceof GroupLost) throw error.cause
+        refused.push({ operation, error })
+      }
+    }
+    const wrote = done.some(({ tx }) => tx.wrote)
+    if (wrote) epoch?.stamp()
+    connection.exec('COMMIT')
+    if (wrote) epoch?.committed()
+    return { done, refused, rest: group.slice(ran) }
+  }
+
+  /**
+   * Most refusals come before anything is written, so a group runs without savepoints, which would cost a full-text
+   * index its batching. An operation that throws after it has written undoes the group, which then runs again with a
+   * savepoint each.
+   */
+  async function commitGroup(group: readonly Operation[]): Promise<Outcome> {
+    try {
+      return await runGroup(group, false)
+    } catch (error) {
+      abandon()
+      if (!(error instanceof NotIsolated)) throw error
+    }
+    try {
+      return await runGroup(group, true)
+    } catch (error) {
+      abandon()
+      throw error
+    }
+  }
+
+  /** Gives whether the group wrote to the log, and the operations that did not run. */
+  async function settleGroup(group: readonly Operation[]): Promise<Settled> {
+    let outcome: Outcome
+    try {
+      outcome = await commitGroup(group)
+    } catch (error) {
+      const away = error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
+      for (const operation of group) refuse(operation, away)
+      return { wrote: false, rest: [] }
+    }
+    for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
+    for (const { operation, error } of outcome.refused) refuse(operation, error)
+    let wrote = false
+    for (const { operation, tx, result } of outcome.done) {
+      wrote ||= tx.wrote
+      if (tx.wrote) awaitingSync.push({ operation, result })
+      else {
+        operation.resolve(result)
+        settle(1)
+      }
+    }
+    return { wrote, rest: outcome.rest }
+  }
+
+  function abandon(): void {
+    try {
+      connection.exec('ROLLBACK')
+    } catch {
+      // SQLite has rolled back by itself: there is no transaction left to end.
+    }
+  }
+
+  async function syncCommitted(): Promise<void> {
+    while (awaitingSync.length > 0) {
+      const batch = awaitingSync
+      awaitingSync = []
+      try {
+        // After a failed sync the next may report success for what the system has dropped.
+        if (failed) throw new EngineError('unavailable', 'The database has failed')
+        syncing = sync()
+        await syncing
+        for (const { operation, result } of batch) operation.resolve(result)
+      } catch (error) {
+        if (!failed) onSyncFailed?.(error)
+        failed = true
+        const away = new EngineError('unavailable', 'The disk refused to sync', [], error)
+        for (const { operation } of batch) operation.reject(away)
+      }
+      settle(batch.length)
+    }
+    syncing = null
+  }
+
+  async function commitQueued(): Promise<void> {
+    while (queue.length > 0) {
+      if (held) {
+        held.reached.resolve()
+        await held.over.promise
+        continue
+      }
+      const group = queue.slice(0, groupCommitOperationsMax)
+      queue = queue.slice(groupCommitOperationsMax)
+      const { wrote, rest } = failed ? refuseAll(group) : await settleGroup(group)
+      if (rest.length > 0) queue = [...rest, ...queue]
+      if (awaitingSync.length > 0 && !syncing) void syncCommitted()
+      const pause = wrote ? onGroup?.() : undefined
+      if (pause) await pause
+      // Lets requests that have arrived meanwhile be read, so that they join the next group.
+      if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
+    }
+    committing = false
+    held?.reached.resolve()
+  }
+
+  function refuseAll(group: readonly Operation[]): Settled {
+    for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
+    return { wrote: false, rest: [] }
+  }
+
+  return {
+    write<T>(work: Work<T>): Promise<T> {
+      if (failed) return Promise.reject(new EngineError('unavailable', 'The database has failed'))
+      if (pending >= writeQueueOperationsMax)
+        return Promise.reject(new EngineError('busy', 'Too many writes are waiting'))
+      pending += 1
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
+        if (committing) return
+        committing = true
+        // The rest of this turn of the event loop may bring more writes: they share the commit.
+        setImmediate(() => void commitQueued())
+      })
+    },
+    async synced() {
+      if (awaitingSync.length === 0) {
+        await syncing?.catch(() => undefined)
+        if (failed) throw new EngineError('unavailable', 'The database has failed')
+        return
+      }
+      pending += 1
+      await new Promise((resolve, reject) => {
+        awaitingSync.push({ operation: { resolve, reject }, result: undefined })
+      })
+    },
+    async hold() {
+      held ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
+      const hold = held
+      hold.holders += 1
+      if (committing) await hold.reached.promise
+      return () => {
+        hold.holders -= 1
+        if (hold.holders > 0) return
+        held = null
+        hold.over.resolve()
+      }
+    },
+    get pending() {
+      return pending
+    },
+    get failed() {
+      return failed
+    },
+    recovered() {
+      failed = false
+    },
+    idle: () => (pending === 0 ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
+  }
+}

@@ -1,0 +1,301 @@
+/**
+ * One index in the thread that searches it: the copy, and the graph over it where it is large. Owns which way a search
+ * takes and what is done in the background; knows nothing of threads and of SQL.
+ */
+import {
+  vectorExactValuesMax,
+  vectorGraphDeadMax,
+  vectorGraphDepthSpare,
+  vectorGraphDepths,
+  vectorGraphGrowth,
+  vectorGraphSamples,
+  vectorGraphSamplesShare,
+  vectorGraphSliceMs,
+  vectorSaveEveryMs,
+  vectorSaveShareMin,
+  vectorSharesSampled,
+  vectorSpareCandidates,
+} from '../../limits/resources.ts'
+import { createVectorColumns, type SlotTest } from './columns.ts'
+import { type CreateNearestNodes, createVectorGraph, type VectorGraph } from './graph.ts'
+import { findSavedGraph, type GraphPlace, hashOfRow, type NodeOrigin, saveGraph } from './graph-files.ts'
+import { createMeasuring, type Measured } from './graph-measure.ts'
+import { createVectorRows, rowFloats } from './rows.ts'
+import type { VectorIndexState, VectorMatch, VectorMetadataValue, VectorMetric, VectorQuery } from './vectors.ts'
+
+export interface CoreOptions {
+  readonly name: string
+  readonly dimensions: number
+  readonly metric: VectorMetric
+  readonly metadataIndexes: readonly string[]
+  /** Where graphs are saved. */
+  readonly folder: string
+  /** Null: without graphs. */
+  readonly createNearest: CreateNearestNodes | null
+  /** An index of fewer values than this has no graph. */
+  readonly exactValuesMax?: number
+  readonly saveEveryMs?: number
+  /** Is told what went wrong in the background, and harmed no search. */
+  readonly warn: (message: string) => void
+  /** Milliseconds that only go forward. */
+  readonly nowMs: () => number
+}
+
+export interface CoreRow {
+  readonly key: number
+  /** Null when the vector is gone. */
+  readonly values: Float32Array | null
+  readonly namespace: string
+  readonly metadata: readonly VectorMetadataValue[]
+}
+
+export interface VectorCore {
+  /** `isCurrent` once the copy has all there is. Throws `EngineError` when there is no room. */
+  apply(rows: Iterable<CoreRow>, isCurrent: boolean): void
+  search(query: Omit<VectorQuery, 'atLeast'>): VectorMatch[]
+  state(): Omit<VectorIndexState, 'version'>
+  /** Does a little of what is to be done in the background; false when there is nothing. One at a time. */
+  work(): Promise<boolean>
+  /** Saves the graph if enough of it is not saved. */
+  save(): Promise<void>
+}
+
+export function createVectorCore(options: CoreOptions): VectorCore {
+  const { dimensions, metric, nowMs } = options
+  const exactValuesMax = options.exactValuesMax ?? vectorExactValuesMax
+  const saveEveryMs = options.saveEveryMs ?? vectorSaveEveryMs
+  const floats = rowFloats(dimensions)
+  const place: GraphPlace = { folder: options.folder, name: options.name, metric, floats }
+  const rows = createVectorRows({ dimensions, metric })
+  const columns = createVectorColumns(options.metadataIndexes)
+  let createNearest = options.createNearest
+  let byGraph = 0
+  /** Slots that the graph does not have yet. */
+  const pending = new Set<number>()
+  /** Slots that it will not get, to be measured with. */
+  const held = new Set<number>()
+  let graph: VectorGraph | null = null
+  let measured: Measured | null = null
+  let measuring: (() => Measured | null) | null = null
+  let isCurrent = false
+  let hasLookedForFile = false
+  let savedNodes = 0
+  let savedMs = 0
+
+  const wantsGraph = (): boolean => createNearest !== null && rows.size * dimensions >= exactValuesMax
+
+  function remove(key: number): void {
+    const slot = rows.remove(key)
+    if (slot === undefined) return
+    columns.remove(slot)
+    graph?.forget(slot)
+    pending.delete(slot)
+    held.delete(slot)
+  }
+
+  const heldMax = (): number => Math.min(vectorGraphSamples, Math.floor(rows.size * vectorGraphSamplesShare))
+
+  function put({ key, namespace, metadata }: CoreRow, values: Float32Array): void {
+    const { slot, isChanged } = rows.put(key, values)
+    columns.put(slot, namespace, metadata)
+    if (!isChanged) return
+    graph?.forget(slot)
+    if (held.has(slot)) return
+    if (graph && held.size < heldMax()) held.add(slot)
+    else pending.add(slot)
+  }
+
+  /** What part of the vectors is accepted, as some of them say. */
+  function shareOf(accepts: SlotTest): number {
+    const step = Math.max(1, Math.floor(rows.slotsEnd / vectorSharesSampled))
+    let [looked, accepted] = [0, 0]
+    for (let slot = 0; slot < rows.slotsEnd; slot += step) {
+      if (!rows.isLive(slot)) continue
+      looked += 1
+      if (accepts(slot)) accepted += 1
+    }
+    return looked === 0 ? 0 : accepted / looked
+  }
+
+  /**
+   * How many of the nearest to look through, and how many candidates to ask the graph for so that they are among them;
+   * null where comparing all that is accepted is quicker, or surer.
+   */
+  function planGraphSearch(topK: number, accepts: SlotTest | null): { depth: number; width: number } | null {
+    if (!graph || !measured) return null
+    const share = accepts ? shareOf(accepts) : 1
+    const needed = accepts ? (topK / share) * vectorGraphDepthSpare : topK
+    const index = vectorGraphDepths.findIndex((depth) => depth >= needed)
+    const measuredWidth = measured.widths[index] ?? null
+    if (measuredWidth === null) return null
+    const width = Math.ceil((measuredWidth * graph.nodes) / graph.live)
+    const graphMs = width * measured.graphMsPerCandidate
+    if (graphMs >= rows.size * share * measured.exactMsPerRow) return null
+    return { depth: vectorGraphDepths[index] ?? topK, width }
+  }
+
+  function searchGraph(query: SearchInput, accepts: SlotTest | null): VectorMatch[] | null {
+    const plan = planGraphSearch(query.topK, accepts)
+    if (!graph || !plan) return null
+    const comparison = rows.compare(query.vector, plan.depth + vectorSpareCandidates)
+    for (const slots of [graph.search(comparison.query, plan.width), pending, held])
+      for (const slot of slots) comparison.offer(slot)
+    const nearest = comparison.best().slots
+    const accepted = accepts ? nearest.filter(accepts) : nearest
+    // Where what is accepted lies elsewhere than what is near, only a look at all of it finds the rest.
+    const sure = nearest.slice(0, plan.depth)
+    if ((accepts ? sure.filter(accepts) : sure).length < query.topK) return null
+    byGraph += 1
+    return comparison.matches(accepted.slice(0, query.topK + vectorSpareCandidates), query.topK)
+  }
+
+  function searchAll(query: SearchInput, accepts: SlotTest | null): VectorMatch[] {
+    const comparison = rows.compare(query.vector, query.topK + vectorSpareCandidates)
+    for (let slot = 0; slot < rows.slotsEnd; slot++)
+      if (rows.isLive(slot) && (!accepts || accepts(slot))) comparison.offer(slot)
+    return comparison.matches(comparison.best().slots, query.topK)
+  }
+
+  function dropGraph(): void {
+    if (!graph) return
+    graph = null
+    measured = null
+    measuring = null
+    pending.clear()
+    held.clear()
+    for (let slot = 0; slot < rows.slotsEnd; slot++) if (rows.isLive(slot)) pending.add(slot)
+  }
+
+  /** The saved graph, as far as its vectors are still what they were. */
+  async function adopt(create: CreateNearestNodes): Promise<void> {
+    hasLookedForFile = true
+    const saved = await findSavedGraph(place, create)
+    if (!saved) return
+    const slots = Int32Array.from(saved.origins, ({ key, hash }) => {
+      const slot = rows.find(key)
+      return slot !== undefined && hashOfRow(rows.values(slot)) === hash ? slot : -1
+    })
+    graph = createVectorGraph(saved.nearest, slots)
+    measured = saved.measured
+    for (const slot of slots) pending.delete(slot)
+    savedNodes = graph.nodes
+    savedMs = nowMs()
+  }
+
+  /** Takes some of those that the graph does not have yet, evenly. */
+  function hold(): void {
+    const step = Math.max(1, Math.floor(pending.size / heldMax()))
+    for (const [index, slot] of [...pending].entries()) {
+      if (held.size >= heldMax()) return
+      if (index % step !== 0) continue
+      held.add(slot)
+      pending.delete(slot)
+    }
+  }
+
+  function fill(into: VectorGraph): void {
+    const untilMs = nowMs() + vectorGraphSliceMs
+    for (const slot of pending) {
+      if (nowMs() >= untilMs) return
+      into.add(slot, rows.values(slot))
+      pending.delete(slot)
+    }
+  }
+
+  const isMeasured = (): boolean => measured !== null && (graph?.nodes ?? 0) < measured.nodes * vectorGraphGrowth
+
+  const isWorthSaving = (): boolean => graph !== null && graph.nodes - savedNodes > vectorSaveShareMin * graph.nodes
+
+  async function save(): Promise<void> {
+    if (!graph || !isWorthSaving()) return
+    const { nearest, nodes } = graph
+    const origins: NodeOrigin[] = []
+    for (let node = 0; node < nodes; node++) {
+      const slot = graph.slotOf(node)
+      origins.push(slot < 0 ? { key: 0, hash: 0 } : { key: rows.keyOf(slot), hash: hashOfRow(rows.values(slot)) })
+    }
+    savedNodes = nodes
+    savedMs = nowMs()
+    try {
+      await saveGraph(place, { nearest, origins, measured })
+    } catch (error) {
+      // A full disk takes nothing but the time to build the graph anew.
+      options.warn(`the graph could not be saved: ${error}`)
+    }
+  }
+
+  async function advance(): Promise<boolean> {
+    if (!createNearest || !isCurrent) return false
+    if (!wantsGraph()) {
+      // A graph is kept until the index has shrunk well below where one is wanted, so that it does not come and go.
+      if (graph && rows.size * dimensions < exactValuesMax / 2) dropGraph()
+      if (!graph) return false
+    }
+    if (graph && graph.nodes - graph.live > vectorGraphDeadMax * Math.max(graph.live, pending.size)) dropGraph()
+    if (!graph) {
+      if (!hasLookedForFile) await adopt(createNearest)
+      if (!graph) {
+        graph = createVectorGraph(createNearest(metric, floats))
+        savedNodes = 0
+        savedMs = nowMs()
+      }
+      hold()
+    }
+    if (pending.size > 0) {
+      fill(graph)
+      // Building a large one takes minutes, which no crash shall have wasted.
+      if (isWorthSaving() && nowMs() - savedMs >= vectorSaveEveryMs) await save()
+      if (pending.size > 0) return true
+    }
+    if (!isMeasured()) {
+      measuring ??= createMeasuring({ graph, rows, held, nowMs })
+      const result = measuring()
+      if (!result) return true
+      measuring = null
+      measured = result
+      return true
+    }
+    if (isWorthSaving() && (savedNodes === 0 || nowMs() - savedMs >= saveEveryMs)) await save()
+    return false
+  }
+
+  /** The library fails where memory does: then there is no graph, and never again a try. */
+  async function work(): Promise<boolean> {
+    try {
+      return await advance()
+    } catch (error) {
+      dropGraph()
+      createNearest = null
+      options.warn(`the graph was given up: ${error}`)
+      return false
+    }
+  }
+
+  return {
+    apply(changes, current) {
+      for (const row of changes) {
+        if (row.values) put(row, row.values)
+        else remove(row.key)
+      }
+      isCurrent ||= current
+    },
+    search(query) {
+      const accepts = columns.compile(query.namespace, query.conditions)
+      return searchGraph(query, accepts) ?? searchAll(query, accepts)
+    },
+    state: () => ({
+      size: rows.size,
+      bytes: rows.bytes + columns.bytes + (wantsGraph() ? graphBytes(rows.size, floats) : 0),
+      inGraph: graph?.live ?? 0,
+      byGraph,
+    }),
+    work,
+    save,
+  }
+}
+
+type SearchInput = Omit<VectorQuery, 'atLeast'>
+
+/** What the library takes: a node's values at half precision, its links, and its places in tables. */
+const graphBytes = (nodes: number, floats: number): number => nodes * (floats * 2 + nodeExtraBytes)
+const nodeExtraBytes = 350

@@ -1,0 +1,106 @@
+/** The threads that search: starts them, talks to them, and notices when one is lost. Knows copies by number only. */
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { vectorAnswerTimeoutMs, vectorThreadsMax } from '../../limits/resources.ts'
+import { EngineError } from '../sql/error.ts'
+import type { CopyAnswer, CopyRequest, CopyResults, CopyTask, CopyWarning } from './messages.ts'
+
+/** The thread is gone, and with it its copies: what was asked may be asked of another. */
+export class ThreadLostError extends EngineError {
+  constructor(cause?: unknown) {
+    super('unavailable', 'A thread that searches vectors was lost', [], cause)
+    this.name = 'ThreadLostError'
+  }
+}
+
+export interface VectorThread {
+  /** Copies it has. */
+  copies: number
+  /** Rejects with `ThreadLostError`, and with the `EngineError` of the task. */
+  ask<T extends CopyTask>(task: T, moved?: ArrayBufferLike[]): Promise<CopyResults[T['task']]>
+  /** Ends it; what waits rejects. */
+  end(error: EngineError): void
+}
+
+export interface VectorPool {
+  /** The thread with the fewest copies; threads start as they are needed. */
+  pick(): VectorThread
+  all(): readonly VectorThread[]
+}
+
+interface Waiting {
+  readonly resolve: (result: never) => void
+  readonly reject: (error: unknown) => void
+}
+
+export interface PoolListeners {
+  /** Is told of every thread that starts: a test may end it. */
+  readonly onStart: (worker: Worker) => void
+  readonly onWarning: (warning: CopyWarning) => void
+}
+
+export function createVectorPool({ onStart, onWarning }: PoolListeners): VectorPool {
+  const wanted = Math.max(1, Math.min(vectorThreadsMax, availableParallelism() - 1))
+  const threads: VectorThread[] = []
+
+  function start(): VectorThread {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url))
+    const waiting = new Map<number, Waiting>()
+    let lastId = 0
+    let ended: EngineError | null = null
+    let silence: ReturnType<typeof setTimeout> | undefined
+
+    function end(error: EngineError): void {
+      if (ended) return
+      ended = error
+      threads.splice(threads.indexOf(thread), 1)
+      void worker.terminate()
+      clearTimeout(silence)
+      for (const { reject } of waiting.values()) reject(error)
+      waiting.clear()
+    }
+
+    /** A thread cannot be interrupted: one that says nothing while it is asked is ended, and another one starts. */
+    function listenAnew(): void {
+      clearTimeout(silence)
+      if (waiting.size === 0) return
+      silence = setTimeout(() => end(new ThreadLostError()), vectorAnswerTimeoutMs)
+    }
+    const thread: VectorThread = {
+      copies: 0,
+      ask: (task, moved = []) =>
+        new Promise((resolve, reject) => {
+          if (ended) return reject(ended)
+          const id = ++lastId
+          waiting.set(id, { resolve, reject })
+          if (waiting.size === 1) listenAnew()
+          worker.postMessage({ ...task, id } satisfies CopyRequest, moved as ArrayBuffer[])
+        }),
+      end,
+    }
+    worker.on('message', (answer: CopyAnswer | CopyWarning) => {
+      if ('index' in answer) return onWarning(answer)
+      const asked = waiting.get(answer.id)
+      if (!asked) return
+      waiting.delete(answer.id)
+      listenAnew()
+      if ('result' in answer) asked.resolve(answer.result as never)
+      else if (answer.error.kind) asked.reject(new EngineError(answer.error.kind, answer.error.message))
+      else asked.reject(new Error(answer.error.message))
+    })
+    worker.on('error', (error) => end(new ThreadLostError(error)))
+    worker.on('exit', () => end(new ThreadLostError()))
+    worker.unref()
+    threads.push(thread)
+    onStart(worker)
+    return thread
+  }
+
+  return {
+    pick() {
+      const [best] = [...threads].sort((one, other) => one.copies - other.copies)
+      return best && (best.copies === 0 || threads.length >= wanted) ? best : start()
+    },
+    all: () => [...threads],
+  }
+}

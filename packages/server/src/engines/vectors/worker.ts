@@ -1,0 +1,108 @@
+/**
+ * Runs in a thread of its own: the copies of some indexes. Answers in the order it is asked, and works on graphs in
+ * small pieces between questions.
+ */
+import { parentPort } from 'node:worker_threads'
+import { vectorSaveEveryMs } from '../../limits/resources.ts'
+import { EngineError } from '../sql/error.ts'
+import { createVectorCore, type VectorCore } from './core.ts'
+import { loadGraphLibrary } from './graph.ts'
+import {
+  type CopyAnswer,
+  type CopyRequest,
+  type CopyResults,
+  type CopyTask,
+  type CopyWarning,
+  unpackRows,
+} from './messages.ts'
+
+const createNearest = await loadGraphLibrary()
+const copies = new Map<number, { readonly core: VectorCore; readonly dimensions: number }>()
+let isWorking = false
+let hasNews = false
+let isSaving = false
+
+function get(copy: number): { readonly core: VectorCore; readonly dimensions: number } {
+  const found = copies.get(copy)
+  if (!found) throw new EngineError('unavailable', 'The thread has no such copy')
+  return found
+}
+
+function answer(request: CopyTask): CopyResults[CopyTask['task']] | Promise<null> {
+  switch (request.task) {
+    case 'open': {
+      const { exactValuesMax, saveEveryMs, ...options } = request.options
+      const core = createVectorCore({
+        ...options,
+        ...(exactValuesMax === undefined ? {} : { exactValuesMax }),
+        ...(saveEveryMs === undefined ? {} : { saveEveryMs }),
+        createNearest,
+        warn: (message) => parentPort?.postMessage({ index: options.name, message } satisfies CopyWarning),
+        nowMs: () => performance.now(),
+      })
+      copies.set(request.copy, { core, dimensions: options.dimensions })
+      return { hasGraphs: createNearest !== null }
+    }
+    case 'apply': {
+      const { core, dimensions } = get(request.copy)
+      core.apply(unpackRows(request.rows, dimensions), request.isCurrent)
+      void work()
+      return { bytes: core.state().bytes }
+    }
+    case 'search':
+      return get(request.copy).core.search(request.query)
+    case 'state':
+      return get(request.copy).core.state()
+    case 'drop':
+      copies.delete(request.copy)
+      return null
+    case 'save':
+      return saveAll()
+  }
+}
+
+async function saveAll(): Promise<null> {
+  isSaving = true
+  // The piece of work that has begun may be a save of its own.
+  while (isWorking) await turn()
+  for (const { core } of copies.values()) await core.save()
+  return null
+}
+
+/** Messages are heard between two turns. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+async function work(): Promise<void> {
+  hasNews = true
+  if (isWorking) return
+  isWorking = true
+  try {
+    // What arrives while a piece of work is under way may be more work.
+    while (hasNews && !isSaving) {
+      hasNews = false
+      for (const { core } of copies.values()) {
+        if (await core.work()) hasNews = true
+        await turn()
+      }
+    }
+  } finally {
+    isWorking = false
+  }
+}
+setInterval(() => void work(), vectorSaveEveryMs).unref()
+
+async function respond(request: CopyRequest): Promise<void> {
+  parentPort?.postMessage(await attempt(request))
+}
+
+async function attempt(request: CopyRequest): Promise<CopyAnswer> {
+  const { id } = request
+  try {
+    return { id, result: await answer(request) }
+  } catch (error) {
+    const kind = error instanceof EngineError ? error.kind : null
+    return { id, error: { kind, message: error instanceof Error ? error.message : String(error) } }
+  }
+}
+
+parentPort?.on('message', (request: CopyRequest) => void respond(request))

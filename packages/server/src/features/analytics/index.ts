@@ -1,0 +1,190 @@
+/**
+ * Analytics: SPEC's Analytics chapter. This factory turns endpoint calls into stored events and reports, keeps the log
+ * of all requests, and rolls up what has grown old.
+ */
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { codePointLength, isStorableText } from '../../base/text/text.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import type { Sql } from '../../engines/sql/sql.ts'
+import { accessDenied, authenticationRequired, invalid, invalidField } from '../../errors.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import type { NoteRequest } from '../../http/handle.ts'
+import { json } from '../../http/replies/reply.ts'
+import {
+  eventListLimitDefault,
+  eventListLimitMax,
+  eventNameCharsMax,
+  eventUserIdCharsMax,
+  requestFlushMs,
+} from '../../limits/analytics.ts'
+import { analyticsEndpoints, type EventsCall, eventMetrics, type TrackCall } from './endpoints.ts'
+import { createEventReports, type EventFilter } from './event-reports.ts'
+import { createIngest } from './ingest.ts'
+import { createRequestLog } from './request-log.ts'
+import { categoryOfPath, createRequestReports, requestCategories, requestMetrics } from './request-reports.ts'
+import { createRollUp, type RollUp } from './retention.ts'
+import { prepareAnalytics } from './tables.ts'
+import { parseWord, type Range, ranges, type Unit, unitMinutes } from './time.ts'
+import { parseEvents, type TrackedEvent } from './track-input.ts'
+
+export interface AnalyticsDeps {
+  readonly sql: Sql
+  readonly config: () => AnalyticsConfig
+  /** Every path the program answers, by the name of its endpoint. */
+  readonly pathOf: (endpoint: string) => string | null
+  /** Seals cursors. */
+  readonly secret: string
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Analytics {
+  readonly endpoints: readonly Endpoint[]
+  /** What is told of each request of an endpoint. */
+  noteOf(endpoint: string): NoteRequest
+  /** Closes days older than 90 days and removes what they were made of; to be called now and then, on any node. */
+  readonly rollUp: RollUp
+  /** For `/metrics`. */
+  readonly stats: { readonly dropped: number; readonly waiting: number }
+  /** Writes what was not written yet. */
+  close(): Promise<void>
+}
+
+const units = Object.keys(unitMinutes) as Unit[]
+
+const parseRange = (text: string | undefined): Range => (text === undefined ? '24h' : parseWord('range', text, ranges))
+const parseUnit = (text: string | undefined): Unit => (text === undefined ? 'hour' : parseWord('groupBy', text, units))
+
+/** Throws 400, also for more than the most: what is said of the table of parameters holds word for word. */
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return eventListLimitDefault
+  const limit = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
+  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
+  if (limit > eventListLimitMax) throw invalidField('limit', 'max', `must be at most ${eventListLimitMax}`)
+  return limit
+}
+
+function parseText(name: string, text: string | undefined, charsMax: number): string | null {
+  if (text === undefined) return null
+  if (text === '' || codePointLength(text) > charsMax || !isStorableText(text))
+    throw invalidField(name, 'pattern', `must be 1 to ${charsMax} characters`)
+  return text
+}
+
+const parseFilter = ({ event, userId, range }: EventsCall['query']): EventFilter => ({
+  event: parseText('event', event, eventNameCharsMax),
+  userId: parseText('userId', userId, eventUserIdCharsMax),
+  range: parseRange(range),
+})
+
+/** Throws what keeps a caller from tracking these events, where the configuration says so. */
+function checkWanted({ caller }: TrackCall, events: readonly TrackedEvent[], wanted: AnalyticsConfig): void {
+  if (caller.kind === 'service') return
+  if (!wanted.anonymous && caller.kind === 'anonymous') throw authenticationRequired()
+  if (!wanted.anonymous && caller.kind === 'user' && caller.auth.isAnonymous) throw accessDenied()
+  const { events: names } = wanted
+  const strange = names === null ? [] : [...events.entries()].filter(([, { name }]) => !names.has(name))
+  if (strange.length === 0) return
+  const wrong = { code: 'unknown', message: 'is not an event of the configuration' } as const
+  throw invalid(Object.fromEntries(strange.map(([at]) => [`events[${at}].name`, wrong])))
+}
+
+/** Makes the tables and begins to write the request log. Must be closed. */
+export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
+  const { sql, config, pathOf, secret, responseBytes, clock, log } = deps
+  const store = await prepareAnalytics(sql)
+  const now = () => clock.now()
+  const ingest = createIngest(store)
+  const events = createEventReports({ store, secret, responseBytes, now })
+  const reportRequests = createRequestReports({ store, responseBytes, now })
+  const rollUp = createRollUp(store, now, () => config().requestRows)
+  const categories = new Map<string, string>()
+  const requests = createRequestLog({
+    store,
+    categoryOf(endpoint) {
+      const path = categories.has(endpoint) ? null : pathOf(endpoint)
+      if (!categories.has(endpoint)) categories.set(endpoint, path === null ? 'other' : categoryOfPath(path))
+      return categories.get(endpoint) as string
+    },
+    isOn: () => config().requestLog,
+    now,
+  })
+  let isFailing = false
+  /** Says so once, not twice a second for as long as a database is away. */
+  const flush = (): Promise<void> =>
+    requests.flush().then(
+      () => {
+        isFailing = false
+      },
+      (error) => {
+        if (!isFailing) log.warn('analytics.request_log_failed', { error })
+        isFailing = true
+      },
+    )
+  const flushing = setInterval(flush, requestFlushMs).unref()
+
+  async function reportEvents({ query }: EventsCall): Promise<unknown> {
+    const metric = query.metric === undefined ? 'list' : parseWord('metric', query.metric, eventMetrics)
+    const filter = parseFilter(query)
+    const unit = parseUnit(query.groupBy)
+    const limit = parseLimit(query.limit)
+    switch (metric) {
+      case 'list':
+        return events.list(filter, { limit, cursor: query.cursor ?? null })
+      case 'count':
+        return events.count(filter)
+      case 'timeSeries':
+        return events.timeSeries(filter, unit)
+      case 'topEvents':
+        return events.topEvents(filter, limit)
+    }
+  }
+
+  return {
+    endpoints: analyticsEndpoints({
+      async track(call) {
+        const nowMs = now()
+        const parsed = parseEvents(call.body, call.caller, nowMs)
+        checkWanted(call, parsed, config())
+        await ingest.add(parsed, { isTrusted: call.caller.kind === 'service', nowMs })
+        return json({ ok: true, count: parsed.length })
+      },
+
+      async query({ query }) {
+        const question = {
+          metric: query.metric === undefined ? 'overview' : parseWord('metric', query.metric, requestMetrics),
+          range: parseRange(query.range),
+          unit: parseUnit(query.groupBy),
+          category: query.category === undefined ? null : parseWord('category', query.category, requestCategories),
+          limit: parseLimit(query.limit),
+        }
+        // So that whoever asks this node sees everything it has answered.
+        await requests.flush()
+        return json(await reportRequests(question))
+      },
+
+      events: async (call) => json(await reportEvents(call)),
+    }),
+    noteOf: requests.noteOf,
+
+    rollUp,
+
+    stats: {
+      get dropped() {
+        return requests.dropped
+      },
+      get waiting() {
+        return ingest.waiting
+      },
+    },
+
+    async close() {
+      clearInterval(flushing)
+      await flush()
+    },
+  }
+}

@@ -1,0 +1,177 @@
+/**
+ * Events on their way into the database. Requests that arrive together share a transaction, in which the events and
+ * their counts are written, so what is acknowledged is on disk and counted. Also owns which names events may have.
+ */
+import type { ManyColumn } from '../../engines/sql/dialect.ts'
+import type { Transaction } from '../../engines/sql/sql.ts'
+import { ident, sql } from '../../engines/sql/sql-text.ts'
+import { type FieldError, invalid, unavailable } from '../../errors.ts'
+import {
+  eventBatchMax,
+  eventNamesKnownMs,
+  eventNamesMax,
+  eventsWaitingMax,
+  sightingsRememberedMax,
+} from '../../limits/analytics.ts'
+import {
+  addCounts,
+  addSeries,
+  addSighting,
+  addSightings,
+  allEvents,
+  type Counts,
+  countOf,
+  eventSeries,
+  insertRows,
+  type Sightings,
+  within,
+} from './series.ts'
+import { eventsTable, type Store } from './tables.ts'
+import { minuteOf } from './time.ts'
+import type { TrackedEvent } from './track-input.ts'
+
+export interface Ingest {
+  /**
+   * Stores events; resolves when they are on disk. Throws 400 that names the events whose names are one too many,
+   * unless the caller is trusted; 503 while too many wait.
+   */
+  add(events: readonly TrackedEvent[], options: { readonly isTrusted: boolean; readonly nowMs: number }): Promise<void>
+  /** Events that wait. */
+  readonly waiting: number
+}
+
+interface Waiting {
+  readonly events: readonly TrackedEvent[]
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+const eventColumns: readonly ManyColumn[] = ['id', 'name', 'user_id', 'minute', 'properties'].map((name) => ({
+  column: ident(name),
+  type: name === 'minute' ? 'integer' : 'text',
+}))
+
+export function createIngest(store: Store): Ingest {
+  const { database } = store
+  const { dialect } = database
+  /** Names that there is room for, and since when: what nobody has asked for in months is forgotten by the roll-up. */
+  let known = new Set<string>()
+  let knownSinceMs = 0
+  /** Users by series who were part of it in the newest minute. */
+  const seen = new Map<string, Set<string>>()
+  let newest = 0
+  let remembered = 0
+  let queue: Waiting[] = []
+  let waiting = 0
+  let writing = false
+
+  /** Lists names, as asked for now; gives those there is no room for, and then lists none. */
+  async function admitNames(names: readonly string[], isTrusted: boolean, minute: number): Promise<Set<string>> {
+    const wanted = names.map(eventSeries)
+    const refused = await database.write(async (tx) => {
+      await tx.lock('analytics names')
+      const found = await tx.all<{ series: string }>(
+        sql`SELECT series FROM ${store.series} WHERE ${dialect.inList(sql`series`, wanted, 'text')}`,
+      )
+      const there = new Set(found.map(({ series }) => series))
+      const [row] = await tx.all<{ n: unknown }>(
+        sql`SELECT count(*) AS n FROM ${store.series} WHERE ${within(sql`series`, eventSeries(''))}`,
+      )
+      const room = isTrusted ? names.length : Math.max(0, eventNamesMax - Number(row?.n))
+      const fresh = names.filter((name) => !there.has(eventSeries(name)))
+      // A refused request takes no room either. Names that are there are renewed, so that none is forgotten right now.
+      if (fresh.length <= room) addSeries(tx, store, [allEvents, ...wanted], minute)
+      return new Set(fresh.slice(room))
+    })
+    if (refused.size === 0) for (const name of names) known.add(name)
+    return refused
+  }
+
+  /** Whether a user was part of a series in the newest minute there has been: then that is written down. */
+  const isKnown = (series: string, userId: string, minute: number): boolean =>
+    minute === newest && seen.get(series)?.has(userId) === true
+
+  function storeAll(tx: Transaction, events: readonly TrackedEvent[]): Sightings {
+    const counts: Counts = new Map()
+    const sightings: Sightings = new Map()
+    for (const { name, userId, minute } of events)
+      for (const series of [allEvents, eventSeries(name)]) {
+        countOf(counts, series, minute).count++
+        if (userId !== null && !isKnown(series, userId, minute)) addSighting(sightings, series, userId, minute)
+      }
+    const rows = events.map(({ id, name, userId, minute, properties }) => [id, name, userId, minute, properties])
+    insertRows(tx, dialect, eventsTable, eventColumns, rows)
+    addCounts(tx, store, counts, false)
+    addSightings(tx, store, sightings)
+    return sightings
+  }
+
+  /** Only of the newest minute: who comes in one request often comes in the next. */
+  function remember(sightings: Sightings): void {
+    for (const [series, users] of sightings)
+      for (const [userId, minute] of users) {
+        if (minute < newest || (minute === newest && remembered >= sightingsRememberedMax)) continue
+        if (minute > newest) {
+          newest = minute
+          remembered = 0
+          seen.clear()
+        }
+        const known = seen.get(series)
+        if (known) known.add(userId)
+        else seen.set(series, new Set([userId]))
+        remembered++
+      }
+  }
+
+  function nextBatch(): Waiting[] {
+    let events = 0
+    let taken = 0
+    while (taken < queue.length && events < eventBatchMax) events += (queue[taken++] as Waiting).events.length
+    const batch = queue.slice(0, taken)
+    queue = queue.slice(taken)
+    return batch
+  }
+
+  async function writeBatch(batch: readonly Waiting[]): Promise<void> {
+    const events = batch.flatMap((one) => one.events)
+    try {
+      remember(await database.write(async (tx) => storeAll(tx, events)))
+      for (const { resolve } of batch) resolve()
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+    waiting -= events.length
+  }
+
+  async function writeQueued(): Promise<void> {
+    while (queue.length > 0) await writeBatch(nextBatch())
+    writing = false
+  }
+
+  return {
+    async add(events, { isTrusted, nowMs }) {
+      if (nowMs - knownSinceMs >= eventNamesKnownMs) {
+        known = new Set()
+        knownSinceMs = nowMs
+      }
+      const names = [...new Set(events.map(({ name }) => name))].filter((name) => !known.has(name))
+      const refused = names.length > 0 ? await admitNames(names, isTrusted, minuteOf(nowMs)) : new Set<string>()
+      if (refused.size > 0) {
+        const wrong: FieldError = { code: 'max', message: `is one more name than the ${eventNamesMax} there may be` }
+        const at = events.flatMap(({ name }, index) => (refused.has(name) ? [`events[${index}].name`] : []))
+        throw invalid(Object.fromEntries(at.map((path) => [path, wrong])))
+      }
+      if (waiting + events.length > eventsWaitingMax) throw unavailable()
+      waiting += events.length
+      await new Promise<void>((resolve, reject) => {
+        queue.push({ events, resolve, reject })
+        if (writing) return
+        writing = true
+        void writeQueued()
+      })
+    },
+    get waiting() {
+      return waiting
+    },
+  }
+}

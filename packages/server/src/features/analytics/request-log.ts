@@ -1,0 +1,263 @@
+/**
+ * The request log. Every request is counted in memory, off the way of its answer, and what was counted is written twice
+ * a second in one transaction: sums per minute for every request, and rows of single requests up to a bound. A crash
+ * loses what was not written yet, less than a second of it; a shutdown nothing.
+ */
+import type { ManyColumn } from '../../engines/sql/dialect.ts'
+import type { Transaction } from '../../engines/sql/sql.ts'
+import { ident } from '../../engines/sql/sql-text.ts'
+import type { NoteRequest } from '../../http/handle.ts'
+import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits/analytics.ts'
+import { clockSkewMs } from '../../limits/api.ts'
+import {
+  addCounts,
+  addSeries,
+  addSightings,
+  allRequests,
+  type Count,
+  type Counts,
+  categorySeries,
+  countOf,
+  endpointSeries,
+  insertRows,
+  readSightings,
+  type Sightings,
+} from './series.ts'
+import { logsTable, type Store } from './tables.ts'
+import { createEventId, minuteOf, unitMinutes } from './time.ts'
+
+export interface RequestLog {
+  /** `endpoint` is the name of its declaration. */
+  noteOf(endpoint: string): NoteRequest
+  /** Writes what has been counted; rejects when it could not, and then keeps it for the next time. */
+  flush(): Promise<void>
+  /** Rows of single requests that were left out, and minutes that could not be written for too long. */
+  readonly dropped: number
+}
+
+export interface RequestLogDeps {
+  readonly store: Store
+  readonly categoryOf: (endpoint: string) => string
+  /** False writes nothing. */
+  readonly isOn: () => boolean
+  readonly now: () => number
+}
+
+/** What an endpoint was asked within a minute. */
+interface Tally {
+  count: number
+  errors: number
+  us: number
+  readonly users: Set<string>
+}
+
+/** A minute that is being counted. */
+interface Minute {
+  readonly minute: number
+  readonly tallies: Map<string, Tally>
+}
+
+interface RequestRow {
+  /** When it was answered. */
+  readonly ms: number
+  readonly endpoint: string
+  readonly method: string
+  readonly status: number
+  readonly us: number
+  readonly userId: string | null
+}
+
+const rowColumns: readonly ManyColumn[] = [
+  { column: ident('id'), type: 'text' },
+  { column: ident('method'), type: 'text' },
+  { column: ident('endpoint'), type: 'text' },
+  { column: ident('category'), type: 'text' },
+  { column: ident('status'), type: 'integer' },
+  { column: ident('us'), type: 'integer' },
+  { column: ident('user_id'), type: 'text' },
+]
+
+export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDeps): RequestLog {
+  const { database } = store
+  const { dialect } = database
+  /** By series, users and the last minute they were part of it, as it is written down. */
+  const seen: Sightings = new Map()
+  let minutes: Minute[] = []
+  let rows: RequestRow[] = []
+  let dropped = 0
+  let flushing: Promise<void> = Promise.resolve()
+
+  function minuteAt(nowMs: number): Minute {
+    const minute = minuteOf(nowMs)
+    const last = minutes.at(-1)
+    if (last?.minute === minute) return last
+    const begun: Minute = { minute, tallies: new Map() }
+    minutes.push(begun)
+    if (minutes.length > requestMinutesWaitingMax) {
+      minutes.shift()
+      dropped++
+    }
+    return begun
+  }
+
+  function tallyOf({ tallies }: Minute, endpoint: string): Tally {
+    let tally = tallies.get(endpoint)
+    if (!tally) {
+      tally = { count: 0, errors: 0, us: 0, users: new Set() }
+      tallies.set(endpoint, tally)
+    }
+    return tally
+  }
+
+  /** Sums of the endpoint, its category and all requests; users are told apart later. */
+  function countsOf({ minute, tallies }: Minute): { counts: Counts; users: Map<string, Set<string>> } {
+    const counts: Counts = new Map()
+    const users = new Map<string, Set<string>>()
+    for (const [endpoint, tally] of tallies) {
+      const category = categoryOf(endpoint)
+      for (const series of [allRequests, categorySeries(category), endpointSeries(category, endpoint)]) {
+        const count = countOf(counts, series, minute)
+        count.count += tally.count
+        count.errors += tally.errors
+        count.us += tally.us
+        users.set(series, users.get(series)?.union(tally.users) ?? tally.users)
+      }
+    }
+    return { counts, users }
+  }
+
+  /**
+   * Counts users where they are seen first: in the minute, its hour, its day. Requests come in the order of time, so
+   * whoever was last seen before one of these began has not been part of it yet.
+   */
+  async function countUsers(tx: Transaction, count: Count, users: ReadonlySet<string>): Promise<Map<string, number>> {
+    const { series, minute } = count
+    const known = seen.get(series)
+    // A sighting of a time to come is of a clock that was ahead, and says nothing.
+    const ahead = minuteOf(now() + clockSkewMs)
+    const past = (seenAt = 0): number => (seenAt > ahead ? 0 : seenAt)
+    const fresh = [...users].filter((userId) => past(known?.get(userId)) < minute)
+    if (fresh.length === 0) return new Map()
+    const last = await readSightings(tx, store, series, fresh)
+    const isFirst = (userId: string, length: number): boolean =>
+      Math.floor(past(last.get(userId)) / length) < Math.floor(minute / length)
+    for (const userId of fresh) {
+      if (isFirst(userId, unitMinutes.minute)) count.users++
+      if (isFirst(userId, unitMinutes.hour)) count.usersHour++
+      if (isFirst(userId, unitMinutes.day)) count.usersDay++
+    }
+    return new Map(fresh.map((userId) => [userId, minute]))
+  }
+
+  async function writeMinute(tx: Transaction, counted: Minute): Promise<Sightings> {
+    const { minute } = counted
+    const { counts, users } = countsOf(counted)
+    const sightings: Sightings = new Map()
+    for (const series of counts.keys())
+      sightings.set(series, await countUsers(tx, countOf(counts, series, minute), users.get(series) ?? new Set()))
+    const fresh = [...counts.keys()].filter((series) => !seen.has(series))
+    addSeries(tx, store, fresh, minute)
+    addCounts(tx, store, counts, true)
+    addSightings(tx, store, sightings, minuteOf(now() + clockSkewMs))
+    return sightings
+  }
+
+  /** Only the last minute of each series: who asks once often asks again. */
+  function remember(written: readonly Sightings[]): void {
+    for (const sightings of written) for (const [series, users] of sightings) rememberSeries(series, users)
+  }
+
+  function rememberSeries(series: string, users: Map<string, number>): void {
+    const known = seen.get(series)
+    const [minute] = users.values()
+    const [knownMinute] = known?.values() ?? []
+    if (!known || (minute !== undefined && minute !== knownMinute)) seen.set(series, users)
+    else for (const [userId, at] of users) if (known.size < requestUsersPerFlushMax) known.set(userId, at)
+  }
+
+  function writeRows(tx: Transaction, written: readonly RequestRow[]): void {
+    insertRows(
+      tx,
+      dialect,
+      logsTable,
+      rowColumns,
+      written.map(({ ms, endpoint, method, status, us, userId }, at) => [
+        createEventId(ms, at),
+        method,
+        endpoint,
+        categoryOf(endpoint),
+        status,
+        us,
+        userId,
+      ]),
+    )
+  }
+
+  async function write(): Promise<void> {
+    if (minutes.length === 0) return
+    const taken = minutes
+    const takenRows = rows
+    minutes = []
+    rows = []
+    try {
+      const written = await database.write(async (tx) => {
+        // Serializes the nodes, so that each sees the users that the others have counted.
+        await tx.lock('analytics requests')
+        writeRows(tx, takenRows)
+        const sightings: Sightings[] = []
+        for (const minute of taken) sightings.push(await writeMinute(tx, minute))
+        return sightings
+      })
+      remember(written)
+    } catch (error) {
+      putBack(taken, takenRows)
+      throw error
+    }
+  }
+
+  /** What could not be written waits with what has come since. */
+  function putBack(taken: readonly Minute[], takenRows: readonly RequestRow[]): void {
+    const merged = new Map(taken.map((minute) => [minute.minute, minute]))
+    for (const { minute, tallies } of minutes) {
+      const known = merged.get(minute)
+      if (!known) merged.set(minute, { minute, tallies })
+      else for (const [endpoint, tally] of tallies) addTally(tallyOf(known, endpoint), tally)
+    }
+    const all = [...merged.values()].sort((a, b) => a.minute - b.minute)
+    minutes = all.slice(-requestMinutesWaitingMax)
+    const waiting = [...takenRows, ...rows]
+    rows = waiting.slice(0, requestRowsPerFlushMax)
+    dropped += all.length - minutes.length + waiting.length - rows.length
+  }
+
+  return {
+    noteOf(endpoint) {
+      return (method, status, ms, userId) => {
+        if (!isOn()) return
+        const nowMs = now()
+        const tally = tallyOf(minuteAt(nowMs), endpoint)
+        const us = Math.round(ms * 1000)
+        tally.count++
+        tally.us += us
+        if (status >= 400) tally.errors++
+        if (userId !== null && tally.users.size < requestUsersPerFlushMax) tally.users.add(userId)
+        if (rows.length < requestRowsPerFlushMax) rows.push({ ms: nowMs, endpoint, method, status, us, userId })
+        else dropped++
+      }
+    },
+    flush() {
+      flushing = flushing.catch(() => undefined).then(write)
+      return flushing
+    },
+    get dropped() {
+      return dropped
+    },
+  }
+}
+
+function addTally(to: Tally, from: Tally): void {
+  to.count += from.count
+  to.errors += from.errors
+  to.us += from.us
+  for (const userId of from.users) to.users.add(userId)
+}

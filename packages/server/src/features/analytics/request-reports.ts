@@ -1,0 +1,148 @@
+/** Reports on requests, from their counts alone. */
+
+import { mapInSlices } from '../../base/concurrency/slices.ts'
+import { formatDatetime } from '../../base/text/datetime.ts'
+import {
+  allRequests,
+  categorySeries,
+  countUsers,
+  endpointSeries,
+  type Point,
+  pointsMax,
+  type Ranked,
+  rankSeries,
+  readPoints,
+  readTotal,
+  type Total,
+} from './series.ts'
+import type { Store } from './tables.ts'
+import { msOfMinute, type Range, rangeStart, type Unit } from './time.ts'
+
+export const requestMetrics = ['overview', 'timeSeries', 'breakdown', 'topEndpoints'] as const
+export type RequestMetric = (typeof requestMetrics)[number]
+
+/** What requests are sorted into: the parts of the API. `other` are those that found no endpoint. */
+export const requestCategories = [
+  'db',
+  'storage',
+  'auth',
+  'rooms',
+  'kv',
+  'sql',
+  'vector',
+  'push',
+  'analytics',
+  'system',
+  'other',
+] as const
+export type RequestCategory = (typeof requestCategories)[number]
+
+/** The category of an endpoint, by its path. */
+export function categoryOfPath(path: string): RequestCategory {
+  const [, api, part = ''] = path.split('/')
+  if (api !== 'api') return 'system'
+  if (part === 'room') return 'rooms'
+  return requestCategories.find((category) => category === part) ?? 'system'
+}
+
+export interface RequestReport {
+  readonly summary: {
+    readonly totalRequests: number
+    readonly totalErrors: number
+    readonly avgLatency: number
+    readonly uniqueUsers: number
+  }
+  readonly timeSeries: readonly {
+    readonly timestamp: string
+    readonly requests: number
+    readonly errors: number
+    readonly avgLatency: number
+    readonly uniqueUsers: number
+  }[]
+  readonly breakdown: readonly { readonly label: string; readonly count: number; readonly percentage: number }[]
+  readonly topItems: readonly {
+    readonly label: string
+    readonly count: number
+    readonly avgLatency: number
+    readonly errorRate: number
+  }[]
+}
+
+export interface RequestQuestion {
+  readonly metric: RequestMetric
+  readonly range: Range
+  readonly unit: Unit
+  readonly category: RequestCategory | null
+  /** Of endpoints that are listed. */
+  readonly limit: number
+}
+
+export type ReportRequests = (question: RequestQuestion) => Promise<RequestReport>
+
+/** Categories, or endpoints of one: never as many. */
+const partsMax = 1000
+
+const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))
+/** Milliseconds. */
+const latencyOf = ({ count, us }: Total): number => (count === 0 ? 0 : rounded(us / count / 1000, 3))
+const labelOf = ({ series }: Ranked): string => series.slice(series.lastIndexOf(':') + 1)
+
+const showPoint = (point: Point) => ({
+  timestamp: formatDatetime(msOfMinute(point.minute)),
+  requests: point.count,
+  errors: point.errors,
+  avgLatency: latencyOf(point),
+  uniqueUsers: point.users,
+})
+
+const showItem = (item: Ranked) => ({
+  label: labelOf(item),
+  count: item.count,
+  avgLatency: latencyOf(item),
+  errorRate: rounded(item.errors / item.count, 4),
+})
+
+/** A report has all of its members; those that were not asked for are empty. */
+export function createRequestReports({
+  store,
+  responseBytes,
+  now,
+}: {
+  store: Store
+  responseBytes: () => number
+  now: () => number
+}): ReportRequests {
+  return async ({ metric, range, unit, category, limit }) => {
+    const start = rangeStart(range, now())
+    const series = category === null ? allRequests : categorySeries(category)
+    const endpoints = category === null ? 'endpoint:' : endpointSeries(category, '')
+    const isWanted = (part: RequestMetric): boolean => metric === 'overview' || metric === part
+    const nothing = Promise.resolve([])
+    const [total, users, points, parts, top] = await Promise.all([
+      readTotal(store, series, start),
+      countUsers(store, series, start),
+      isWanted('timeSeries') ? readPoints(store, series, start, unit, pointsMax(responseBytes())) : nothing,
+      isWanted('breakdown')
+        ? rankSeries(store, category === null ? categorySeries('') : endpoints, start, partsMax)
+        : nothing,
+      isWanted('topEndpoints') ? rankSeries(store, endpoints, start, limit) : nothing,
+    ])
+    // Of what the parts were when they were read: the total may be a request older.
+    const whole = parts.reduce((sum, { count }) => sum + count, 0)
+    return {
+      summary: {
+        totalRequests: total.count,
+        totalErrors: total.errors,
+        avgLatency: latencyOf(total),
+        uniqueUsers: users,
+      },
+      timeSeries: await mapInSlices(points, showPoint),
+      breakdown: parts.map((part) => ({
+        label: labelOf(part),
+        count: part.count,
+        percentage: rounded((100 * part.count) / whole, 2),
+      })),
+      topItems: top.map(showItem),
+    }
+  }
+}

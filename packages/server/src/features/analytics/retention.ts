@@ -1,0 +1,152 @@
+/**
+ * What happens to what is past its time. Rows of the request log go after their own time, or beyond their size. As for
+ * what is older than 90 days: a day of events is closed, which counts its users once and for all, and
+ * then removed in small steps; the same age ends counts of minutes and sightings. Any step may be cut
+ * off, or be done by two nodes at once: closing is one transaction that happens once, and removing can be done again.
+ */
+import type { Transaction } from '../../engines/sql/sql.ts'
+import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { rawRetentionMs, requestRowBytes, rollUpMarginMs, rollUpRowsMax } from '../../limits/analytics.ts'
+import { clockSkewMs } from '../../limits/api.ts'
+import { allEvents, allRequests, eventSeries, within } from './series.ts'
+import type { Store } from './tables.ts'
+import { dayOf, dayStart, idBound, minuteOf, msOfId, msOfMinute, unitMinutes } from './time.ts'
+
+/** Does what is due, no further step after the signal. */
+export type RollUp = (signal?: AbortSignal) => Promise<void>
+
+interface DayOfName {
+  readonly name: string
+  readonly count: unknown
+  readonly users: unknown
+}
+
+/** What the rows of the request log may take. */
+export interface RequestLogBounds {
+  readonly retentionMs: number
+  readonly bytesMax: number
+}
+
+export function createRollUp(store: Store, now: () => number, logBounds: () => RequestLogBounds): RollUp {
+  const { database, events, daily, logs, series, counts, seen } = store
+  /** The minute before which this process has found nothing any more: looking for it reads every sighting. */
+  let clearedTo = 0
+
+  async function findOldestDay(before: number): Promise<number | null> {
+    const [oldest] = await database.all<{ id: string }>(
+      sql`SELECT id FROM ${events} WHERE id < ${idBound(msOfMinute(before))} ORDER BY id LIMIT 1`,
+    )
+    return oldest ? dayStart(msOfId(oldest.id)) : null
+  }
+
+  const setUsers = (tx: Transaction, name: string, day: string, users: unknown): Promise<number> =>
+    tx.run(sql`UPDATE ${daily} SET users = ${Number(users)} WHERE series = ${name} AND day = ${day} AND users IS NULL`)
+
+  /**
+   * Counts the users of a day while all of its events are there. Whoever closes it first has the say: events are
+   * removed only after that, so a reader that came late has read too few but may no longer write.
+   */
+  async function closeDay(start: number): Promise<void> {
+    const day = dayOf(start)
+    const ofDay = sql`id >= ${idBound(msOfMinute(start))} AND id < ${idBound(msOfMinute(start + unitMinutes.day))}`
+    const names = await database.all<DayOfName>(
+      sql`SELECT name, count(DISTINCT user_id) AS users FROM ${events} WHERE ${ofDay} GROUP BY name`,
+    )
+    const [all] = await database.all<DayOfName>(
+      sql`SELECT count(DISTINCT user_id) AS users FROM ${events} WHERE ${ofDay}`,
+    )
+    await database.write(async (tx) => {
+      if ((await setUsers(tx, allEvents, day, all?.users)) === 0) return
+      for (const { name, users } of names) await setUsers(tx, eventSeries(name), day, users)
+    })
+  }
+
+  /**
+   * Removes rows a few at a time, until there are none. `column` tells rows apart within the condition. A statement a
+   * row, in one order: the engine takes each for a page of its log, which these scattered rows are.
+   */
+  async function remove(table: SqlText, condition: SqlText, column: SqlText, signal?: AbortSignal): Promise<void> {
+    while (!signal?.aborted) {
+      const some = await database.all<{ key: string | number }>(
+        sql`SELECT ${column} AS key FROM ${table} WHERE ${condition} ORDER BY ${column} LIMIT ${rollUpRowsMax}`,
+      )
+      if (some.length === 0) return
+      await database.write(async (tx) => {
+        for (const { key } of some) tx.send(sql`DELETE FROM ${table} WHERE ${condition} AND ${column} = ${key}`)
+      })
+      if (some.length < rollUpRowsMax) return
+    }
+  }
+
+  /** Series that have something older than a minute. */
+  async function findSeries(table: SqlText, before: number): Promise<string[]> {
+    const found = await database.all<{ series: string }>(
+      sql`SELECT s.series FROM ${series} AS s
+        WHERE EXISTS (SELECT 1 FROM ${table} AS old WHERE old.series = s.series AND old.minute < ${before})`,
+    )
+    return found.map((row) => row.series)
+  }
+
+  /** A name without counts, that nobody has asked for lately either, is none of the names there may be any more. */
+  async function forgetNames(before: number): Promise<void> {
+    await database.write((tx) =>
+      tx.run(
+        sql`DELETE FROM ${series} WHERE ${within(sql`series`, eventSeries(''))} AND since < ${before}
+          AND NOT EXISTS (SELECT 1 FROM ${counts} AS c WHERE c.series = ${series}.series)`,
+      ),
+    )
+  }
+
+  /** Rows written under a clock that was ahead are dated now, or they would stay until that time has come. */
+  async function dateAnew(signal?: AbortSignal): Promise<void> {
+    const nowMs = now()
+    const ahead = idBound(nowMs + clockSkewMs)
+    while (!signal?.aborted) {
+      const [found] = await database.all(sql`SELECT id FROM ${logs} WHERE id >= ${ahead} LIMIT 1`)
+      if (!found) return
+      const head = idBound(nowMs)
+      await database.write((tx) =>
+        tx.run(sql`UPDATE ${logs} SET id = ${head} || substr(id, ${head.length + 1}) WHERE id IN (
+          SELECT id FROM ${logs} WHERE id >= ${ahead} ORDER BY id LIMIT ${rollUpRowsMax})`),
+      )
+    }
+  }
+
+  /**
+   * The minute whose rows, with all that came later, are more than may be kept: from the counts, which miss no request,
+   * so that the rows need not be counted. 0 where all may be kept.
+   */
+  async function findExcess(sinceMinute: number, rowsMax: number): Promise<number> {
+    const [over] = await database.all<{ minute: number | null }>(sql`SELECT max(minute) AS minute FROM (
+      SELECT minute, sum(count) OVER (ORDER BY minute DESC) AS later FROM ${counts}
+      WHERE series = ${allRequests} AND minute >= ${sinceMinute}) AS counted WHERE later > ${rowsMax}`)
+    return Number(over?.minute ?? -1) + 1
+  }
+
+  async function trimLogs(signal?: AbortSignal): Promise<void> {
+    await dateAnew(signal)
+    const { retentionMs, bytesMax } = logBounds()
+    const oldest = minuteOf(now() - retentionMs)
+    const excess = await findExcess(oldest, Math.floor(bytesMax / requestRowBytes))
+    await remove(logs, sql`id < ${idBound(msOfMinute(Math.max(oldest, excess)))}`, sql`id`, signal)
+  }
+
+  return async (signal) => {
+    await trimLogs(signal)
+    const before = dayStart(now() - rawRetentionMs - rollUpMarginMs)
+    while (!signal?.aborted) {
+      const start = await findOldestDay(before)
+      if (start === null) break
+      await closeDay(start)
+      await remove(events, sql`id < ${idBound(msOfMinute(start + unitMinutes.day))}`, sql`id`, signal)
+    }
+    if (clearedTo === before) return
+    for (const name of await findSeries(counts, before))
+      await remove(counts, sql`series = ${name} AND minute < ${before}`, sql`minute`, signal)
+    for (const name of await findSeries(seen, before))
+      await remove(seen, sql`series = ${name} AND minute < ${before}`, sql`user_id`, signal)
+    if (signal?.aborted) return
+    await forgetNames(before)
+    clearedTo = before
+  }
+}

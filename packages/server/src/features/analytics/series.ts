@@ -1,0 +1,333 @@
+/**
+ * Series: what is counted together. All events, the events of one name, all requests, those of a category, those of an
+ * endpoint are a series each. They are counted per minute and per day in the transaction that stores what is counted,
+ * so reports add up counts instead of reading events. Who counts what is `ingest`'s and `request-log`'s matter.
+ */
+import type { Dialect, ManyColumn, TableRef } from '../../engines/sql/dialect.ts'
+import type { Reader, Transaction } from '../../engines/sql/sql.ts'
+import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { invalidField } from '../../errors.ts'
+import { itemBytesMax } from '../../http/replies/large-responses.ts'
+import { reportPointBytes, reportPointsMax } from '../../limits/analytics.ts'
+import { countsTable, dailyTable, type Store, seenTable, seriesTable } from './tables.ts'
+import { dayOf, nextDayStart, type Unit, unitMinutes } from './time.ts'
+
+export const allEvents = 'events'
+export const eventSeries = (name: string): string => `event:${name}`
+export const allRequests = 'requests'
+export const categorySeries = (category: string): string => `requests:${category}`
+export const endpointSeries = (category: string, endpoint: string): string => `endpoint:${category}:${endpoint}`
+
+/** Series whose names begin with a prefix that ends in a colon. */
+export const within = (column: SqlText, prefix: string): SqlText =>
+  sql`${column} > ${prefix} AND ${column} < ${`${prefix.slice(0, -1)};`}`
+
+/** What happened in a minute of a series. */
+export interface Count {
+  readonly series: string
+  readonly minute: number
+  count: number
+  errors: number
+  /** Microseconds of all together. */
+  us: number
+  /** Users whose first part in the series in this minute, in its hour, on its day this is. */
+  users: number
+  usersHour: number
+  usersDay: number
+}
+
+/** Users who were part of a series, and the last minute of it: by series and user. */
+export type Sightings = Map<string, Map<string, number>>
+
+/** Counts by series and minute. */
+export type Counts = Map<string, Map<number, Count>>
+
+/** The count of a minute, to be added to. */
+export function countOf(counts: Counts, series: string, minute: number): Count {
+  let minutes = counts.get(series)
+  if (!minutes) {
+    minutes = new Map()
+    counts.set(series, minutes)
+  }
+  let count = minutes.get(minute)
+  if (!count) {
+    count = { series, minute, count: 0, errors: 0, us: 0, users: 0, usersHour: 0, usersDay: 0 }
+    minutes.set(minute, count)
+  }
+  return count
+}
+
+/** Takes a user's part in a series down, unless a later one is known. */
+export function addSighting(sightings: Sightings, series: string, userId: string, minute: number): void {
+  const users = sightings.get(series)
+  if (!users) sightings.set(series, new Map([[userId, minute]]))
+  else if ((users.get(userId) ?? 0) < minute) users.set(userId, minute)
+}
+
+/** Counts added up. */
+export interface Total {
+  readonly count: number
+  readonly errors: number
+  readonly us: number
+}
+
+export interface Point extends Total {
+  /** First minute of its hour or day. */
+  readonly minute: number
+  readonly users: number
+}
+
+export interface Ranked extends Total {
+  readonly series: string
+}
+
+interface TotalRow {
+  readonly count: unknown
+  readonly errors: unknown
+  readonly us: unknown
+}
+
+/** Sums come as text from engines with integers beyond 2^53, and as null of nothing. */
+const totalOf = ({ count, errors, us }: TotalRow): Total => ({
+  count: Number(count ?? 0),
+  errors: Number(errors ?? 0),
+  us: Number(us ?? 0),
+})
+
+const text = (name: string): ManyColumn => ({ column: ident(name), type: 'text' })
+const integer = (name: string): ManyColumn => ({ column: ident(name), type: 'integer' })
+
+const countColumns = ['count', 'errors', 'us', 'users', 'users_hour', 'users_day'].map(integer)
+const totalColumns = ['count', 'errors', 'us'].map(integer)
+
+/**
+ * Inserts rows, each of a primary key of its own. They are sent in the order of their keys, so that two writers of the
+ * same ones never wait for each other.
+ */
+export function insertRows(
+  tx: Transaction,
+  { target, insertMany }: Dialect,
+  table: TableRef,
+  columns: readonly ManyColumn[],
+  rows: readonly (readonly SqlScalar[])[],
+  onConflict: SqlText = sql``,
+): void {
+  if (rows.length === 0) return
+  if (insertMany) {
+    const valuesOf = (_: ManyColumn, at: number): SqlScalar[] => rows.map((row) => row[at] as SqlScalar)
+    tx.send(sql`${insertMany(table, columns)(columns.map(valuesOf))}${onConflict}`)
+    return
+  }
+  const names = join(
+    columns.map(({ column }) => column),
+    ', ',
+  )
+  const places = columns.map(() => '?').join(', ')
+  const { text: into } = sql`INSERT INTO ${target(table)} (${names}) VALUES`
+  // A statement a row: the engine takes each for a page of its log, which these scattered rows are.
+  const statement = `${into} (${places})${onConflict.text}`
+  for (const values of rows) tx.send({ text: statement, values })
+}
+
+const inOrder = <Key extends string | number, Value>(map: ReadonlyMap<Key, Value>): [Key, Value][] =>
+  [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+
+/** Adds each of the columns to what is there. */
+const adding = (table: SqlText, columns: readonly ManyColumn[]): SqlText =>
+  join(
+    columns.map(({ column }) => sql`${column} = ${table}.${column} + excluded.${column}`),
+    ', ',
+  )
+
+/** A row per day of what happened in its minutes: series, day, count, errors, microseconds, users. */
+function daysOf(counts: readonly Count[]): (string | number)[][] {
+  const rows: (string | number)[][] = []
+  for (const { series, minute, count, errors, us, usersDay } of counts) {
+    const day = dayOf(minute)
+    let row = rows.at(-1)
+    if (row?.[0] !== series || row[1] !== day) {
+      row = [series, day, 0, 0, 0, 0]
+      rows.push(row)
+    }
+    for (const [at, more] of [count, errors, us, usersDay].entries()) row[at + 2] = (row[at + 2] as number) + more
+  }
+  return rows
+}
+
+/**
+ * Adds to the counts of minutes and days. Users of a day are left alone where `knowsUsers` is false: they are counted
+ * when it is closed.
+ */
+export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUsers: boolean): void {
+  const { dialect } = store.database
+  const sorted = inOrder(counts).flatMap(([, minutes]) => inOrder(minutes).map(([, count]) => count))
+  const columns = knowsUsers ? [...totalColumns, integer('users')] : totalColumns
+  insertRows(
+    tx,
+    dialect,
+    countsTable,
+    [text('series'), integer('minute'), ...countColumns],
+    sorted.map((c) => [c.series, c.minute, c.count, c.errors, c.us, c.users, c.usersHour, c.usersDay]),
+    sql` ON CONFLICT (series, minute) DO UPDATE SET ${adding(store.counts, countColumns)}`,
+  )
+  insertRows(
+    tx,
+    dialect,
+    dailyTable,
+    [text('series'), text('day'), ...columns],
+    daysOf(sorted).map((row) => row.slice(0, columns.length + 2)),
+    sql` ON CONFLICT (series, day) DO UPDATE SET ${adding(store.daily, columns)}`,
+  )
+}
+
+/** Later than any minute, for callers that know no time to come. */
+const lastMinute = 2 ** 31 - 1
+
+/** Remembers the last minute in which each user was part of a series. One after `aheadMinute` is not believed. */
+export function addSightings(
+  tx: Transaction,
+  store: Store,
+  sightings: Sightings,
+  aheadMinute: number = lastMinute,
+): void {
+  const { seen, database } = store
+  // A number of ours as text: what follows the rows has no values of its own.
+  const ahead: SqlText = { text: String(Math.trunc(aheadMinute)), values: [] }
+  insertRows(
+    tx,
+    database.dialect,
+    seenTable,
+    [text('series'), text('user_id'), integer('minute')],
+    inOrder(sightings).flatMap(([series, users]) => inOrder(users).map(([userId, minute]) => [series, userId, minute])),
+    sql` ON CONFLICT (series, user_id) DO UPDATE SET minute = excluded.minute WHERE excluded.minute > ${seen}.minute
+      OR ${seen}.minute > ${ahead}`,
+  )
+}
+
+/** Lists series among those that are counted, as asked for in this minute. */
+export function addSeries(tx: Transaction, { database }: Store, names: Iterable<string>, minute: number): void {
+  const rows = [...names].sort().map((series) => [series, minute])
+  const columns = [text('series'), integer('since')]
+  const renewing = sql` ON CONFLICT (series) DO UPDATE SET since = excluded.since`
+  insertRows(tx, database.dialect, seriesTable, columns, rows, renewing)
+}
+
+/** What was in a series since a minute. Whole days come from their own counts. */
+export async function readTotal({ database, daily, counts }: Store, series: string, start: number): Promise<Total> {
+  const whole = nextDayStart(start)
+  const [row] = await database.all<TotalRow>(
+    sql`SELECT sum(part.count) AS count, sum(part.errors) AS errors, sum(part.us) AS us FROM (
+        SELECT count, errors, us FROM ${daily} WHERE series = ${series} AND day >= ${dayOf(whole)}
+        UNION ALL
+        SELECT count, errors, us FROM ${counts}
+          WHERE series = ${series} AND minute >= ${start} AND minute < ${whole}) AS part`,
+  )
+  return totalOf(row as TotalRow)
+}
+
+const userColumns: Readonly<Record<Unit, SqlText>> = {
+  minute: sql`users`,
+  hour: sql`users_hour`,
+  day: sql`users_day`,
+}
+
+/**
+ * A series since a minute, by minute, hour or day; those in which nothing happened are left out. The first counts what
+ * is in the range, but users of the whole of it.
+ */
+export async function readPoints(
+  store: Store,
+  series: string,
+  start: number,
+  unit: Unit,
+  most: number,
+): Promise<Point[]> {
+  const length = unitMinutes[unit]
+  // Minutes are in the order of the table already. The length is text: some engines divide by a parameter as by a
+  // fraction.
+  const bucket: SqlText = { text: unit === 'minute' ? 'minute' : `minute / ${length}`, values: [] }
+  const since = (column: SqlText): SqlText => sql`sum(CASE WHEN minute >= ${start} THEN ${column} ELSE 0 END)`
+  // One text of JSON: a hundred thousand rows cost more to be handed from a thread than to be read.
+  const [row] = await store.database.all<{ points: string | null }>(
+    sql`SELECT string_agg(point, ',') AS points FROM (
+        SELECT '[' || (${bucket}) || ',' || ${since(sql`count`)} || ',' || ${since(sql`errors`)} || ','
+          || ${since(sql`us`)} || ',' || sum(${userColumns[unit]}) || ']' AS point
+        FROM ${store.counts} WHERE series = ${series} AND minute >= ${Math.floor(start / length) * length}
+        GROUP BY ${bucket} LIMIT ${most + 1}) AS found`,
+  )
+  const written = withinPoints(JSON.parse(`[${row?.points ?? ''}]`) as WrittenPoint[], most)
+  return written
+    .filter(([, count]) => count > 0)
+    .map(([at, count, errors, us, users]): Point => ({ minute: at * length, count, errors, us, users }))
+    .sort((a, b) => a.minute - b.minute)
+}
+
+/** Points of a series in a response of so many bytes. */
+export const pointsMax = (responseBytes: number): number =>
+  Math.min(reportPointsMax, Math.floor(itemBytesMax(responseBytes) / reportPointBytes))
+
+/** The points, unless there are too many. Throws 400. */
+export function withinPoints<T>(points: readonly T[], most: number): readonly T[] {
+  if (points.length > most)
+    throw invalidField(
+      'groupBy',
+      'max',
+      `gives more than ${most} points in this range: group by longer times, or take a shorter range`,
+    )
+  return points
+}
+
+type WrittenPoint = readonly [bucket: number, count: number, errors: number, us: number, users: number]
+
+/** Users who were part of a series since a minute: those whose last part in it was no earlier. */
+export async function countUsers({ database, seen }: Store, series: string, start: number): Promise<number> {
+  const [row] = await database.all<{ n: unknown }>(
+    sql`SELECT count(*) AS n FROM ${seen} WHERE series = ${series} AND minute >= ${start}`,
+  )
+  return Number(row?.n)
+}
+
+/** The same for several. */
+export async function countUsersOf(
+  { database, seen }: Store,
+  names: readonly string[],
+  start: number,
+): Promise<ReadonlyMap<string, number>> {
+  const found = await database.all<{ series: string; n: unknown }>(
+    sql`SELECT series, count(*) AS n FROM ${seen}
+      WHERE ${database.dialect.inList(sql`series`, names, 'text')} AND minute >= ${start} GROUP BY series`,
+  )
+  return new Map(found.map(({ series, n }) => [series, Number(n)]))
+}
+
+/** The series of a prefix with the most in them since a minute, at most `limit`. */
+export async function rankSeries(store: Store, prefix: string, start: number, limit: number): Promise<Ranked[]> {
+  const { daily, counts, series } = store
+  const whole = nextDayStart(start)
+  // The order of the join is meant: for each series a stretch of its minutes.
+  const rows = await store.database.all<TotalRow & { series: string }>(
+    sql`SELECT part.series AS series, sum(part.count) AS count, sum(part.errors) AS errors, sum(part.us) AS us FROM (
+        SELECT series, count, errors, us FROM ${daily}
+          WHERE ${within(sql`series`, prefix)} AND day >= ${dayOf(whole)}
+        UNION ALL
+        SELECT s.series, c.count, c.errors, c.us FROM ${series} AS s CROSS JOIN ${counts} AS c
+          WHERE ${within(sql`s.series`, prefix)} AND c.series = s.series AND c.minute >= ${start}
+            AND c.minute < ${whole}) AS part
+      GROUP BY part.series ORDER BY 2 DESC, 1 LIMIT ${limit}`,
+  )
+  return rows.map((row) => ({ ...totalOf(row), series: row.series }))
+}
+
+/** The last minutes of users in a series, of those it knows. Locks the rows until the end of a transaction. */
+export async function readSightings(
+  tx: Reader,
+  { database, seen }: Store,
+  series: string,
+  userIds: readonly string[],
+): Promise<Map<string, number>> {
+  const found = await tx.all<{ user_id: string; minute: number }>(
+    sql`SELECT user_id, minute FROM ${seen}
+      WHERE series = ${series} AND ${database.dialect.inList(sql`user_id`, userIds, 'text')}`,
+  )
+  return new Map(found.map(({ user_id, minute }) => [user_id, minute]))
+}

@@ -1,0 +1,125 @@
+/**
+ * Key-value stores: SPEC's "Key-value store". This factory turns commands into operations on entries: who may, in which
+ * namespace, with which value. Rows and their times are `entries`'.
+ */
+import { permitsScope } from '../../access/service-keys.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { KvNamespace } from '../../config/sections/kv.ts'
+import type { Sql } from '../../engines/sql/sql.ts'
+import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
+import type { Call, Endpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
+import { json, jsonText } from '../../http/replies/reply.ts'
+import { kvBodyExtraBytes, kvListKeysMax } from '../../limits/resources.ts'
+import { type KvCommand, kvEndpoints, scopeOf } from './endpoints.ts'
+import { createEntries } from './entries.ts'
+
+export interface KvDeps {
+  readonly sql: Sql
+  /** Those that are served; what others hold is kept. */
+  readonly namespaces: () => ReadonlyMap<string, KvNamespace>
+  /** Seals cursors. */
+  readonly secret: string
+  /** Bytes of a JSON response, at most; one value is answered whole, whatever its size. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+}
+
+export interface Kv {
+  readonly endpoints: readonly Endpoint[]
+  /** Makes the tables once there is a namespace; to be called before one is served. */
+  prepare(namespaces: ReadonlyMap<string, KvNamespace>): Promise<void>
+  /** Removes what has expired; to be called now and then. */
+  sweep(): Promise<void>
+}
+
+const done = json({ ok: true })
+
+const kindOf: Readonly<Record<KvCommand['action'], 'read' | 'write'>> = {
+  get: 'read',
+  list: 'read',
+  set: 'write',
+  delete: 'write',
+}
+
+export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDeps): Kv {
+  const entries = createEntries(sql, clock)
+  const cursors = createListCursors(secret, 'kv cursor')
+  let prepared: Promise<void> | null = null
+
+  /** Throws 401 before it says whether there is such a namespace. */
+  function admit({ params, caller, body }: Call<unknown, KvCommand>): KvNamespace {
+    const { namespace: name = '' } = params
+    const scopes = caller.kind === 'service' ? caller.scopes : []
+    if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw invalidServiceKey()
+    const namespace = namespaces().get(name)
+    if (!namespace) throw notFound('Namespace')
+    return namespace
+  }
+
+  async function list({ name }: KvNamespace, command: KvCommand & { action: 'list' }) {
+    const { prefix, cursor, limit } = command
+    const after = typeof cursor === 'string' ? cursors.parse([name, prefix], cursor) : null
+    const range = { prefix, after, limit: Math.min(limit, kvListKeysMax) }
+    const { keys: found, hasMore } = await entries.list(name, range)
+    const { items: keys, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
+    const last = hasMore || isCut ? keys.at(-1) : undefined
+    const next = last === undefined ? null : cursors.format([name, prefix], last)
+    return json({ keys, cursor: next, ...(isCut ? { truncated: true } : {}) })
+  }
+
+  return {
+    endpoints: kvEndpoints({
+      bodyBytesMax: ({ namespace = '' }) => (namespaces().get(namespace)?.valueBytesMax ?? 0) + kvBodyExtraBytes,
+
+      async perform(call) {
+        const namespace = admit(call)
+        const { body: command } = call
+        switch (command.action) {
+          case 'get':
+            // Stored as the text it is sent as.
+            return jsonText(`{"value":${(await entries.find(namespace.name, command.key)) ?? 'null'}}`)
+          case 'set': {
+            const value = formatValue(command.value, namespace.valueBytesMax)
+            await entries.put(namespace, command.key, value, command.ttl ?? null)
+            return done
+          }
+          case 'delete':
+            await entries.remove(namespace, command.key)
+            return done
+          case 'list':
+            return list(namespace, command)
+        }
+      },
+    }),
+
+    async prepare(configured) {
+      if (configured.size === 0) return
+      prepared ??= entries.prepare().catch((error) => {
+        prepared = null
+        throw error
+      })
+      await prepared
+    },
+
+    async sweep() {
+      if (prepared) await entries.sweep()
+    },
+  }
+}
+
+/** The value as it is stored: JSON, of numbers that are doubles. Throws 400, and 413 for one of more bytes. */
+function formatValue(value: unknown, bytesMax: number): string {
+  if (!isExact(value)) throw invalidField('value', 'type', 'must not have numbers beyond the range of a double')
+  const text = JSON.stringify(value)
+  if (Buffer.byteLength(text) > bytesMax) throw payloadTooLarge(bytesMax, 'value')
+  return text
+}
+
+/** Whether JSON can say it: `1e999` is read as infinity, which would be stored as null. */
+function isExact(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Array.isArray(value) ? value.every(isExact) : Object.values(value).every(isExact)
+}

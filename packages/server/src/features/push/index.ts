@@ -1,0 +1,218 @@
+/**
+ * Push: SPEC's chapter of notifications. Wires devices, topics, providers and sending, and turns endpoint calls into
+ * them. Users are `features/users`', which this feature knows only through what `app` hands in.
+ */
+import type { Caller, UserCaller } from '../../access/caller.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { formatDatetime } from '../../base/text/datetime.ts'
+import { jsonBytes } from '../../base/text/json.ts'
+import type { PushConfig } from '../../config/sections/push/push.ts'
+import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
+import type { Sql, Transaction } from '../../engines/sql/sql.ts'
+import { accessDenied, invalidField, notFound } from '../../errors.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { json } from '../../http/replies/reply.ts'
+import { drainTimeoutMs } from '../../limits/api.ts'
+import { pushDeviceMetadataBytesMax, pushLogLimitDefault, pushLogLimitMax } from '../../limits/push.ts'
+import { createDelivery } from './delivery.ts'
+import { createDevices, type Device, type Ending, topicOfAll } from './devices.ts'
+import { type PushHandlers, pushEndpoints } from './endpoints.ts'
+import { createFcm } from './fcm.ts'
+import { createLogs } from './logs.ts'
+import { parsePayload, payloadOf } from './message.ts'
+import { notConfigured, type Outcome } from './provider.ts'
+import { createSending, type Providers, type Sending, type Tally } from './sending.ts'
+import { checkToken } from './subscription.ts'
+import { preparePushTables } from './tables.ts'
+import { createTopicSync } from './topic-sync.ts'
+import { createTopics, parseTopic } from './topics.ts'
+import { createWebPush } from './web-push.ts'
+
+export interface PushDeps {
+  readonly sql: Sql
+  readonly config: () => PushConfig
+  /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
+  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Push {
+  readonly endpoints: readonly Endpoint[]
+  /** `room.push`. */
+  readonly room: RoomPush
+  /** Messages so far, by what became of them, and attempts beyond the first. */
+  readonly stats: { readonly messages: Readonly<Record<Outcome['status'], number>>; readonly retries: number }
+  /** Forgets the devices of a session that ends, in the transaction that ends it. */
+  forget(tx: Transaction, ending: Ending): void
+  /** Forgets old logs, and tells FCM what it does not know yet; to be called now and then. */
+  tidy(): Promise<void>
+  /** Waits for no pause any more, and for the jobs that run, within the time for it. */
+  drain(): Promise<void>
+}
+
+/** A device as its user sees it: what the service key has written of it is not theirs to see. */
+const show = ({ id, token, platform, userId, createdAtMs }: Device) => ({
+  id,
+  token,
+  platform,
+  userId,
+  createdAt: formatDatetime(createdAtMs),
+})
+
+const ok = json({ ok: true })
+const taken = json({ success: true })
+const tallied = (tally: Tally) => json({ ok: true, ...tally })
+
+/** A device is somebody's: a service key is nobody. */
+function userOf(caller: Caller): UserCaller {
+  if (caller.kind !== 'user') throw accessDenied()
+  return caller
+}
+
+/** Throws 400; more than the most is clamped. */
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return pushLogLimitDefault
+  const limit = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
+  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
+  return Math.min(limit, pushLogLimitMax)
+}
+
+/** The providers of the configuration in force; made anew when it is replaced. */
+function createProviders(config: () => PushConfig, clock: Clock): () => Providers {
+  let of: PushConfig | null = null
+  let made: Providers = { fcm: null, web: null }
+  return () => {
+    const current = config()
+    if (of === current) return made
+    of = current
+    const { fcm, vapid } = current
+    made = { fcm: fcm && createFcm(fcm, clock), web: vapid && createWebPush(vapid, clock) }
+    return made
+  }
+}
+
+/** Makes the tables where they are missing. */
+export async function preparePush(deps: PushDeps): Promise<Push> {
+  const { sql, config, holdActive, responseBytes, clock, log } = deps
+  const tables = await preparePushTables(sql)
+  const providers = createProviders(config, clock)
+  const delivery = createDelivery({ clock })
+  const devices = createDevices({ tables, holdActive, clock })
+  const topics = createTopics(tables, clock)
+  const logs = createLogs(tables, clock)
+  const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })
+  const forgotten = topicSync.soon
+  const sending: Sending = createSending({ tables, devices, topics, logs, delivery, providers, forgotten, log })
+  const trusts = (origin: string): boolean => config().vapid?.localServices.has(origin) ?? false
+
+  /** How many devices stand as asked now, and how many only will. */
+  async function changeTopic(
+    caller: Caller,
+    written: string,
+    isWanted: boolean,
+  ): Promise<[done: number, failed: number]> {
+    const { auth } = userOf(caller)
+    const topic = parseTopic(written)
+    const { fcm, web } = providers()
+    if (!fcm && !web) {
+      if ((await devices.list(auth.id)).length === 0) throw notFound('Device')
+      throw notConfigured()
+    }
+    const { devices: changed, held } = await topics.change(auth.id, topic, isWanted)
+    const untold = held.length === 0 ? new Set<string>() : await topicSync.tell(topic, held)
+    const isFailed = ({ kind, token }: Device): boolean => (kind === 'web' ? !web : !fcm || untold.has(token))
+    const failed = changed.filter(isFailed).length
+    return [changed.length - failed, failed]
+  }
+
+  const handlers: PushHandlers = {
+    async register({ caller, body: { deviceId: id, token, platform } }) {
+      const user = userOf(caller)
+      checkToken(token, platform, trusts)
+      const device = await devices.register(user, { id, token, platform })
+      topicSync.soon()
+      return json(show(device))
+    },
+    async unregister({ caller, body }) {
+      await devices.unregister(userOf(caller).auth.id, body)
+      topicSync.soon()
+      return ok
+    },
+    async subscribe({ caller, body: { topic } }) {
+      const [subscribed, failed] = await changeTopic(caller, topic, true)
+      return json({ ok: true, subscribed, failed })
+    },
+    async unsubscribe({ caller, body: { topic } }) {
+      const [unsubscribed, failed] = await changeTopic(caller, topic, false)
+      return json({ ok: true, unsubscribed, failed })
+    },
+    send: async ({ body }) => tallied(await sending.toUser(body.userId, payloadOf(body))),
+    sendMany: async ({ body }) => tallied(await sending.toUsers(body.userIds, payloadOf(body))),
+    async sendToToken({ body: { token, platform, payload } }) {
+      checkToken(token, platform, trusts)
+      return tallied(await sending.toToken(token, platform, parsePayload(payload)))
+    },
+    async sendToTopic({ body: { topic, payload } }) {
+      await sending.toTopic(parseTopic(topic), parsePayload(payload))
+      return taken
+    },
+    async broadcast({ body: { payload } }) {
+      await sending.toTopic(topicOfAll, parsePayload(payload))
+      return taken
+    },
+    async setMetadata({ body: { userId, deviceId, metadata } }) {
+      if (jsonBytes(metadata) > pushDeviceMetadataBytesMax)
+        throw invalidField('metadata', 'max', `must be at most ${pushDeviceMetadataBytesMax} bytes as JSON`)
+      await devices.setMetadata(userId, deviceId, metadata)
+      return ok
+    },
+    tokens: async ({ query: { userId } }) =>
+      json({ tokens: (await devices.list(userId)).map((device) => ({ ...show(device), metadata: device.metadata })) }),
+    async logs({ query: { userId, limit, cursor } }) {
+      const page = { limit: parseLimit(limit), after: cursor ?? null }
+      const found = await logs.list(userId ?? null, page)
+      const { items, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
+      return json({ logs: items, ...(isCut ? { truncated: true, cursor: items.at(-1)?.id } : {}) })
+    },
+  }
+
+  // What a server that was killed did not come to.
+  topicSync.soon()
+  return {
+    endpoints: pushEndpoints(handlers),
+    room: {
+      // Somebody without a device is nothing that an action should fail for.
+      send: async (userId, message) => ({ ok: true, ...(await sending.toUsers([userId], parsePayload(message))) }),
+    },
+    stats: {
+      messages: sending.counts,
+      get retries() {
+        return delivery.retries
+      },
+    },
+    forget(tx, ending) {
+      devices.forgetEnded(tx, ending)
+      tx.afterCommit(topicSync.soon)
+    },
+    async tidy() {
+      await logs.trim()
+      topicSync.soon()
+      await topicSync.idle()
+    },
+    async drain() {
+      delivery.hurry()
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const inTime = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, drainTimeoutMs)
+      })
+      await Promise.race([Promise.all([sending.idle(), topicSync.idle()]), inTime])
+      clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,84 @@
+/** What became of messages, for a day (SPEC "Push log entry"). */
+import type { Clock } from '../../base/clock.ts'
+import { createUuid7 } from '../../base/crypto/ids.ts'
+import { formatDatetime } from '../../base/text/datetime.ts'
+import type { Transaction } from '../../engines/sql/sql.ts'
+import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { clockSkewMs } from '../../limits/api.ts'
+import { pushLogRetentionMs, pushLogsTrimmedMax } from '../../limits/push.ts'
+import type { Payload } from './message.ts'
+import type { Outcome } from './provider.ts'
+import type { PushTables } from './tables.ts'
+
+export interface LogEntry {
+  readonly id: string
+  readonly userId: string
+  readonly status: Outcome['status']
+  readonly platform: string
+  readonly title: string
+  readonly body: string
+  readonly timestamp: string
+  readonly error: string | null
+}
+
+/** To whom a message went; a token that nobody has registered is nobody's, which is the empty text. */
+export interface Addressee {
+  readonly userId: string
+  readonly platform: string
+}
+
+export interface Logs {
+  add(tx: Transaction, to: Addressee, payload: Payload, outcome: Outcome): void
+  /** Newest first, not older than a day, and after an entry by its id; of one user, or of all with null. */
+  list(userId: string | null, page: { readonly limit: number; readonly after: string | null }): Promise<LogEntry[]>
+  /** Forgets what is older. */
+  trim(): Promise<void>
+}
+
+interface Row extends Omit<LogEntry, 'userId' | 'timestamp'> {
+  readonly user_id: string
+  readonly created_at: unknown
+}
+
+export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
+  const newId = createUuid7(clock)
+
+  /** A statement on the rows of a condition, some at a time. */
+  async function changeSome(statement: SqlText, condition: SqlText): Promise<void> {
+    for (let changed = pushLogsTrimmedMax; changed === pushLogsTrimmedMax; )
+      changed = await database.write((tx) =>
+        tx.run(sql`${statement} WHERE id IN (
+          SELECT id FROM ${logs} WHERE ${condition} ORDER BY created_at LIMIT ${pushLogsTrimmedMax})`),
+      )
+  }
+
+  return {
+    add(tx, { userId, platform }, { title, body }, { status, error }) {
+      tx.send(sql`INSERT INTO ${logs} (id, user_id, status, platform, title, body, created_at, error)
+        VALUES (${newId()}, ${userId}, ${status}, ${platform}, ${title}, ${body}, ${clock.now()}, ${error})`)
+    },
+    async list(userId, { limit, after }) {
+      const behind = after === null ? sql`` : sql` AND id < ${after}`
+      const ofUser = userId === null ? sql`` : sql` AND user_id = ${userId}`
+      const rows = await database.all<Row>(sql`SELECT * FROM ${logs}
+        WHERE created_at > ${clock.now() - pushLogRetentionMs}${ofUser}${behind} ORDER BY id DESC LIMIT ${limit}`)
+      return rows.map(({ id, user_id, status, platform, title, body, created_at, error }) => ({
+        id,
+        userId: user_id,
+        status,
+        platform,
+        title,
+        body,
+        timestamp: formatDatetime(Number(created_at)),
+        error,
+      }))
+    },
+    async trim() {
+      const nowMs = clock.now()
+      const before = nowMs - pushLogRetentionMs
+      // Written under a clock that was ahead: dated now, or it would stay until that time has come.
+      await changeSome(sql`UPDATE ${logs} SET created_at = ${nowMs}`, sql`created_at > ${nowMs + clockSkewMs}`)
+      await changeSome(sql`DELETE FROM ${logs}`, sql`created_at <= ${before}`)
+    },
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Sending: from whom a message is for to what became of it. Owns who is sent to, in which portions, what is logged and
+ * which devices are forgotten; attempts and pauses are `delivery`'s. Jobs for many are bounded, and live in memory.
+ */
+import { createGate } from '../../base/concurrency/gate.ts'
+import type { Log } from '../../base/log.ts'
+import { badRequest, notFound, unavailable } from '../../errors.ts'
+import { pushJobSendsMax, pushJobsAtOnceMax, pushJobsWaitingMax, pushUsersPerReadMax } from '../../limits/push.ts'
+import type { Delivery } from './delivery.ts'
+import type { Device, Devices } from './devices.ts'
+import type { Fcm } from './fcm.ts'
+import type { Logs } from './logs.ts'
+import type { Payload } from './message.ts'
+import { failed, notConfigured, type Outcome } from './provider.ts'
+import { type Kind, kindOf, type Platform } from './subscription.ts'
+import type { PushTables } from './tables.ts'
+import type { Place, Topics } from './topics.ts'
+import type { WebPush } from './web-push.ts'
+
+/** The configured ways to devices; null is none. */
+export interface Providers {
+  readonly fcm: Fcm | null
+  readonly web: WebPush | null
+}
+
+export interface Tally {
+  readonly sent: number
+  /** Removed ones included. */
+  readonly failed: number
+}
+
+/** Everything throws 503 where no credentials are configured, and when too much is waiting. */
+export interface Sending {
+  /** Throws 404 when the user has no device. */
+  toUser(userId: string, payload: Payload): Promise<Tally>
+  toUsers(userIds: readonly string[], payload: Payload): Promise<Tally>
+  toToken(token: string, platform: Platform, payload: Payload): Promise<Tally>
+  /** Resolves once FCM has taken it; browsers' own subscriptions are sent to beside whatever follows. */
+  toTopic(topic: string, payload: Payload): Promise<void>
+  /** Resolves when no job is left. */
+  idle(): Promise<void>
+  /** Messages so far, by what became of them. */
+  readonly counts: Readonly<Record<Outcome['status'], number>>
+}
+
+export interface SendingDeps {
+  readonly tables: PushTables
+  readonly devices: Devices
+  readonly topics: Topics
+  readonly logs: Logs
+  readonly delivery: Delivery
+  readonly providers: () => Providers
+  /** Tells FCM of what was forgotten. */
+  readonly forgotten: () => void
+  readonly log: Log
+}
+
+/** A device, or a token that nobody has registered. */
+type Target = Pick<Device, 'token' | 'kind' | 'platform' | 'userId'>
+
+const nothing: Tally = Object.freeze({ sent: 0, failed: 0 })
+const add = (one: Tally, other: Tally): Tally => ({ sent: one.sent + other.sent, failed: one.failed + other.failed })
+
+export function createSending(deps: SendingDeps): Sending {
+  const { tables, devices, topics, logs, delivery, log } = deps
+  const jobs = createGate({ running: pushJobsAtOnceMax, waiting: pushJobsWaitingMax })
+  const background = new Set<Promise<unknown>>()
+  const counts = { sent: 0, failed: 0, removed: 0 }
+
+  function providers(): Providers {
+    const found = deps.providers()
+    if (!found.fcm && !found.web) throw notConfigured()
+    return found
+  }
+
+  async function deliverTo({ token, kind }: Target, payload: Payload, { fcm, web }: Providers): Promise<Outcome> {
+    if (kind === 'web') return web ? delivery.deliver(() => web.send(token, payload)) : failed('VAPID_NOT_CONFIGURED')
+    return fcm ? delivery.deliver(() => fcm.send({ token }, payload)) : failed('FCM_NOT_CONFIGURED')
+  }
+
+  /** To each target, a few at a time; then what became of it is written down at once. */
+  async function sendAll(targets: readonly Target[], payload: Payload): Promise<Tally> {
+    const ways = providers()
+    const outcomes = new Array<Outcome | undefined>(targets.length)
+    let next = 0
+    const worker = async (): Promise<void> => {
+      while (next < targets.length) {
+        const at = next++
+        outcomes[at] = await deliverTo(targets[at] as Target, payload, ways)
+      }
+    }
+    const workers = Array.from({ length: Math.min(pushJobSendsMax, targets.length) }, worker)
+    // What was sent is written down, also where the rest could not be.
+    const ended = await Promise.allSettled(workers)
+    const settled = targets.flatMap((target, at) => {
+      const outcome = outcomes[at]
+      return outcome ? [{ target, outcome }] : []
+    })
+    await record(settled, payload)
+    for (const end of ended) if (end.status === 'rejected') throw end.reason
+    const sentCount = settled.filter(({ outcome }) => outcome.status === 'sent').length
+    return { sent: sentCount, failed: settled.length - sentCount }
+  }
+
+  async function record(settled: readonly { target: Target; outcome: Outcome }[], payload: Payload): Promise<void> {
+    if (settled.length === 0) return
+    await tables.database.write(async (tx) => {
+      for (const { target, outcome } of settled) {
+        logs.add(tx, target, payload, outcome)
+        if (outcome.status === 'removed') devices.forgetToken(tx, target.token)
+      }
+    })
+    for (const { outcome } of settled) counts[outcome.status] += 1
+    if (settled.some(({ outcome }) => outcome.status === 'removed')) deps.forgotten()
+  }
+
+  /** A job for many; throws 503 when too many wait. */
+  function asJob<T>(work: () => Promise<T>): Promise<T> {
+    const entered = jobs.enter(work)
+    if (!entered) throw unavailable()
+    return entered
+  }
+
+  async function sendToBrowsers(topic: string, payload: Payload): Promise<void> {
+    for (let after: Place | null = null; ; ) {
+      const page: readonly Device[] = await topics.browsersOf(topic, after)
+      if (page.length === 0) return
+      await sendAll(page, payload)
+      after = page.at(-1) ?? null
+    }
+  }
+
+  /** A job that nobody waits for but the end of the server. Throws 503 when too many wait. */
+  function startJob(topic: string, work: () => Promise<unknown>): void {
+    const job = asJob(work)
+      .catch((error) => log.error('push.topic_send_failed', { topic, error }))
+      .finally(() => background.delete(job))
+    background.add(job)
+  }
+
+  async function publish(fcm: Fcm, topic: string, payload: Payload): Promise<void> {
+    const outcome = await delivery.deliver(() => fcm.send({ topic }, payload))
+    counts[outcome.status] += 1
+    if (outcome.status === 'sent') return
+    log.warn('push.topic_message_rejected', { topic, error: outcome.error })
+    if (outcome.error?.startsWith('INVALID_ARGUMENT')) throw badRequest('FCM refuses the message')
+    throw unavailable()
+  }
+
+  return {
+    async toUser(userId, payload) {
+      providers()
+      const targets = await devices.ofUsers([userId])
+      if (targets.length === 0) throw notFound('Device')
+      return sendAll(targets, payload)
+    },
+
+    async toUsers(userIds, payload) {
+      providers()
+      const users = [...new Set(userIds)]
+      return asJob(async () => {
+        let tally = nothing
+        for (let from = 0; from < users.length; from += pushUsersPerReadMax) {
+          const targets = await devices.ofUsers(users.slice(from, from + pushUsersPerReadMax))
+          tally = add(tally, await sendAll(targets, payload))
+        }
+        return tally
+      })
+    },
+
+    async toToken(token, platform, payload) {
+      const ways = providers()
+      const kind: Kind = kindOf(token, platform)
+      if (kind === 'web' ? !ways.web : !ways.fcm) throw notConfigured()
+      const known = await devices.findByToken(token)
+      return sendAll([known ?? { token, kind, platform, userId: '' }], payload)
+    },
+
+    async toTopic(topic, payload) {
+      const { fcm, web } = providers()
+      const taken = Promise.withResolvers<boolean>()
+      // Has its place before FCM is asked: what FCM has taken cannot be refused any more.
+      if (web) startJob(topic, async () => (await taken.promise) && sendToBrowsers(topic, payload))
+      try {
+        if (fcm) await publish(fcm, topic, payload)
+        taken.resolve(true)
+      } catch (error) {
+        taken.resolve(false)
+        throw error
+      }
+    },
+
+    idle: async () => void (await Promise.all(background)),
+    counts,
+  }
+}

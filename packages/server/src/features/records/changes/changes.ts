@@ -1,0 +1,140 @@
+/**
+ * The change log: every write appends what it did to `_changes` in the same transaction, hidden fields included, so
+ * that readers can follow the database without losing a change. Trimmed by `trim`.
+ */
+import type { Dialect, TableRef } from '../../../engines/sql/dialect.ts'
+import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import type { Expr } from '../../../query/expr.ts'
+import { matches, type Row } from '../../../query/matches.ts'
+import type { Table } from '../../../query/table.ts'
+
+export type ChangeType = 'added' | 'modified' | 'removed'
+
+/** One row's way through one write; `before` is null for `added`, `after` for `removed`. */
+export interface Change {
+  readonly table: Table
+  readonly id: string
+  readonly before: Row | null
+  readonly after: Row | null
+  /** `after` as JSON. */
+  readonly afterText: string | null
+}
+
+export const changeOf = (table: Table, id: string, before: Row | null, after: Row | null): Change => ({
+  table,
+  id,
+  before,
+  after,
+  afterText: textOf(after),
+})
+
+/** The log of a namespace; every instance of a dynamic one has its own. */
+export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): TableRef => ({
+  namespace,
+  name: '_changes',
+  perInstance,
+})
+
+/**
+ * `request` groups the changes of one request; `at` is in milliseconds since 1970. `after` is the record as JSON.
+ * `before` is the record of a removal; of a modification it is what `differenceOf` gives, so that an update of one
+ * field of a large record stores that record once.
+ */
+export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): SqlText[] {
+  const log = changeLog(ref)
+  const own = dialect.own(log)
+  const owned = own ? sql`${own.column} TEXT NOT NULL, ` : sql``
+  // Names the history of the log, so that a cursor of a lost one is recognized.
+  const history = dialect.target({ ...log, name: '_history', perInstance: false })
+  const histories = [
+    sql`CREATE TABLE IF NOT EXISTS ${history} (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL)`,
+    sql`INSERT INTO ${history} (one, id) VALUES (1, ${crypto.randomUUID()}) ON CONFLICT (one) DO NOTHING`,
+  ]
+  const create = sql`CREATE TABLE IF NOT EXISTS ${dialect.target(log)} (${join(dialect.logHead, ', ')}, ${owned}at BIGINT NOT NULL,
+    request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT)`
+  const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
+  return [create, byTime, ...dialect.indexLog(log), ...histories]
+}
+
+/** A change as its row in the log says it. */
+export interface LoggedChange {
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** Bytes of the records in a row of the log, found without reading them where the engine can. */
+export const changeBytes: SqlText = sql`(coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0))`
+
+const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
+
+/**
+ * What leads from the record after a modification back to the one before: `[old values by field, fields it lacked]`. An
+ * array, so that it cannot be mistaken for a record.
+ */
+function differenceOf(before: Row, after: Row): string {
+  const old: Record<string, unknown> = {}
+  for (const name of Object.keys(before)) if (before[name] !== after[name]) old[name] = before[name]
+  const lacked = Object.keys(after).filter((name) => !Object.hasOwn(before, name))
+  return JSON.stringify([old, lacked])
+}
+
+const beforeTextOf = ({ before, after }: Change): string | null =>
+  before && after ? differenceOf(before, after) : textOf(before)
+
+/** The record before a change, from what the log holds. Logs written by earlier versions hold it whole. */
+export function readBefore(text: string | null, after: Record<string, unknown> | null): Record<string, unknown> | null {
+  if (text === null) return null
+  if (!text.startsWith('[')) return JSON.parse(text) as Record<string, unknown>
+  const [old, lacked] = JSON.parse(text) as [Record<string, unknown>, string[]]
+  const before = { ...after, ...old }
+  for (const name of lacked) delete before[name]
+  return before
+}
+
+/** By how much the changes move the number of rows for which the tree, without `exists`, is true. */
+export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
+  const isIn = (row: Row | null): number => (row !== null && matches(expr, row) ? 1 : 0)
+  return changes.reduce((sum, { before, after: text }) => {
+    const after = text === null ? null : (JSON.parse(text) as Record<string, unknown>)
+    return sum - isIn(readBefore(before, after)) + isIn(after)
+  }, 0)
+}
+
+export type AppendChange = (change: Change, requestId: string, nowMs: number) => SqlText
+
+/** Makes the statement that appends a change of this table, within the write that makes it. */
+export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {
+  const log = changeLog(table)
+  const own = dialect.own(log)
+  const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, before, after`
+  const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
+  const whole = `${text}?, ?, ?, ?, ?, ?)`
+  return (change, requestId, nowMs) => ({
+    text: whole,
+    values: [nowMs, requestId, table.name, change.id, beforeTextOf(change), change.afterText],
+  })
+}
+
+export type AppendChanges = (changes: readonly Change[], requestId: string, nowMs: number) => SqlText
+
+/** The same for any number of changes; null where a statement each is as quick. */
+export function createAppendChanges(table: TableRef, dialect: Dialect): AppendChanges | null {
+  const statement = dialect.insertMany?.(changeLog(table), [
+    { column: ident('at'), type: 'integer' },
+    { column: ident('request'), type: 'text' },
+    { column: ident('table'), type: 'text' },
+    { column: ident('id'), type: 'text' },
+    { column: ident('before'), type: 'text' },
+    { column: ident('after'), type: 'text' },
+  ])
+  if (!statement) return null
+  return (changes, requestId, nowMs) =>
+    statement([
+      changes.map(() => nowMs),
+      changes.map(() => requestId),
+      changes.map(() => table.name),
+      changes.map(({ id }) => id),
+      changes.map(beforeTextOf),
+      changes.map(({ afterText }) => afterText),
+    ])
+}

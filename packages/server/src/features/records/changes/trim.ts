@@ -1,0 +1,184 @@
+/**
+ * Keeps the change log and the kept answers of a database within their bounds: by age, by an index on the time, and the
+ * log by size as well. Steps are bounded in rows and bytes. A row dated after now was written under a clock that was
+ * ahead: it is dated now, or it would stay until that time has come.
+ */
+import type { TableRef } from '../../../engines/sql/dialect.ts'
+import type { Database, Transaction } from '../../../engines/sql/sql.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import {
+  changeOverheadBytes,
+  changesCountRowsMax,
+  changesKeptMinMs,
+  changesTrimBytesMax,
+  changesTrimRowsMax,
+  clockSkewMs,
+} from '../../../limits/api.ts'
+import { changeLog } from './changes.ts'
+
+/** What a log may hold. */
+export interface LogBounds {
+  readonly retentionMs: number
+  readonly bytesMax: number
+}
+
+/** Of a namespace, all its instances together where they share tables. */
+const wholeOf = (namespace: string): Omit<TableRef, 'name'> => ({ namespace, perInstance: false })
+
+const stateOf = (database: Database, namespace: string): SqlText =>
+  database.dialect.target({ ...wholeOf(namespace), name: '_changes_trim' })
+
+/**
+ * One row: up to which number changes are counted in `bytes`, and the position of the last one that was removed, in the
+ * order of the dialect's `logView`.
+ */
+export const createTrimState = (namespace: string, target: (table: TableRef) => SqlText): SqlText[] => {
+  const state = target({ ...wholeOf(namespace), name: '_changes_trim' })
+  return [
+    sql`CREATE TABLE IF NOT EXISTS ${state} (id INTEGER PRIMARY KEY, counted BIGINT NOT NULL, bytes BIGINT NOT NULL,
+      trimmed BIGINT NOT NULL)`,
+    sql`INSERT INTO ${state} (id, counted, bytes, trimmed) VALUES (1, 0, 0, 0) ON CONFLICT (id) DO NOTHING`,
+  ]
+}
+
+/** The position of the last change that was removed from a log; 0 before the first. */
+export async function findTrimmed(database: Database, namespace: string): Promise<number> {
+  const [row] = await database.all<{ trimmed: number | string }>(
+    sql`SELECT trimmed FROM ${stateOf(database, namespace)} WHERE id = 1`,
+  )
+  return Number(row?.trimmed ?? 0)
+}
+
+/** Dates rows now that are dated later; `table` has the columns `seq` and `at`. Gives how many there were. */
+async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
+  const ahead = sql`at > ${nowMs + clockSkewMs}`
+  const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${ahead} LIMIT 1`)
+  if (!found) return 0
+  return database.write((tx) =>
+    tx.run(sql`UPDATE ${table} SET at = ${nowMs} WHERE seq IN (
+      SELECT seq FROM ${table} WHERE ${ahead} ORDER BY at LIMIT ${changesTrimRowsMax})`),
+  )
+}
+
+/** Rows in the order in which they are to go, and at most this many. */
+interface Selection {
+  readonly condition: SqlText
+  readonly order: SqlText
+  readonly rows: number
+}
+
+/** What a step has removed. */
+interface Removed {
+  readonly rows: number
+  readonly bytes: number
+}
+
+function createLogTrim(database: Database, namespace: string) {
+  const { dialect } = database
+  const log = dialect.target(changeLog(wholeOf(namespace)))
+  const state = stateOf(database, namespace)
+  const size = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0) + ${changeOverheadBytes}`
+  const none: Removed = { rows: 0, bytes: 0 }
+
+  const selected = ({ condition, order, rows }: Selection, columns: SqlText): SqlText =>
+    sql`SELECT ${columns} FROM ${log} WHERE ${condition} ORDER BY ${order} LIMIT ${rows}`
+
+  async function measure(tx: Transaction, selection: Selection) {
+    const columns = sql`${size} AS size, ${dialect.logView.position} AS position`
+    const [row] = await tx.all<{ rows: unknown; bytes: unknown; last: unknown }>(
+      sql`SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes, max(position) AS last
+        FROM (${selected(selection, columns)}) AS picked`,
+    )
+    return { rows: Number(row?.rows ?? 0), bytes: Number(row?.bytes ?? 0), last: Number(row?.last ?? 0) }
+  }
+
+  /** Removes the first of a selection, about as many bytes of it as given. */
+  async function remove(selection: Omit<Selection, 'rows'>, bytesMax: number): Promise<Removed> {
+    const [found] = await database.all(selected({ ...selection, rows: 1 }, sql`seq`))
+    if (!found) return none
+    return database.write(async (tx) => {
+      await tx.lock(`trim ${namespace}`)
+      const most = await measure(tx, { ...selection, rows: changesTrimRowsMax })
+      if (most.rows === 0) return none
+      const rows = Math.max(1, Math.min(most.rows, Math.ceil((most.rows * bytesMax) / most.bytes)))
+      const fit = { ...selection, rows }
+      const { bytes, last } = rows === most.rows ? most : await measure(tx, fit)
+      await tx.run(sql`DELETE FROM ${log} WHERE seq IN (${selected(fit, sql`seq`)})`)
+      await tx.run(sql`UPDATE ${state} SET trimmed = CASE WHEN trimmed < ${last} THEN ${last} ELSE trimmed END,
+        bytes = CASE WHEN bytes > ${bytes} THEN bytes - ${bytes} ELSE 0 END WHERE id = 1`)
+      return { rows, bytes }
+    })
+  }
+
+  return {
+    log,
+    /** Removes some of what is older than a time. */
+    removeOlder: (beforeMs: number): Promise<Removed> =>
+      remove({ condition: sql`at < ${beforeMs}`, order: sql`at, seq` }, changesTrimBytesMax),
+    /** Removes about this many bytes of the oldest that nobody may be about to read. */
+    removeOldest: (bytes: number, nowMs: number): Promise<Removed> =>
+      remove(
+        { condition: sql`at < ${nowMs - changesKeptMinMs}`, order: sql`seq` },
+        Math.min(bytes, changesTrimBytesMax),
+      ),
+    /** Adds what was written since the last time to the size of the log. Gives it, and whether that was all. */
+    count(): Promise<{ bytes: number; isAll: boolean }> {
+      return database.write(async (tx) => {
+        const [known] = await tx.all<{ counted: unknown; bytes: unknown }>(
+          sql`SELECT counted, bytes FROM ${state} WHERE id = 1${dialect.forUpdate}`,
+        )
+        const counted = Number(known?.counted ?? 0)
+        const columns = sql`seq, ${size} AS size`
+        const some = { condition: sql`seq > ${counted}`, order: sql`seq`, rows: changesCountRowsMax }
+        const [added] = await tx.all<{ rows: unknown; bytes: unknown; last: unknown }>(
+          sql`SELECT count(*) AS rows, coalesce(sum(size), 0) AS bytes, max(seq) AS last
+            FROM (${selected(some, columns)}) AS picked`,
+        )
+        const rows = Number(added?.rows ?? 0)
+        const bytes = Number(known?.bytes ?? 0) + Number(added?.bytes ?? 0)
+        if (rows > 0)
+          await tx.run(sql`UPDATE ${state} SET counted = ${Number(added?.last)}, bytes = ${bytes} WHERE id = 1`)
+        return { bytes, isAll: rows < changesCountRowsMax }
+      })
+    },
+  }
+}
+
+/** Removes what a log holds beyond its bounds, no further step after the signal. */
+export async function trimLog(
+  database: Database,
+  namespace: string,
+  { retentionMs, bytesMax }: LogBounds,
+  { nowMs, signal }: { readonly nowMs: number; readonly signal: AbortSignal | undefined },
+): Promise<void> {
+  const trim = createLogTrim(database, namespace)
+  while (!signal?.aborted && (await clampFuture(database, trim.log, nowMs)) === changesTrimRowsMax);
+  // Counted first: what is removed is taken from what was counted.
+  let size = await trim.count()
+  while (!signal?.aborted && !size.isAll) size = await trim.count()
+  let { bytes } = size
+  for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && !signal?.aborted; bytes -= removed.bytes)
+    removed = await trim.removeOlder(nowMs - retentionMs)
+  for (let removed = { rows: 1, bytes: 0 }; removed.rows > 0 && bytes > bytesMax && !signal?.aborted; ) {
+    removed = await trim.removeOldest(bytes - bytesMax, nowMs)
+    bytes -= removed.bytes
+  }
+}
+
+/** Removes rows dated before a time from a table with the columns `seq` and `at`. */
+export async function trimByTime(
+  database: Database,
+  table: SqlText,
+  { beforeMs, nowMs, signal }: { beforeMs: number; nowMs: number; signal: AbortSignal | undefined },
+): Promise<void> {
+  while (!signal?.aborted && (await clampFuture(database, table, nowMs)) === changesTrimRowsMax);
+  const old = sql`at < ${beforeMs}`
+  for (let removed = changesTrimRowsMax; removed === changesTrimRowsMax && !signal?.aborted; ) {
+    const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${old} LIMIT 1`)
+    if (!found) return
+    removed = await database.write((tx) =>
+      tx.run(sql`DELETE FROM ${table} WHERE seq IN (
+        SELECT seq FROM ${table} WHERE ${old} ORDER BY at LIMIT ${changesTrimRowsMax})`),
+    )
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * Records: SPEC's Database chapter. This factory turns endpoint calls into operations on tables; what a caller may do
+ * is decided by `access/check` on the way (`tables.resolve`), what happens by `read`, `search`, `write` and `batch`.
+ */
+
+import { required } from '../../access/check.ts'
+import type { Judge } from '../../access/judge.ts'
+import type { Clock } from '../../base/clock.ts'
+import { createUuid7 } from '../../base/crypto/ids.ts'
+import type { Log } from '../../base/log.ts'
+import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
+import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql/sql.ts'
+import { invalidField } from '../../errors.ts'
+import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
+import type { ResponseLimits } from '../../http/replies/large-responses.ts'
+import { json } from '../../http/replies/reply.ts'
+import { idempotencyRetentionMs } from '../../limits/api.ts'
+import type { Table } from '../../query/table.ts'
+import type { Change } from './changes/changes.ts'
+import { createFeed, type Feed } from './changes/feed.ts'
+import { type LogBounds, trimByTime, trimLog } from './changes/trim.ts'
+import { recordsEndpoints } from './endpoints.ts'
+import { list } from './reads/list.ts'
+import { count, get } from './reads/read.ts'
+import { search } from './reads/search.ts'
+import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './schema/tables.ts'
+import { createTotals } from './totals/totals.ts'
+import { type Answered, answered, answerRecord } from './writes/answer.ts'
+import { parseBatch, parseByFilter, runBatch, runByFilter } from './writes/batch.ts'
+import { answersTable, parseIdempotencyKey, writeOnce } from './writes/idempotency.ts'
+import { type Generated, parseInsert, parsePatch, sentBy } from './writes/input.ts'
+import { createKeepRecord, type KeepRecord } from './writes/platform-records.ts'
+import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './writes/upsert.ts'
+import { deleteRecord, insertRecord, updateRecord } from './writes/write.ts'
+import { createWriteBudget } from './writes/write-budget.ts'
+import type { Write } from './writes/write-context.ts'
+
+export interface RecordsDeps {
+  readonly sql: Sql
+  /** Decides rules over instances that ask other tables. */
+  readonly judge: Judge
+  /** Carries word of writes to the other nodes. */
+  readonly bus: Bus
+  /** What the API serves. */
+  readonly namespaces: () => Namespaces
+  /** What there is, served or not. */
+  readonly storedNamespaces: () => Namespaces
+  /** Seals cursors. */
+  readonly secret: string
+  readonly countInstance: TablesDeps['countInstance']
+  /** Bounds of each change log. */
+  readonly changes: () => LogBounds
+  /** Counts what callers write, on all nodes together. */
+  readonly counters: Counters
+  /** Bytes a caller may write in a window. */
+  readonly writeBudgetBytes: () => number
+  readonly limits: ResponseLimits
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Records {
+  readonly endpoints: readonly Endpoint[]
+  readonly feed: Feed
+  /** One caller's way to a table; see `Tables`. */
+  readonly resolve: Tables['resolve']
+  /**
+   * Removes changes and kept answers past their time, from instances as they are written; to be called now and then.
+   */
+  trim(signal?: AbortSignal): Promise<void>
+  /** How the owner of a platform table writes its records; see `KeepRecord`. */
+  keepRecord(table: Table): KeepRecord
+  /** Forgets what was derived from the configuration, after it changed. */
+  reset(): void
+}
+
+/** SPEC knows one value; anything else is a mistake rather than a plain insert. */
+function isUpsert(text: string | undefined): boolean {
+  if (text === undefined || text === 'false') return false
+  if (text === 'true') return true
+  throw invalidField('upsert', 'enum', 'must be true or false')
+}
+
+export function createRecords(deps: RecordsDeps): Records {
+  const { sql, clock, limits } = deps
+  const tables = createTables(deps)
+  const totals = createTotals(clock, deps.changes)
+  const feed = createFeed({ ...deps, sql })
+  const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
+  const newId = createUuid7(clock)
+  /** Instances written since the last trim; cleared every few seconds. */
+  const written = new Map<string, DatabaseAddress>()
+
+  const resolve = ({ params, caller }: Call): TableCall | Promise<TableCall> =>
+    tables.resolve(
+      {
+        namespace: params.namespace ?? '',
+        instanceId: params.instanceId ?? null,
+        tableName: params.table ?? '',
+      },
+      caller,
+    )
+
+  /** What follows a committed change of a row, in the same turn. */
+  const committed = (call: TableCall, change: Change): void => {
+    totals.apply(call.address, change)
+    feed.wake(call.address, call.database)
+  }
+
+  const generated = (): Generated => ({ id: newId, nowMs: clock.now() })
+
+  /** Runs a write in its transaction, or gives the answer its Idempotency-Key had before. */
+  function write(call: Call, table: TableCall, work: (write: Write) => Promise<Answered>): Promise<Reply> {
+    const isBounded = budget.check(call.caller)
+    const nowMs = clock.now()
+    const { namespace, instanceId } = table.address
+    if (instanceId !== null && sql.keepsInstancesApart) written.set(`${namespace}\n${instanceId}`, table.address)
+    const header = call.headers.get('Idempotency-Key')
+    const ifMatch = call.headers.get('If-Match')
+    const key =
+      header === null
+        ? null
+        : parseIdempotencyKey(header, {
+            caller: call.caller,
+            method: call.method,
+            path: call.path,
+            content: JSON.stringify([call.query, call.body, ...(ifMatch === null ? [] : [ifMatch])]),
+          })
+    const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
+    const target = { database: table.database, namespace, table: table.table.name }
+    return writeOnce(target, key, times, (tx: Transaction) => {
+      const logged = { chars: 0 }
+      if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
+      return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
+    })
+  }
+
+  async function trimDatabase(address: DatabaseAddress, signal?: AbortSignal): Promise<void> {
+    const database = sql.database(address)
+    const { namespace } = address
+    const nowMs = clock.now()
+    await trimLog(database, namespace, deps.changes(), { nowMs, signal })
+    const answers = answersTable(namespace, database.dialect)
+    await trimByTime(database, answers, { beforeMs: nowMs - idempotencyRetentionMs, nowMs, signal })
+  }
+
+  const endpoints = recordsEndpoints({
+    list: async (call) => list(await resolve(call), call.query, { totals, limits }),
+    get: async (call) => get(await resolve(call), call.params.id ?? '', call.query.fields),
+    count: async (call) => json(await count(await resolve(call), call.query, totals)),
+    search: async (call) => search(await resolve(call), call.query, { totals, limits }),
+
+    async insert(call) {
+      const table = await resolve(call)
+      if (isUpsert(call.query.upsert)) {
+        requireUpsert(table)
+        const target = parseConflictTarget(table, call.query.conflictTarget)
+        const upsert = parseUpsert(table, call.body, generated(), target)
+        return write(call, table, async (into) => {
+          const written = await upsertRecord(into, upsert)
+          return answerRecord(into, written, written.action === 'inserted' ? 201 : 200)
+        })
+      }
+      required(table.permissions.insert(), call.caller)
+      const row = parseInsert(table.bodyView, call.body, generated())
+      const sent = Object.keys(call.body)
+      return write(call, table, async (into) => answerRecord(into, { ...(await insertRecord(into, row)), sent }, 201))
+    },
+
+    async update(call) {
+      const table = await resolve(call)
+      required(table.permissions.updateBefore(), call.caller)
+      const patch = parsePatch(table.bodyView, call.body)
+      const ifMatch = call.headers.get('If-Match')
+      const id = call.params.id ?? ''
+      return write(call, table, async (into) =>
+        answerRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent: sentBy(patch) }, 200),
+      )
+    },
+
+    async delete(call) {
+      const table = await resolve(call)
+      required(table.permissions.delete(), call.caller)
+      const ifMatch = call.headers.get('If-Match')
+      return write(call, table, async (into) => {
+        await deleteRecord(into, call.params.id ?? '', ifMatch)
+        return answered(json({ ok: true }))
+      })
+    },
+
+    async batch(call) {
+      const table = await resolve(call)
+      const upsert = isUpsert(call.query.upsert)
+        ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
+        : null
+      const batch = parseBatch(table, call.body, generated(), upsert)
+      return write(call, table, (into) => runBatch(into, batch, limits.bytesMax()))
+    },
+
+    async batchByFilter(call) {
+      const table = await resolve(call)
+      const selection = parseByFilter(table, call.body)
+      return write(call, table, async (into) => answered(json(await runByFilter(into, selection))))
+    },
+  })
+
+  return {
+    endpoints,
+    feed,
+    resolve: tables.resolve,
+    reset: () => totals.clear(),
+    keepRecord(table) {
+      const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
+      return createKeepRecord({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
+    },
+    async trim(signal) {
+      const instances = [...written.values()]
+      written.clear()
+      for (const [namespace, { instance }] of deps.storedNamespaces())
+        if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null }, signal)
+      for (const address of instances) await trimDatabase(address, signal)
+    },
+  }
+}

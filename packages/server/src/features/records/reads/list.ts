@@ -1,0 +1,210 @@
+/**
+ * A list in both paging modes, within the bytes that a response may have: a page that would exceed them ends early,
+ * says so, and carries the cursor that continues it.
+ */
+
+import { required } from '../../../access/check.ts'
+import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
+import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { badRequest, invalidField } from '../../../errors.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { itemBytesMax, type ResponseLimits } from '../../../http/replies/large-responses.ts'
+import { cursorCharsMax } from '../../../limits/api.ts'
+import {
+  type CursorDirection,
+  formatCursor,
+  isCursor,
+  orderBy,
+  parseCursor,
+  segmentsAfter,
+} from '../../../query/cursor.ts'
+import { allOf, type Expr } from '../../../query/expr.ts'
+import { parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import { parseSort, reverseSort, type Sort, type SortValue, sortValues } from '../../../query/sort.ts'
+import type { RecordRow } from '../rows.ts'
+import type { TableCall } from '../schema/tables.ts'
+import type { Totals } from '../totals/totals.ts'
+import { isRecordId } from '../writes/input.ts'
+import { type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
+import { conditionsOf, findRecord, type ListQuery, parseWindow, type Window } from './read.ts'
+import { type RowReader, readerOf } from './row-reader.ts'
+
+interface Selection {
+  readonly condition: Expr
+  readonly sort: Sort
+  readonly reader: RowReader
+}
+
+export interface ListDeps {
+  readonly totals: Totals
+  readonly limits: ResponseLimits
+}
+
+/** How pages are read: null where one has too many bytes for it. */
+type ReadPage = (query: PageQuery) => Promise<PageRows<RecordRow> | null>
+
+/** Reads a page and answers it; null where `read` could not. */
+type Answer = (read: ReadPage) => Promise<Reply | null>
+
+function parseSelection(call: TableCall, query: ListQuery): Selection {
+  const allowed = required(call.permissions.read(), call.caller)
+  const condition = allOf([allowed, parseFilterTexts(call.view, query)])
+  const sort = parseSort(call.view, query.sort)
+  const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
+  return { condition, sort, reader: readerOf(call, fields, fields ? sort.map(({ field }) => field) : []) }
+}
+
+/**
+ * A list in the mode its parameters choose. Throws 400 naming the parameter, 401/403 where the read rule denies
+ * whatever the row.
+ */
+export async function list(call: TableCall, query: ListQuery, deps: ListDeps): Promise<Reply> {
+  const byCursor = query.after !== undefined || query.before !== undefined
+  if (byCursor && (query.page !== undefined || query.offset !== undefined))
+    throw badRequest('page and offset cannot be combined with after and before')
+  if (query.after !== undefined && query.before !== undefined) throw badRequest('after cannot be combined with before')
+  const selection = parseSelection(call, query)
+  const window = parseWindow(query)
+  if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)
+  if (query.before !== undefined) return listFrom(call, selection, window.limit, 'before', query.before, deps)
+  return listPage(call, selection, window, deps)
+}
+
+/** Answers with a page that is read at once, or else with one that is read and made beside the event loop. */
+export async function answerPage({ database }: TableCall, limits: ResponseLimits, answer: Answer): Promise<Reply> {
+  const quick = await answer((query) => database.readPage(query))
+  if (quick) return quick
+  const bytesMax = itemBytesMax(limits.bytesMax())
+  const large = await limits.large(() => answer((query) => database.readLargePage(query, bytesMax)))
+  if (!large) throw new Error('A large page was not read')
+  return large
+}
+
+/** The query of a page of the table. */
+export const pageQuery = (
+  { rows, database }: TableCall,
+  reader: RowReader,
+  conditions: readonly SqlText[],
+  rest: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
+): PageQuery => {
+  const { rowKey } = database.dialect
+  const where = conditions.length === 0 ? sql`` : sql` WHERE ${join(conditions, ' AND ')}`
+  return {
+    list: reader.list,
+    source: sql` FROM ${rows.from}${rest.joins ?? sql``}${where}`,
+    order: rest.order,
+    limit: rest.limit,
+    offset: rest.offset,
+    key: rowKey && { column: sql`${rows.name}.${rowKey}`, from: rows.from },
+  }
+}
+
+const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
+
+function listPage(call: TableCall, selection: Selection, window: Window, { totals, limits }: ListDeps): Promise<Reply> {
+  const { condition, sort, reader } = selection
+  const { limit, offset, page } = window
+  const query = pageQuery(call, reader, conditionsOf(call, condition), { order: orderOf(call, sort), limit, offset })
+  const answer: Answer = async (read) => {
+    for (let attempt = 0; ; attempt++) {
+      const moment = totals.atPage(call, condition, attempt)
+      const found = await read({ ...query, ...moment.read })
+      if (!found) return null
+      const total = await moment.find(found.alongside)
+      if (total === null) continue
+      const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
+        const whole = { total, page, perPage: limit, hasMore: null, cursor: null }
+        return truncated && last ? { ...whole, cursor: cursorOf(call, sort, 'after', last), truncated } : whole
+      }
+      return pageReply(found, writerOf(reader, envelope), limits)
+    }
+  }
+  return answerPage(call, limits, answer)
+}
+
+const writerOf = (reader: RowReader, envelope: PageWriter['envelope'], isReversed = false): PageWriter => ({
+  record: reader.record,
+  item: reader.show,
+  text: reader.json,
+  envelope,
+  isReversed,
+})
+
+/**
+ * The position a cursor parameter stands for; null for the very start or end. A plain record id means that record's
+ * position.
+ */
+async function findPosition(
+  call: TableCall,
+  sort: Sort,
+  direction: CursorDirection,
+  cursor: string,
+): Promise<readonly SortValue[] | null> {
+  if (cursor === '') return null
+  if (isCursor(cursor)) return parseCursor({ table: call.table, sort, direction, seal: call.seal }, cursor)
+  const fields = new Set(sort.map(({ field }) => field))
+  const record = isRecordId(cursor) ? await findRecord(call, cursor, fields) : null
+  if (!record) throw invalidField(direction, 'type', 'is neither a cursor nor the id of a record')
+  return sortValues(sort, call.table, record)
+}
+
+/** The position of a record as a cursor; its id where the position is too long for a URL. */
+function cursorOf(call: TableCall, sort: Sort, direction: CursorDirection, record: RecordRow): string {
+  const cursor = formatCursor(
+    { table: call.table, sort, direction, seal: call.seal },
+    sortValues(sort, call.table, record),
+  )
+  return cursor.length > cursorCharsMax ? (record.id as string) : cursor
+}
+
+/** The rows of the segments one after another, `limit` at most; null where `read` could not read one of them. */
+async function readSegments(
+  read: ReadPage,
+  queries: readonly PageQuery[],
+  limit: number,
+): Promise<Omit<PageRows<RecordRow>, 'alongside'> | null> {
+  const rows: RecordRow[] = []
+  let bytes = 0
+  for (const query of queries) {
+    if (rows.length === limit) break
+    const page = await read({ ...query, limit: limit - rows.length })
+    if (!page) return null
+    rows.push(...page.rows)
+    bytes += page.bytes
+    if (page.isCut) return { rows, bytes, isCut: true }
+  }
+  return { rows, bytes, isCut: false }
+}
+
+async function listFrom(
+  call: TableCall,
+  selection: Selection,
+  limit: number,
+  direction: CursorDirection,
+  cursor: string,
+  { limits }: ListDeps,
+): Promise<Reply> {
+  const { condition, sort, reader } = selection
+  const position = await findPosition(call, sort, direction, cursor)
+  // Going back is going forward in the opposite order, and reversing the page.
+  const walk = direction === 'after' ? sort : reverseSort(sort)
+  const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
+  const queries = segments.map((segment) => {
+    const conditions = conditionsOf(call, condition)
+    if (segment) conditions.push(segment)
+    return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
+  })
+  return answerPage(call, limits, async (read) => {
+    // One row more than asked for shows whether there are more.
+    const found = await readSegments(read, queries, limit + 1)
+    if (!found) return null
+    const hasMore = found.rows.length > limit
+    if (hasMore) found.rows.pop()
+    const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
+      const next = last ? cursorOf(call, sort, direction, last) : cursor
+      const rest = { total: null, page: null, perPage: null, hasMore: hasMore || truncated, cursor: next }
+      return truncated ? { ...rest, truncated } : rest
+    }
+    return pageReply(found, writerOf(reader, envelope, direction === 'before'), limits)
+  })
+}

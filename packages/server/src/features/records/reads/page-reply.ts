@@ -1,0 +1,85 @@
+/**
+ * From the rows of a page to its response. A small page is serialized in one step; a large one row by row, in slices of
+ * the event loop, and ends before the row that would exceed what a response may have.
+ */
+import { fingerprint } from '../../../base/crypto/hash.ts'
+import type { PageRows } from '../../../engines/sql/page-query.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../../http/replies/large-responses.ts'
+import { jsonText } from '../../../http/replies/reply.ts'
+import { quickResponseBytes } from '../../../limits/api.ts'
+import type { RecordRow } from '../rows.ts'
+
+/** What a list answers beside its items. */
+export interface ListEnvelope {
+  readonly total: number | null
+  readonly page: number | null
+  readonly perPage: number | null
+  readonly hasMore: boolean | null
+  readonly cursor: string | null
+  readonly truncated?: true
+}
+
+export interface PageWriter {
+  /** Turns a row into a record; may change the row. */
+  record(row: RecordRow): RecordRow
+  /** What is shown of a record. */
+  item(record: RecordRow): unknown
+  /** The JSON of the item of a row that is not a record yet. */
+  text(row: RecordRow): string
+  /** What stands beside the first `count` items; `last` is the record of the last of them. */
+  envelope(count: number, last: RecordRow | null, isTruncated: boolean): ListEnvelope
+  /** Whether the page was read from its end. */
+  readonly isReversed: boolean
+}
+
+/** A reply whose entity tag is its content's fingerprint. */
+export const tagged = (text: string): Reply => jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
+
+/** Whether a text has at most so many bytes in UTF-8; they are counted only where it is close. */
+const fits = (text: string, bytesMax: number): boolean =>
+  text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax
+
+const inOrder = <T>(items: T[], { isReversed }: PageWriter): T[] => (isReversed ? items.toReversed() : items)
+
+function slicedReply(writer: PageWriter, texts: readonly Uint8Array[], last: RecordRow | null, isCut: boolean) {
+  const { envelope } = writer
+  const tail = JSON.stringify(envelope(texts.length, last, isCut)).slice(1)
+  return itemsReply('{"items":[', inOrder([...texts], writer), `],${tail}`)
+}
+
+type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
+
+/** The response to a page whose rows stand in the order they were read. */
+export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
+  const { rows } = found
+  const bytesMax = limits.bytesMax()
+  if (!found.isCut && found.bytes <= quickResponseBytes) {
+    const records = rows.map(writer.record)
+    const items = records.map(writer.item)
+    const text = JSON.stringify({
+      items: inOrder(items, writer),
+      ...writer.envelope(items.length, records.at(-1) ?? null, false),
+    })
+    if (items.length === 0 || fits(text, bytesMax)) return tagged(text)
+    const { texts, isCut } = await serializeItems(items, JSON.stringify, itemBytesMax(bytesMax))
+    return slicedReply(writer, texts, records[texts.length - 1] ?? null, isCut)
+  }
+  const { texts, isCut } = await serializeItems(rows, writer.text, itemBytesMax(bytesMax))
+  const last = rows[texts.length - 1]
+  return slicedReply(writer, texts, last ? writer.record(last) : null, isCut || found.isCut)
+}
+
+/** The response to one record: its row, and how it is serialized either way. */
+export async function recordReply(
+  row: RecordRow,
+  { record, item, text }: Pick<PageWriter, 'record' | 'item' | 'text'>,
+): Promise<Reply> {
+  let chars = 0
+  for (const name in row) {
+    const value = row[name]
+    if (typeof value === 'string') chars += value.length
+  }
+  if (chars <= quickResponseBytes) return tagged(JSON.stringify(item(record(row))))
+  return itemsReply('', [new TextEncoder().encode(text(row))], '')
+}

@@ -1,0 +1,103 @@
+/**
+ * Reading records: get, count, and the parameters that lists share. Every query is restricted by the caller's read rule
+ * inside the SQL.
+ */
+import { required } from '../../../access/check.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { badRequest, invalidField, notFound } from '../../../errors.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { listLimitDefault, listLimitMax } from '../../../limits/api.ts'
+import { allOf, type Expr } from '../../../query/expr.ts'
+import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import type { RecordRow } from '../rows.ts'
+import type { TableCall } from '../schema/tables.ts'
+import type { Totals } from '../totals/totals.ts'
+import { isRecordId } from '../writes/input.ts'
+import { recordReply } from './page-reply.ts'
+import { type RowReader, readerOf } from './row-reader.ts'
+
+/** Query parameters of a list as they were sent; undefined where absent. */
+export interface ListQuery extends FilterGroups<string> {
+  readonly sort?: string | undefined
+  readonly fields?: string | undefined
+  readonly limit?: string | undefined
+  readonly page?: string | undefined
+  readonly perPage?: string | undefined
+  readonly offset?: string | undefined
+  readonly after?: string | undefined
+  readonly before?: string | undefined
+}
+
+const wholeNumberPattern = /^-?\d{1,16}$/
+
+/** A whole number of at least `min`, or undefined where the parameter is absent. Throws 400 naming it. */
+function parseWhole(name: string, text: string | undefined, min: number): number | undefined {
+  if (text === undefined) return undefined
+  const value = wholeNumberPattern.test(text) ? Number(text) : Number.NaN
+  if (!Number.isSafeInteger(value)) throw invalidField(name, 'type', 'must be a whole number')
+  if (value < min) throw invalidField(name, 'min', `must be at least ${min}`)
+  return value
+}
+
+export interface Window {
+  readonly limit: number
+  readonly offset: number
+  readonly page: number
+}
+
+/**
+ * The slice that `limit`, `page`, `perPage` and `offset` ask for; the limit is clamped to `listLimitMax`. Throws 400.
+ */
+export function parseWindow(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | 'offset'>): Window {
+  const limit = parseWhole('limit', query.limit, 1)
+  const perPage = parseWhole('perPage', query.perPage, 1)
+  const page = parseWhole('page', query.page, 1)
+  const offset = parseWhole('offset', query.offset, 0)
+  if (page !== undefined && offset !== undefined) throw badRequest('Use either page or offset, not both')
+  const wanted = page === undefined ? (limit ?? perPage) : (perPage ?? limit)
+  const used = Math.min(wanted ?? listLimitDefault, listLimitMax)
+  const start = page === undefined ? (offset ?? 0) : (page - 1) * used
+  if (!Number.isSafeInteger(start)) throw invalidField('page', 'max', 'is too large')
+  return { limit: used, offset: start, page: page ?? Math.floor(start / used) + 1 }
+}
+
+export const conditionsOf = (call: TableCall, condition: Expr): SqlText[] =>
+  condition.kind === 'const' && condition.value ? [] : [call.backEnd.condition(condition, call.table)]
+
+/** A record if the caller may read it: all of its fields, or those named. */
+export async function findRecord(
+  call: TableCall,
+  id: string,
+  fields: ReadonlySet<string> | null = null,
+): Promise<RecordRow | null> {
+  const reader = readerOf(call, fields)
+  const row = await findRow(call, id, reader)
+  return row ? reader.record(row) : null
+}
+
+async function findRow(call: TableCall, id: string, reader: RowReader): Promise<RecordRow | null> {
+  if (!isRecordId(id)) return null
+  const byId = reader.byId(id)
+  const [rule] = conditionsOf(call, call.permissions.read())
+  const [row] = await call.database.all<RecordRow>(rule ? sql`${byId} AND ${rule}` : byId)
+  return row ?? null
+}
+
+/**
+ * One record, or those of its fields that were asked for. Throws 404 for a row that does not exist or that the rule
+ * hides.
+ */
+export async function get(call: TableCall, id: string, fieldsText: string | undefined): Promise<Reply> {
+  required(call.permissions.read(), call.caller)
+  const reader = readerOf(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText))
+  const row = await findRow(call, id, reader)
+  if (!row) throw notFound('Record')
+  return recordReply(row, { record: reader.record, item: reader.show, text: reader.json })
+}
+
+/** How many rows the caller may read match. */
+export async function count(call: TableCall, query: FilterGroups<string>, totals: Totals): Promise<{ total: number }> {
+  const allowed = required(call.permissions.read(), call.caller)
+  const condition = allOf([allowed, parseFilterTexts(call.view, query)])
+  return { total: await totals.count(call, condition) }
+}

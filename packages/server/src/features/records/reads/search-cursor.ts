@@ -1,0 +1,31 @@
+/**
+ * Where a search goes on: how many of its results came before. Relevance depends on all records, so a position by value
+ * would hold no longer than a number does. Sealed, and good only for the search it was given for.
+ */
+import { equalsSecret, sha256 } from '../../../base/crypto/hash.ts'
+import { invalidField } from '../../../errors.ts'
+import type { TableCall } from '../schema/tables.ts'
+import type { ListQuery } from './read.ts'
+
+/** What a search finds, whatever is shown of it. */
+type Searched = Pick<ListQuery, 'filter' | 'orFilter'> & { readonly q?: string | undefined }
+
+const mark = '~'
+const pattern = /^~(\d{1,15})~([\w-]+)$/
+
+function sealOf({ table, seal }: TableCall, { q, filter, orFilter }: Searched, offset: number): string {
+  return seal(sha256(JSON.stringify([table.namespace, table.name, 'search', q, filter, orFilter, offset])))
+}
+
+export const formatSearchCursor = (call: TableCall, query: Searched, offset: number): string =>
+  `${mark}${offset}${mark}${sealOf(call, query, offset)}`
+
+/** The results before the cursor; none for an empty one. Throws 400 for a cursor of another search. */
+export function parseSearchCursor(call: TableCall, query: Searched, cursor: string): number {
+  if (cursor === '') return 0
+  const [, digits, sealed = ''] = pattern.exec(cursor) ?? []
+  const offset = Number(digits ?? Number.NaN)
+  if (!Number.isSafeInteger(offset) || !equalsSecret(sealed, sealOf(call, query, offset)))
+    throw invalidField('after', 'type', 'is not a cursor of this search')
+  return offset
+}

@@ -1,0 +1,115 @@
+/** Full-text search: the caller's words against a table's search index, within the rows the caller may read. */
+import { required } from '../../../access/check.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { badRequest, invalidField } from '../../../errors.ts'
+import type { Reply } from '../../../http/endpoint.ts'
+import { jsonText } from '../../../http/replies/reply.ts'
+import { highlightTagCharsMax } from '../../../limits/api.ts'
+import { allOf } from '../../../query/expr.ts'
+import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import { type RecordRow, withExtra } from '../rows.ts'
+import type { TableCall } from '../schema/tables.ts'
+import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
+import { answerPage, type ListDeps, pageQuery } from './list.ts'
+import { type ListEnvelope, pageReply } from './page-reply.ts'
+import { type ListQuery, parseWindow, type Window } from './read.ts'
+import { type RowReader, readerOf } from './row-reader.ts'
+import { formatSearchCursor, parseSearchCursor } from './search-cursor.ts'
+
+export interface SearchQuery
+  extends FilterGroups<string>,
+    Pick<ListQuery, 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after'> {
+  readonly q?: string | undefined
+  readonly highlightPre?: string | undefined
+  readonly highlightPost?: string | undefined
+}
+
+function parseTag(name: string, tag: string): string {
+  if (tag.length > highlightTagCharsMax)
+    throw invalidField(name, 'max', `must have at most ${highlightTagCharsMax} characters`)
+  return tag
+}
+
+function highlightsOf(call: TableCall, record: RecordRow, highlight: Highlighter): Record<string, string> {
+  const highlights: Record<string, string> = {}
+  for (const name of call.table.search) {
+    const text = record[name]
+    const marked = typeof text === 'string' ? highlight(text) : null
+    if (marked !== null) highlights[name] = marked
+  }
+  return highlights
+}
+
+/** The JSON of a row with its highlights, as `withExtra` adds them to a record. */
+function withHighlights(call: TableCall, reader: RowReader, row: RecordRow, highlight: Highlighter): string {
+  const text = reader.json(row)
+  if (reader.shows('highlights')) return text
+  const member = `"highlights":${JSON.stringify(highlightsOf(call, row, highlight))}}`
+  return text === '{}' ? `{${member}` : `${text.slice(0, -1)},${member}`
+}
+
+/** Where a search begins: a page by number, or what follows another page. */
+interface Start {
+  readonly window: Window
+  readonly isContinued: boolean
+}
+
+function parseStart(call: TableCall, query: SearchQuery): Start {
+  const window = parseWindow(query)
+  if (query.after === undefined) return { window, isContinued: false }
+  if (query.page !== undefined || query.offset !== undefined)
+    throw badRequest('page and offset cannot be combined with after')
+  return { window: { ...window, offset: parseSearchCursor(call, query, query.after) }, isContinued: true }
+}
+
+/**
+ * A page of matching records, best first, each with `highlights`. Throws 400 for a missing `q`, too many words, or a
+ * table without search; 401/403 where the read rule denies whatever the row.
+ */
+export async function search(call: TableCall, query: SearchQuery, { limits }: ListDeps): Promise<Reply> {
+  const { table, view, backEnd, database, rows } = call
+  const allowed = required(call.permissions.read(), call.caller)
+  if (table.search.length === 0) throw badRequest('This table has no full-text search')
+  if (query.q === undefined || query.q === '') throw invalidField('q', 'required', 'is required')
+  const words = parseSearchWords(query.q)
+  const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
+  const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
+  const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), table.search)
+  const { window, isContinued } = parseStart(call, query)
+  const { limit, offset, page } = window
+  const condition = allOf([allowed, parseFilterTexts(view, query)])
+
+  const envelope = (total: number, count: number, isTruncated: boolean): ListEnvelope => {
+    const next = offset + count
+    const cursor = isTruncated || (isContinued && next < total) ? formatSearchCursor(call, query, next) : null
+    if (!isContinued && !isTruncated) return { total, page, perPage: limit, hasMore: null, cursor: null }
+    const shape = isContinued
+      ? { total: null, page: null, perPage: null, hasMore: next < total, cursor }
+      : { total, page, perPage: limit, hasMore: null, cursor }
+    return isTruncated ? { ...shape, truncated: true } : shape
+  }
+  const none = (): Reply => jsonText(JSON.stringify({ items: [], ...envelope(0, 0, false) }))
+  // A text without a word, such as "?!", is in no record.
+  if (words.length === 0 || (condition.kind === 'const' && !condition.value)) return none()
+
+  const index = database.dialect.searchIndex(table, words)
+  const conditions: SqlText[] = [index.matches]
+  if (condition.kind !== 'const') conditions.push(backEnd.condition(condition, table))
+  const order = sql` ORDER BY ${index.rank}, ${rows.name}."id"`
+  const found = pageQuery(call, reader, conditions, { order, limit, offset, joins: index.joins })
+  const alongside = sql`SELECT count(*)${found.source}`
+  const highlight = createHighlighter(words, pre, post)
+  return answerPage(call, limits, async (read) => {
+    const matching = await read({ ...found, alongside })
+    if (!matching) return null
+    const total = Number(matching.alongside ?? 0)
+    const writer = {
+      record: reader.record,
+      item: (record: RecordRow) => withExtra(reader.show(record), 'highlights', highlightsOf(call, record, highlight)),
+      text: (row: RecordRow) => withHighlights(call, reader, row, highlight),
+      envelope: (count: number, _: RecordRow | null, isTruncated: boolean) => envelope(total, count, isTruncated),
+      isReversed: false,
+    }
+    return pageReply(matching, writer, limits)
+  })
+}

@@ -1,0 +1,205 @@
+/**
+ * A table's rows between SQL and the API: select lists, conversions both ways, and the statements that touch one row.
+ * Compiled once per table, so that a request only supplies values.
+ */
+import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
+import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import type { Row } from '../../query/matches.ts'
+import type { Field, Table } from '../../query/table.ts'
+import { extraColumn, storedTypes, toStored } from '../../query/to-sql.ts'
+import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
+import { cutWords } from './reads/highlight.ts'
+
+/** A record as the API shows it, every hidden field included. */
+export type RecordRow = Record<string, unknown>
+
+/** The record with something to say about it behind its fields; a field of that name is the record's own and stays. */
+export const withExtra = (record: RecordRow, name: string, value: unknown): RecordRow =>
+  Object.hasOwn(record, name) ? record : { ...record, [name]: value }
+
+export interface TableRows {
+  readonly table: Table
+  /** The alias under which conditions know the table. */
+  readonly name: SqlText
+  /** The table in `FROM`. */
+  readonly from: SqlText
+  /** Columns of a record, all or only those everybody may see, in order of its JSON. */
+  columns(showsHidden: boolean): SqlText
+  /** Turns a row just read into a record; changes and gives the same object where it can. */
+  fromSql(row: RecordRow): RecordRow
+  insert(record: Row): SqlText
+  /** Inserts any number of records; null where a statement each is as quick. */
+  readonly insertMany: ((records: readonly Row[]) => SqlText) | null
+  /** Fields of text that some index is over. */
+  readonly indexedTexts: readonly string[]
+  /** Whether an index may refuse the record after a change of these fields: a value that is taken, a text too long. */
+  mayBeRefused(record: Row, changed: readonly string[]): boolean
+  /** Writes the named fields of the record. */
+  update(record: Row, changed: readonly string[]): SqlText
+  /** The row of an id, with all columns or those everybody may see. */
+  selectById(id: string, showsHidden: boolean): SqlText
+  deleteById(id: string): SqlText
+  readonly appendChange: AppendChange
+  readonly appendChanges: AppendChanges | null
+  /** The words of a record's searched fields, in order: for engines whose index does not cut them itself. */
+  searchWords(record: Row): string[]
+  /** The record without the fields its caller may not see. */
+  visible(record: RecordRow, showsHidden: boolean): RecordRow
+}
+
+/** Texts of a record that have no more characters together fit into an index on every engine: 2,704 bytes at least. */
+const indexedCharsMax = 500
+
+type Fix = (row: RecordRow) => void
+
+function createFixes(fields: readonly Field[], dialect: Dialect): readonly Fix[] {
+  const fixes: Fix[] = []
+  for (const { name, type } of fields) {
+    if (type === 'boolean')
+      fixes.push((row) => {
+        const stored = row[name]
+        if (stored !== null && stored !== undefined) row[name] = dialect.toBoolean(stored)
+      })
+    if (type === 'json')
+      fixes.push((row) => {
+        const stored = row[name]
+        if (typeof stored === 'string') row[name] = JSON.parse(stored)
+      })
+  }
+  return fixes
+}
+
+/** Undeclared fields stand between the declared ones, as if the schema had named them. */
+function spreadExtra(row: RecordRow): RecordRow {
+  const { _extra, createdAt, updatedAt, ...rest } = row
+  return { ...rest, ...(JSON.parse(_extra as string) as RecordRow), createdAt, updatedAt }
+}
+
+/** The undeclared fields of a record as the JSON text that is stored. */
+function extraOf(table: Table, record: Row): string {
+  const extra: RecordRow = {}
+  for (const name of Object.keys(record)) if (!table.fields.has(name)) extra[name] = record[name]
+  return JSON.stringify(extra)
+}
+
+/** The words of a record's searched fields, in order. */
+const searchWordsOf = (table: Table, record: Row): string[] => table.search.flatMap((field) => cutWords(record[field]))
+
+/** `storedOf` gives what is stored in the named columns. */
+function createInsertMany(
+  table: Table,
+  dialect: Dialect,
+  names: readonly SqlText[],
+  storedOf: (record: Row) => SqlScalar[],
+): TableRows['insertMany'] {
+  if (!dialect.insertMany) return null
+  const types = [...table.fields.values()].map(({ type }) => storedTypes[type])
+  const columns = names.map((column, at): ManyColumn => ({ column, type: types[at] ?? 'json' }))
+  const search = table.search.length > 0 ? dialect.searchColumn : null
+  const statement = dialect.insertMany(table, search ? [...columns, { column: search.column, type: 'words' }] : columns)
+  return (records) => {
+    const rows = records.map(storedOf)
+    const values = columns.map((_, at) => rows.map((row) => row[at] ?? null))
+    return statement(search ? [...values, records.map((one) => search.textOf(searchWordsOf(table, one)))] : values)
+  }
+}
+
+export function createTableRows(table: Table, dialect: Dialect): TableRows {
+  const fields = [...table.fields.values()]
+  const fixes = createFixes(fields, dialect)
+  const name = ident(table.name)
+  const from = dialect.from(table, name)
+  const target = dialect.target(table)
+  const own = dialect.own(table)
+  const listOf = (some: readonly Field[]): SqlText => {
+    const columns = some.map((field) => sql`${name}.${ident(field.name)}`)
+    return join(table.schemaless ? [...columns, sql`${name}.${extraColumn}`] : columns, ', ')
+  }
+  const allColumns = listOf(fields)
+  const visibleColumns = listOf(fields.filter((field) => !table.hidden.has(field.name)))
+  const searchColumn = table.search.length > 0 ? dialect.searchColumn : null
+  const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
+  const byId = (columns: SqlText): string => `${sql`SELECT ${columns} FROM ${from} WHERE ${name}."id" = `.text}?`
+  const allById = byId(allColumns)
+  const visibleById = byId(visibleColumns)
+
+  const columnNames = fields.map((field) => ident(field.name))
+  if (table.schemaless) columnNames.push(extraColumn)
+  const insertText = insertTextOf(columnNames)
+  const unique = new Set([
+    ...fields.filter((field) => field.unique).map((field) => field.name),
+    ...table.indexes.filter((index) => index.unique).flatMap((index) => index.fields),
+  ])
+
+  const indexed = new Set([...unique, ...table.indexes.flatMap((index) => index.fields)])
+  const indexedTexts = fields
+    .filter(({ name, type }) => storedTypes[type] === 'text' && name !== 'id' && indexed.has(name))
+    .map((field) => field.name)
+
+  /** Text of the insert without search words: the same for every row. */
+  function insertTextOf(names: readonly SqlText[]): string {
+    const head = sql`INSERT INTO ${target} (${join(own ? [own.column, ...names] : names, ', ')})`.text
+    return `${head} VALUES (${[...(own ? [own.value.text] : []), ...names.map(() => '?')].join(', ')})`
+  }
+
+  /** What is stored of a record, in order of the columns. */
+  function storedOf(record: Row): SqlScalar[] {
+    const values = fields.map((field) => toStored(field, record[field.name], dialect))
+    if (table.schemaless) values.push(extraOf(table, record))
+    return values
+  }
+
+  return {
+    table,
+    name,
+    from,
+    columns: (showsHidden) => (showsHidden ? allColumns : visibleColumns),
+    fromSql(row) {
+      for (const fix of fixes) fix(row)
+      return table.schemaless ? spreadExtra(row) : row
+    },
+    insert(record) {
+      const values = storedOf(record)
+      if (!searchColumn) return { text: insertText, values }
+      const stored = join(
+        values.map((value) => sql`${value}`),
+        ', ',
+      )
+      const [columns, owned] = own ? [[own.column, ...columnNames], sql`${own.value}, `] : [columnNames, sql``]
+      const words = searchColumn.bind(searchColumn.textOf(searchWordsOf(table, record)))
+      return sql`INSERT INTO ${target} (${join([...columns, searchColumn.column], ', ')}) VALUES (${owned}${stored}, ${words})`
+    },
+    insertMany: createInsertMany(table, dialect, columnNames, storedOf),
+    indexedTexts,
+    mayBeRefused(record, changed) {
+      if (changed.some((fieldName) => unique.has(fieldName))) return true
+      if (!changed.some((fieldName) => indexedTexts.includes(fieldName))) return false
+      const chars = indexedTexts.reduce((sum, fieldName) => sum + String(record[fieldName] ?? '').length, 0)
+      return chars > indexedCharsMax
+    },
+    update(record, changed) {
+      const sets: SqlText[] = []
+      let changesExtra = false
+      for (const fieldName of changed) {
+        const field = table.fields.get(fieldName)
+        if (field) sets.push(sql`${ident(fieldName)} = ${toStored(field, record[fieldName], dialect)}`)
+        else changesExtra = true
+      }
+      if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
+      if (searchColumn && changed.some((fieldName) => table.search.includes(fieldName)))
+        sets.push(sql`${searchColumn.column} = ${searchColumn.bind(searchColumn.textOf(searchWordsOf(table, record)))}`)
+      return sql`UPDATE ${target} SET ${join(sets, ', ')} WHERE ${mine}"id" = ${record.id as string}`
+    },
+    selectById: (id, showsHidden) => ({ text: showsHidden ? allById : visibleById, values: [id] }),
+    deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
+    appendChange: createAppendChange(table, dialect),
+    appendChanges: createAppendChanges(table, dialect),
+    searchWords: (record) => searchWordsOf(table, record),
+    visible(record, showsHidden) {
+      if (showsHidden || table.hidden.size === 0) return record
+      const shown: RecordRow = {}
+      for (const key of Object.keys(record)) if (!table.hidden.has(key)) shown[key] = record[key]
+      return shown
+    },
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * From a request's path and caller to a table it may work with: one place decides which namespaces, instances and
+ * tables exist and who may enter them. Owns what is compiled per configuration.
+ */
+import type { Caller } from '../../../access/caller.ts'
+import { denied, mayEnter, type Permissions, permissionsOf } from '../../../access/check.ts'
+import type { NamespaceDefinition, TableDefinition } from '../../../access/definition.ts'
+import type { Judge } from '../../../access/judge.ts'
+import { createSeal } from '../../../base/crypto/hash.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
+import { invalidField, notFound } from '../../../errors.ts'
+import { instanceIdCharsMax } from '../../../limits/api.ts'
+import type { Seal } from '../../../query/cursor.ts'
+import { isNever } from '../../../query/expr.ts'
+import type { TableView } from '../../../query/filter.ts'
+import type { Table } from '../../../query/table.ts'
+import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../../query/to-sql.ts'
+import { createTableRows, type TableRows } from '../rows.ts'
+
+export type Namespaces = ReadonlyMap<string, NamespaceDefinition>
+
+/** A field of another table that refers to this one. */
+export interface Referrer {
+  readonly rows: TableRows
+  readonly field: string
+}
+
+interface CompiledTable {
+  readonly definition: TableDefinition
+  readonly rows: TableRows
+  readonly referrers: readonly Referrer[]
+}
+
+interface CompiledNamespace {
+  readonly definition: NamespaceDefinition
+  readonly backEnd: SqlBackEnd
+  readonly findTable: FindTable
+  readonly tables: ReadonlyMap<string, CompiledTable>
+}
+
+/** One caller's way to one table: everything an operation on records needs. */
+export interface TableCall {
+  readonly table: Table
+  /** What the caller may name of rows that are there: in filters, sorts and answers. */
+  readonly view: TableView
+  /** What the caller may name in the body of a write. */
+  readonly bodyView: TableView
+  readonly rows: TableRows
+  readonly referrers: readonly Referrer[]
+  readonly backEnd: SqlBackEnd
+  readonly database: Database
+  readonly address: DatabaseAddress
+  readonly caller: Caller
+  readonly permissions: Permissions
+  readonly seal: Seal
+  /** The same caller's way to another table of the same database. */
+  sibling(tableName: string): TableCall
+}
+
+export interface Tables {
+  /**
+   * Throws 404 for what is not declared, 400 for a malformed instance id, 401/403 where the namespace's rule denies. A
+   * promise only where that rule has to ask something.
+   */
+  resolve(
+    path: { namespace: string; instanceId: string | null; tableName: string },
+    caller: Caller,
+  ): TableCall | Promise<TableCall>
+}
+
+const instanceIdPattern = new RegExp(`^[A-Za-z0-9_.-]{1,${instanceIdCharsMax}}$`)
+
+/**
+ * The first two mean something to file systems; with the third, `/api/db/x/tables/tables/y` would have two readings.
+ */
+const reservedInstanceIds: ReadonlySet<string> = new Set(['.', '..', 'tables'])
+
+/** What a service key needs to see the rows of a table (CONTRACT "Everywhere"). */
+export const readScopeOf = (tableName: string | undefined): string => `db:table:${tableName}:read`
+
+function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNamespace {
+  const findTable: FindTable = (name) => {
+    const found = definition.tables.get(name)
+    if (!found) throw new Error(`There is no table "${name}" in namespace "${definition.name}"`)
+    return found.table
+  }
+  const rows = new Map([...definition.tables].map(([name, { table }]) => [name, createTableRows(table, dialect)]))
+  const tables = new Map<string, CompiledTable>()
+  for (const [name, one] of definition.tables) {
+    const referrers: Referrer[] = []
+    for (const other of rows.values())
+      for (const field of other.table.fields.values())
+        if (field.references === name) referrers.push({ rows: other, field: field.name })
+    tables.set(name, { definition: one, rows: rows.get(name) as TableRows, referrers })
+  }
+  return { definition, backEnd: createSqlBackEnd(dialect, findTable), findTable, tables }
+}
+
+/** The database of an instance, for one caller, who may create only so many. Every write goes through it. */
+const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database => ({
+  ...database,
+  write: (work, options) => database.write(work, { ...options, beforeCreate }),
+})
+
+export interface TablesDeps {
+  readonly sql: Sql
+  readonly namespaces: () => Namespaces
+  readonly judge: Judge
+  readonly log: Log
+  readonly secret: string
+  /** Counts an instance that a caller is about to create; throws or rejects with 429. */
+  readonly countInstance: (caller: Caller) => void | Promise<void>
+}
+
+export function createTables(deps: TablesDeps): Tables {
+  const { sql, judge, log, countInstance } = deps
+  const seal = createSeal(deps.secret, 'cursor')
+  /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
+  const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
+
+  function find(name: string, database: Database): CompiledNamespace {
+    const definition = deps.namespaces().get(name)
+    if (!definition) throw notFound('Table')
+    let found = compiled.get(definition)
+    if (!found) {
+      found = compile(definition, database.dialect)
+      compiled.set(definition, found)
+    }
+    return found
+  }
+
+  const report = ({ table, error }: { table: Table; error: unknown }): void =>
+    log.error('access.table_rule_failed', { table: `${table.namespace}.${table.name}`, error })
+
+  /** Whether the caller may enter. Throws 404 and 400. */
+  function enter(
+    definition: NamespaceDefinition,
+    instanceId: string | null,
+    caller: Caller,
+  ): boolean | Promise<boolean> {
+    if (definition.instance !== (instanceId !== null)) throw notFound('Table')
+    if (instanceId === null) return true
+    if (!instanceIdPattern.test(instanceId) || reservedInstanceIds.has(instanceId))
+      throw invalidField(
+        'instanceId',
+        'pattern',
+        `must be 1 to ${instanceIdCharsMax} characters of A-Z, a-z, 0-9, _, . and -`,
+      )
+    const reportEntry = (error: unknown): void =>
+      log.error('access.namespace_rule_failed', { namespace: definition.name, error })
+    return mayEnter(judge, definition, instanceId, caller, reportEntry)
+  }
+
+  function call(
+    namespace: CompiledNamespace,
+    tableName: string,
+    database: Database,
+    address: DatabaseAddress,
+    caller: Caller,
+  ): TableCall {
+    const found = namespace.tables.get(tableName)
+    if (!found) throw notFound('Table')
+    const { definition, rows, referrers } = found
+    const { table } = definition
+    const permissions = permissionsOf(caller, definition, readScopeOf(tableName), namespace.findTable, report)
+    const bodyView = { table, showsHidden: caller.kind === 'service' }
+    return {
+      table,
+      view: bodyView.showsHidden && isNever(permissions.read()) ? { table, showsHidden: false } : bodyView,
+      bodyView,
+      rows,
+      referrers,
+      backEnd: namespace.backEnd,
+      database,
+      address,
+      caller,
+      permissions,
+      seal,
+      sibling: (name) => call(namespace, name, database, address, caller),
+    }
+  }
+
+  return {
+    resolve({ namespace: name, instanceId, tableName }, caller) {
+      const definition = deps.namespaces().get(name)
+      if (!definition?.tables.has(tableName)) throw notFound('Table')
+      const open = (isAllowed: boolean): TableCall => {
+        if (!isAllowed) throw denied(caller)
+        const address = { namespace: name, instanceId }
+        const found = sql.database(address)
+        const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
+        return call(find(name, database), tableName, database, address, caller)
+      }
+      const entered = enter(definition, instanceId, caller)
+      return entered instanceof Promise ? entered.then(open) : open(entered)
+    },
+  }
+}

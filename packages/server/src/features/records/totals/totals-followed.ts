@@ -1,0 +1,135 @@
+/**
+ * Totals where several processes write: counted once, then moved by what the change log holds since. Each answer is
+ * exact as of its own statement: the log is asked for what this statement sees and the last one did not.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { createLru } from '../../../base/concurrency/lru.ts'
+import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
+import type { Follow } from '../../../engines/sql/dialect.ts'
+import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import {
+  changesKeptMinMs,
+  followedBytesMax,
+  followedChangesMax,
+  openInstancesMax,
+  rememberedTotalsMax,
+} from '../../../limits/api.ts'
+import type { Expr } from '../../../query/expr.ts'
+import { changeLog, type LoggedChange, movedBy } from '../changes/changes.ts'
+import { findTrimmed, type LogBounds } from '../changes/trim.ts'
+import type { TableCall } from '../schema/tables.ts'
+import type { Condition, KnownTotals } from './known-totals.ts'
+
+/** A change as the log holds it; `isLater` where the snapshot asked for holds it and the one known does not. */
+type LogChange = LoggedChange & { readonly isLater: boolean }
+
+interface Followed {
+  readonly total: number
+  readonly snapshot: string
+  /** When the snapshot was taken: the log must reach back that far. */
+  readonly atMs: number
+}
+
+/** As many as an embedded server remembers; what is evicted is counted again. */
+const totalsMax = openInstancesMax * rememberedTotalsMax
+
+const logOf = ({ database, table }: TableCall): SqlText => database.dialect.from(changeLog(table), ident('_changes'))
+
+export function createFollowedTotals(clock: Clock, changes: () => LogBounds): KnownTotals {
+  const known = createLru<string, Followed>(totalsMax)
+  const counts = createSingleFlight<Followed>()
+
+  async function scan({ database, table, rows }: TableCall, where: SqlText): Promise<Followed> {
+    const atMs = clock.now()
+    const snapshot = database.dialect.logView.snapshot(changeLog(table))
+    const [row] = await database.all<{ total: unknown; snapshot: string }>(
+      sql`SELECT count(*) AS total, ${snapshot} AS snapshot FROM ${rows.from} WHERE ${where}`,
+    )
+    return { total: Number(row?.total ?? 0), snapshot: row?.snapshot ?? '', atMs }
+  }
+
+  /** Whether changes since then may be gone; a young one never is. */
+  async function isTrimmedSince({ database, address }: TableCall, { snapshot, atMs }: Followed): Promise<boolean> {
+    if (clock.now() - atMs < changesKeptMinMs / 2) return false
+    return database.dialect.logView.isBeyond(await findTrimmed(database, address.namespace), snapshot)
+  }
+
+  const keyOf = ({ address, table }: TableCall, { where }: Condition): string =>
+    JSON.stringify([address.namespace, address.instanceId, table.name, where.text, where.values])
+
+  /** One that may still be followed: half the log's age leaves room for clocks that differ between nodes. */
+  function find(key: string): Followed | undefined {
+    const last = known.get(key)
+    return last && clock.now() - last.atMs < changes().retentionMs / 2 ? last : undefined
+  }
+
+  const countOnce = (key: string, call: TableCall, { where }: Condition): Promise<Followed> =>
+    counts.run(key, async () => {
+      const counted = await scan(call, where)
+      known.set(key, counted)
+      return counted
+    })
+
+  /** The changes of a statement's answer; null when there are too many to be worth following. */
+  function changesOf(row: { fits: boolean; changes: string | null } | undefined): LogChange[] | null {
+    if (!row?.fits) return null
+    const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null, boolean?][])
+    if (changes.length > followedChangesMax) return null
+    return changes.map(([before, after, isLater = true]) => ({ before, after, isLater }))
+  }
+
+  const bounds = { limit: followedChangesMax + 1, bytesMax: followedBytesMax }
+
+  /** The total moved by the changes since; null when there are too many. */
+  async function moveOn(call: TableCall, follow: Follow, expr: Expr, last: Followed): Promise<Followed | null> {
+    const atMs = clock.now()
+    const query = follow.changesSince(logOf(call), call.table.name, last.snapshot, bounds)
+    const [row] = await call.database.all<{ snapshot: string; fits: boolean; changes: string | null }>(query)
+    const seen = changesOf(row)
+    if (!row || !seen || (await isTrimmedSince(call, last))) return null
+    return { total: last.total + movedBy(expr, seen), snapshot: row.snapshot, atMs }
+  }
+
+  /** The total as of a snapshot from before or after the one it is known at; null when there are too many changes. */
+  async function moveTo(call: TableCall, follow: Follow, expr: Expr, last: Followed, snapshot: string) {
+    if (snapshot === last.snapshot) return last.total
+    const query = follow.changesBetween(logOf(call), call.table.name, last.snapshot, snapshot, bounds)
+    const [row] = await call.database.all<{ fits: boolean; changes: string | null }>(query)
+    const seen = changesOf(row)
+    if (!seen || (await isTrimmedSince(call, last))) return null
+    const later = seen.filter(({ isLater }) => isLater)
+    const earlier = seen.filter(({ isLater }) => !isLater)
+    return last.total + movedBy(expr, later) - movedBy(expr, earlier)
+  }
+
+  return {
+    async count(call, condition) {
+      const { follow } = call.database.dialect
+      const key = keyOf(call, condition)
+      const last = find(key)
+      const moved = last && follow ? await moveOn(call, follow, condition.expr, last) : null
+      if (!moved) return (await countOnce(key, call, condition)).total
+      known.set(key, moved)
+      return moved.total
+    },
+    atPage(call, condition) {
+      const { follow, logView } = call.database.dialect
+      const atMs = clock.now()
+      return {
+        read: { alongside: sql`SELECT ${logView.snapshot(changeLog(call.table))}` },
+        async find(alongside) {
+          if (!follow) return null
+          const snapshot = String(alongside)
+          const key = keyOf(call, condition)
+          const last = find(key) ?? (await countOnce(key, call, condition))
+          const total = await moveTo(call, follow, condition.expr, last, snapshot)
+          if (total === null) known.delete(key)
+          else if (snapshot === last.snapshot || logView.isAhead(snapshot, last.snapshot))
+            known.set(key, { total, snapshot, atMs })
+          return total
+        },
+      }
+    },
+    clear: () => known.clear(),
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Totals where this process does all writing: counted once, then kept exact in memory by every commit. A count that
+ * runs in a thread sees a snapshot that is behind; the change log leads from there to the present.
+ */
+import { createLru, type Lru } from '../../../base/concurrency/lru.ts'
+import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
+import { selectList } from '../../../engines/sql/page-query.ts'
+import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
+import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { followedChangesMax, openInstancesMax, rememberedTotalsMax, totalReplaySteps } from '../../../limits/api.ts'
+import type { Expr } from '../../../query/expr.ts'
+import { matches } from '../../../query/matches.ts'
+import { type Change, changeLog, movedBy } from '../changes/changes.ts'
+import type { TableRows } from '../rows.ts'
+import type { TableCall } from '../schema/tables.ts'
+import type { Condition, KnownTotals } from './known-totals.ts'
+
+interface Remembered {
+  readonly expr: Expr
+  total: number
+}
+
+interface Counted {
+  readonly total: number
+  readonly snapshot: string
+}
+
+interface LogRow {
+  readonly seq: number
+  readonly before: string | null
+  readonly after: string | null
+}
+
+interface TableTotals {
+  readonly remembered: Lru<string, Remembered>
+  /** Committed changes of the table since this was made. */
+  changes: number
+}
+
+export interface LocalTotals extends KnownTotals {
+  /** To be called in the same turn as the commit of the change. */
+  apply(address: DatabaseAddress, change: Change): void
+}
+
+/** Each open database has a handful of tables; more are simply counted again. */
+const tablesMax = 4 * openInstancesMax
+
+const logColumns = selectList([
+  { column: ident('seq'), name: 'seq', kind: 'short' },
+  { column: ident('before'), name: 'before', kind: 'text' },
+  { column: ident('after'), name: 'after', kind: 'text' },
+])
+
+const tableKey = ({ namespace, instanceId }: DatabaseAddress, table: string): string =>
+  `${namespace}\n${instanceId ?? ''}\n${table}`
+
+const keyOf = ({ where }: Condition): string => JSON.stringify([where.text, where.values])
+
+const snapshots = new WeakMap<TableRows, SqlText>()
+
+/** The position of the log, made once per table: lists ask for it with every page. */
+function snapshotOf({ database, table, rows }: TableCall): SqlText {
+  let snapshot = snapshots.get(rows)
+  if (!snapshot) {
+    snapshot = sql`SELECT ${database.dialect.logView.snapshot(changeLog(table))}`
+    snapshots.set(rows, snapshot)
+  }
+  return snapshot
+}
+
+/**
+ * Applies the changes of the table after `seq` to a total, in pages of the log. `onCaughtUp` is called with the sum at
+ * a moment when nothing was committed after it; gives false where that moment was never reached.
+ */
+async function replay(
+  { database, table }: TableCall,
+  expr: Expr,
+  seq: number,
+  onCaughtUp: (moved: number) => void,
+): Promise<boolean> {
+  let moved = 0
+  let after = seq
+  let limit = followedChangesMax
+  for (let step = 0; step < totalReplaySteps; step++) {
+    const source = sql` FROM ${ident('_changes')} WHERE seq > ${after} AND "table" = ${table.name}`
+    let isHere = false
+    let isLast = false
+    const page = await database.readPage<LogRow>({
+      list: logColumns,
+      source,
+      order: sql` ORDER BY seq`,
+      limit,
+      offset: 0,
+      key: null,
+      here(rows) {
+        isHere = true
+        const changes = rows as LogRow[]
+        moved += movedBy(expr, changes)
+        after = changes.at(-1)?.seq ?? after
+        isLast = changes.length < limit
+        if (isLast) onCaughtUp(moved)
+      },
+    })
+    if (isLast) return true
+    if (page && !isHere) return false
+    // Large records: fewer of them make a page.
+    if (!page) limit = Math.max(1, limit >> 2)
+  }
+  return false
+}
+
+export function createLocalTotals(): LocalTotals {
+  const tables = createLru<string, TableTotals>(tablesMax)
+  const counts = createSingleFlight<number>()
+
+  function totalsOf({ address, table }: TableCall): TableTotals {
+    const key = tableKey(address, table.name)
+    let totals = tables.get(key)
+    if (!totals) {
+      totals = { remembered: createLru(rememberedTotalsMax), changes: 0 }
+      tables.set(key, totals)
+    }
+    return totals
+  }
+
+  /** Counts, and remembers the total if the log leads from the count to the present. */
+  async function scan(call: TableCall, { expr, where }: Condition, key: string): Promise<number> {
+    const { remembered } = totalsOf(call)
+    const remember = (total: number): void => remembered.set(key, { expr, total })
+    let isPresent = false
+    const snapshot = call.database.dialect.logView.snapshot(changeLog(call.table))
+    const [counted] = await call.database.all<Counted>(
+      sql`SELECT count(*) AS total, ${snapshot} AS snapshot FROM ${call.rows.from} WHERE ${where}`,
+      ([now]) => {
+        isPresent = true
+        remember(now?.total ?? 0)
+      },
+    )
+    const total = counted?.total ?? 0
+    if (!isPresent) await replay(call, expr, Number(counted?.snapshot ?? 0), (moved) => remember(total + moved))
+    return total
+  }
+
+  const count = (call: TableCall, condition: Condition): Promise<number> => {
+    const key = keyOf(condition)
+    const known = totalsOf(call).remembered.get(key)
+    if (known) return Promise.resolve(known.total)
+    return counts.run(`${tableKey(call.address, call.table.name)}\n${key}`, () => scan(call, condition, key))
+  }
+
+  /** The total as of a snapshot that is behind the present. */
+  async function totalAt(call: TableCall, condition: Condition, snapshot: unknown): Promise<number | null> {
+    const key = keyOf(condition)
+    const { remembered } = totalsOf(call)
+    let total: number | null = null
+    await replay(call, condition.expr, Number(snapshot), (moved) => {
+      const known = remembered.get(key)
+      if (known) total = known.total - moved
+    })
+    return total
+  }
+
+  return {
+    count,
+    atPage(call, condition) {
+      const totals = totalsOf(call)
+      const { remembered } = totals
+      const key = keyOf(condition)
+      // Reads that are requested in one turn run in order: the count is remembered before the page is read.
+      const counting = remembered.get(key) ? null : count(call, condition)
+      // Awaited in `find` only, which is not called for a page that fails.
+      counting?.catch(() => undefined)
+      /** Changes of the table when the page was read; null until then. */
+      let changes: number | null = null
+      let total: number | undefined
+      return {
+        read: {
+          alongside: snapshotOf(call),
+          here() {
+            changes = totals.changes
+            total = remembered.get(key)?.total
+          },
+        },
+        async find(snapshot) {
+          if (total !== undefined) return total
+          if (counting) await counting
+          else if (!remembered.get(key)) await count(call, condition)
+          if (changes === null) return totalAt(call, condition, snapshot)
+          // A count in a thread takes longer than the page; without a change in between it is also the page's.
+          const isUnchanged = totalsOf(call) === totals && changes === totals.changes
+          return isUnchanged ? (remembered.get(key)?.total ?? null) : null
+        },
+      }
+    },
+    apply(address, { table, before, after }) {
+      const totals = tables.get(tableKey(address, table.name))
+      if (!totals) return
+      totals.changes += 1
+      for (const one of totals.remembered.values()) {
+        if (before && matches(one.expr, before)) one.total -= 1
+        if (after && matches(one.expr, after)) one.total += 1
+      }
+    },
+    clear: () => tables.clear(),
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Many writes in one transaction: a batch of operations, and one action on every record that a filter selects. All or
+ * nothing.
+ */
+import { required } from '../../../access/check.ts'
+import { createSlices } from '../../../base/concurrency/slices.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { type ApiError, accessDenied, badRequest, type FieldError, invalid, invalidField } from '../../../errors.ts'
+import { jsonText } from '../../../http/replies/reply.ts'
+import { batchByFilterRecordsMax, batchOperationsMax, fieldErrorsMax } from '../../../limits/api.ts'
+import { allOf, type Expr, fieldsOf, isNever } from '../../../query/expr.ts'
+import { type FilterGroups, parseFilterGroups } from '../../../query/filter.ts'
+import { builtInFieldNames } from '../../../query/table.ts'
+import { readRows } from '../reads/read-rows.ts'
+import type { RecordRow } from '../rows.ts'
+import { readScopeOf, type TableCall } from '../schema/tables.ts'
+import { type Answered, createAnswer, type Shown } from './answer.ts'
+import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
+import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow } from './write.ts'
+import type { Write } from './write-context.ts'
+
+export interface BatchBody {
+  readonly inserts?: readonly Body[] | undefined
+  readonly updates?: readonly { readonly id: string; readonly data: Body }[] | undefined
+  readonly deletes?: readonly string[] | undefined
+}
+
+export interface Batch {
+  readonly inserts: readonly { readonly row: RecordRow; readonly sent: readonly string[] }[]
+  readonly upserts: readonly Upsert[]
+  readonly updates: readonly { readonly id: string; readonly patch: Patch }[]
+  readonly deletes: readonly string[]
+}
+
+/** Runs every check, so that a batch names all its mistakes at once, as far as one refusal names them. */
+function parseEach<From, To>(items: readonly From[], parse: (item: From, index: number) => To): To[] {
+  const parsed: To[] = []
+  // Without a prototype, a field called `__proto__` is a name like any other.
+  const errors: Record<string, FieldError> = Object.create(null)
+  let found = 0
+  for (const [index, item] of items.entries()) {
+    try {
+      parsed.push(parse(item, index))
+    } catch (error) {
+      const { data } = error as ApiError
+      if (!data) throw error
+      for (const [name, mistake] of Object.entries(data)) if (found++ < fieldErrorsMax) errors[name] = mistake
+      if (found >= fieldErrorsMax) break
+    }
+  }
+  if (found > 0) throw invalid(errors)
+  return parsed
+}
+
+/**
+ * Checks a batch's body as far as it can be without the database. Throws 400, and 401/403 where a rule denies whatever
+ * the row.
+ */
+export function parseBatch(
+  call: TableCall,
+  body: BatchBody,
+  generated: Generated,
+  upsert: { conflictTarget: string } | null,
+): Batch {
+  const { inserts = [], updates = [], deletes = [] } = body
+  const operations = inserts.length + updates.length + deletes.length
+  if (operations > batchOperationsMax)
+    throw badRequest(`At most ${batchOperationsMax} operations are allowed in one batch`)
+  const { permissions, caller, bodyView } = call
+  if (inserts.length > 0 && upsert) requireUpsert(call)
+  if (inserts.length > 0 && !upsert) required(permissions.insert(), caller)
+  if (updates.length > 0) required(permissions.updateBefore(), caller)
+  if (deletes.length > 0) required(permissions.delete(), caller)
+  const place = (list: string, index: number): string => `${list}[${index}].`
+  return {
+    inserts: upsert
+      ? []
+      : parseEach(inserts, (one, i) => ({
+          row: parseInsert(bodyView, one, generated, place('inserts', i)),
+          sent: Object.keys(one),
+        })),
+    upserts: upsert
+      ? parseEach(inserts, (one, i) => parseUpsert(call, one, generated, upsert.conflictTarget, place('inserts', i)))
+      : [],
+    updates: parseEach(updates, ({ id, data }, i) => ({ id, patch: parsePatch(bodyView, data, place('updates', i)) })),
+    deletes: parseEach(deletes, (id, i) => {
+      if (typeof id !== 'string') throw invalidField(`deletes[${i}]`, 'type', 'must be a record id')
+      return id
+    }),
+  }
+}
+
+/**
+ * Where transactions run beside each other, takes the rows a batch will touch in one order for all batches, so that two
+ * of them never wait for each other. Gives the rows by id.
+ */
+async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, RecordRow>> {
+  const { rows, backEnd } = write.call
+  const ids = [...updates.map(({ id }) => id), ...deletes].filter(isRecordId)
+  if (backEnd.dialect.forUpdate.text === '' || ids.length < 2) return new Map()
+  const column = sql`${rows.name}."id"`
+  const found = await readRows(write, { column, type: 'text', values: [...new Set(ids)].sort(), locks: true })
+  return new Map(found.map((row) => [row.id as string, row]))
+}
+
+/**
+ * Runs the operations in the order inserts, updates, deletes; the first refusal undoes all. `bytesMax` bounds the
+ * answer.
+ */
+export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Promise<Answered> {
+  const write: Write = { ...outer, locked: await lockRows(outer, batch) }
+  const at = (list: string, index: number): Write => ({ ...write, at: `${list}[${index}]` })
+  const budget = { bytesMax, bytes: 0 }
+  const [inserted, updated] = [createAnswer(write, budget), createAnswer(write, budget)]
+  const placeOf = (index: number): string => `inserts[${index}]`
+  const rows = batch.inserts.map(({ row }) => row)
+  for (const [i, stored] of (await insertRecords(write, rows, placeOf)).entries())
+    inserted.add({ ...stored, sent: batch.inserts[i]?.sent ?? [] })
+  // As a batch has always answered them: without saying which of the two an upsert was.
+  for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, placeOf)) inserted.add(upserted)
+  const next = createSlices()
+  for (const [i, { id, patch }] of batch.updates.entries()) {
+    updated.add({ ...(await updateRecord(at('updates', i), id, patch)), sent: sentBy(patch) })
+    const pause = next()
+    if (pause) await pause
+  }
+  for (const [i, id] of batch.deletes.entries()) {
+    await deleteRecord(at('deletes', i), id)
+    const pause = next()
+    if (pause) await pause
+  }
+  return answerBatch(await inserted.finish(), await updated.finish(), batch.deletes)
+}
+
+function answerBatch(inserted: readonly Shown[], updated: readonly Shown[], deleted: readonly string[]): Answered {
+  const list = (shown: readonly Shown[]): string => `[${shown.map(({ text }) => text).join(',')}]`
+  const ids = (shown: readonly Shown[]) => shown.map(({ id }) => ({ id }))
+  const text = `{"inserted":${list(inserted)},"updated":${list(updated)},"deleted":${JSON.stringify(deleted)}}`
+  return {
+    reply: jsonText(text),
+    brief: () => JSON.stringify({ abridged: true, inserted: ids(inserted), updated: ids(updated), deleted }),
+  }
+}
+
+export interface ByFilterBody extends FilterGroups {
+  readonly action: 'update' | 'delete'
+  readonly data?: Body | undefined
+  readonly limit?: number | undefined
+}
+
+export interface ByFilter {
+  readonly condition: Expr
+  /** Null to delete. */
+  readonly patch: Patch | null
+  /** Records at most. */
+  readonly limit: number
+}
+
+/**
+ * What a filter selects shows in what it changes, so it may name what the caller may read. A key without the scope to
+ * read sees the built-in fields alone.
+ */
+function requireReadable(call: TableCall, filter: Expr): void {
+  if (!isNever(call.permissions.read())) return
+  for (const name of fieldsOf(filter))
+    if (!builtInFieldNames.has(name))
+      throw accessDenied(`A filter over "${name}" needs the scope ${readScopeOf(call.table.name)}`)
+}
+
+/** Checks the body. Throws 400, and 401/403 where the rule of the action denies whatever the row. */
+export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
+  const { permissions, caller, view, bodyView } = call
+  const may = required(body.action === 'delete' ? permissions.delete() : permissions.updateBefore(), caller)
+  const locatable = required(permissions.locate(), caller)
+  if (body.action === 'update' && body.data === undefined)
+    throw invalidField('data', 'required', 'is required to update')
+  const filter = parseFilterGroups(isNever(permissions.read()) ? bodyView : view, body)
+  requireReadable(call, filter)
+  return {
+    condition: allOf([locatable, may, filter]),
+    patch: body.action === 'update' ? parsePatch(bodyView, body.data ?? {}, 'data.') : null,
+    limit: body.limit ?? batchByFilterRecordsMax,
+  }
+}
+
+/** Acts on the matching records the caller may both read and change, in order of id, a bounded number per request. */
+export async function runByFilter(
+  write: Write,
+  { condition, patch, limit }: ByFilter,
+): Promise<{ processed: number; succeeded: number }> {
+  const { call, tx } = write
+  const { rows, backEnd, table } = call
+  const column = sql`${rows.name}."id"`
+  const found = await tx.all<{ id: string }>(
+    sql`SELECT ${column} AS "id" FROM ${rows.from} WHERE ${backEnd.condition(condition, table)} ORDER BY ${column} LIMIT ${limit}${backEnd.dialect.forUpdate}`,
+  )
+  const values = found.map(({ id }) => id)
+  const next = createSlices()
+  for (const row of await readRows(write, { column, type: 'text', values, locks: false })) {
+    if (patch) await updateRow(write, row, patch)
+    else await deleteRow(write, row)
+    const pause = next()
+    if (pause) await pause
+  }
+  return { processed: found.length, succeeded: found.length }
+}

@@ -1,0 +1,46 @@
+/**
+ * Records of tables that the platform keeps itself and the records API only reads. Owns that such a write is a change
+ * like any other: in the log, and in the totals. What is written, and whether, is for whoever owns the table.
+ */
+import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
+import type { Table } from '../../../query/table.ts'
+import { changeOf } from '../changes/changes.ts'
+import { createTableRows, type RecordRow } from '../rows.ts'
+import type { Totals } from '../totals/totals.ts'
+
+/** Writes one record's way from `before` to `after` within the transaction; null is none. */
+export type KeepRecord = (tx: Transaction, before: RecordRow | null, after: RecordRow | null) => Promise<void>
+
+/** For one table of a static namespace. `requestId` groups the changes of one transaction. */
+export function createKeepRecord(deps: {
+  table: Table
+  dialect: Dialect
+  totals: Totals
+  requestId: () => string
+  nowMs: () => number
+}): KeepRecord {
+  const { table, dialect, totals, requestId, nowMs } = deps
+  const rows = createTableRows(table, dialect)
+  const address: DatabaseAddress = { namespace: table.namespace, instanceId: null }
+  const requests = new WeakMap<Transaction, string>()
+
+  function requestOf(tx: Transaction): string {
+    const known = requests.get(tx) ?? requestId()
+    requests.set(tx, known)
+    return known
+  }
+
+  return async (tx, before, after) => {
+    const id = (after ?? before)?.id
+    if (typeof id !== 'string') return
+    if (before && after) {
+      const changed = Object.keys(after).filter((name) => after[name] !== before[name])
+      if (changed.every((name) => name === 'updatedAt')) return
+      await tx.run(rows.update(after, changed))
+    } else await tx.run(after ? rows.insert(after) : rows.deleteById(id))
+    const change = changeOf(table, id, before, after)
+    await tx.run(rows.appendChange(change, requestOf(tx), nowMs()))
+    tx.afterCommit(() => totals.apply(address, change))
+  }
+}

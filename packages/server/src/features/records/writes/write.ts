@@ -1,0 +1,269 @@
+/**
+ * Writing one record inside a transaction: insert, update, upsert, delete. Each judges its rule where it takes effect,
+ * appends to the change log and tells of it once it is committed; whatever refuses throws, and the transaction it runs
+ * in leaves no trace.
+ */
+import { denied } from '../../../access/check.ts'
+import { createSlices } from '../../../base/concurrency/slices.ts'
+import { EngineError } from '../../../engines/sql/error.ts'
+import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import {
+  badRequest,
+  conflict,
+  type FieldErrors,
+  invalid,
+  notFound,
+  payloadTooLarge,
+  preconditionFailed,
+} from '../../../errors.ts'
+import { matchesStrongly } from '../../../http/replies/etags.ts'
+import { recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
+import { type Expr, isNever } from '../../../query/expr.ts'
+import { absencesIn, settle } from '../../../query/matches.ts'
+import { type Change, changeOf } from '../changes/changes.ts'
+import { tooManyRecords } from '../reads/read-rows.ts'
+import type { RecordRow } from '../rows.ts'
+import type { TableCall } from '../schema/tables.ts'
+import { tagOf } from './answer.ts'
+import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
+import type { Stored, Write } from './write-context.ts'
+
+/**
+ * Evaluates an expression for a row and queries the database only for what the row does not decide. Rows found there
+ * stay locked until the commit. Writes that require the same rows to be absent are serialized by an advisory lock, so
+ * that the second one sees what the first one inserted.
+ */
+export async function satisfies({ call, tx }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
+  const settled = settle(expr, row)
+  if (settled.kind === 'const') return settled.value
+  const { backEnd, address, table } = call
+  const absences = absencesIn(settled).map((absence) => JSON.stringify([address, absence]))
+  await tx.lock(...absences)
+  const [answer] = await tx.all<{ yes: unknown }>(sql`SELECT 1 AS yes WHERE ${backEnd.judgement(settled, table)}`)
+  return answer !== undefined
+}
+
+async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> {
+  if (!(await satisfies(write, expr, row))) throw denied(write.call.caller)
+}
+
+/** Counts what a request adds to the change log. Throws 413 where it is too much. */
+function countLogged({ logged }: Write, values: readonly unknown[]): void {
+  for (const value of values) if (typeof value === 'string') logged.chars += value.length
+  if (logged.chars > requestChangeCharsMax) throw tooManyRecords()
+}
+
+/** Every change of a row ends here: in the log, and published once it is committed. Throws 413 where it is too much. */
+function record(write: Write, change: Change): void {
+  const { call, tx, committed, requestId, nowMs, locked } = write
+  const statement = call.rows.appendChange(change, requestId, nowMs)
+  countLogged(write, statement.values)
+  tx.send(statement)
+  tx.afterCommit(() => committed(call, change))
+  if (change.after === null) locked?.delete(change.id)
+  else if (locked?.has(change.id)) locked.set(change.id, change.after)
+}
+
+/** A field's name in the refusal of a batch or of one write. */
+export const placed = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)
+
+const isOfIndex = (error: unknown): error is EngineError =>
+  error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
+
+/** 400 that names the text no index can hold: the longest of those the caller may know of. */
+function tooLong(write: Write, row: RecordRow): Error {
+  const { table, rows, view } = write.call
+  const known = rows.indexedTexts.filter((name) => view.showsHidden || !table.hidden.has(name))
+  const lengthOf = (name: string): number => ((row[name] as string | null) ?? '').length
+  const [longest] = known.sort((a, b) => lengthOf(b) - lengthOf(a))
+  if (longest === undefined) return badRequest('A text is too long for its index')
+  return invalid({ [placed(write, longest)]: { code: 'max', message: 'is too long for the index over it' } })
+}
+
+/**
+ * Runs a statement that an index may refuse. For a unique value that is taken 409 that names the fields, and no more,
+ * so that a hidden row stays hidden; for a text that is too long 400.
+ */
+async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Promise<void> {
+  try {
+    await write.tx.run(statement)
+  } catch (error) {
+    if (!isOfIndex(error)) throw error
+    if (error.kind === 'oversized') throw tooLong(write, row)
+    if (error.columns.join() === write.conflictTarget) throw new EngineError('outrun', error.message, [], error)
+    const data: FieldErrors = Object.fromEntries(
+      error.columns
+        .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))
+        .map((name) => [placed(write, name), { code: 'unique' as const, message: 'is already taken' }]),
+    )
+    throw conflict('A record with this value already exists', data)
+  }
+}
+
+/** Every referenced id must be of a record the caller may read; otherwise a reference would tell which ids exist. */
+async function checkReferences(write: Write, row: RecordRow, names: Iterable<string>): Promise<void> {
+  for (const name of names) {
+    const references = write.call.table.fields.get(name)?.references
+    const id = row[name]
+    if (references === undefined || id === null || id === undefined) continue
+    const target = write.call.sibling(references)
+    const visible = target.backEnd.condition(target.permissions.locate(), target.table)
+    // Until this is committed nobody may remove what it refers to.
+    const { forReference } = target.backEnd.dialect
+    const found = await write.tx.all(
+      sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}${forReference}`,
+    )
+    if (found.length === 0)
+      throw invalid({ [placed(write, name)]: { code: 'reference', message: `no such record in ${references}` } })
+  }
+}
+
+const storedOf = ({ after, afterText }: Change): Stored => ({ row: after as RecordRow, text: afterText as string })
+
+/**
+ * Inserts a complete record. Throws 401/403 by the insert rule, 400 for a dangling reference, 409 for a taken id or
+ * unique value.
+ */
+export async function insertRecord(write: Write, row: RecordRow): Promise<Stored> {
+  const { call } = write
+  await require(write, call.permissions.insert(), row)
+  await checkReferences(write, row, Object.keys(row))
+  await runIndexed(write, call.rows.insert(row), row)
+  const change = changeOf(call.table, row.id as string, null, row)
+  record(write, change)
+  return storedOf(change)
+}
+
+/** Whether an insert hangs on nothing that the database would have to be asked for. */
+function standsAlone({ call }: Write, row: RecordRow): boolean {
+  if (settle(call.permissions.insert(), row).kind !== 'const') return false
+  for (const [name, { references }] of call.table.fields)
+    if (references !== undefined && row[name] !== null && row[name] !== undefined) return false
+  return true
+}
+
+/** Inserts many complete records as `insertRecord` does each; `placeOf` names the place of each in its batch. */
+export async function insertRecords(
+  write: Write,
+  rows: readonly RecordRow[],
+  placeOf: (index: number) => string,
+): Promise<Stored[]> {
+  const at = (index: number): Write => ({ ...write, at: placeOf(index) })
+  const together = rows.length > 1 ? await insertTogether(write, rows, at) : null
+  if (together) return together
+  const next = createSlices()
+  const stored: Stored[] = []
+  for (const [index, row] of rows.entries()) {
+    const pause = next()
+    if (pause) await pause
+    stored.push(await insertRecord(at(index), row))
+  }
+  return stored
+}
+
+/** One statement for all of them, where that is quicker and possible. Null, with nothing done, where it is not. */
+async function insertTogether(
+  write: Write,
+  rows: readonly RecordRow[],
+  at: (index: number) => Write,
+): Promise<Stored[] | null> {
+  const { call, tx, committed, requestId, nowMs } = write
+  const { insertMany, appendChanges } = call.rows
+  if (!insertMany || !appendChanges || !rows.every((row) => standsAlone(write, row))) return null
+  for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
+  tx.send(sql`SAVEPOINT together`)
+  try {
+    await tx.run(insertMany(rows))
+  } catch (error) {
+    if (!isOfIndex(error)) throw error
+    // One of them is in the way; each by itself will tell which.
+    tx.send(sql`ROLLBACK TO SAVEPOINT together`)
+    return null
+  }
+  const changes = rows.map((row) => changeOf(call.table, row.id as string, null, row))
+  for (const { afterText } of changes) countLogged(write, [afterText])
+  tx.send(appendChanges(changes, requestId, nowMs))
+  tx.afterCommit(() => {
+    for (const change of changes) committed(call, change)
+  })
+  return changes.map(storedOf)
+}
+
+async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordRow | null> {
+  const known = locked?.get(id)
+  if (known) return known
+  if (!isRecordId(id)) return null
+  const [row] = await tx.all<RecordRow>(sql`${call.rows.selectById(id, true)}${call.backEnd.dialect.forUpdate}`)
+  return row ? call.rows.fromSql(row) : null
+}
+
+/** The row if it exists and the caller may know that it does; else the same 404 for both. */
+async function getVisible(write: Write, id: string): Promise<RecordRow> {
+  const row = await findRow(write, id)
+  if (row && (await satisfies(write, write.call.permissions.locate(), row))) return row
+  if (write.at === '') throw notFound('Record')
+  throw notFound('Record', { [write.at]: { code: 'unknown', message: 'no such record' } })
+}
+
+/** Applies `If-Match`: a list of tags or `*`. A caller who cannot read has no tag that matches. */
+function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): void {
+  if (ifMatch === null || ifMatch.trim() === '*') return
+  if (isNever(call.permissions.read())) throw preconditionFailed()
+  const tag = tagOf(call, { row, text: JSON.stringify(row) })
+  if (!matchesStrongly(ifMatch, tag)) throw preconditionFailed()
+}
+
+/** Applies a patch to a row that was read in this transaction; both rules are judged. Gives the record afterwards. */
+export async function updateRow(write: Write, before: RecordRow, patch: Patch, fixed?: FixedFields): Promise<Stored> {
+  const { call } = write
+  await require(write, call.permissions.updateBefore(), before)
+  const { after, changed } = applyPatch(before, patch, write.nowMs, fixed)
+  await require(write, call.permissions.updateAfter(), after)
+  await checkReferences(write, after, changed)
+  const statement = call.rows.update(after, changed)
+  if (call.rows.mayBeRefused(after, changed)) await runIndexed(write, statement, after)
+  else write.tx.send(statement)
+  const change = changeOf(call.table, before.id as string, before, after)
+  if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
+  record(write, change)
+  return storedOf(change)
+}
+
+/** Updates a record the caller may read. Throws 404, 412, 401/403 by the update rule before or after, 400, 409. */
+export async function updateRecord(
+  write: Write,
+  id: string,
+  patch: Patch,
+  ifMatch: string | null = null,
+): Promise<Stored> {
+  const before = await getVisible(write, id)
+  checkMatch(write.call, before, ifMatch)
+  return updateRow(write, before, patch)
+}
+
+/**
+ * Deletes a row that was read in this transaction. Throws 401/403 by the delete rule, 409 while another record refers
+ * to it.
+ */
+export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
+  const { call, tx } = write
+  const id = row.id as string
+  await require(write, call.permissions.delete(), row)
+  for (const { rows, field } of call.referrers) {
+    // A record that refers to itself may go.
+    const other = rows.table === call.table ? sql` AND ${rows.name}."id" <> ${id}` : sql``
+    const found = await tx.all(
+      sql`SELECT 1 FROM ${rows.from} WHERE ${rows.name}.${ident(field)} = ${id}${other} LIMIT 1`,
+    )
+    if (found.length > 0) throw conflict('Another record refers to this one')
+  }
+  tx.send(call.rows.deleteById(id))
+  record(write, changeOf(call.table, id, row, null))
+}
+
+/** Deletes a record the caller may read. Throws 404, 412, 401/403, 409. */
+export async function deleteRecord(write: Write, id: string, ifMatch: string | null = null): Promise<void> {
+  const row = await getVisible(write, id)
+  checkMatch(write.call, row, ifMatch)
+  await deleteRow(write, row)
+}

@@ -1,0 +1,72 @@
+/**
+ * What the rules of a namespace say: who may join, act, signal, and see what is shown over HTTP. A rule gives `true`, a
+ * filter that is true of the room, or a promise of `true`; anything else, and one that fails, denies. What it failed
+ * with is logged.
+ */
+import type { Auth, Caller } from '../../access/caller.ts'
+import { decide, denied, roomsTable } from '../../access/check.ts'
+import type { Judge } from '../../access/judge.ts'
+import type { Log } from '../../base/log.ts'
+import type { Mode } from '../../config/config.ts'
+import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
+import { accessDenied } from '../../errors.ts'
+
+/** A promise only where a rule asks something; it rejects with `EngineError` where a database is away. */
+type Allowed = boolean | Promise<boolean>
+
+export interface RoomAccessCheck {
+  mayJoin(namespace: RoomNamespace, roomId: string, auth: Auth): Allowed
+  mayAct(namespace: RoomNamespace, roomId: string, auth: Auth, actionType: string, payload: unknown): Allowed
+  maySignal(namespace: RoomNamespace, roomId: string, auth: Auth, event: string, payload: unknown): Allowed
+  /** Whether metadata and summary of the room may be shown to the caller. */
+  maySeeMetadata(namespace: RoomNamespace, roomId: string, caller: Caller): Allowed
+  /** Rejects with 401 or 403 unless metadata and summary of the room may be shown to the caller. */
+  requireMetadata(namespace: RoomNamespace, roomId: string, caller: Caller): Promise<void>
+}
+
+export interface RoomAccessDeps {
+  readonly mode: () => Mode
+  readonly judge: Judge
+  readonly log: Log
+}
+
+type Rule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => unknown)
+
+export function createRoomAccess({ mode, judge, log }: RoomAccessDeps): RoomAccessCheck {
+  function allows<Args extends unknown[]>(
+    rule: Rule<Args>,
+    name: string,
+    { name: namespace }: RoomNamespace,
+    [auth, roomId, ...args]: [Auth | null, string, ...Args],
+  ): Allowed {
+    if (typeof rule === 'boolean') return rule
+    return decide(judge, {
+      rule: () => rule(auth, roomId, ...args),
+      table: roomsTable,
+      thing: { id: roomId },
+      report: (error) => log.error('access.room_rule_failed', { rule: `rooms.${namespace}.access.${name}`, error }),
+    })
+  }
+
+  /** SPEC: without a rule, shown to whoever develops, and in release mode not without somebody having said so. */
+  const isShownByDefault = (): boolean => mode() === 'development'
+
+  function maySeeMetadata(namespace: RoomNamespace, roomId: string, caller: Caller): Allowed {
+    if (caller.kind === 'service' || namespace.hasPublicMetadata) return true
+    const rule = namespace.access.metadata
+    return rule === undefined ? isShownByDefault() : allows(rule, 'metadata', namespace, [caller.auth, roomId])
+  }
+
+  return {
+    mayJoin: (namespace, roomId, auth) => allows(namespace.access.join ?? false, 'join', namespace, [auth, roomId]),
+    mayAct: (namespace, roomId, auth, actionType, payload) =>
+      allows(namespace.access.action ?? true, 'action', namespace, [auth, roomId, actionType, payload]),
+    maySignal: (namespace, roomId, auth, event, payload) =>
+      allows(namespace.access.signal ?? false, 'signal', namespace, [auth, roomId, event, payload]),
+    maySeeMetadata,
+    async requireMetadata(namespace, roomId, caller) {
+      if (await maySeeMetadata(namespace, roomId, caller)) return
+      throw namespace.access.metadata === undefined ? accessDenied() : denied(caller)
+    },
+  }
+}

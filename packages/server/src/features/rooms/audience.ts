@@ -1,0 +1,129 @@
+/**
+ * The sockets of this node that are in rooms, wherever the rooms are: bringing texts to one of them or to all that
+ * follow a room. Who follows is said by the room; what is said over a socket is `session`'s matter.
+ */
+import type { Connection } from '../../http/sockets/socket.ts'
+import { slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
+import { type RoomKey, roomName } from './engine/ports.ts'
+
+/** One socket, and the room that its address named. */
+export interface RoomSocket {
+  readonly connection: Connection
+  readonly key: RoomKey
+  /** Several messages may come in one frame, as an array. */
+  isMulti: boolean
+  /** Told to its room, and not yet taken back. */
+  isSlow: boolean
+}
+
+export interface Audience {
+  enter(socket: RoomSocket): void
+  leave(socket: RoomSocket): void
+  find(connectionId: string): RoomSocket | null
+  send(socket: RoomSocket, texts: readonly string[]): void
+  follow(key: RoomKey, socket: RoomSocket): void
+  unfollow(key: RoomKey, socket: RoomSocket): void
+  /** To all that follow the room, but for those in `except`. */
+  publish(key: RoomKey, texts: readonly string[], except?: readonly string[]): void
+  /** Nobody follows the room any longer. */
+  dismiss(key: RoomKey): void
+}
+
+export interface AudienceDeps {
+  /** The runtime's way to send one text to all sockets that listen to a topic. */
+  readonly publish: (topic: string, text: string) => void
+  /** The socket does not take what it is sent. */
+  readonly onSlow: (socket: RoomSocket) => void
+}
+
+/** Followers of one room here, by what they can take. */
+interface Followers {
+  readonly plain: Set<RoomSocket>
+  readonly multi: Set<RoomSocket>
+  /** Characters published since the last look at who is slow. */
+  unchecked: number
+}
+
+const topicOf = (key: RoomKey, { isMulti }: { isMulti: boolean }): string =>
+  `${isMulti ? 'rooms' : 'room'}:${roomName(key)}`
+
+const asFrame = (texts: readonly string[]): string => (texts.length === 1 ? (texts[0] as string) : `[${texts.join()}]`)
+
+export function createAudience({ publish, onSlow }: AudienceDeps): Audience {
+  const sockets = new Map<string, RoomSocket>()
+  const rooms = new Map<string, Followers>()
+
+  function judge(socket: RoomSocket): void {
+    if (socket.isSlow || socket.connection.buffered <= socketSlowBytes) return
+    socket.isSlow = true
+    onSlow(socket)
+  }
+
+  function send(socket: RoomSocket, texts: readonly string[]): void {
+    if (texts.length === 0) return
+    if (socket.isMulti) socket.connection.send(asFrame(texts))
+    else for (const text of texts) socket.connection.send(text)
+    judge(socket)
+  }
+
+  function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly string[]): void {
+    const [only] = group
+    if (!only) return
+    if (group.size === 1) return void frames.map((frame) => only.connection.send(frame))
+    const topic = topicOf(key, only)
+    for (const frame of frames) publish(topic, frame)
+  }
+
+  function unfollow(key: RoomKey, socket: RoomSocket): void {
+    const name = roomName(key)
+    const followers = rooms.get(name)
+    if (!followers) return
+    const group = socket.isMulti ? followers.multi : followers.plain
+    if (!group.delete(socket)) return
+    socket.connection.unlisten(topicOf(key, socket))
+    if (followers.plain.size + followers.multi.size === 0) rooms.delete(name)
+  }
+
+  return {
+    enter: (socket) => void sockets.set(socket.connection.id, socket),
+    leave(socket) {
+      unfollow(socket.key, socket)
+      sockets.delete(socket.connection.id)
+    },
+    find: (connectionId) => sockets.get(connectionId) ?? null,
+    send,
+    follow(key, socket) {
+      const name = roomName(key)
+      let followers = rooms.get(name)
+      if (!followers) {
+        followers = { plain: new Set(), multi: new Set(), unchecked: 0 }
+        rooms.set(name, followers)
+      }
+      const group = socket.isMulti ? followers.multi : followers.plain
+      group.add(socket)
+      socket.connection.listen(topicOf(key, socket))
+    },
+    unfollow,
+    publish(key, texts, except = []) {
+      const followers = rooms.get(roomName(key))
+      if (!followers || texts.length === 0) return
+      const { plain, multi } = followers
+      if (except.length > 0) {
+        const left = new Set(except)
+        for (const socket of [...plain, ...multi]) if (!left.has(socket.connection.id)) send(socket, texts)
+        return
+      }
+      publishTo(key, plain, texts)
+      publishTo(key, multi, [asFrame(texts)])
+      for (const text of texts) followers.unchecked += text.length
+      if (followers.unchecked < slowCheckChars) return
+      followers.unchecked = 0
+      for (const socket of [...plain, ...multi]) judge(socket)
+    },
+    dismiss(key) {
+      const followers = rooms.get(roomName(key))
+      if (!followers) return
+      for (const socket of [...followers.plain, ...followers.multi]) unfollow(key, socket)
+    },
+  }
+}

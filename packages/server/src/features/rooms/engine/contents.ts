@@ -1,0 +1,130 @@
+/**
+ * All that a room is made of, and its saved form: a snapshot, or a log of what has happened since one. Reads and writes
+ * that form; when it is saved is `journal`'s matter.
+ */
+import type { Auth } from '../../../access/caller.ts'
+import { roomMetadataBytesMax } from '../../../limits/rooms.ts'
+import { applyDelta, type Delta } from './delta.ts'
+import { type JsonRecord, jsonText } from './json.ts'
+import { Player, Players } from './players.ts'
+import type { SavedRoom } from './ports.ts'
+import { Results } from './results.ts'
+import { LiveState } from './state.ts'
+import { type RoomTimer, Timers } from './timers.ts'
+
+export class Contents {
+  readonly players = new Players()
+  readonly timers = new Timers()
+  readonly results = new Results()
+  readonly shared: LiveState
+  readonly server: LiveState
+  readonly metadata: LiveState
+
+  constructor(
+    private readonly stateBytesMax: number,
+    /** No version that clients of an earlier owner may have seen is above it. */
+    private readonly firstVersion: number,
+    { shared, server, metadata }: Pick<Snapshot, 'shared' | 'server' | 'metadata'> = {
+      shared: {},
+      server: {},
+      metadata: {},
+    },
+  ) {
+    this.shared = new LiveState(shared, stateBytesMax, firstVersion)
+    this.server = new LiveState(server, stateBytesMax)
+    this.metadata = new LiveState(metadata, roomMetadataBytesMax)
+  }
+
+  /** A player with an empty state, or with the one it had. */
+  createPlayer(userId: string, auth: Auth, state: JsonRecord = {}, version = this.firstVersion): Player {
+    return new Player(userId, auth, new LiveState(state, this.stateBytesMax, version))
+  }
+
+  toSnapshot(): string {
+    const players: string[] = []
+    for (const { userId, auth, state, isJoining } of this.players)
+      if (!isJoining)
+        players.push(`${JSON.stringify(userId)}:{"auth":${JSON.stringify(auth)},"state":${state.toText()}}`)
+    const results: string[] = []
+    for (const [userId, requestId, body] of this.results.entries())
+      results.push(`[${jsonText(userId)},${jsonText(requestId)},${body}]`)
+    return (
+      `{"shared":${this.shared.toText()},"server":${this.server.toText()},"metadata":${this.metadata.toText()},` +
+      `"players":{${players.join(',')}},"results":[${results.join(',')}],` +
+      `"timers":${JSON.stringify([...this.timers.all()])}}`
+    )
+  }
+}
+
+interface Snapshot {
+  shared: JsonRecord
+  server: JsonRecord
+  metadata: JsonRecord
+  /** Not an object: an id may be called as something that every object inherits. */
+  players: Map<string, { auth: Auth; state: JsonRecord }>
+  timers: RoomTimer[]
+  results: (readonly [userId: string, requestId: string, body: object])[]
+}
+
+/** What happened, in the order it did; the form of journal entries is a list of these. */
+export type LogItem =
+  | readonly ['shared' | 'server' | 'metadata', Delta]
+  | readonly ['player', userId: string, Delta]
+  | readonly ['join', userId: string, auth: Auth, state: JsonRecord]
+  | readonly ['leave', userId: string]
+  | readonly ['result', userId: string, requestId: string, body: object]
+  | readonly ['timer', RoomTimer]
+  | readonly ['done', timerId: number]
+
+/** A saved room as it was. Players wait for their sockets from `nowMs` on, and results are kept from it on. */
+export function readContents(saved: SavedRoom, stateBytesMax: number, nowMs: number): Contents {
+  const snapshot = readSnapshot(saved)
+  const contents = new Contents(stateBytesMax, saved.versionBound, snapshot)
+  for (const [userId, { auth, state }] of snapshot.players) {
+    const player = contents.createPlayer(userId, auth, state)
+    contents.players.add(player)
+    contents.players.awaitReturn(player, nowMs)
+  }
+  for (const timer of snapshot.timers) contents.timers.add(timer)
+  for (const [userId, requestId, body] of snapshot.results)
+    contents.results.keep(userId, requestId, JSON.stringify(body), nowMs)
+  return contents
+}
+
+function readSnapshot({ snapshot: text, journal }: SavedRoom): Snapshot {
+  const stored = text
+    ? JSON.parse(text)
+    : { shared: {}, server: {}, metadata: {}, players: {}, timers: [], results: [] }
+  const snapshot: Snapshot = { ...stored, players: new Map(Object.entries(stored.players)) }
+  for (const entry of journal) for (const item of JSON.parse(entry) as LogItem[]) replay(snapshot, item)
+  return snapshot
+}
+
+function replay(snapshot: Snapshot, item: LogItem): void {
+  switch (item[0]) {
+    case 'shared':
+    case 'server':
+    case 'metadata':
+      applyDelta(snapshot[item[0]], item[1])
+      return
+    case 'player': {
+      const player = snapshot.players.get(item[1])
+      if (player) applyDelta(player.state, item[2])
+      return
+    }
+    case 'join':
+      snapshot.players.set(item[1], { auth: item[2], state: item[3] })
+      return
+    case 'leave':
+      snapshot.players.delete(item[1])
+      return
+    case 'result':
+      snapshot.results.push([item[1], item[2], item[3]])
+      return
+    case 'timer':
+      snapshot.timers.push(item[1])
+      return
+    case 'done':
+      snapshot.timers = snapshot.timers.filter(({ id }) => id !== item[1])
+  }
+}

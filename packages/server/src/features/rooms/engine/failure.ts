@@ -1,0 +1,23 @@
+/** What the sender of an action is told when its handler threw: what was meant for it, and nothing of our insides. */
+import { ApiError } from '../../../errors.ts'
+import { actionErrorCharsMax } from '../../../limits/rooms.ts'
+import { Refusal } from './refusal.ts'
+
+export interface Failure {
+  readonly code: string
+  readonly message: string
+  /** Nobody meant this to happen: it is to be logged. */
+  readonly isBug: boolean
+}
+
+/**
+ * `throw new Error('Not your turn')` in a handler is how it speaks to the client. Errors of other kinds (of the
+ * language, of an engine, of a library, which marks them with a `code`) are not.
+ */
+export function describeFailure(error: unknown): Failure {
+  if (error instanceof Refusal) return { code: error.code, message: error.message, isBug: false }
+  if (error instanceof ApiError) return { code: 'ACTION_FAILED', message: error.message, isBug: error.status >= 500 }
+  if (error instanceof Error && Object.getPrototypeOf(error) === Error.prototype && !('code' in error))
+    return { code: 'ACTION_FAILED', message: error.message.slice(0, actionErrorCharsMax), isBug: false }
+  return { code: 'ACTION_FAILED', message: 'The action failed', isBug: true }
+}

@@ -1,0 +1,48 @@
+/** Commands that wait for their turn in a room, first come first served, with a bound. */
+import { roomInboxBytesMax, roomInboxCommandsMax } from '../../../limits/rooms.ts'
+import type { RoomCommand } from './ports.ts'
+
+const bytesOf = (command: RoomCommand): number => ('bytes' in command ? command.bytes : 0)
+
+export class Inbox {
+  private commands: RoomCommand[] = []
+  private first = 0
+  private bytes = 0
+
+  get size(): number {
+    return this.commands.length - this.first
+  }
+
+  /** False when there is no room for it. Who comes and goes is always taken: there are only so many sockets. */
+  push(command: RoomCommand): boolean {
+    const bytes = bytesOf(command)
+    if (bytes > 0 && (this.size >= roomInboxCommandsMax || this.bytes + bytes > roomInboxBytesMax)) return false
+    this.commands.push(command)
+    this.bytes += bytes
+    return true
+  }
+
+  shift(): RoomCommand | undefined {
+    const command = this.commands[this.first]
+    if (!command) return undefined
+    this.first += 1
+    this.bytes -= bytesOf(command)
+    if (this.first === this.commands.length) {
+      this.commands.length = 0
+      this.first = 0
+    } else if (this.first > roomInboxCommandsMax) {
+      this.commands = this.commands.slice(this.first)
+      this.first = 0
+    }
+    return command
+  }
+
+  /** Takes everything. */
+  drain(): RoomCommand[] {
+    const commands = this.commands.slice(this.first)
+    this.commands = []
+    this.first = 0
+    this.bytes = 0
+    return commands
+  }
+}

@@ -1,0 +1,319 @@
+/**
+ * All rooms of this node: which are in memory, how they come there (claimed, then loaded) and when they go, the tick
+ * they share. Owns no sockets and no timers: who calls `tick` and `sweep` is the caller's matter.
+ */
+import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
+import { errorText, refuseCommand, roomCloseCodes } from './answers.ts'
+import { readContents } from './contents.ts'
+import type { EngineCounts } from './fanout.ts'
+import { Inbox } from './inbox.ts'
+import { Journal } from './journal.ts'
+import {
+  type RoomCommand,
+  type RoomDefinition,
+  type RoomEngine,
+  type RoomEngineStats,
+  type RoomKey,
+  type RoomLease,
+  type RoomOccupancy,
+  type RoomsDeps,
+  type RoomView,
+  roomName,
+  type SavedRoom,
+  type ViewPage,
+} from './ports.ts'
+import { Room, type RoomEnd, type RoomWorld } from './room.ts'
+import { Saving } from './saving.ts'
+
+/** A room that is in memory, or on its way there (`room` is null). */
+interface Entry {
+  readonly key: RoomKey
+  readonly inbox: Inbox
+  room: Room | null
+  /** Called when the entry is gone. */
+  readonly onGone: (() => void)[]
+}
+
+/** Why a room is opened: somebody joins, a timer is due, its state has expired. */
+type Purpose = 'join' | 'wake' | 'destroy'
+
+interface Loaded {
+  readonly definition: RoomDefinition
+  readonly lease: RoomLease
+  readonly saved: SavedRoom
+}
+
+interface Draining {
+  readonly cutAtMs: number
+  readonly endAtMs: number
+}
+
+export function createRoomEngine(deps: RoomsDeps): RoomEngine {
+  return new Engine(deps)
+}
+
+class Engine implements RoomEngine {
+  private readonly entries = new Map<string, Entry>()
+  private dirty = new Set<Room>()
+  private readonly counts: EngineCounts = {
+    rooms: 0,
+    players: 0,
+    connections: 0,
+    actions: 0,
+    deltas: 0,
+    deltaBytes: 0,
+    saves: 0,
+    savedBytes: 0,
+    failedSaves: 0,
+    fencedSaves: 0,
+  }
+  private readonly saving: Saving
+  private readonly world: RoomWorld
+  /** When a drain cuts what still runs, and when it gives up; monotonic. */
+  private draining: Draining | null = null
+  private isSweeping = false
+
+  constructor(private readonly deps: RoomsDeps) {
+    const { network, clock, elapsedMs, log, services, store } = deps
+    this.saving = new Saving(store, this.counts, log)
+    this.world = {
+      network,
+      clock,
+      elapsedMs,
+      log,
+      services,
+      counts: this.counts,
+      onDirty: (room) => this.dirty.add(room),
+      onGone: (room, why, waiting) => this.roomGone(room, why, waiting),
+    }
+  }
+
+  receive(key: RoomKey, command: RoomCommand): void {
+    const { network } = this.deps
+    const entry = this.entries.get(roomName(key))
+    if (entry?.room) entry.room.receive(command)
+    else if (entry) {
+      if (!entry.inbox.push(command)) refuseCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
+    } else if (this.draining) network.moved(key, [command])
+    else if (command.type === 'join') this.open(key, 'join', [command])
+    else if (command.type === 'act' || command.type === 'signal' || command.type === 'member_state')
+      refuseCommand(network, command, 'NOT_JOINED', 'Join the room first')
+  }
+
+  tick(): void {
+    const nowMs = this.deps.elapsedMs()
+    for (const { room } of this.entries.values()) if (room && room.dueAtMs <= nowMs) attempt(room, () => room.look())
+    const { dirty } = this
+    this.dirty = new Set()
+    for (const room of dirty) {
+      attempt(room, () => room.flush())
+      if (!room.isGone) this.saving.add(room)
+    }
+    this.saving.save()
+    if (this.draining) this.hurry(nowMs, this.draining)
+  }
+
+  async sweep(): Promise<void> {
+    for (const { room } of [...this.entries.values()]) {
+      if (!room) continue
+      if (!room.lease.isHeld()) room.lose()
+      else {
+        room.tidy()
+        if (room.wantsSave) this.saving.add(room)
+      }
+    }
+    if (this.isSweeping || this.draining) return
+    this.isSweeping = true
+    const { store, clock, log } = this.deps
+    try {
+      const due = await store.findDue(clock.now(), roomsPerSweepMax)
+      for (const key of due) if (this.deps.findDefinition(key.namespace)) this.openIdle(key, 'wake')
+      const expired = await store.findExpired(clock.now(), roomsPerSweepMax)
+      for (const key of expired) this.openIdle(key, 'destroy')
+    } catch (error) {
+      log.error('room.sweep_failed', { error })
+    }
+    this.isSweeping = false
+  }
+
+  find(key: RoomKey, page: ViewPage): RoomView | null {
+    return this.findRoom(key)?.view(page) ?? null
+  }
+
+  findOccupancy(key: RoomKey): RoomOccupancy | null {
+    return this.findRoom(key)?.contents.players.occupancy ?? null
+  }
+
+  findMetadata(key: RoomKey): object | null {
+    const metadata = this.findRoom(key)?.contents.metadata
+    return metadata ? structuredClone(metadata.value) : null
+  }
+
+  isFull(key: RoomKey): boolean {
+    const room = this.findRoom(key)
+    return room !== null && room.contents.players.present >= room.definition.maxPlayers
+  }
+
+  list(): readonly RoomKey[] {
+    return [...this.entries.values()].filter(({ room }) => room).map(({ key }) => key)
+  }
+
+  release(key: RoomKey): Promise<void> {
+    const entry = this.entries.get(roomName(key))
+    if (!entry?.room) return Promise.resolve()
+    const gone = new Promise<void>((resolve) => entry.onGone.push(resolve))
+    entry.room.close()
+    return gone
+  }
+
+  async drain(withinMs: number): Promise<void> {
+    const nowMs = this.deps.elapsedMs()
+    this.draining ??= { cutAtMs: nowMs + withinMs / 2, endAtMs: nowMs + withinMs }
+    const gone = [...this.entries.values()].map(({ onGone }) => new Promise<void>((resolve) => onGone.push(resolve)))
+    for (const { room } of [...this.entries.values()]) room?.close()
+    this.tick()
+    await Promise.all(gone)
+  }
+
+  get stats(): RoomEngineStats {
+    let rooms = 0
+    let players = 0
+    let connections = 0
+    for (const { room } of this.entries.values()) {
+      if (!room) continue
+      const { activeMembers, activeConnections } = room.contents.players.occupancy
+      rooms += 1
+      players += activeMembers
+      connections += activeConnections
+    }
+    return { ...this.counts, rooms, players, connections }
+  }
+
+  private findRoom(key: RoomKey): Room | null {
+    return this.entries.get(roomName(key))?.room ?? null
+  }
+
+  private openIdle(key: RoomKey, purpose: 'wake' | 'destroy'): void {
+    if (!this.entries.has(roomName(key)) && !this.draining) this.open(key, purpose, [])
+  }
+
+  private open(key: RoomKey, purpose: Purpose, commands: readonly RoomCommand[]): void {
+    const entry: Entry = { key, inbox: new Inbox(), room: null, onGone: [] }
+    for (const command of commands) entry.inbox.push(command)
+    this.entries.set(roomName(key), entry)
+    void this.load(entry, purpose)
+  }
+
+  /** Claims the room, then reads it: from the read on, nobody with an older claim can save it. */
+  private async load(entry: Entry, purpose: Purpose): Promise<void> {
+    const { ownership, store, clock, log } = this.deps
+    const { key } = entry
+    let lease: RoomLease | null = null
+    try {
+      const definition = this.deps.findDefinition(key.namespace)
+      lease = await ownership.claim(key)
+      const ttlMs = definition?.stateTtlMs ?? 0
+      const saved = lease && (await store.load(key, lease.fence, roomVersionsReserved, clock.now() + ttlMs))
+      if (!lease || !saved || !this.isKnown(entry)) {
+        this.forget(entry, lease)
+        if (!saved) this.deps.network.moved(key, entry.inbox.drain())
+        return
+      }
+      // Whoever comes first finds out. A room that was never loaded cannot have come too late.
+      const isExpired = saved.expiresAtMs <= clock.now() && (purpose === 'destroy' || saved.versionBound > 0)
+      if (purpose === 'destroy' && !isExpired) this.reopen(entry, lease)
+      else if (isExpired && (saved.snapshot === null || !definition?.code.onDestroy)) await this.remove(entry, lease)
+      else if (definition) this.start(entry, isExpired ? 'destroy' : purpose, { definition, lease, saved })
+      else throw new Error('The namespace is not declared')
+    } catch (error) {
+      log.error('room.load_failed', { ...key, error })
+      this.forget(entry, lease)
+      this.closeWaiting(entry.inbox.drain(), 'restarting', 'UNAVAILABLE')
+    }
+  }
+
+  private start(entry: Entry, purpose: Purpose, { definition, lease, saved }: Loaded): void {
+    const contents = readContents(saved, definition.maxStateBytes, this.deps.elapsedMs())
+    const journal = new Journal(saved.versionBound + roomVersionsReserved, saved.versionBound)
+    const { key, inbox } = entry
+    const room = new Room(this.world, { key, definition, lease, contents, journal, inbox })
+    entry.room = room
+    const isNew = saved.snapshot === null && saved.journal.length === 0
+    room.begin(purpose === 'destroy' ? 'destroy' : isNew ? 'create' : null)
+    if (this.draining) room.close()
+  }
+
+  private roomGone(room: Room, why: RoomEnd, waiting: readonly RoomCommand[]): void {
+    this.dirty.delete(room)
+    this.saving.delete(room)
+    const entry = this.entries.get(roomName(room.key))
+    if (entry?.room !== room) return
+    entry.room = null
+    if (why === 'destroyed') {
+      for (const command of waiting) entry.inbox.push(command)
+      void this.remove(entry, room.lease)
+      return
+    }
+    this.forget(entry, room.lease)
+    if (why === 'failed') this.closeWaiting(waiting, 'failed', 'INTERNAL')
+    else if (why !== 'hibernated') this.deps.network.moved(room.key, waiting)
+  }
+
+  /** Deletes what is stored of the room; whoever came meanwhile finds a new one. */
+  private async remove(entry: Entry, lease: RoomLease): Promise<void> {
+    try {
+      await this.deps.store.remove(entry.key, lease.fence)
+    } catch (error) {
+      this.deps.log.error('room.removal_failed', { ...entry.key, error })
+    }
+    this.reopen(entry, lease)
+  }
+
+  private reopen(entry: Entry, lease: RoomLease): void {
+    this.forget(entry, lease)
+    const waiting = entry.inbox.drain()
+    if (waiting.some(({ type }) => type === 'join')) this.open(entry.key, 'join', waiting)
+  }
+
+  private isKnown(entry: Entry): boolean {
+    return this.entries.get(roomName(entry.key)) === entry
+  }
+
+  private forget(entry: Entry, lease: RoomLease | null): void {
+    if (lease) this.deps.ownership.release(entry.key, lease)
+    if (this.isKnown(entry)) this.entries.delete(roomName(entry.key))
+    for (const call of entry.onGone.splice(0)) call()
+  }
+
+  private closeWaiting(waiting: readonly RoomCommand[], why: 'failed' | 'restarting', reason: string): void {
+    for (const command of waiting) {
+      if (command.type !== 'join') continue
+      if (why === 'failed')
+        this.deps.network.send(command.connectionId, [errorText('JOIN_DENIED', 'The room could not be created')])
+      this.deps.network.close(command.connectionId, roomCloseCodes[why], reason)
+    }
+  }
+
+  /** A drain that takes long drops what still runs, then what cannot be saved. */
+  private hurry(nowMs: number, { cutAtMs, endAtMs }: Draining): void {
+    if (nowMs < cutAtMs) return
+    for (const entry of [...this.entries.values()]) {
+      entry.room?.cut()
+      if (nowMs < endAtMs) continue
+      if (entry.room) entry.room.lose()
+      else {
+        this.forget(entry, null)
+        this.deps.network.moved(entry.key, entry.inbox.drain())
+      }
+    }
+  }
+}
+
+/** One room that breaks stops no others. */
+function attempt(room: Room, run: () => void): void {
+  try {
+    run()
+  } catch (error) {
+    room.fail(error)
+  }
+}

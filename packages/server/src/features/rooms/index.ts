@@ -1,0 +1,292 @@
+/**
+ * Rooms: SPEC's chapter. Wires the engine to tables, nodes and sockets, gives it its ticks, and answers the chapter's
+ * endpoints. What a room does is `engine`'s matter, and what its code may reach `app`'s.
+ */
+import type { Judge } from '../../access/judge.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { jsonBytes } from '../../base/text/json.ts'
+import type { Mode } from '../../config/config.ts'
+import type { RoomDatabase, RoomPush } from '../../config/sections/rooms/room-code.ts'
+import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
+import type { Cluster } from '../../engines/cluster/cluster.ts'
+import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
+import type { Sql } from '../../engines/sql/sql.ts'
+import { ApiError, notFound } from '../../errors.ts'
+import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { json, jsonText } from '../../http/replies/reply.ts'
+import type { Sockets } from '../../http/sockets/sockets.ts'
+import { socketAuthTimeoutMs } from '../../limits/api.ts'
+import { roomDrainMs, roomMessageExtraBytes, roomSummariesAtOnce, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
+import { createRoomAccess } from './access.ts'
+import { createAudience } from './audience.ts'
+import { createConnect } from './connect.ts'
+import { type RoomHandlers, roomEndpoints, roomSocketEndpoint } from './endpoints.ts'
+import type { RoomEngine, RoomEngineStats, RoomKey, RoomView } from './engine/ports.ts'
+import { createRoomEngine } from './engine/rooms.ts'
+import { createOwnership, type Ownership } from './ownership.ts'
+import { createRelay, type Relay } from './relay.ts'
+import { cursorAfter, parsePlayerCursor, parseRoomPage, playerCursor } from './room-page.ts'
+import { createRoutes } from './routes.ts'
+import { createSession, type Session } from './session.ts'
+import { createRoomStore } from './store.ts'
+import { createSummaries, type RoomGlance } from './summaries.ts'
+import { createRoomTables, roomsNamespace, roomTableSteps } from './tables.ts'
+
+export interface RoomsDeps {
+  readonly sql: Sql
+  /** Null where this process is alone. */
+  readonly cluster: Cluster | null
+  readonly namespaces: () => ReadonlyMap<string, RoomNamespace>
+  /** Decides rules that ask tables. */
+  readonly judge: Judge
+  readonly mode: () => Mode
+  readonly sockets: Pick<Sockets, 'pending'>
+  /** Sends a text to every socket that listens to a topic. */
+  readonly publish: (topic: string, text: string) => void
+  /** `room.db`. */
+  readonly db: RoomDatabase
+  /** `room.push`, where there is push. */
+  readonly push?: RoomPush
+  /** Bytes of a JSON response, at most; the state of one room is answered whole, whatever its size. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+  /** Monotonic milliseconds, as rooms count their timeouts. */
+  readonly elapsedMs: () => number
+  readonly log: Log
+}
+
+export interface Rooms {
+  readonly endpoints: readonly Endpoint[]
+  readonly socketEndpoints: readonly SocketEndpoint[]
+  readonly stats: RoomEngineStats
+  /** Makes the tables, unless there are no rooms; to be called before a configuration with rooms is served. */
+  prepare(namespaces: ReadonlyMap<string, RoomNamespace>): Promise<void>
+  /** Asks every join rule anew, after the configuration changed. */
+  reset(): void
+  /** Saves all rooms and hands them over, within a bounded time. Sockets stay open. */
+  drain(): Promise<void>
+  /** To be called when the sockets are closed. */
+  stop(): Promise<void>
+}
+
+const noPush: RoomPush = {
+  send: () => Promise.reject(new ApiError(503, 'push-not-configured', 'Push is not configured')),
+}
+
+export function createRooms(deps: RoomsDeps): Rooms {
+  const { sql, cluster, namespaces, clock, elapsedMs, log } = deps
+  const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
+  const tables = createRoomTables(sql)
+  const store = createRoomStore(tables, () => namespaces().keys())
+  const access = createRoomAccess({ mode: deps.mode, judge: deps.judge, log })
+  const sessions = new Set<Session>()
+
+  const audience = createAudience({
+    publish: deps.publish,
+    onSlow: (socket) => routes.tell(socket, { type: 'slow', connectionId: socket.connection.id }),
+  })
+  const routes = createRoutes({
+    receive: (key, command) => engine.receive(key, command),
+    relay: (node, key, command) => relay.tell(node, key, command),
+    takeOwner: (key) => ownership.takeOwner(key),
+    dismiss: audience.dismiss,
+  })
+  const relay: Relay = createRelay({
+    cluster,
+    audience,
+    routes,
+    receive: (key, command) => engine.receive(key, command),
+    released: (key) => ownership.released(key),
+    answer: (question) => summaries.answer(question),
+    // Of the machine, whatever the clock of the rooms is: it is other machines that wait.
+    elapsedMs: () => performance.now(),
+    log,
+  })
+  const ownership: Ownership = createOwnership({ tables, nodes: relay.nodes, clock, log })
+  const engine: RoomEngine = createRoomEngine({
+    store,
+    network: relay.network,
+    ownership,
+    findDefinition: findNamespace,
+    services: { db: deps.db, push: deps.push ?? noPush },
+    clock,
+    elapsedMs,
+    log,
+  })
+  let prepared: Promise<void> | null = null
+  const summaries = createSummaries({
+    engine: () => engine,
+    // A server that was never told of rooms has no tables for them.
+    findStored: async (...rooms) => (prepared ? store.findStored(...rooms) : new Map()),
+    findNodes: async () => (prepared ? store.findNodes() : []),
+    ownName: () => relay.nodes?.current?.name ?? null,
+    ask: relay.ask,
+  })
+  const connect = createConnect({ findNamespace, sockets: deps.sockets, isFull: summaries.isFull })
+
+  let timers: ReturnType<typeof setInterval>[] = []
+
+  function begin(): void {
+    const ticks = setInterval(() => engine.tick(), roomTickMs)
+    const sweeps = setInterval(() => {
+      engine.sweep().catch((error) => log.error('room.sweep_failed', { error }))
+    }, roomSweepMs)
+    timers = [ticks, sweeps]
+    for (const timer of timers) timer.unref()
+  }
+
+  async function prepareOnce(): Promise<void> {
+    await preparePlatformTables(tables.database, roomsNamespace, 'rooms', roomTableSteps)
+    begin()
+  }
+
+  /** Throws 404 for a namespace that is not configured. */
+  function getNamespace(name: string): RoomNamespace {
+    const found = findNamespace(name)
+    if (!found) throw notFound('Room namespace')
+    return found
+  }
+
+  const itemsMax = (): number => itemBytesMax(deps.responseBytes())
+
+  const now = (): string => new Date(clock.now()).toISOString()
+
+  const summaryOf = ({ namespace, id }: RoomKey, { metadata, occupancy }: RoomGlance) => ({
+    namespace,
+    roomId: id,
+    metadata,
+    occupancy,
+    updatedAt: now(),
+  })
+
+  async function glance(key: RoomKey): Promise<RoomGlance> {
+    const [found] = await summaries.glance(key.namespace, [key.id])
+    return found as RoomGlance
+  }
+
+  /** The first of some rooms, as many as have their summaries in so many bytes. */
+  async function summarize(namespace: string, ids: readonly string[], bytesMax: number) {
+    const found: ReturnType<typeof summaryOf>[] = []
+    let bytes = 0
+    while (found.length < ids.length && bytes <= bytesMax) {
+      const some = ids.slice(found.length, found.length + roomSummariesAtOnce)
+      const glances = await summaries.glance(namespace, some)
+      const shown = some.map((id, at) => summaryOf({ namespace, id }, glances[at] as RoomGlance))
+      bytes += jsonBytes(shown)
+      found.push(...shown)
+    }
+    const { items, isCut } = await fitItems(found, bytesMax)
+    return { items, isCut: isCut || items.length < ids.length }
+  }
+
+  function openSession(connection: Parameters<typeof createSession>[0], key: RoomKey): Session {
+    const session = createSession(connection, key, { findNamespace, access, audience, routes })
+    const { onClose } = session
+    const tracked: Session = Object.assign(session, {
+      onClose() {
+        sessions.delete(tracked)
+        onClose()
+      },
+    })
+    sessions.add(tracked)
+    return tracked
+  }
+
+  const handlers: RoomHandlers = {
+    check: connect.check,
+    async open(call) {
+      const room = await connect.admit(call)
+      return 'status' in room ? room : (connection) => openSession(connection, room)
+    },
+    refuseCrowd: connect.refuseCrowd,
+    authTimeoutMs: ({ query }) => findNamespace(query.namespace ?? '')?.authTimeoutMs ?? socketAuthTimeoutMs,
+    messageBytesMax: ({ query }) =>
+      2 * (findNamespace(query.namespace ?? '')?.maxStateBytes ?? 0) + roomMessageExtraBytes,
+    async summary({ query, caller }) {
+      await access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      return json(summaryOf(query, await glance(query)))
+    },
+    async summaries({ body, caller }) {
+      const { namespace: name } = body
+      const namespace = getNamespace(name)
+      const ids = [...new Set(body.ids)]
+      const allowed = await Promise.all(ids.map((id) => access.maySeeMetadata(namespace, id, caller)))
+      const deniedIds = ids.filter((_, at) => !allowed[at])
+      const shown = ids.filter((_, at) => allowed[at])
+      const { items, isCut } = await summarize(name, shown, Math.max(1, itemsMax() - jsonBytes(deniedIds)))
+      return json({ namespace: name, items, deniedIds, updatedAt: now(), ...(isCut ? { truncated: true } : {}) })
+    },
+    async metadata({ query, caller }) {
+      await access.requireMetadata(getNamespace(query.namespace), query.id, caller)
+      return json((await glance(query)).metadata)
+    },
+    async list({ query }) {
+      const { rooms: found, cursor } = await summaries.list(parseRoomPage(query))
+      const named = found.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy }))
+      const { items: rooms, isCut } = await fitItems(named, itemsMax())
+      const last = found[rooms.length - 1]
+      return json(isCut && last ? { rooms, cursor: cursorAfter(last.key), truncated: true } : { rooms, cursor })
+    },
+    async inspect({ query }) {
+      const { cursor, ...key } = query
+      const view = await summaries.inspect(key, { after: parsePlayerCursor(cursor), bytesMax: itemsMax() })
+      if (!view) throw notFound('Room')
+      return jsonText(writeView(view))
+    },
+    async kick({ body: { userId, ...key } }) {
+      if (!(await summaries.kick(key, userId))) throw notFound('Room')
+      return json({ ok: true })
+    },
+    async hibernate({ body }) {
+      if (!(await summaries.hibernate(body))) throw notFound('Room')
+      return json({ ok: true })
+    },
+  }
+
+  return {
+    endpoints: roomEndpoints(handlers),
+    socketEndpoints: [roomSocketEndpoint(handlers)],
+    get stats() {
+      return engine.stats
+    },
+    async prepare(configured) {
+      if (configured.size === 0) return
+      prepared ??= prepareOnce().catch((error) => {
+        prepared = null
+        throw error
+      })
+      await prepared
+    },
+    reset() {
+      for (const session of sessions) void session.review()
+    },
+    async drain() {
+      routes.stop()
+      await engine.drain(roomDrainMs)
+      await ownership.released()
+    },
+    async stop() {
+      for (const timer of timers) clearInterval(timer)
+      await relay.stop()
+    },
+  }
+}
+
+/** An administrator's look at a room, as JSON; its states are JSON already. */
+function writeView({ key, shared, server, metadata, players, actions, isCut, ...view }: RoomView): string {
+  const last = players.at(-1)
+  const rest = {
+    namespace: key.namespace,
+    roomId: key.id,
+    ...view,
+    actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
+    ...(isCut && last ? { truncated: true, cursor: playerCursor(last.userId) } : { cursor: null }),
+  }
+  const writtenPlayers = players.map(
+    ({ state, ...player }) => `${JSON.stringify(player).slice(0, -1)},"state":${state}}`,
+  )
+  const states = `"shared":${shared},"server":${server},"metadata":${metadata},"players":[${writtenPlayers.join(',')}]`
+  return `${JSON.stringify(rest).slice(0, -1)},${states}}`
+}

@@ -1,0 +1,100 @@
+/**
+ * What nodes say to each other: frames, in order, all that are sent in one turn as one message. The bus may lose
+ * messages, so they are numbered, and whoever sees a gap is told; what was lost is not said again, but made good by
+ * those who speak (`relay`).
+ */
+import type { Log } from '../../base/log.ts'
+import type { Bus } from '../../engines/cluster/cluster.ts'
+
+/** One thing said; its first member tells what it is. */
+export type Frame = readonly [kind: string, ...parts: unknown[]]
+
+export interface Links {
+  /** Sends a frame with the end of this turn, in the order of the calls. */
+  send(node: string, frame: Frame): void
+  /** Nodes that were heard or spoken to. */
+  peers(): readonly string[]
+  /** The node is gone. */
+  forget(node: string): void
+  close(): void
+}
+
+export interface LinksDeps {
+  readonly bus: Bus
+  /** This node's name. */
+  readonly own: string
+  readonly onFrame: (from: string, frame: Frame) => void
+  /** Something of what the node has said is lost. What it says next is told after this. */
+  readonly onGap: (from: string) => void
+  readonly log: Log
+}
+
+interface Peer {
+  readonly waiting: Frame[]
+  sent: number
+  heard: number
+}
+
+interface Message {
+  readonly from: string
+  readonly n: number
+  readonly frames: readonly Frame[]
+}
+
+const channelOf = (node: string): string => `rooms:${node}`
+
+/** Listens under a node's name, which must not have been used before. */
+export function openLinks({ bus, own, onFrame, onGap, log }: LinksDeps): Links {
+  const peers = new Map<string, Peer>()
+  const unsent = new Set<string>()
+  let isClosed = false
+
+  function peerOf(node: string): Peer {
+    const known = peers.get(node)
+    if (known) return known
+    const peer: Peer = { waiting: [], sent: 0, heard: 0 }
+    peers.set(node, peer)
+    return peer
+  }
+
+  function flush(): void {
+    for (const node of unsent) {
+      const peer = peers.get(node)
+      if (!peer) continue
+      const message: Message = { from: own, n: ++peer.sent, frames: peer.waiting.splice(0) }
+      bus.publish(channelOf(node), JSON.stringify(message))
+    }
+    unsent.clear()
+  }
+
+  function receive(text: string): void {
+    if (isClosed) return
+    const { from, n, frames } = JSON.parse(text) as Message
+    const peer = peerOf(from)
+    const isNext = n === peer.heard + 1
+    peer.heard = n
+    if (!isNext) {
+      log.warn('room.peer_messages_lost', { node: from })
+      onGap(from)
+    }
+    for (const frame of frames) onFrame(from, frame)
+  }
+
+  const unsubscribe = bus.subscribe(channelOf(own), receive)
+
+  return {
+    send(node, frame) {
+      if (isClosed) return
+      peerOf(node).waiting.push(frame)
+      if (unsent.size === 0) queueMicrotask(flush)
+      unsent.add(node)
+    },
+    peers: () => [...peers.keys()],
+    forget: (node) => void peers.delete(node),
+    close() {
+      flush()
+      isClosed = true
+      unsubscribe()
+    },
+  }
+}

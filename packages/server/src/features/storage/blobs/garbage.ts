@@ -1,0 +1,209 @@
+/**
+ * Released blobs: how many bytes of them each bucket and each of its users may leave, which of them may be removed, and
+ * their removal. Blobs that were released since a living lease of a backup began stay, whatever their age or number.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Blobs } from '../../../engines/blobs/blobs.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
+import { clockSkewMs } from '../../../limits/api.ts'
+import {
+  garbageBucketBlobsMax,
+  garbageBucketBytesMax,
+  garbageBytesMin,
+  garbageOwnersMax,
+  garbageUserBlobsMax,
+  garbageUserBytesMax,
+  sweepRowsMax,
+} from '../../../limits/storage.ts'
+import type { Store } from '../schema.ts'
+import { type QuotaBucket, total } from './usage.ts'
+
+/** Whom released blobs count against: a bucket and, unless null, one of its users. */
+export interface Holder {
+  readonly bucket: QuotaBucket
+  readonly owner: string | null
+}
+
+export interface BlobCount {
+  readonly bytes: number
+  readonly blobs: number
+}
+
+export interface Garbage {
+  /** Counts blobs that the transaction has released. */
+  count(tx: Transaction, holder: Holder, released: BlobCount): Promise<void>
+  /**
+   * Removes the oldest released blobs of a bucket and a user that are over their bounds, before more bytes come. Equal
+   * calls share one removal. A store that fails is logged and left to the sweeper; rejects where the database does.
+   */
+  makeRoom(holder: Holder): Promise<void>
+  /** Removes blobs that are past their time. Rejects with what the engines reject with. */
+  removeDue(signal?: AbortSignal): Promise<void>
+  /** Removes the oldest released blobs of every bucket and user over their bounds. Rejects as `removeDue`. */
+  removeExcess(signal?: AbortSignal): Promise<void>
+  /** Removes blobs that nothing refers to, and their rows, at once. */
+  remove(ids: readonly string[]): Promise<void>
+}
+
+/** A bucket (owner `''`) or user over its bounds. */
+interface Excess extends BlobCount {
+  readonly bucket: string
+  readonly owner: string
+  readonly bytesmax: number
+  readonly blobsmax: number
+}
+
+interface GarbageRow {
+  readonly id: string
+  readonly bucket: string | null
+  readonly owner: string | null
+  readonly size: number | null
+  readonly released: number | null
+}
+
+const bytesMaxOf = (quotaBytes: number | null, withoutQuota: number): number =>
+  quotaBytes === null ? withoutQuota : Math.max(quotaBytes, garbageBytesMin)
+
+/** The oldest rows that must go for a count to be within its bounds. */
+function chooseOldest(rows: readonly { id: string; size: number | null }[], excess: Excess): string[] {
+  let { bytes, blobs } = excess
+  const chosen: string[] = []
+  for (const { id, size } of rows) {
+    if (bytes <= excess.bytesmax && blobs <= excess.blobsmax) break
+    chosen.push(id)
+    bytes -= size ?? 0
+    blobs -= 1
+  }
+  return chosen
+}
+
+/** Sums of released rows by bucket and owner, the bucket's total first: the order in which counts are locked. */
+function sumByHolder(rows: readonly GarbageRow[]): readonly (BlobCount & { bucket: string; owner: string })[] {
+  const sums = new Map<string, BlobCount & { bucket: string; owner: string }>()
+  for (const { bucket, owner, size, released } of rows) {
+    if (bucket === null || released === null) continue
+    for (const name of owner === null ? [total] : [total, owner]) {
+      const key = JSON.stringify([bucket, name])
+      const sum = sums.get(key) ?? { bucket, owner: name, bytes: 0, blobs: 0 }
+      sums.set(key, { ...sum, bytes: sum.bytes + (size ?? 0), blobs: sum.blobs + 1 })
+    }
+  }
+  const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+  return [...sums.values()].sort((a, b) => compare(a.bucket, b.bucket) || compare(a.owner, b.owner))
+}
+
+export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; log: Log }): Garbage {
+  const { store, blobs, clock, log } = deps
+  const { database, tables } = store
+  const { dialect } = database
+  const flights = createSingleFlight<void>()
+
+  /**
+   * True of the rows of `blob` that no lease protects. Part of the statement that chooses the rows: a lease that begins
+   * later protects only what is released later still. The margin covers transactions under way and clocks that differ.
+   */
+  const isUnheld = (): SqlText => sql`NOT EXISTS (SELECT 1 FROM ${tables.leases} AS lease
+    WHERE lease.expires > ${clock.now() - clockSkewMs} AND lease.since <= blob.released + ${clockSkewMs})`
+  const isOver = sql`(bytes > bytesmax OR blobs > blobsmax)`
+
+  async function change(tx: Transaction, of: { bucket: string; owner: string }, less: BlobCount): Promise<void> {
+    const at = sql`bucket = ${of.bucket} AND owner = ${of.owner}`
+    await tx.run(sql`UPDATE ${tables.garbage} SET bytes = bytes - ${less.bytes}, blobs = blobs - ${less.blobs}
+      WHERE ${at}`)
+    await tx.run(sql`DELETE FROM ${tables.garbage} WHERE ${at} AND blobs <= ${0}`)
+  }
+
+  async function remove(ids: readonly string[]): Promise<void> {
+    await blobs.remove(ids)
+    const list = dialect.inList(sql`id`, ids, 'text')
+    const rows = sql`${list} AND sweepafter IS NOT NULL`
+    await database.write(async (tx) => {
+      // In one order: nodes that remove the same rows take turns.
+      const gone = await tx.all<GarbageRow>(sql`SELECT id, bucket, owner, size, released FROM ${tables.blobs}
+        WHERE ${rows} ORDER BY id${dialect.forUpdate}`)
+      if (gone.length === 0) return
+      await tx.run(sql`DELETE FROM ${tables.blobs} WHERE ${rows}`)
+      for (const sum of sumByHolder(gone)) await change(tx, sum, sum)
+    })
+  }
+
+  /** Removes some of an excess; false where nothing more of it may be removed. */
+  async function reduce(excess: Excess): Promise<boolean> {
+    const { bucket, owner } = excess
+    const isTheirs = owner === total ? sql`` : sql` AND blob.owner = ${owner} AND blob.owner IS NOT NULL`
+    const oldest = await database.all<{ id: string; size: number | null }>(sql`SELECT blob.id, blob.size
+      FROM ${tables.blobs} AS blob WHERE blob.bucket = ${bucket}${isTheirs} AND blob.released IS NOT NULL
+      AND ${isUnheld()} ORDER BY blob.released LIMIT ${sweepRowsMax}`)
+    const ids = chooseOldest(oldest, excess)
+    if (ids.length === 0) return false
+    await remove(ids)
+    return true
+  }
+
+  const excessOf = async (bucket: string, owner: string): Promise<Excess | null> => {
+    const [row] = await database.all<Excess>(sql`SELECT * FROM ${tables.garbage}
+      WHERE bucket = ${bucket} AND owner = ${owner} AND ${isOver}`)
+    return row ?? null
+  }
+
+  async function settle(bucket: string, owner: string, signal?: AbortSignal): Promise<void> {
+    for (;;) {
+      const excess = await excessOf(bucket, owner)
+      if (!excess || signal?.aborted || !(await reduce(excess))) return
+    }
+  }
+
+  return {
+    remove,
+
+    async count(tx, { bucket, owner }, { bytes, blobs: number }) {
+      const bounds: (readonly [owner: string, bytesMax: number, blobsMax: number])[] = [
+        [total, bytesMaxOf(bucket.quotaBytes, garbageBucketBytesMax), garbageBucketBlobsMax],
+      ]
+      if (owner !== null)
+        bounds.push([owner, bytesMaxOf(bucket.userQuotaBytes, garbageUserBytesMax), garbageUserBlobsMax])
+      for (const [name, bytesMax, blobsMax] of bounds)
+        await tx.run(sql`INSERT INTO ${tables.garbage} AS held (bucket, owner, bytes, blobs, bytesmax, blobsmax)
+          VALUES (${bucket.name}, ${name}, ${bytes}, ${number}, ${bytesMax}, ${blobsMax})
+          ON CONFLICT (bucket, owner) DO UPDATE SET bytes = held.bytes + excluded.bytes,
+            blobs = held.blobs + excluded.blobs, bytesmax = excluded.bytesmax, blobsmax = excluded.blobsmax`)
+    },
+
+    async makeRoom({ bucket: { name }, owner }) {
+      const owners = owner === null ? [total] : [total, owner]
+      const over = await database.all<Excess>(sql`SELECT * FROM ${tables.garbage} WHERE bucket = ${name}
+        AND ${dialect.inList(sql`owner`, owners, 'text')} AND ${isOver}`)
+      for (const excess of over) {
+        const key = JSON.stringify([name, excess.owner])
+        await flights
+          .run(key, () => settle(name, excess.owner))
+          .catch((error: unknown) => log.error('storage.release_failed', { error }))
+      }
+    },
+
+    async removeDue(signal) {
+      while (!signal?.aborted) {
+        const due = await database.all<{ id: string }>(sql`SELECT blob.id FROM ${tables.blobs} AS blob
+          WHERE blob.sweepafter <= ${clock.now()} AND ${isUnheld()} ORDER BY blob.sweepafter LIMIT ${sweepRowsMax}`)
+        if (due.length > 0) await remove(due.map(({ id }) => id))
+        if (due.length < sweepRowsMax) return
+      }
+    },
+
+    async removeExcess(signal) {
+      let last = { bucket: '', owner: '' }
+      while (!signal?.aborted) {
+        const over = await database.all<Excess>(sql`SELECT * FROM ${tables.garbage} WHERE ${isOver}
+          AND (bucket > ${last.bucket} OR (bucket = ${last.bucket} AND owner > ${last.owner}))
+          ORDER BY bucket, owner LIMIT ${garbageOwnersMax}`)
+        for (const { bucket, owner } of over) await settle(bucket, owner, signal)
+        const next = over.at(-1)
+        if (!next || over.length < garbageOwnersMax) return
+        last = next
+      }
+    },
+  }
+}

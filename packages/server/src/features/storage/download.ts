@@ -1,0 +1,188 @@
+/**
+ * Sending bytes: conditions, ranges and headers of every download, public, authenticated or signed. Whoever calls has
+ * judged that the caller may have them.
+ */
+import { randomBytes } from 'node:crypto'
+import { openFilePart } from '../../base/files/file-part.ts'
+import type { BlobSource, Blobs, ByteRange } from '../../engines/blobs/blobs.ts'
+import { preconditionFailed, rangeNotSatisfiable } from '../../errors.ts'
+import type { Reply } from '../../http/endpoint.ts'
+import { matchesEtag, matchesStrongly } from '../../http/replies/etags.ts'
+import { parseHttpDate } from '../../http/replies/http-date.ts'
+import { type ByteSpan, contentRange, parseRanges } from '../../http/replies/ranges.ts'
+import { bytes, empty } from '../../http/replies/reply.ts'
+import { bufferedAnswerBytes } from '../../limits/storage.ts'
+import type { BlobPart } from './blobs/blob-rows.ts'
+import { contentHeaders } from './uploads/content.ts'
+
+/** What is sent: an object, or a picture made from it. */
+export interface Content {
+  readonly key: string
+  readonly size: number
+  readonly contentType: string
+  /** Without quotes. */
+  readonly etag: string
+  readonly createdAt: string
+  readonly blobs: readonly BlobPart[]
+}
+
+/** What a request says of the answer it wants. */
+export interface Wish {
+  readonly method: string
+  readonly headers: Headers
+  /** For how long a browser may show its copy without asking; it always asks where this is left out. */
+  readonly cacheSeconds?: number
+}
+
+/** Throws 412 for a failed condition, 416 for ranges that are not there. */
+export async function sendContent(blobs: Blobs, content: Content, wish: Wish): Promise<Reply> {
+  const { size, createdAt } = content
+  const etag = `"${content.etag}"`
+  const headers: Record<string, string> = {
+    ...contentHeaders(content.key, content.contentType),
+    ETag: etag,
+    'Last-Modified': new Date(createdAt).toUTCString(),
+    'Accept-Ranges': 'bytes',
+    ...(wish.cacheSeconds === undefined ? {} : { 'Cache-Control': `private, max-age=${wish.cacheSeconds}` }),
+  }
+  const modifiedMs = Math.floor(Date.parse(createdAt) / 1000) * 1000
+  if (isUnchanged(wish.headers, etag, modifiedMs)) return empty(304, headers)
+  if (wish.method === 'HEAD') return empty(200, { ...headers, 'Content-Length': String(size) })
+  const spans = findSpans(wish.headers, etag, modifiedMs, size)
+  if (spans === null) return bytes(await readWhole(blobs, content, wish.headers.has('range')), 200, headers)
+  if (spans.length === 0) throw rangeNotSatisfiable(size)
+  const [span] = spans
+  if (spans.length > 1 || !span) return sendSeveral(blobs, content, spans, headers)
+  const source = await readSpan(blobs, content.blobs, span)
+  return bytes(await buffered(source, span.end - span.start), 206, {
+    ...headers,
+    'Content-Range': contentRange(span, size),
+  })
+}
+
+const findDate = (text: string | null): number | null => (text === null ? null : parseHttpDate(text))
+
+/** The conditions of RFC 9110 §13.2.2, in its order. True for 304; throws 412. */
+function isUnchanged(headers: Headers, etag: string, modifiedMs: number): boolean {
+  const ifMatch = headers.get('if-match')
+  if (ifMatch !== null) {
+    if (!matchesStrongly(ifMatch, etag)) throw preconditionFailed('file')
+  } else {
+    const unmodifiedSince = findDate(headers.get('if-unmodified-since'))
+    if (unmodifiedSince !== null && modifiedMs > unmodifiedSince) throw preconditionFailed('file')
+  }
+  const ifNoneMatch = headers.get('if-none-match')
+  if (ifNoneMatch !== null) return matchesEtag(ifNoneMatch, etag)
+  const modifiedSince = findDate(headers.get('if-modified-since'))
+  return modifiedSince !== null && modifiedMs <= modifiedSince
+}
+
+/** The ranges to send; null for the whole. */
+function findSpans(headers: Headers, etag: string, modifiedMs: number, size: number): readonly ByteSpan[] | null {
+  const range = headers.get('range')
+  if (range === null) return null
+  const ifRange = headers.get('if-range')
+  if (ifRange !== null && ifRange.trim() !== etag && findDate(ifRange) !== modifiedMs) return null
+  return parseRanges(range, size)
+}
+
+async function readWhole(blobs: Blobs, { blobs: parts, size }: Content, hasRange: boolean): Promise<BytesSource> {
+  if (size === 0) return new Uint8Array()
+  const source = await readSpan(blobs, parts, { start: 0, end: size })
+  // The runtime answers a range of a whole file by itself, also where we have decided against one.
+  const decided = hasRange && source.kind === 'file' ? { kind: 'stream' as const, stream: streamOf(source) } : source
+  return buffered(decided, size)
+}
+
+type BytesSource = NonNullable<Reply['source']>
+
+/** The runtime cannot say how long a stream is; a short one is read first, so that its answer has a length. */
+async function buffered(source: BlobSource, size: number): Promise<BytesSource> {
+  if (source.kind === 'file' || size > bufferedAnswerBytes) return source
+  return new Response(source.stream).bytes() as Promise<Uint8Array<ArrayBuffer>>
+}
+
+/** The bytes of a source, to be read here. */
+export const streamOf = (source: BlobSource): ReadableStream<Uint8Array> =>
+  source.kind === 'file' ? openFilePart(source.path, source.start, source.end).stream() : source.stream
+
+/** The ranges of single blobs that make a range of their sequence. */
+function* cut(parts: readonly BlobPart[], { start, end }: ByteSpan): Generator<{ id: string; range: ByteRange }> {
+  let at = 0
+  for (const [id, size] of parts) {
+    const range = { start: Math.max(0, start - at), end: Math.min(size, end - at) }
+    if (range.start < range.end) yield { id, range }
+    at += size
+    if (at >= end) return
+  }
+}
+
+/** Bytes of an object, from as many blobs as they lie in. */
+export async function readSpan(blobs: Blobs, parts: readonly BlobPart[], span: ByteSpan): Promise<BlobSource> {
+  const [first, ...rest] = cut(parts, span)
+  if (!first) return { kind: 'stream', stream: new Blob([]).stream() }
+  // Read at once, so that a store that is away is a refusal and not a broken answer.
+  const opened = await blobs.read(first.id, first.range)
+  if (rest.length === 0) return opened
+  return {
+    kind: 'stream',
+    stream: chain([
+      opened,
+      ...rest.map(
+        ({ id, range }) =>
+          () =>
+            blobs.read(id, range),
+      ),
+    ]),
+  }
+}
+
+/** What a chain is made of: bytes, or a source, opened already or when its turn comes. */
+type Link = BlobSource | Uint8Array | (() => Promise<BlobSource>)
+
+/** One stream after another, each opened when the one before has ended, and let go of when nobody reads on. */
+function chain(links: readonly Link[]): ReadableStream<Uint8Array> {
+  const waiting = [...links]
+  let current: ReadableStreamDefaultReader<Uint8Array> | null = null
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      for (;;) {
+        if (!current) {
+          const next = waiting.shift()
+          if (next === undefined) return controller.close()
+          if (next instanceof Uint8Array) return controller.enqueue(next)
+          current = streamOf(typeof next === 'function' ? await next() : next).getReader()
+        }
+        const { done, value } = await current.read()
+        if (!done) return controller.enqueue(value)
+        current = null
+      }
+    },
+    async cancel(reason) {
+      const opened = waiting.filter((link) => typeof link !== 'function' && !(link instanceof Uint8Array))
+      waiting.length = 0
+      await Promise.all([current?.cancel(reason), ...opened.map((link) => streamOf(link as BlobSource).cancel(reason))])
+    },
+  })
+}
+
+/** Several ranges in one answer (RFC 9110 §14.6). */
+function sendSeveral(
+  blobs: Blobs,
+  content: Content,
+  spans: readonly ByteSpan[],
+  headers: Record<string, string>,
+): Reply {
+  const boundary = randomBytes(18).toString('base64url')
+  const links = spans.flatMap((span): Link[] => [
+    Buffer.from(
+      `\r\n--${boundary}\r\nContent-Type: ${headers['Content-Type']}\r\nContent-Range: ${contentRange(span, content.size)}\r\n\r\n`,
+    ),
+    () => readSpan(blobs, content.blobs, span),
+  ])
+  const stream = chain([...links, Buffer.from(`\r\n--${boundary}--\r\n`)])
+  return bytes({ kind: 'stream', stream }, 206, {
+    ...headers,
+    'Content-Type': `multipart/byteranges; boundary=${boundary}`,
+  })
+}

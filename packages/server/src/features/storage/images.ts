@@ -1,0 +1,253 @@
+/**
+ * Pictures in other sizes and formats, made when they are first asked for and kept beside the object. Owns who may have
+ * one made when (a fair queue, one rendering for equal requests) and what is kept; rendering is the `images` engine.
+ */
+
+import { type Caller, callerKey } from '../../access/caller.ts'
+import type { BucketDefinition } from '../../access/definition.ts'
+import type { Clock } from '../../base/clock.ts'
+import { createFairQueue, QueueFullError, QueueTimeoutError } from '../../base/concurrency/fair-queue.ts'
+import { createLru } from '../../base/concurrency/lru.ts'
+import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
+import { sha256 } from '../../base/crypto/hash.ts'
+import type { Blobs } from '../../engines/blobs/blobs.ts'
+import { ImageError, type Images, type ImageVariant, imageFits, imageFormats } from '../../engines/images/images.ts'
+import { sql } from '../../engines/sql/sql-text.ts'
+import {
+  badRequest,
+  clientClosedRequest,
+  invalidField,
+  payloadTooLarge,
+  rateLimited,
+  unavailable,
+} from '../../errors.ts'
+import {
+  imageSideMax,
+  imageSlowMax,
+  imageSlowRetryMs,
+  imageSourceBytesMax,
+  imagesAtOnceMax,
+  imagesWaitingMax,
+  imagesWaitingPerCallerMax,
+  imageVariantsMax,
+  imageWaitMs,
+  sniffBytes,
+  unkeptPictureMs,
+  variantKeptMs,
+} from '../../limits/storage.ts'
+import type { BlobRows } from './blobs/blob-rows.ts'
+import { type Content, readSpan, streamOf } from './download.ts'
+import type { StoredObject } from './objects.ts'
+import type { Store } from './schema.ts'
+import { sniffImage } from './uploads/content.ts'
+import { etagOf } from './uploads/upload.ts'
+
+export interface VariantQuery {
+  readonly width?: string | undefined
+  readonly height?: string | undefined
+  readonly fit?: string | undefined
+  readonly format?: string | undefined
+}
+
+/** What the query asks for; null where it asks for the file as it is. Throws 400 naming the parameter. */
+export function parseVariant({ width, height, fit, format }: VariantQuery): ImageVariant | null {
+  if (width === undefined && height === undefined && format === undefined) return null
+  const side = (name: string, text: string | undefined): number | null => {
+    if (text === undefined) return null
+    const value = /^\d{1,6}$/.test(text) ? Number(text) : 0
+    if (value < 1) throw invalidField(name, 'min', 'must be a whole number of pixels, at least 1')
+    if (value > imageSideMax) throw invalidField(name, 'max', `must be at most ${imageSideMax}`)
+    return value
+  }
+  const oneOf = <T extends string>(name: string, text: string, known: readonly T[]): T => {
+    const found = known.find((one) => one === text)
+    if (!found) throw invalidField(name, 'enum', `must be one of ${known.join(', ')}`)
+    return found
+  }
+  return {
+    width: side('width', width),
+    height: side('height', height),
+    fit: fit === undefined ? 'cover' : oneOf('fit', fit, imageFits),
+    format: format === undefined ? null : oneOf('format', format === 'jpg' ? 'jpeg' : format, imageFormats),
+  }
+}
+
+interface DerivedRow {
+  readonly blob: string
+  readonly size: number
+  readonly etag: string
+  readonly type: string
+}
+
+/** For whom a picture is made. */
+export interface PictureRequest {
+  readonly caller: Caller
+  /** Aborts when the client has gone away. */
+  readonly signal: AbortSignal
+}
+
+export interface Pictures {
+  /**
+   * The object as a variant. Throws 400 for what is no picture or would be too large, 413 for a source too large, 429
+   * with too many of the caller's waiting, 503 with too many waiting or where it takes too long.
+   */
+  derive(
+    bucket: BucketDefinition,
+    object: StoredObject,
+    variant: ImageVariant,
+    request: PictureRequest,
+  ): Promise<Content>
+}
+
+/** The types the engine reads and we send as pictures. */
+const readable = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
+const notAPicture = 'The file is not a picture'
+
+/**
+ * The bytes unchanged. Throws 400 before the first of them where they begin like no picture: what the bytes are
+ * decides, not the declared type, since other decoders of the library must not see what a stranger sends.
+ */
+async function* onlyPicture(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let head: Uint8Array | null = new Uint8Array()
+  for await (const bytes of stream) {
+    if (head === null) {
+      yield bytes
+      continue
+    }
+    head = Buffer.concat([head, bytes])
+    if (head.length < sniffBytes) continue
+    if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+    yield head
+    head = null
+  }
+  if (head === null) return
+  if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+  yield head
+}
+
+/** What the caller is answered for a failure of the queue or the engine. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof QueueFullError) return error.bound === 'caller' ? rateLimited(1) : unavailable()
+  if (error instanceof QueueTimeoutError) return unavailable()
+  if (!(error instanceof ImageError)) return error
+  return error.kind === 'slow' ? unavailable(imageSlowRetryMs / 1000, error.message) : badRequest(error.message)
+}
+
+interface PicturesDeps {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly blobRows: BlobRows
+  readonly images: Images
+  readonly clock: Clock
+}
+
+export function createPictures({ store, blobs, blobRows, images, clock }: PicturesDeps): Pictures {
+  const { database, tables } = store
+  const flights = createSingleFlight<DerivedRow>()
+  const queue = createFairQueue({
+    running: imagesAtOnceMax,
+    waiting: imagesWaitingMax,
+    waitingPerCaller: imagesWaitingPerCallerMax,
+    waitMs: imageWaitMs,
+  })
+  /** Variants that took too long, with the time until which they are not tried again. */
+  const slow = createLru<string, { readonly untilMs: number; readonly error: ImageError }>(imageSlowMax)
+
+  const find = async (version: string, name: string): Promise<DerivedRow | null> => {
+    const [row] = await database.all<DerivedRow>(sql`SELECT blob, size, etag, type FROM ${tables.derived}
+      WHERE version = ${version} AND variant = ${name}`)
+    return row ?? null
+  }
+
+  async function render(object: StoredObject, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array> {
+    const source = await readSpan(blobs, object.blobs, { start: 0, end: object.size })
+    return images.render(onlyPicture(streamOf(source)), variant, signal)
+  }
+
+  async function make(
+    bucket: BucketDefinition,
+    object: StoredObject,
+    picture: Uint8Array,
+    name: string,
+  ): Promise<DerivedRow> {
+    const type = sniffImage(picture) ?? object.contentType
+    const holder = { bucket, owner: null }
+    const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length }, holder)
+    const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
+    const isKept = await database.write(async (tx) => {
+      await tx.lock(`storage picture ${object.version}`)
+      // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
+      const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
+        AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)
+      const kept = await tx.all<{
+        variant: string
+        blob: string
+        size: number
+        made: number
+      }>(sql`SELECT variant, blob, size, made FROM ${tables.derived}
+        WHERE version = ${object.version} ORDER BY made`)
+      if (!there || kept.some((one) => one.variant === name)) return false
+      const [oldest] = kept
+      if (oldest && kept.length >= imageVariantsMax) {
+        const ageMs = clock.now() - oldest.made
+        // One of a time to come was made under a clock that was ahead.
+        if (ageMs >= 0 && ageMs < variantKeptMs) return false
+        await tx.run(
+          sql`DELETE FROM ${tables.derived} WHERE version = ${object.version} AND variant = ${oldest.variant}`,
+        )
+        await blobRows.release(tx, holder, [[oldest.blob, oldest.size]])
+      }
+      await blobRows.adopt(tx, blob)
+      await tx.run(sql`INSERT INTO ${tables.derived} (version, variant, blob, size, etag, type, made)
+        VALUES (${object.version}, ${name}, ${row.blob}, ${row.size}, ${row.etag}, ${type}, ${clock.now()})`)
+      return true
+    })
+    if (isKept) return row
+    await blobRows.releaseStaged(blob, holder, unkeptPictureMs)
+    return (await find(object.version, name)) ?? row
+  }
+
+  /** Keeps in mind what took too long, so that asking again and again does not take the processes. */
+  async function unlessSlow<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const known = slow.get(id)
+    if (known && known.untilMs > clock.now()) throw known.error
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof ImageError && error.kind === 'slow')
+        slow.set(id, { untilMs: clock.now() + imageSlowRetryMs, error })
+      throw error
+    }
+  }
+
+  return {
+    async derive(bucket, object, variant, { caller, signal }) {
+      if (!readable.has(object.contentType)) throw badRequest(notAPicture)
+      if (object.size > imageSourceBytesMax) throw payloadTooLarge(imageSourceBytesMax)
+      const name = sha256(JSON.stringify([variant.width, variant.height, variant.fit, variant.format]))
+      const id = `${object.version} ${name}`
+      const known = await find(object.version, name)
+      const row =
+        known ??
+        (await flights
+          .run(
+            id,
+            (wanted) =>
+              unlessSlow(id, async () => {
+                const picture = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
+                return make(bucket, object, picture, name)
+              }),
+            signal,
+          )
+          .catch((error: unknown) => {
+            throw signal.aborted ? clientClosedRequest() : refusalOf(error)
+          }))
+      const { blob, size, etag, type } = row
+      return { key: object.key, createdAt: object.createdAt, contentType: type, size, etag, blobs: [[blob, size]] }
+    },
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}

@@ -1,0 +1,251 @@
+/**
+ * Storage: SPEC's Storage chapter. This factory turns endpoint calls into operations on objects and uploads; who asks
+ * is `admission`'s, what they may do is judged in `objects`, bytes are the blobs engine's.
+ */
+import type { UserCaller } from '../../access/caller.ts'
+import { required } from '../../access/check.ts'
+import type { Judge } from '../../access/judge.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Blobs } from '../../engines/blobs/blobs.ts'
+import type { Images } from '../../engines/images/images.ts'
+import { ApiError, badRequest, invalidField } from '../../errors.ts'
+import type { Call, Endpoint } from '../../http/endpoint.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
+import { json } from '../../http/replies/reply.ts'
+import { listLimitDefault, listLimitMax } from '../../limits/api.ts'
+import { createBlobRows } from './blobs/blob-rows.ts'
+import { createGarbage } from './blobs/garbage.ts'
+import { createLeases, type Leases } from './blobs/leases.ts'
+import { createSweeper } from './blobs/sweeper.ts'
+import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
+import { sendContent } from './download.ts'
+import { storageEndpoints } from './endpoints.ts'
+import { createPictures, parseVariant } from './images.ts'
+import { parseKey } from './keys.ts'
+import { parseMetadata } from './metadata.ts'
+import { createObjects, type StoredObject } from './objects.ts'
+import type { Store } from './schema.ts'
+import { createSignedUrls } from './signed-urls.ts'
+import { createAdmission } from './uploads/admission.ts'
+import { createMultipart } from './uploads/multipart.ts'
+import { createTokens } from './uploads/tokens.ts'
+import { createTus } from './uploads/tus.ts'
+import { createUpload } from './uploads/upload.ts'
+import { uploadEndpoints } from './uploads/upload-endpoints.ts'
+import { createUploads } from './uploads/uploads.ts'
+
+export interface StorageDeps {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly images: Images
+  readonly buckets: () => BucketDefinitions
+  /** Decides rules that ask tables. */
+  readonly judge: Judge
+  /** Signs URLs and seals cursors. */
+  readonly secret: string
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
+  /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
+  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
+  readonly renew: (user: UserCaller) => Promise<UserCaller>
+  /** Where browsers reach the server, without a slash at the end; null while it is not known. */
+  readonly publicUrl: () => string | null
+  /** Whether the service key of this name is still good and has the scope. */
+  readonly keyPermits: (keyName: string, scope: string) => boolean
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Storage {
+  readonly endpoints: readonly Endpoint[]
+  /** Removes what is past its time; to be called now and then. */
+  sweep(signal?: AbortSignal): Promise<void>
+  /** Keeps released files for backups. */
+  readonly leases: Leases
+}
+
+/** An object as SPEC's "Stored file object" shows it. */
+const show = ({ key, size, contentType, customMetadata, createdAt, etag, uploadedBy }: StoredObject) => ({
+  key,
+  size,
+  httpMetadata: { contentType },
+  customMetadata,
+  uploaded: createdAt,
+  contentType,
+  etag,
+  uploadedBy,
+})
+
+/** The part of an object that a write of metadata answers a caller who may not read it: what was sent, and where. */
+const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object) => ({
+  key,
+  customMetadata: Object.fromEntries(Object.entries(customMetadata).filter(([name]) => Object.hasOwn(sent, name))),
+  uploaded: createdAt,
+})
+
+/** Throws 400; more than the most is clamped. */
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return listLimitDefault
+  const limit = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
+  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
+  return Math.min(limit, listLimitMax)
+}
+
+export function createStorage(deps: StorageDeps): Storage {
+  const { store, blobs, clock, log, secret, keyPermits, asNow, renew, publicUrl } = deps
+  const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
+  const tokens = createTokens(secret, () => clock.now())
+  const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
+  const garbage = createGarbage({ store, blobs, clock, log })
+  const blobRows = createBlobRows({ store, blobs, garbage, clock })
+  const objects = createObjects({ store, blobRows, clock })
+  const shared = { store, objects, blobRows, admission }
+  const uploads = createUploads(shared, clock)
+  const upload = createUpload(shared)
+  const multipart = createMultipart(shared, uploads)
+  const tus = createTus(shared, uploads, clock)
+  const pictures = createPictures({ store, blobs, blobRows, images: deps.images, clock })
+  const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
+  const cursors = createListCursors(secret, 'storage cursor')
+
+  const resolve = ({ params, caller }: Call): BucketCall => buckets.resolve(params.bucket ?? '', caller)
+  const keyOf = ({ params }: Call): string => parseKey(params.key ?? '')
+  const admitWriter = ({ params, caller, query }: Call<{ token?: string | undefined; key?: string | undefined }>) =>
+    admission.admitWriter(params.bucket ?? '', caller, query)
+
+  function parsePrefix(text: string): string {
+    if (!text.isWellFormed() || text.includes('\0')) throw invalidField('prefix', 'pattern', 'must be text without NUL')
+    return text
+  }
+
+  const objectEndpoints = storageEndpoints({
+    async upload(call) {
+      return json(show(await upload(await admitWriter(call), call)), 201)
+    },
+
+    async download(call) {
+      const key = keyOf(call)
+      const { call: reader, token } = await admission.admitReader(
+        call.params.bucket ?? '',
+        call.caller,
+        key,
+        call.query.token,
+      )
+      const variant = parseVariant(call.query)
+      if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
+      const object = await objects.getReadable(reader, key, token ?? undefined)
+      const content = variant
+        ? await pictures.derive(reader.bucket, object, variant, {
+            caller: call.caller,
+            signal: call.signal,
+          })
+        : object
+      const cache = token ? { cacheSeconds: Math.floor((token.expires - clock.now()) / 1000) } : {}
+      return sendContent(blobs, content, { method: call.method, headers: call.headers, ...cache })
+    },
+
+    async list(call) {
+      const bucketCall = resolve(call)
+      const bucket = bucketCall.bucket.name
+      const limit = parseLimit(call.query.limit)
+      const prefix = parsePrefix(call.query.prefix ?? '')
+      const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)
+      const { objects: found, next } = await objects.list(bucketCall, { prefix, after, limit })
+      const listed = found.map(({ key, size, createdAt, contentType, etag }) => ({
+        key,
+        size,
+        uploaded: createdAt,
+        contentType,
+        etag,
+      }))
+      // Each is in the response twice.
+      const { items: shown, isCut } = await fitItems(listed, itemBytesMax(deps.responseBytes()) / 2)
+      const last = isCut ? (shown.at(-1)?.key ?? null) : next
+      return json({
+        objects: shown,
+        files: shown,
+        truncated: last !== null,
+        cursor: last === null ? null : cursors.format([bucket, prefix], last),
+      })
+    },
+
+    async delete(call) {
+      await objects.remove(resolve(call), keyOf(call))
+      return json({ ok: true })
+    },
+
+    async deleteBatch(call) {
+      const bucket = resolve(call)
+      required(bucket.permissions.delete(), bucket.caller)
+      const keys = [...new Set(call.body.keys)]
+      const results = await Promise.all(
+        keys.map(async (key) => {
+          try {
+            await objects.remove(bucket, parseKey(key))
+            return { key, error: null }
+          } catch (error) {
+            if (error instanceof ApiError && error.status < 500) return { key, error: error.message }
+            throw error
+          }
+        }),
+      )
+      return json({
+        deleted: results.filter(({ error }) => error === null).map(({ key }) => key),
+        failed: results.filter(({ error }) => error !== null),
+      })
+    },
+
+    metadata: async (call) => json(show(await objects.getReadable(resolve(call), keyOf(call)))),
+
+    async updateMetadata(call) {
+      const changes = parseMetadata(call.body, 'customMetadata')
+      const merge = (known: object) => parseMetadata({ ...known, ...changes }, 'customMetadata')
+      const { object, isReadable } = await objects.setMetadata(resolve(call), keyOf(call), merge)
+      return json(isReadable ? show(object) : showSent(object, changes))
+    },
+
+    signedUrl: async (call) => json(await signedUrls.read(resolve(call), call, call.body)),
+    signedUrls: async (call) => json({ urls: await signedUrls.readMany(resolve(call), call, call.body) }),
+    signedUploadUrl: async (call) => json(await signedUrls.write(resolve(call), call, call.body)),
+  })
+
+  const partEndpoints = uploadEndpoints({
+    async create(call) {
+      const { id, key } = await multipart.create(await admitWriter(call), call.body)
+      return json({ uploadId: id, key })
+    },
+    async uploadPart(call) {
+      const { number, etag } = await multipart.uploadPart(await admitWriter(call), call, call.query)
+      return json({ partNumber: number, etag })
+    },
+    complete: async (call) => json(show(await multipart.complete(await admitWriter(call), call.body))),
+    async abort(call) {
+      await multipart.abort(await admitWriter(call), call.body)
+      return json({ ok: true })
+    },
+    async parts(call) {
+      const { uploadId = '' } = call.params
+      const parts = await multipart.parts(await admitWriter(call), uploadId, call.query.key)
+      return json({
+        uploadId,
+        key: call.query.key,
+        parts: parts.map(({ number, size, etag }) => ({ partNumber: number, size, etag })),
+      })
+    },
+    tusOptions: tus.options,
+    tusCreate: async (call) => tus.create(await admitWriter(call), call, call.query),
+    tusHead: async (call) => tus.head(await admitWriter(call), call),
+    tusPatch: async (call) => tus.patch(await admitWriter(call), call),
+    tusTerminate: async (call) => tus.terminate(await admitWriter(call), call),
+  })
+
+  return {
+    endpoints: [...objectEndpoints, ...partEndpoints],
+    sweep: createSweeper({ store, blobs, garbage, uploads, buckets: deps.buckets, clock }),
+    leases: createLeases(store, clock),
+  }
+}

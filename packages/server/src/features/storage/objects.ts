@@ -1,0 +1,323 @@
+/**
+ * Objects: rows over lists of blobs. Every way to an object ends here, where the rules are judged on the row itself:
+ * reading one, listing, putting one in place of another, changing what is said of one, removing. What travels over HTTP
+ * is decided by those who call.
+ */
+import { randomUUID } from 'node:crypto'
+import { required } from '../../access/check.ts'
+import type { BucketDefinition } from '../../access/definition.ts'
+import type { Clock } from '../../base/clock.ts'
+import { formatDatetime } from '../../base/text/datetime.ts'
+import { findPrefixEnd } from '../../base/text/text.ts'
+import type { Transaction } from '../../engines/sql/sql.ts'
+import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+import { notFound, objectChanged } from '../../errors.ts'
+import { judgedObjectsAtOnce, judgedObjectsMax } from '../../limits/storage.ts'
+import { allowing, type Expr } from '../../query/expr.ts'
+import { asksOtherTables, type Row, settle } from '../../query/matches.ts'
+import { createSqlBackEnd } from '../../query/to-sql.ts'
+import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
+import { changeUsage } from './blobs/usage.ts'
+import { type BucketCall, requireHolds } from './buckets.ts'
+import { fromExtra, type Metadata, toExtra } from './metadata.ts'
+import type { Store } from './schema.ts'
+
+/** An object as everything but the database sees it. */
+export interface StoredObject {
+  readonly key: string
+  readonly size: number
+  readonly contentType: string
+  /** A user's id; null for the service's own. */
+  readonly uploadedBy: string | null
+  readonly createdAt: string
+  readonly customMetadata: Metadata
+  /** Another one for every content that was ever stored under a key. */
+  readonly version: string
+  /** Without quotes. */
+  readonly etag: string
+  readonly blobs: readonly BlobPart[]
+}
+
+/** What is to be stored under a key. */
+export interface NewObject {
+  readonly key: string
+  readonly contentType: string
+  readonly uploadedBy: string | null
+  readonly customMetadata: Metadata
+  readonly etag: string
+  readonly blobs: readonly BlobPart[]
+}
+
+/** What a signed URL was made for. */
+export interface Expected {
+  readonly size: number
+  /** Media type. */
+  readonly type: string
+  readonly etag: string
+}
+
+const isExpected = ({ size, contentType, etag }: StoredObject, expected: Expected): boolean =>
+  size === expected.size && contentType === expected.type && etag === expected.etag
+
+export interface Page {
+  readonly objects: readonly StoredObject[]
+  /** The key to go on after; null at the end. */
+  readonly next: string | null
+}
+
+export interface Objects {
+  /**
+   * Throws 404 for an absent object, 412 for one that is not the expected one, 401 or 403 where the read rule denies.
+   */
+  getReadable(call: BucketCall, key: string, expected?: Expected): Promise<StoredObject>
+  /** Those the read rule allows, in order of key, after one; without their custom metadata and blobs. */
+  list(call: BucketCall, page: { prefix: string; after: string | null; limit: number }): Promise<Page>
+  /** Throws 401 or 403 where what is there may not be overwritten; for those who would rather know before an upload. */
+  checkOverwrite(call: BucketCall, key: string): Promise<void>
+  /**
+   * Stores an object in place of whatever is there. Its blobs must be live, or adopted in the same transaction. Throws
+   * 401 or 403 where the write rule is not true of it or of the one there, 413 over a quota.
+   */
+  put(tx: Transaction, call: BucketCall, object: NewObject, usage: { counted: number }): Promise<StoredObject>
+  /**
+   * Sets members of the custom metadata. Write is judged before and after; what may be shown of it, by the read rule.
+   */
+  setMetadata(
+    call: BucketCall,
+    key: string,
+    merge: (known: Metadata) => Metadata,
+  ): Promise<{ readonly object: StoredObject; readonly isReadable: boolean }>
+  /** Throws 404, 401 or 403. */
+  remove(call: BucketCall, key: string): Promise<void>
+}
+
+interface ObjectRow {
+  readonly key: string
+  readonly size: number
+  readonly contentType: string
+  readonly uploadedBy: string | null
+  readonly createdAt: string
+  readonly _extra: string
+  readonly version: string
+  readonly etag: string
+  readonly blobs: string
+}
+
+const columnNames = ['key', 'size', 'contentType', 'uploadedBy', 'createdAt', '_extra', 'version', 'etag', 'blobs']
+const alias = ident('objects')
+const columns = join(
+  columnNames.map((name) => sql`${alias}.${ident(name)}`),
+  ', ',
+)
+/** What is left out of a list, and what stands for it. */
+const emptyColumns: ReadonlyMap<string, SqlText> = new Map([
+  ['blobs', sql`'[]' AS blobs`],
+  ['_extra', sql`'{}' AS ${ident('_extra')}`],
+])
+const columnsWithout = (left: readonly string[]): SqlText =>
+  join(
+    columnNames.map((name) => (left.includes(name) && emptyColumns.get(name)) || sql`${alias}.${ident(name)}`),
+    ', ',
+  )
+/** What a list shows: without custom metadata and blobs, of which an object of many parts has a long list. */
+const listedColumns = columnsWithout(['blobs', '_extra'])
+/** What a rule is judged on. */
+const judgedColumns = columnsWithout(['blobs'])
+
+const toObject = ({ _extra, blobs, ...row }: ObjectRow): StoredObject => ({
+  ...row,
+  customMetadata: fromExtra(JSON.parse(_extra)),
+  blobs: JSON.parse(blobs),
+})
+
+/** An object as rules see it. */
+const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, customMetadata }: StoredObject): Row => ({
+  ...toExtra(customMetadata),
+  key,
+  size,
+  contentType,
+  uploadedBy,
+  createdAt,
+})
+
+export const sizeOf = (blobs: readonly BlobPart[]): number => blobs.reduce((sum, [, size]) => sum + size, 0)
+
+/**
+ * A page under a rule that asks tables of another database: objects that the rest of the rule allows are read in
+ * portions and judged one by one, each question once. The page ends early where too many were looked at in vain.
+ */
+async function judgedPage(
+  call: BucketCall,
+  rule: Expr,
+  {
+    after,
+    limit,
+    page,
+  }: { after: string | null; limit: number; page: (after: string | null, most: number) => Promise<StoredObject[]> },
+): Promise<Page> {
+  const answers = new Map<string, boolean>()
+  const objects: StoredObject[] = []
+  let judged = 0
+  for (let last = after; ; ) {
+    const some = await page(last, judgedObjectsAtOnce)
+    for (const object of some) {
+      if (judged === judgedObjectsMax) return { objects, next: last }
+      const row = toRuleRow(object)
+      const question = settle(rule, row)
+      const key = JSON.stringify(question)
+      const answer = answers.get(key) ?? (await call.holds(question, row))
+      answers.set(key, answer)
+      if (answer && objects.length === limit) return { objects, next: objects.at(-1)?.key ?? null }
+      // Its metadata was for the rule, and a page of them would be large.
+      if (answer) objects.push({ ...object, customMetadata: {} })
+      last = object.key
+      judged += 1
+    }
+    if (some.length < judgedObjectsAtOnce) return { objects, next: null }
+  }
+}
+
+export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: Clock }): Objects {
+  const { store, blobRows, clock } = deps
+  const { database, tables } = store
+  const { dialect } = database
+  /** For rules without `exists`: objects stand in a database of their own, which has no tables to ask. */
+  const backEnd = createSqlBackEnd(dialect, () => {
+    throw new Error('The objects’ database has no other tables')
+  })
+
+  const from = (call: BucketCall): SqlText => dialect.from(call.bucket.objects.table, alias)
+  const select = (call: BucketCall, key: string): SqlText =>
+    sql`SELECT ${columns} FROM ${from(call)} WHERE ${alias}.bucket = ${call.bucket.name} AND ${alias}.key = ${key}`
+
+  async function find(call: BucketCall, key: string): Promise<StoredObject | null> {
+    const [row] = await database.all<ObjectRow>(select(call, key))
+    return row ? toObject(row) : null
+  }
+
+  /** The row as it stays until the end of the transaction; nobody else puts or removes this key meanwhile. */
+  async function findLocked(tx: Transaction, call: BucketCall, key: string): Promise<StoredObject | null> {
+    await tx.lock(`storage ${call.bucket.name} ${key}`)
+    const [row] = await tx.all<ObjectRow>(sql`${select(call, key)}${dialect.forUpdate}`)
+    return row ? toObject(row) : null
+  }
+
+  const at = (call: BucketCall, key: string): SqlText => sql`bucket = ${call.bucket.name} AND key = ${key}`
+
+  /** Objects that a condition selects, in order of key. */
+  async function readPage(
+    call: BucketCall,
+    condition: Expr,
+    { prefix, after, limit, shown }: { prefix: string; after: string | null; limit: number; shown: SqlText },
+  ): Promise<StoredObject[]> {
+    const { bucket } = call
+    const conditions = [sql`${alias}.bucket = ${bucket.name}`]
+    const end = findPrefixEnd(prefix)
+    if (prefix !== '') conditions.push(sql`${alias}.key >= ${prefix}`)
+    if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
+    if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
+    conditions.push(backEnd.condition(condition, bucket.objects.table))
+    const rows = await database.all<ObjectRow>(sql`SELECT ${shown} FROM ${from(call)}
+      WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit}`)
+    return rows.map(toObject)
+  }
+
+  /** Releases the blobs of a version and of the pictures made from it, which no user has uploaded. */
+  async function releaseVersion(
+    tx: Transaction,
+    bucket: BucketDefinition,
+    { version, blobs, uploadedBy }: StoredObject,
+  ): Promise<void> {
+    const derived = await tx.all<{ blob: string; size: number }>(
+      sql`SELECT blob, size FROM ${tables.derived} WHERE version = ${version}`,
+    )
+    if (derived.length > 0) await tx.run(sql`DELETE FROM ${tables.derived} WHERE version = ${version}`)
+    await blobRows.release(tx, { bucket, owner: uploadedBy }, blobs)
+    await blobRows.release(
+      tx,
+      { bucket, owner: null },
+      derived.map(({ blob, size }) => [blob, size]),
+    )
+  }
+
+  return {
+    async getReadable(call, key, expected) {
+      const rule = required(call.permissions.read(), call.caller)
+      const object = await find(call, key)
+      if (!object) throw notFound('File')
+      if (expected && !isExpected(object, expected)) throw objectChanged()
+      await requireHolds(call, rule, toRuleRow(object))
+      return object
+    },
+
+    async list(call, { prefix, after, limit }) {
+      const rule = required(call.permissions.read(), call.caller)
+      const page = (from: string | null, most: number, shown = judgedColumns): Promise<StoredObject[]> =>
+        readPage(call, allowing(rule), { prefix, after: from, limit: most, shown })
+      if (!asksOtherTables(rule)) {
+        const objects = await page(after, limit + 1, listedColumns)
+        const last = objects.length > limit ? objects[limit - 1] : undefined
+        return { objects: objects.slice(0, limit), next: last?.key ?? null }
+      }
+      return judgedPage(call, rule, { after, limit, page })
+    },
+
+    async checkOverwrite(call, key) {
+      const rule = required(call.permissions.updateBefore(), call.caller)
+      const there = await find(call, key)
+      if (there) await requireHolds(call, rule, toRuleRow(there))
+    },
+
+    async put(tx, call, object, { counted }) {
+      const { bucket, permissions } = call
+      const stored: StoredObject = {
+        ...object,
+        size: sizeOf(object.blobs),
+        createdAt: formatDatetime(clock.now()),
+        version: randomUUID(),
+      }
+      const there = await findLocked(tx, call, object.key)
+      if (there) {
+        await requireHolds(call, permissions.updateBefore(), toRuleRow(there))
+        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
+        await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, object.key)}`)
+        await releaseVersion(tx, bucket, there)
+      } else await requireHolds(call, permissions.insert(), toRuleRow(stored))
+      const { key, size, contentType, uploadedBy, createdAt, version, etag } = stored
+      await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
+        VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
+          ${JSON.stringify(toExtra(stored.customMetadata))}, ${version}, ${etag}, ${JSON.stringify(stored.blobs)})`)
+      const gone = there ? [{ owner: there.uploadedBy, bytes: -there.size }] : []
+      await changeUsage(tx, store, bucket, [...gone, { owner: uploadedBy, bytes: size - counted }])
+      return stored
+    },
+
+    setMetadata(call, key, merge) {
+      const { caller, permissions } = call
+      const rule = required(permissions.updateBefore(), caller)
+      return database.write(async (tx) => {
+        const there = await findLocked(tx, call, key)
+        if (!there) throw notFound('File')
+        await requireHolds(call, rule, toRuleRow(there))
+        const stored = { ...there, customMetadata: merge(there.customMetadata) }
+        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
+        await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
+          WHERE ${at(call, key)}`)
+        return { object: stored, isReadable: await call.holds(permissions.read(), toRuleRow(stored)) }
+      })
+    },
+
+    async remove(call, key) {
+      const { bucket, caller, permissions } = call
+      const rule = required(permissions.delete(), caller)
+      await database.write(async (tx) => {
+        const there = await findLocked(tx, call, key)
+        if (!there) throw notFound('File')
+        await requireHolds(call, rule, toRuleRow(there))
+        await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
+        await releaseVersion(tx, bucket, there)
+        await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])
+      })
+    },
+  }
+}

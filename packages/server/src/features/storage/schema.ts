@@ -1,0 +1,120 @@
+/**
+ * The storage feature's tables: how they are made, and what they are called in statements. What is in them is said in
+ * decision 11.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Dialect } from '../../engines/sql/dialect.ts'
+import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
+import type { Database, Sql } from '../../engines/sql/sql.ts'
+import { ident, type SqlText, sql } from '../../engines/sql/sql-text.ts'
+
+export const storageNamespace = '_storage'
+
+const tableNames = [
+  'objects',
+  'blobs',
+  'uploads',
+  'parts',
+  'grants',
+  'usage',
+  'derived',
+  'deployment',
+  'garbage',
+  'leases',
+] as const
+export type StorageTable = (typeof tableNames)[number]
+
+/** Each table as the target of a statement. */
+export type StorageTables = Readonly<Record<StorageTable, SqlText>>
+
+/** The feature's database and its tables by name. */
+export interface Store {
+  readonly database: Database
+  readonly tables: StorageTables
+  /** Begins the id of every blob, so that two deployments in one bucket of a store tell theirs apart. */
+  readonly deployment: string
+}
+
+const typeText = (type: string): SqlText => ({ text: type, values: [] })
+
+function tablesOf(dialect: Dialect): StorageTables {
+  const entries = tableNames.map((name) => [name, dialect.target(platformTable(storageNamespace, name))])
+  return Object.fromEntries(entries) as StorageTables
+}
+
+const firstStep: PlatformStep = (dialect) => {
+  const { objects, blobs, uploads, parts, grants, usage, derived, deployment } = tablesOf(dialect)
+  const text = typeText(dialect.columnTypes.text)
+  const number = typeText(dialect.columnTypes.number)
+  const json = typeText(dialect.columnTypes.json)
+  return [
+    sql`CREATE TABLE ${objects} (bucket ${text} NOT NULL, key ${text} NOT NULL, size ${number} NOT NULL,
+      ${ident('contentType')} ${text} NOT NULL, ${ident('uploadedBy')} ${text}, ${ident('createdAt')} ${text} NOT NULL,
+      ${ident('_extra')} ${json} NOT NULL, version ${text} NOT NULL, etag ${text} NOT NULL, blobs ${json} NOT NULL,
+      PRIMARY KEY (bucket, key))`,
+    sql`CREATE INDEX objects_uploader ON ${objects} (bucket, ${ident('uploadedBy')}, key)`,
+    sql`CREATE TABLE ${blobs} (id ${text} PRIMARY KEY, sweepafter ${number})`,
+    sql`CREATE INDEX blobs_sweep ON ${blobs} (sweepafter)`,
+    sql`CREATE TABLE ${uploads} (id ${text} PRIMARY KEY, bucket ${text} NOT NULL, key ${text} NOT NULL,
+      kind ${text} NOT NULL, type ${text} NOT NULL, metadata ${json} NOT NULL, uploader ${text}, owner ${text} NOT NULL,
+      budget ${number}, reserved ${number} NOT NULL, length ${number}, received ${number} NOT NULL,
+      touched ${number} NOT NULL, done ${number} NOT NULL)`,
+    sql`CREATE INDEX uploads_owner ON ${uploads} (bucket, owner)`,
+    sql`CREATE INDEX uploads_touched ON ${uploads} (touched)`,
+    sql`CREATE TABLE ${parts} (upload ${text} NOT NULL, number ${number} NOT NULL, blob ${text} NOT NULL,
+      size ${number} NOT NULL, etag ${text} NOT NULL, sniffed ${text}, PRIMARY KEY (upload, number))`,
+    sql`CREATE TABLE ${grants} (id ${text} PRIMARY KEY, expires ${number} NOT NULL)`,
+    sql`CREATE INDEX grants_expires ON ${grants} (expires)`,
+    sql`CREATE TABLE ${usage} (bucket ${text} NOT NULL, owner ${text} NOT NULL, bytes ${number} NOT NULL,
+      PRIMARY KEY (bucket, owner))`,
+    sql`CREATE TABLE ${derived} (version ${text} NOT NULL, variant ${text} NOT NULL, blob ${text} NOT NULL,
+      size ${number} NOT NULL, etag ${text} NOT NULL, type ${text} NOT NULL, made ${number} NOT NULL,
+      PRIMARY KEY (version, variant))`,
+    sql`CREATE TABLE ${deployment} (id ${text} PRIMARY KEY)`,
+  ]
+}
+
+/** Counts of released blobs, and leases that keep them for backups. Rows from before have no counts. */
+const garbageStep: PlatformStep = (dialect) => {
+  const { blobs, garbage, leases } = tablesOf(dialect)
+  const text = typeText(dialect.columnTypes.text)
+  const number = typeText(dialect.columnTypes.number)
+  return [
+    sql`ALTER TABLE ${blobs} ADD COLUMN bucket ${text}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN owner ${text}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN size ${number}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN released ${number}`,
+    sql`CREATE INDEX blobs_released ON ${blobs} (bucket, released) WHERE released IS NOT NULL`,
+    sql`CREATE INDEX blobs_released_owner ON ${blobs} (bucket, owner, released)
+      WHERE released IS NOT NULL AND owner IS NOT NULL`,
+    sql`CREATE TABLE ${garbage} (bucket ${text} NOT NULL, owner ${text} NOT NULL, bytes ${number} NOT NULL,
+      blobs ${number} NOT NULL, bytesmax ${number} NOT NULL, blobsmax ${number} NOT NULL, PRIMARY KEY (bucket, owner))`,
+    sql`CREATE INDEX garbage_over ON ${garbage} (bucket, owner) WHERE bytes > bytesmax OR blobs > blobsmax`,
+    sql`CREATE TABLE ${leases} (id ${text} PRIMARY KEY, since ${number} NOT NULL, expires ${number} NOT NULL)`,
+  ]
+}
+
+/**
+ * Makes the tables, or brings them to the newest version. Throws when a newer version of the program made them.
+ */
+export async function prepareStore(engine: Sql): Promise<Store> {
+  const database = engine.database({ namespace: storageNamespace, instanceId: null })
+  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep])
+  const tables = tablesOf(database.dialect)
+  return { database, tables, deployment: await nameDeployment(database, tables) }
+}
+
+/** The name all nodes on one database share, made up by whoever is first. */
+function nameDeployment(database: Database, { deployment }: StorageTables): Promise<string> {
+  return database.write(
+    async (tx) => {
+      await tx.lock('storage deployment')
+      const [known] = await tx.all<{ id: string }>(sql`SELECT id FROM ${deployment}`)
+      if (known) return known.id
+      const id = randomBytes(6).toString('hex')
+      await tx.run(sql`INSERT INTO ${deployment} (id) VALUES (${id})`)
+      return id
+    },
+    { isMigration: true },
+  )
+}

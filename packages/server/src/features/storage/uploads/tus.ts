@@ -1,0 +1,231 @@
+/**
+ * Resumable uploads as clients know them: tus 1.0 with creation, expiration and termination. A body is cut into pieces
+ * that are kept one by one, so that a connection that breaks costs no more than the piece it was in.
+ */
+import { required } from '../../../access/check.ts'
+import type { Clock } from '../../../base/clock.ts'
+import {
+  ApiError,
+  badRequest,
+  conflict,
+  invalidField,
+  invalidToken,
+  payloadTooLarge,
+  unsupportedMediaType,
+} from '../../../errors.ts'
+import type { Call, Reply } from '../../../http/endpoint.ts'
+import { empty } from '../../../http/replies/reply.ts'
+import { partNumberMax, tusPieceBytes, uploadIdleMs } from '../../../limits/storage.ts'
+import { keyInPath, parseKey } from '../keys.ts'
+import { parseMetadataText } from '../metadata.ts'
+import type { SignedQuery, Writer } from './admission.ts'
+import { normalizeType } from './content.ts'
+import { asRefusal, bodyOf, type UploadParts } from './upload.ts'
+import type { OpenUpload, Uploads } from './uploads.ts'
+
+const version = '1.0.0'
+const extensions = 'creation,expiration,termination'
+const bodyType = 'application/offset+octet-stream'
+
+export interface Tus {
+  options(): Reply
+  create(writer: Writer, call: Call, query: SignedQuery): Promise<Reply>
+  head(writer: Writer, call: Call): Promise<Reply>
+  patch(writer: Writer, call: Call): Promise<Reply>
+  terminate(writer: Writer, call: Call): Promise<Reply>
+}
+
+/** Throws 412 for a client of another version, or none. */
+function checkVersion(headers: Headers): void {
+  if (headers.get('tus-resumable') === version) return
+  throw new ApiError(412, 'precondition-failed', `Tus-Resumable must be ${version}`, undefined, {
+    'Tus-Version': version,
+  })
+}
+
+/** A header that is a whole number of bytes. Throws 400. */
+function parseBytes(headers: Headers, name: string): number {
+  const text = headers.get(name)
+  if (text === null) throw invalidField(name, 'required', 'is required')
+  const bytes = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (!Number.isSafeInteger(bytes)) throw invalidField(name, 'type', 'must be a whole number of bytes')
+  return bytes
+}
+
+/** Names and values of `Upload-Metadata`. Throws 400 for what is not base64 of UTF-8, or stands there twice. */
+function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
+  const members = new Map<string, string>()
+  for (const pair of text?.trim() ? text.split(',') : []) {
+    const [name = '', encoded = '', ...rest] = pair.trim().split(' ')
+    const bytes = Buffer.from(encoded, 'base64')
+    const value = bytes.toString()
+    const isGood =
+      name !== '' && rest.length === 0 && bytes.equals(Buffer.from(value)) && /^[\w+/-]*={0,2}$/.test(encoded)
+    if (!isGood || members.has(name))
+      throw invalidField('Upload-Metadata', 'pattern', 'must be names, each once, with values in base64')
+    members.set(name, value)
+  }
+  return members
+}
+
+export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): Tus {
+  const { store, objects, blobRows, admission } = shared
+
+  const reply = (status: number, headers: Record<string, string> = {}): Reply =>
+    empty(status, { 'Tus-Resumable': version, 'Cache-Control': 'no-store', ...headers })
+  const expiry = (): Record<string, string> => ({
+    'Upload-Expires': new Date(clock.now() + uploadIdleMs).toUTCString(),
+  })
+
+  async function finish(writer: Writer, upload: OpenUpload): Promise<void> {
+    try {
+      await uploads.finish(writer, upload, (parts) => parts)
+    } catch (error) {
+      // Who was cut off and asks how far it got may meet its own last piece here: one of the two ends the upload.
+      const { done } = await uploads.get(writer, upload.id, 'tus', null)
+      if (done === 0) throw error
+    }
+  }
+
+  /** Keeps the body piece by piece behind what is there; gives how many bytes are there then. */
+  async function receive(writer: Writer, upload: OpenUpload, call: Call): Promise<number> {
+    const length = upload.length as number
+    const pieceBytes = Math.max(tusPieceBytes, Math.ceil(length / (partNumberMax / 2)))
+    const cutter = createCutter(bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }))
+    try {
+      return await keep(writer, upload, cutter, pieceBytes)
+    } finally {
+      cutter.close()
+    }
+  }
+
+  async function keep(writer: Writer, upload: OpenUpload, cutter: Cutter, pieceBytes: number): Promise<number> {
+    const length = upload.length as number
+    const holder = { bucket: writer.call.bucket, owner: upload.uploader }
+    let offset = upload.received
+    while (await cutter.hasMore()) {
+      if (offset === length) throw payloadTooLarge(length)
+      const bytesMax = Math.min(pieceBytes, length - offset)
+      const blob = await blobRows.stage(cutter.next(bytesMax), { bytesMax }, holder).catch((error: unknown) => {
+        throw asRefusal(error)
+      })
+      // A body that goes on beyond the end is another file: its last piece must not complete this one.
+      if (offset + blob.size === length && ((await cutter.hasMore()) || isTooLarge(cutter.failure()))) {
+        await blobRows.abandon(blob.id)
+        throw payloadTooLarge(length)
+      }
+      offset = await uploads.append(writer, upload, offset, blob)
+    }
+    const failure = cutter.failure()
+    if (failure !== null) throw failure instanceof ApiError ? failure : badRequest('The body ended early')
+    return offset
+  }
+
+  return {
+    options: () => empty(204, { 'Tus-Resumable': version, 'Tus-Version': version, 'Tus-Extension': extensions }),
+
+    async create(writer, call, query) {
+      const { headers, params } = call
+      checkVersion(headers)
+      required(writer.call.permissions.insert(), writer.call.caller)
+      const length = parseBytes(headers, 'Upload-Length')
+      const metadata = parseTusMetadata(headers.get('upload-metadata'))
+      const text = metadata.get('key')
+      if (text === undefined) throw invalidField('key', 'required', 'is required in Upload-Metadata')
+      const key = parseKey(text)
+      if (writer.grant && key !== writer.grant.key) throw invalidToken()
+      const customMetadata = parseMetadataText(metadata.get('customMetadata'), 'customMetadata')
+      await admission.checkGrant(writer.grant)
+      if (length > writer.bytesMax) {
+        await store.database.write((tx) => admission.useGrant(tx, writer.grant))
+        throw payloadTooLarge(writer.bytesMax)
+      }
+      await objects.checkOverwrite(writer.call, key)
+      const type = normalizeType(metadata.get('contentType') ?? metadata.get('filetype'))
+      const upload = await uploads.open(writer, { key, kind: 'tus', type, customMetadata, length })
+      const signed = query.token === undefined ? '' : `?token=${query.token}&key=${keyInPath(key)}`
+      const location = `/api/storage/${encodeURIComponent(params.bucket ?? '')}/uploads/tus/${upload.id}${signed}`
+      return reply(201, { Location: location, ...expiry() })
+    },
+
+    async head(writer, { headers, params }) {
+      checkVersion(headers)
+      const upload = await uploads.get(writer, params.uploadId ?? '', 'tus', null)
+      // All there, but no object: we ended in between, and a client that hears "all there" will not come back.
+      if (upload.received === upload.length && upload.done === 0) await finish(writer, upload)
+      return reply(200, {
+        'Upload-Offset': String(upload.received),
+        'Upload-Length': String(upload.length),
+        ...expiry(),
+      })
+    },
+
+    async patch(writer, call) {
+      const { headers, params, rawBody } = call
+      checkVersion(headers)
+      if (headers.get('content-type') !== bodyType) throw unsupportedMediaType(bodyType)
+      const offset = parseBytes(headers, 'Upload-Offset')
+      const upload = await uploads.get(writer, params.uploadId ?? '', 'tus', null)
+      if (offset !== upload.received) throw conflict(`The upload goes on at ${upload.received}`)
+      const length = upload.length as number
+      if (offset + (rawBody.declaredBytes ?? 0) > length) throw payloadTooLarge(length)
+      const received = await receive(writer, upload, call)
+      await admission.checkActive(writer)
+      if (received === length && upload.done === 0) await finish(writer, upload)
+      return reply(204, { 'Upload-Offset': String(received), ...expiry() })
+    },
+
+    async terminate(writer, { headers, params }) {
+      checkVersion(headers)
+      await uploads.abort(writer, await uploads.get(writer, params.uploadId ?? '', 'tus', null))
+      return reply(204)
+    },
+  }
+}
+
+const isTooLarge = (failure: unknown): boolean => failure instanceof ApiError && failure.status === 413
+
+interface Cutter {
+  /** Waits for another byte; false at the end, and where the body broke off. */
+  hasMore(): Promise<boolean>
+  /** The next bytes, at most so many; they end where the body does, however that happens. */
+  next(bytesMax: number): AsyncIterable<Uint8Array>
+  /** What the body broke off with, or null. */
+  failure(): unknown
+  /** Reads no more of the body. */
+  close(): void
+}
+
+function createCutter(body: AsyncGenerator<Uint8Array>): Cutter {
+  let left = new Uint8Array()
+  let failure: unknown = null
+  let ended = false
+
+  async function hasMore(): Promise<boolean> {
+    while (left.length === 0 && !ended) {
+      try {
+        const { done, value } = await body.next()
+        if (done) ended = true
+        else left = value as Uint8Array<ArrayBuffer>
+      } catch (error) {
+        failure = error
+        ended = true
+      }
+    }
+    return left.length > 0
+  }
+
+  return {
+    hasMore,
+    failure: () => failure,
+    close: () => void body.return(undefined).catch(() => {}),
+    async *next(bytesMax) {
+      for (let size = 0; size < bytesMax && (await hasMore()); ) {
+        const piece = left.subarray(0, bytesMax - size)
+        left = left.subarray(piece.length)
+        size += piece.length
+        yield piece
+      }
+    },
+  }
+}

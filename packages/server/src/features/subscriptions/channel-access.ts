@@ -1,0 +1,109 @@
+/** Which channels a caller may use, and what it sees of them: the one place that reads rules for a socket. */
+import type { Caller } from '../../access/caller.ts'
+import { denied, required } from '../../access/check.ts'
+import { permitsScope } from '../../access/service-keys.ts'
+import type { Log } from '../../base/log.ts'
+import { ApiError } from '../../errors.ts'
+import { subscriptionFiltersMax } from '../../limits/subscriptions.ts'
+import type { Expr } from '../../query/expr.ts'
+import { parseFilterGroups } from '../../query/filter.ts'
+import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcast.ts'
+import { type FindNamespace, findTarget } from './channels.ts'
+import type { Resolve, TableCall } from './feed.ts'
+import { refusing, SubscriptionError } from './refusal.ts'
+import { createSight, type Sight } from './sight.ts'
+
+/** The two groups as they were sent; null for none. */
+export interface Filters {
+  readonly filters: unknown
+  readonly orFilters: unknown
+}
+
+/** What a subscription asks for beside its channel. */
+export interface Wanted extends Filters {
+  /** Whether changes carry the record before them, which only a service key may ask for. */
+  readonly previous: boolean
+}
+
+export interface ChannelAccess {
+  /** What the caller sees of a table's channel: what the rule allows AND the document AND the filters. */
+  sight(caller: Caller, channel: string, wanted: Wanted): Promise<Sight>
+  /** Checks that the caller may use a channel of no table. */
+  useBroadcast(caller: Caller, channel: string, use: 'subscribe' | 'publish'): Promise<void>
+}
+
+export interface ChannelAccessDeps {
+  readonly resolve: Resolve
+  readonly findNamespace: FindNamespace
+  readonly broadcasts: () => BroadcastChannels
+  readonly log: Log
+}
+
+function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
+  for (const group of [filters, orFilters])
+    if (Array.isArray(group) && group.length > subscriptionFiltersMax)
+      throw new SubscriptionError(
+        'INVALID_FILTERS',
+        `At most ${subscriptionFiltersMax} conditions are allowed in each group`,
+      )
+  try {
+    // Hidden fields are hidden from everybody here: what is watched may be shown to anybody who sees the socket's page.
+    return parseFilterGroups(
+      { table: call.table, showsHidden: false },
+      { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
+    )
+  } catch (error) {
+    if (error instanceof ApiError) throw new SubscriptionError('INVALID_FILTERS', error.message)
+    throw error
+  }
+}
+
+/** Every function throws `SubscriptionError`. */
+export function createChannelAccess({ resolve, findNamespace, broadcasts, log }: ChannelAccessDeps): ChannelAccess {
+  return {
+    async sight(caller, channel, wanted) {
+      const target = findTarget(channel, findNamespace)
+      if (!target) throw new SubscriptionError('INVALID_CHANNEL', 'There is no such channel')
+      const { table: tableName, docId, ...path } = target
+      const call = await refusing(async () => {
+        const opened = await resolve({ ...path, tableName }, caller)
+        required(opened.permissions.read(), caller)
+        if (caller.kind === 'service' && !permitsScope(caller.scopes, `db:table:${tableName}:read`))
+          throw denied(caller)
+        return opened
+      })
+      if (wanted.previous && caller.kind !== 'service')
+        throw new SubscriptionError('CHANNEL_ACCESS_DENIED', 'Only a service key may ask for previous records')
+      return createSight({
+        channel,
+        call,
+        docId,
+        filters: parseFilters(call, wanted),
+        hasPrevious: wanted.previous,
+      })
+    },
+    async useBroadcast(caller, channel, use) {
+      const name = broadcastNameOf(channel)
+      const found = name === null ? undefined : findBroadcast(broadcasts(), name)
+      if (name === null || !found) throw new SubscriptionError('INVALID_CHANNEL', 'There is no such channel')
+      await refusing(() => {
+        if (caller.kind === 'service') {
+          if (!permitsScope(caller.scopes, broadcastScope)) throw denied(caller)
+          return
+        }
+        const rule = found[use]
+        if (!(typeof rule === 'boolean' ? rule : allows(rule, caller, name))) throw denied(caller)
+      })
+    },
+  }
+
+  /** A rule that fails denies. */
+  function allows(rule: (auth: Caller['auth'], name: string) => unknown, { auth }: Caller, name: string): boolean {
+    try {
+      return rule(auth, name) === true
+    } catch (error) {
+      log.error('subscriptions.broadcast_rule_failed', { name, error })
+      return false
+    }
+  }
+}

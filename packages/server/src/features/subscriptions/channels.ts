@@ -1,0 +1,70 @@
+/**
+ * Channels: the texts that name what is watched, and the texts themselves made from it. Whether such a table exists and
+ * who may watch it is decided elsewhere.
+ */
+import { invalidField } from '../../errors.ts'
+import { channelCharsMax } from '../../limits/subscriptions.ts'
+
+/** A table or one of its records, as a channel names it. */
+export interface Target {
+  readonly namespace: string
+  readonly instanceId: string | null
+  readonly table: string
+  readonly docId: string | null
+}
+
+const prefix = 'dblive'
+
+/** Whether a namespace is dynamic; null for one that is not declared. */
+export type FindNamespace = (name: string) => { readonly instance: boolean } | undefined
+
+export const formatChannel = ({ namespace, instanceId, table, docId }: Target): string =>
+  [prefix, namespace, ...(instanceId === null ? [] : [instanceId]), table, ...(docId === null ? [] : [docId])].join(':')
+
+/**
+ * `dblive:{namespace}[:{instanceId}]:{table}[:{docId}]`; the namespace says whether there is an instance. Null for a
+ * text that is no channel of a declared namespace. No part holds a colon or is empty, so each channel has one reading.
+ */
+export function findTarget(channel: string, findNamespace: FindNamespace): Target | null {
+  if (channel.length > channelCharsMax) return null
+  const [first, namespace = '', ...parts] = channel.split(':')
+  const definition = findNamespace(namespace)
+  if (first !== prefix || !definition || parts.some((part) => part === '')) return null
+  const instanceId = definition.instance ? (parts.shift() ?? '') : null
+  const [table, docId = null, ...rest] = parts
+  if (table === undefined || instanceId === '' || rest.length > 0) return null
+  return { namespace, instanceId, table, docId }
+}
+
+/** The query of `/subscribe` and `/connect-check`: a whole channel, or its parts. */
+export interface ChannelQuery {
+  readonly channel?: string | undefined
+  readonly namespace?: string | undefined
+  readonly table?: string | undefined
+  readonly instanceId?: string | undefined
+  readonly docId?: string | undefined
+}
+
+/** Whether a query names a channel at all; `since` is of none. */
+export const namesChannel = ({ channel, namespace, table, instanceId, docId }: ChannelQuery): boolean =>
+  [channel, namespace, table, instanceId, docId].some((part) => part !== undefined)
+
+const partPattern = /^[^:]+$/
+
+/** The channel a query names. Throws 400 where a part is missing or would not be read back as it was written. */
+export function parseChannelQuery(query: ChannelQuery, findNamespace: FindNamespace): string {
+  if (query.channel !== undefined) return query.channel
+  for (const name of ['namespace', 'table'] as const)
+    if (query[name] === undefined) throw invalidField(name, 'required', 'is required without a channel')
+  for (const name of ['namespace', 'table', 'instanceId', 'docId'] as const)
+    if (query[name] !== undefined && !partPattern.test(query[name]))
+      throw invalidField(name, 'pattern', 'must not be empty or hold a colon')
+  const { namespace = '', table = '', instanceId = null, docId = null } = query
+  // With an instance too many, or without the one it needs, the parts are those of another channel.
+  const isDynamic = findNamespace(namespace)?.instance
+  if (isDynamic !== undefined && isDynamic !== (instanceId !== null))
+    throw isDynamic
+      ? invalidField('instanceId', 'required', 'is required in a dynamic namespace')
+      : invalidField('instanceId', 'unknown', 'is nothing in a static namespace')
+  return formatChannel({ namespace, table, instanceId, docId })
+}

@@ -1,0 +1,81 @@
+/**
+ * The moment of a backup: writes wait while the command that makes the backup opens the databases. Given back when it
+ * says so, and by itself soon after, so that a command that dies delays writes and no more.
+ */
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { conflict, notFound } from '../../errors.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { json } from '../../http/replies/reply.ts'
+import { backupHoldMs } from '../../limits/jobs.ts'
+
+/** See `Sql`. */
+export type HoldWrites = (() => Promise<() => void>) | null
+
+/** What a service key needs for everything about backups. */
+export const backupScope = (): string => 'system:backup:*:hold'
+
+interface Hold {
+  readonly id: string
+  readonly end: () => void
+}
+
+/** `holdWrites` is null where databases are not the server's own files. */
+export function createBackupEndpoints(holdWrites: HoldWrites): readonly Endpoint[] {
+  let current: Hold | null = null
+  let asking = false
+
+  async function begin(): Promise<Hold> {
+    if (holdWrites === null) throw notFound('Backup')
+    if (current || asking) throw conflict('Another backup is at its moment')
+    asking = true
+    const release = await holdWrites().finally(() => {
+      asking = false
+    })
+    const end = (): void => {
+      clearTimeout(timer)
+      current = null
+      release()
+    }
+    const timer = setTimeout(end, backupHoldMs)
+    current = { id: randomUUID(), end }
+    return current
+  }
+
+  return [
+    endpoint({
+      name: 'system.holdForBackup',
+      method: 'POST',
+      paths: ['/api/backup/hold'],
+      tag: 'System',
+      summary: 'Have writes wait while a backup begins',
+      description: `For \`plinth backup\`. Writes go on when the hold is given back, or after ${backupHoldMs} ms.`,
+      credentials: 'service',
+      scope: backupScope,
+      rateLimit: 'global',
+      replies: { 200: { description: 'Nobody writes', schema: z.object({ id: z.string() }) } },
+      errors: [404, 409],
+      handle: async () => json({ id: (await begin()).id }),
+    }),
+    endpoint({
+      name: 'system.releaseFromBackup',
+      method: 'DELETE',
+      paths: ['/api/backup/hold/:id'],
+      tag: 'System',
+      summary: 'Let writes go on',
+      description: '404 when the hold was over by itself: then what was opened meanwhile is not of one moment.',
+      credentials: 'service',
+      scope: backupScope,
+      rateLimit: 'global',
+      replies: {
+        200: { description: 'Nobody has written since the hold began', schema: z.object({ ok: z.literal(true) }) },
+      },
+      errors: [404],
+      handle({ params }) {
+        if (current === null || current.id !== params.id) throw notFound('Hold')
+        current.end()
+        return json({ ok: true })
+      },
+    }),
+  ]
+}

@@ -1,0 +1,156 @@
+/** Sign-up, sign-in by password, and what users see and change of themselves, over HTTP. */
+import { z } from 'zod'
+import type { Caller, UserCaller } from '../../../access/caller.ts'
+import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { isExempt } from '../../../http/rate-limit.ts'
+import { json } from '../../../http/replies/reply.ts'
+import { parseLinkTarget } from '../email/mail-links.ts'
+import { clientOf, signedInSchema, signInSchema, userIdOf, userOf } from '../sessions/sign-in.ts'
+import {
+  avatarUrlField,
+  deviceTokenField,
+  displayNameField,
+  emailField,
+  emailVisibilityField,
+  linkTargetFields,
+  localeField,
+  metadataField,
+  passwordField,
+} from './fields.ts'
+import type { PasswordAccounts, ProfileChanges } from './password-accounts.ts'
+import { userView, userViewSchema } from './user-view.ts'
+
+const tag = 'Users'
+
+const signUpBody = z.strictObject({
+  email: emailField,
+  password: passwordField,
+  data: z.strictObject({ displayName: displayNameField.optional(), avatarUrl: avatarUrlField.optional() }).optional(),
+  locale: localeField.optional(),
+  ...linkTargetFields,
+})
+const signInBody = z.strictObject({
+  email: emailField,
+  password: passwordField,
+  deviceToken: deviceTokenField.optional(),
+})
+const changePasswordBody = z.strictObject({ currentPassword: passwordField, newPassword: passwordField })
+const profileBody = z.strictObject({
+  displayName: displayNameField.optional(),
+  avatarUrl: avatarUrlField.optional(),
+  emailVisibility: emailVisibilityField.optional(),
+  locale: localeField.optional(),
+  metadata: metadataField.optional(),
+})
+
+const userReply = { 200: { description: 'The user', schema: z.object({ user: userViewSchema }) } }
+
+/** The caller as somebody whose account may still become a real one. */
+const anonymousUser = (caller: Caller): UserCaller | null =>
+  caller.kind === 'user' && caller.auth.isAnonymous ? caller : null
+
+/** Those fields that were sent. */
+const given = (body: z.output<typeof profileBody>): ProfileChanges =>
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+
+export function createAccountEndpoints(people: PasswordAccounts, config: () => AuthConfig): readonly Endpoint[] {
+  return [
+    endpoint({
+      name: 'users.signUp',
+      method: 'POST',
+      paths: ['/api/auth/signup'],
+      tag,
+      summary: 'Make an account with e-mail and password',
+      description:
+        'With the token of an anonymous user, that account gets the e-mail and the password and keeps its id.',
+      credentials: 'public',
+      rateLimit: 'signup',
+      body: signUpBody,
+      replies: { 201: { description: 'Signed up and in', schema: signedInSchema } },
+      errors: [403, 409],
+      async handle(call) {
+        const { email, password, data = {}, locale = null } = call.body
+        const { displayName = null, avatarUrl = null } = data
+        const target = parseLinkTarget(config(), call.body)
+        const order = { email, password, displayName, avatarUrl, locale, target }
+        return json(await people.signUp(order, clientOf(call), anonymousUser(call.caller)), 201)
+      },
+    }),
+    endpoint({
+      name: 'users.signIn',
+      method: 'POST',
+      paths: ['/api/auth/signin'],
+      tag,
+      summary: 'Sign in with e-mail and password',
+      description: 'A user with a second factor gets a ticket, which `mfa/verify` turns into tokens.',
+      credentials: 'public',
+      rateLimit: 'auth',
+      body: signInBody,
+      replies: { 200: { description: 'Signed in, or a ticket for the second factor', schema: signInSchema } },
+      errors: [401, 403],
+      async handle(call) {
+        const { email, password, deviceToken } = call.body
+        const exempt = isExempt(call.caller, 'signin')
+        return json(await people.signIn(email, password, clientOf(call, deviceToken), exempt))
+      },
+    }),
+    endpoint({
+      name: 'users.signInAnonymously',
+      method: 'POST',
+      paths: ['/api/auth/signin/anonymous'],
+      tag,
+      summary: 'Make an account without saying who one is',
+      credentials: 'public',
+      rateLimit: 'signup',
+      replies: { 201: { description: 'Signed up and in', schema: signedInSchema } },
+      errors: [403],
+      handle: async (call) => json(await people.signUpAnonymously(clientOf(call)), 201),
+    }),
+    endpoint({
+      name: 'users.changePassword',
+      method: 'POST',
+      paths: ['/api/auth/change-password'],
+      tag,
+      summary: 'Change the password',
+      description: 'Every session ends; the answer is a new one, as old as the one that asked.',
+      credentials: 'user',
+      rateLimit: 'auth',
+      body: changePasswordBody,
+      replies: { 200: { description: 'Signed in anew', schema: signedInSchema } },
+      errors: [404],
+      async handle(call) {
+        const { currentPassword, newPassword } = call.body
+        const asker = userOf(call.caller)
+        return json(await people.changePassword(asker, currentPassword, newPassword, clientOf(call)))
+      },
+    }),
+    endpoint({
+      name: 'users.me',
+      method: 'GET',
+      paths: ['/api/auth/me'],
+      tag,
+      summary: 'The signed-in user',
+      credentials: 'user',
+      rateLimit: 'auth',
+      replies: userReply,
+      errors: [404],
+      handle: async ({ caller }) => json({ user: userView(await people.get(userIdOf(caller))) }),
+    }),
+    endpoint({
+      name: 'users.changeProfile',
+      method: 'PATCH',
+      paths: ['/api/auth/profile'],
+      tag,
+      summary: 'Change what users say of themselves',
+      description: 'Fields left out stay; `metadata` is replaced whole.',
+      credentials: 'user',
+      rateLimit: 'auth',
+      body: profileBody,
+      replies: userReply,
+      errors: [404],
+      handle: async ({ caller, body }) =>
+        json({ user: userView(await people.changeProfile(userIdOf(caller), given(body))) }),
+    }),
+  ]
+}

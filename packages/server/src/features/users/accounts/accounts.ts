@@ -1,0 +1,222 @@
+/**
+ * Accounts: rows of `_users`, the public record that goes with each, and everything that goes when one is deleted. What
+ * may be written is the callers' matter; what a client is shown is `user-view`'s.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { createUuid7 } from '../../../base/crypto/ids.ts'
+import type { JsonObject } from '../../../base/text/json.ts'
+import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
+import { ident, join, type SqlText, type SqlValue, sql } from '../../../engines/sql/sql-text.ts'
+import { msOf, msOrNullOf, type UsersTable, usersTable } from '../tables.ts'
+import { type PublicUser, publicUserOf } from './public-user.ts'
+
+/** A user as the server knows them. Times are milliseconds since 1970. */
+export interface Account {
+  readonly id: string
+  /** Normalised (`normaliseEmail`); null for anonymous users and those whose provider told none. */
+  readonly email: string | null
+  readonly passwordHash: string | null
+  /** Whether an administrator set the password for the present address: it does not end with the first proof of it. */
+  readonly isAdminPassword: boolean
+  readonly displayName: string | null
+  readonly avatarUrl: string | null
+  readonly role: string
+  readonly emailVerifiedAtMs: number | null
+  readonly emailVisibility: 'public' | 'private'
+  readonly locale: string | null
+  readonly disabledAtMs: number | null
+  readonly isAnonymous: boolean
+  readonly metadata: JsonObject
+  /** Never shown to clients. */
+  readonly appMetadata: JsonObject
+  /** Placed in access tokens under `custom`. */
+  readonly customClaims: JsonObject
+  readonly createdAtMs: number
+  readonly updatedAtMs: number
+}
+
+/** What is left out is null, `user`, private, false, empty, a new id, or now. */
+export type NewAccount = Partial<Account>
+
+export interface AccountsPage {
+  readonly limit: number
+  /** The last account of the page before; null for the first page. */
+  readonly after: { readonly createdAtMs: number; readonly id: string } | null
+}
+
+export interface Accounts {
+  /** With `'lock'` the row stays as it is until the transaction ends. */
+  find(on: Reader, id: string, lock?: 'lock'): Promise<Account | null>
+  /** The e-mail must be normalised. */
+  findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
+  /** Newest first. */
+  list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
+  /** Throws `EngineError` `unique` when the id or the e-mail is taken. */
+  insert(tx: Transaction, account: NewAccount): Promise<Account>
+  /**
+   * Writes the fields that differ, to the public record too. `account` was read in this transaction. Throws
+   * `EngineError` `unique` when the e-mail is taken. Open connections learn of another role, claims or e-mail.
+   */
+  update(tx: Transaction, account: Account, changes: Partial<Account>): Promise<Account>
+  /**
+   * Removes the user and all that belongs to them; false when there is none. Ending their access is `revocation`'s.
+   */
+  remove(tx: Transaction, id: string): Promise<boolean>
+}
+
+/** Writes the public record of a user as part of the transaction; null is none. */
+export type KeepPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
+
+/** Called in the transaction that changes what access rules see of a user: role, claims or verified e-mail. */
+export type OnAuthChanged = (tx: Transaction, userId: string) => void
+
+const seenByRules = (account: Account): string =>
+  JSON.stringify([account.role, account.customClaims, account.email, account.emailVerifiedAtMs !== null])
+
+interface Column {
+  readonly name: string
+  readonly toSql: (value: never) => SqlValue
+  readonly fromSql: (stored: unknown) => unknown
+}
+
+const same = (value: unknown): never => value as never
+const text: Omit<Column, 'name'> = { toSql: same, fromSql: same }
+const time: Omit<Column, 'name'> = { toSql: same, fromSql: msOrNullOf }
+const flag: Omit<Column, 'name'> = { toSql: Number, fromSql: (stored) => stored === 1 }
+const json: Omit<Column, 'name'> = { toSql: JSON.stringify, fromSql: (stored) => JSON.parse(stored as string) }
+
+const columns: { readonly [Name in keyof Account]: Column } = {
+  id: { name: 'id', ...text },
+  email: { name: 'email', ...text },
+  passwordHash: { name: 'password_hash', ...text },
+  isAdminPassword: { name: 'admin_password', ...flag },
+  displayName: { name: 'display_name', ...text },
+  avatarUrl: { name: 'avatar_url', ...text },
+  role: { name: 'role', ...text },
+  emailVerifiedAtMs: { name: 'email_verified_at', ...time },
+  emailVisibility: { name: 'email_visibility', ...text },
+  locale: { name: 'locale', ...text },
+  disabledAtMs: { name: 'disabled_at', ...time },
+  isAnonymous: { name: 'is_anonymous', ...flag },
+  metadata: { name: 'metadata', ...json },
+  appMetadata: { name: 'app_metadata', ...json },
+  customClaims: { name: 'custom_claims', ...json },
+  createdAtMs: { name: 'created_at', toSql: same, fromSql: msOf },
+  updatedAtMs: { name: 'updated_at', toSql: same, fromSql: msOf },
+}
+
+const names = Object.keys(columns) as (keyof Account)[]
+const columnList = join(
+  names.map((name) => ident(columns[name].name)),
+  ', ',
+)
+
+/** What may be large, and is in no list. */
+const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'passwordHash'] as const
+type UnlistedName = (typeof unlistedNames)[number]
+/** An account without what may be large. */
+export type ListedAccount = Omit<Account, UnlistedName>
+const listedNames = names.filter((name) => !(unlistedNames as readonly string[]).includes(name))
+const listedColumns = join(
+  listedNames.map((name) => ident(columns[name].name)),
+  ', ',
+)
+
+const storedOf = (account: Account, name: keyof Account): SqlValue => columns[name].toSql(account[name] as never)
+
+type StoredRow = Readonly<Record<string, unknown>>
+
+const membersOf = (row: StoredRow, of: readonly (keyof Account)[]): object =>
+  Object.fromEntries(of.map((name) => [name, columns[name].fromSql(row[columns[name].name])]))
+
+const accountOf = (row: StoredRow): Account => membersOf(row, names) as Account
+
+/** Tables whose rows belong to a user by `user_id`. */
+const belongings: readonly UsersTable[] = [
+  'sessions',
+  'identities',
+  'one_time_tokens',
+  'factors',
+  'recovery_codes',
+  'passkeys',
+]
+
+export function createAccounts(deps: {
+  dialect: Dialect
+  keepPublicUser: KeepPublicUser
+  onAuthChanged: OnAuthChanged
+  clock: Clock
+}): Accounts {
+  const { dialect, keepPublicUser, onAuthChanged, clock } = deps
+  const newId = createUuid7(clock)
+  const users = usersTable(dialect, 'users')
+
+  async function findBy(on: Reader, condition: SqlText, lock?: 'lock'): Promise<Account | null> {
+    const suffix = lock ? dialect.forUpdate : sql``
+    const [row] = await on.all(sql`SELECT ${columnList} FROM ${users} WHERE ${condition}${suffix}`)
+    return row ? accountOf(row) : null
+  }
+
+  return {
+    find: (on, id, lock) => findBy(on, sql`id = ${id}`, lock),
+    findByEmail: (on, email, lock) => findBy(on, sql`email = ${email}`, lock),
+    async list(on, { limit, after }) {
+      const place = after ? sql` WHERE (created_at, id) < (CAST(${after.createdAtMs} AS BIGINT), ${after.id})` : sql``
+      const rows = await on.all(
+        sql`SELECT ${listedColumns} FROM ${users}${place} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+      )
+      return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
+    },
+    async insert(tx, given) {
+      const nowMs = clock.now()
+      const account: Account = { ...emptyAccount, id: newId(), createdAtMs: nowMs, updatedAtMs: nowMs, ...given }
+      const values = join(
+        names.map((name) => sql`${storedOf(account, name)}`),
+        ', ',
+      )
+      await tx.run(sql`INSERT INTO ${users} (${columnList}) VALUES (${values})`)
+      await keepPublicUser(tx, null, publicUserOf(account))
+      return account
+    },
+    async update(tx, account, changes) {
+      // Always later than before, so that the times of two changes can be told apart.
+      const updatedAtMs = Math.max(clock.now(), account.updatedAtMs + 1)
+      const after: Account = { ...account, ...changes, id: account.id, updatedAtMs }
+      const changed = names.filter((name) => storedOf(account, name) !== storedOf(after, name))
+      const sets = changed.map((name) => sql`${ident(columns[name].name)} = ${storedOf(after, name)}`)
+      await tx.run(sql`UPDATE ${users} SET ${join(sets, ', ')} WHERE id = ${account.id}`)
+      await keepPublicUser(tx, publicUserOf(account), publicUserOf(after))
+      if (seenByRules(account) !== seenByRules(after)) onAuthChanged(tx, account.id)
+      return after
+    },
+    async remove(tx, id) {
+      const account = await findBy(tx, sql`id = ${id}`, 'lock')
+      if (!account) return false
+      for (const name of belongings) await tx.run(sql`DELETE FROM ${usersTable(dialect, name)} WHERE user_id = ${id}`)
+      // What was sent to the address before it became anybody's, too.
+      if (account.email !== null)
+        await tx.run(sql`DELETE FROM ${usersTable(dialect, 'one_time_tokens')} WHERE email = ${account.email}`)
+      await tx.run(sql`DELETE FROM ${users} WHERE id = ${id}`)
+      await keepPublicUser(tx, publicUserOf(account), null)
+      return true
+    },
+  }
+}
+
+const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {
+  email: null,
+  passwordHash: null,
+  isAdminPassword: false,
+  displayName: null,
+  avatarUrl: null,
+  role: 'user',
+  emailVerifiedAtMs: null,
+  emailVisibility: 'private',
+  locale: null,
+  disabledAtMs: null,
+  isAnonymous: false,
+  metadata: {},
+  appMetadata: {},
+  customClaims: {},
+}

@@ -1,0 +1,158 @@
+/**
+ * Accounts that people make and use themselves: with e-mail and password, or with nothing at all until they say who
+ * they are. Owns sign-up, sign-in by password, its change, and the profile.
+ */
+import type { UserCaller } from '../../../access/caller.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
+import { normaliseEmail, orEmailTaken } from '../email/email.ts'
+import type { EmailAddress } from '../email/email-address.ts'
+import type { LinkTarget } from '../email/mail-links.ts'
+import type { UsersParts } from '../parts.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
+import type { Account, NewAccount } from './accounts.ts'
+
+export interface SignUp {
+  readonly email: string
+  readonly password: string
+  readonly displayName: string | null
+  readonly avatarUrl: string | null
+  readonly locale: string | null
+  /** Of the link that verifies the address, where one is mailed. */
+  readonly target: LinkTarget
+}
+
+export type ProfileChanges = Partial<
+  Pick<Account, 'displayName' | 'avatarUrl' | 'emailVisibility' | 'locale' | 'metadata'>
+>
+
+export interface PasswordAccounts {
+  /**
+   * Makes an account, or gives an anonymous user's own account an e-mail and a password: same id, same data, and the
+   * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address, 401 where that session
+   * has ended.
+   */
+  signUp(order: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
+  signUpAnonymously(client: ClientInfo): Promise<SignedIn>
+  /**
+   * Rejects with 401 for an unknown address and a wrong password alike, after the same time, 403 `Account is disabled`,
+   * and 429 by address unless `isExempt`.
+   */
+  signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
+  /**
+   * Ends every session; a new one takes the place of the asker's. Rejects with 401 where the current password is wrong,
+   * or that session has ended.
+   */
+  changePassword(asker: UserCaller, current: string, next: string, client: ClientInfo): Promise<SignedIn>
+  /** Rejects with 404 for a token whose user does not exist. */
+  get(id: string): Promise<Account>
+  changeProfile(id: string, changes: ProfileChanges): Promise<Account>
+}
+
+type Deps = Pick<
+  UsersParts,
+  'database' | 'accounts' | 'passwords' | 'signIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
+> & {
+  /** Called with each account that has signed up with an e-mail. */
+  readonly welcome: EmailAddress['welcome']
+}
+
+export function createPasswordAccounts(deps: Deps): PasswordAccounts {
+  const { database, accounts, passwords, signIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
+
+  /** The account that an anonymous user has, to become a real one. */
+  async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
+    const account = await accounts.find(tx, id, 'lock')
+    if (!account) throw notFound('User')
+    // Disabled or thrown out while the password was being hashed.
+    const isAlive = account.disabledAtMs === null && (sessionId === null || (await sessions.hold(tx, id, sessionId)))
+    if (!isAlive) throw invalidToken()
+    // The token is older than the account's new life; a second account is not what was meant.
+    if (!account.isAnonymous) throw conflict('The account is not anonymous any more')
+    return account
+  }
+
+  async function get(id: string): Promise<Account> {
+    const account = await accounts.find(database, id)
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  return {
+    async signUp({ email, password, displayName, avatarUrl, locale, target }, client, anonymous) {
+      if (!config().signup) throw accessDenied()
+      const address = normaliseEmail(email)
+      passwords.check(password)
+      const passwordHash = await passwords.hash(password)
+      const { account, signedIn } = await orEmailTaken(() =>
+        database.write(async (tx) => {
+          const before = anonymous && (await getAnonymous(tx, anonymous))
+          const given: NewAccount = {
+            email: address,
+            passwordHash,
+            displayName: displayName ?? before?.displayName ?? null,
+            avatarUrl: avatarUrl ?? before?.avatarUrl ?? null,
+            locale: locale ?? before?.locale ?? null,
+            isAnonymous: false,
+          }
+          const account = before ? await accounts.update(tx, before, given) : await accounts.insert(tx, given)
+          return { account, signedIn: await sessions.open(tx, account, client) }
+        }),
+      )
+      await welcome(account, client, target)
+      return signedIn
+    },
+
+    async signUpAnonymously(client) {
+      if (!config().anonymous) throw accessDenied()
+      return database.write(async (tx) => sessions.open(tx, await accounts.insert(tx, { isAnonymous: true }), client))
+    },
+
+    async signIn(email, password, client, isExempt) {
+      const address = normaliseEmail(email)
+      if (!isExempt) await attempts.countSignIn(address, client)
+      const found = await accounts.findByEmail(database, address)
+      const known = found?.passwordHash ?? null
+      if (!(await passwords.verify(password, known)) || !found || known === null) throw invalidCredentials()
+      const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
+      return database.write(async (tx) => {
+        const account = await accounts.find(tx, found.id, 'lock')
+        // Changed while the password was being checked.
+        if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
+        const isSame = passwordHash === known || account.disabledAtMs !== null
+        return signIn.complete(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
+      })
+    },
+
+    async changePassword(asker, current, next, client) {
+      const { auth, sessionId } = asker
+      const { id } = auth
+      passwords.check(next, 'newPassword')
+      const { passwordHash: known } = await get(id)
+      await attempts.countPassword(asker)
+      const wrong = invalidCredentials('The current password is wrong')
+      if (!(await passwords.verify(current, known))) throw wrong
+      const passwordHash = await passwords.hash(next)
+      return database.write(async (tx) => {
+        const account = await accounts.find(tx, id, 'lock')
+        if (!account || account.passwordHash !== known || account.disabledAtMs !== null) throw wrong
+        const changed = await accounts.update(tx, account, { passwordHash })
+        // What was sent before would undo the change.
+        await oneTimeTokens.removeAll(tx, id)
+        const signedIn = await sessions.replaceAll(tx, changed, sessionId, client)
+        // Thrown out while the passwords were being hashed.
+        if (!signedIn) throw invalidToken()
+        return signedIn
+      })
+    },
+
+    get,
+
+    changeProfile: (id, changes) =>
+      database.write(async (tx) => {
+        const account = await accounts.find(tx, id, 'lock')
+        if (!account) throw notFound('User')
+        return accounts.update(tx, account, changes)
+      }),
+  }
+}

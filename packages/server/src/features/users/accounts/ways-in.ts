@@ -1,0 +1,20 @@
+/** The ways into an account, for whoever takes one away: somebody must not be left outside by their own hand. */
+import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { Reader } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { usersTable } from '../tables.ts'
+import type { Account } from './accounts.ts'
+
+/**
+ * Whether the account can be signed in to: by a password, a verified e-mail where the server sends mail, an identity or
+ * a passkey.
+ */
+export async function hasWayIn(on: Reader, dialect: Dialect, account: Account, sendsMail = true): Promise<boolean> {
+  if (account.passwordHash !== null) return true
+  if (sendsMail && account.email !== null && account.emailVerifiedAtMs !== null) return true
+  const [found] = await on.all(
+    sql`SELECT 1 FROM ${usersTable(dialect, 'identities')} WHERE user_id = ${account.id}
+      UNION ALL SELECT 1 FROM ${usersTable(dialect, 'passkeys')} WHERE user_id = ${account.id} LIMIT 1`,
+  )
+  return found !== undefined
+}

@@ -1,0 +1,221 @@
+/**
+ * What the service key does with users: SPEC's Admin users chapter but the import, as functions that the endpoints and
+ * the command line share. Every change is one transaction that has the user's row first, so that a sign-in, a refresh
+ * and an administrator who want the same user take turns.
+ */
+import type { Clock } from '../../../base/clock.ts'
+import { formatDatetime } from '../../../base/text/datetime.ts'
+import type { JsonObject } from '../../../base/text/json.ts'
+import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { invalidField, notFound } from '../../../errors.ts'
+import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts'
+import type { Account, Accounts, ListedAccount } from '../accounts/accounts.ts'
+import type { Passwords } from '../accounts/passwords.ts'
+import { emailTaken, normaliseEmail, orEmailTaken } from '../email/email.ts'
+import type { OneTimeTokens } from '../email/one-time-tokens.ts'
+import type { Sessions } from '../sessions/sessions.ts'
+import { usersTable } from '../tables.ts'
+import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
+import { formatCursor, type Place } from './page.ts'
+
+/** A user as the service key sees one; both names of a field where SPEC has two. Never a hash. */
+export interface AdminView {
+  readonly id: string
+  readonly email: string | null
+  readonly name: string | null
+  readonly displayName: string | null
+  readonly avatarUrl: string | null
+  readonly role: string
+  readonly emailVerified: boolean
+  readonly verified: boolean
+  readonly emailVisibility: 'public' | 'private'
+  readonly locale: string | null
+  readonly disabled: boolean
+  readonly isAnonymous: boolean
+  readonly metadata: JsonObject
+  readonly appMetadata: JsonObject
+  readonly customClaims: JsonObject
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+/** A user in a list, without what may be large. */
+export type ListedUser = Omit<AdminView, 'metadata' | 'appMetadata' | 'customClaims'>
+
+export interface UserPage {
+  readonly users: readonly ListedUser[]
+  /** Null on the last page. */
+  readonly cursor: string | null
+  /** Present where the page ends early, because a response has a bound. */
+  readonly truncated?: true
+}
+
+/** Every function but `list` and `create` throws 404 for an id that no user has. */
+export interface UserAdmin {
+  /** Newest first, from behind a place on; with an e-mail, the one user who has it. */
+  list(page: { readonly limit: number; readonly after: Place | null; readonly email?: string }): Promise<UserPage>
+  get(id: string): Promise<AdminView>
+  /** Throws 400, and 409 when the e-mail is taken. */
+  create(input: CreateInput): Promise<AdminView>
+  /**
+   * What is given replaces what is there. Disabling ends every session and every pending one-time token, and so does a
+   * new password; a new address ends the tokens. Throws 400, and 409 when the e-mail is taken.
+   */
+  update(id: string, input: UpdateInput): Promise<AdminView>
+  /** Replaces all claims; open sockets have the new ones at once, requests with the next access token. */
+  setClaims(id: string, claims: JsonObject): Promise<void>
+  /** Ends every session, and sign-ins that wait for their second factor. */
+  revoke(id: string): Promise<void>
+  /** The user and all that hangs on the user. */
+  remove(id: string): Promise<void>
+  /** Second factors and recovery codes, all or none; passkeys are ways in of their own and stay. */
+  removeFactors(id: string): Promise<void>
+}
+
+export interface UserAdminDeps {
+  readonly database: Database
+  readonly accounts: Accounts
+  readonly passwords: Passwords
+  readonly sessions: Sessions
+  readonly oneTimeTokens: OneTimeTokens
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+}
+
+const listed = (account: ListedAccount): ListedUser => ({
+  id: account.id,
+  email: account.email,
+  name: account.displayName,
+  displayName: account.displayName,
+  avatarUrl: account.avatarUrl,
+  role: account.role,
+  emailVerified: account.emailVerifiedAtMs !== null,
+  verified: account.emailVerifiedAtMs !== null,
+  emailVisibility: account.emailVisibility,
+  locale: account.locale,
+  disabled: account.disabledAtMs !== null,
+  isAnonymous: account.isAnonymous,
+  createdAt: formatDatetime(account.createdAtMs),
+  updatedAt: formatDatetime(account.updatedAtMs),
+})
+
+export const adminView = (account: Account): AdminView => ({
+  ...listed(account),
+  metadata: account.metadata,
+  appMetadata: account.appMetadata,
+  customClaims: account.customClaims,
+})
+
+const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
+
+export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
+  const { database, accounts, passwords, sessions, oneTimeTokens, responseBytes, clock } = deps
+  const { dialect } = database
+
+  async function getAccount(on: Reader, id: string, lock?: 'lock'): Promise<Account> {
+    const account = isUserId(id) ? await accounts.find(on, id, lock) : null
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  /** One who is disabled already has been so since then. */
+  const disabledAt = ({ disabledAtMs }: Account, disabled: boolean): number | null =>
+    disabled ? (disabledAtMs ?? clock.now()) : null
+
+  /** An address that an administrator gives counts as verified unless they say otherwise. Throws 400. */
+  function addressChanges(account: Account, email?: string, emailVerified?: boolean): Partial<Account> {
+    const isNew = email !== undefined && email !== account.email
+    const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
+    if (isVerified && email === undefined && account.email === null)
+      throw invalidField('emailVerified', 'required', 'needs an e-mail address, and the user has none')
+    const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
+    return {
+      ...(isNew ? { email, isAnonymous: false } : {}),
+      ...(isSame ? {} : { emailVerifiedAtMs: isVerified ? clock.now() : null }),
+    }
+  }
+
+  /** Runs `work` on a user who stays as found until it ends. */
+  const change = <T>(id: string, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
+    database.write(async (tx) => work(tx, await getAccount(tx, id, 'lock')))
+
+  return {
+    async list({ limit, after, email }) {
+      if (email !== undefined) {
+        const account = await accounts.findByEmail(database, normaliseEmail(email))
+        return { users: account ? [listed(account)] : [], cursor: null }
+      }
+      // One more than asked for tells whether there is another page.
+      const found = await accounts.list(database, { limit: limit + 1, after })
+      const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listed), itemBytesMax(responseBytes()))
+      const last = found[users.length - 1]
+      const cursor = found.length > users.length && last ? formatCursor(last) : null
+      return isCut ? { users, cursor, truncated: true } : { users, cursor }
+    },
+
+    get: async (id) => adminView(await getAccount(database, id)),
+
+    async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }) {
+      const email = normaliseEmail(written)
+      passwords.check(password)
+      // Not hashed for nothing; who comes in between is refused by the index.
+      if (await accounts.findByEmail(database, email)) throw emailTaken()
+      const passwordHash = await passwords.hash(password)
+      const emailVerifiedAtMs = emailVerified ? clock.now() : null
+      const account = { email, emailVerifiedAtMs, passwordHash, isAdminPassword: true, displayName, role }
+      return adminView(await orEmailTaken(() => database.write((tx) => accounts.insert(tx, account))))
+    },
+
+    async update(id, { disabled, email: written, emailVerified, password, ...fields }) {
+      const email = written === undefined ? undefined : normaliseEmail(written)
+      if (password !== undefined) {
+        passwords.check(password)
+        // No hash is computed for a user who does not exist.
+        await getAccount(database, id)
+      }
+      const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
+      return orEmailTaken(() =>
+        change(id, async (tx, account) => {
+          const address = addressChanges(account, email, emailVerified)
+          const changes = {
+            ...fields,
+            ...set,
+            ...address,
+            ...(disabled === undefined ? {} : { disabledAtMs: disabledAt(account, disabled) }),
+          }
+          // Sessions may be of whoever had the old password.
+          if (disabled || password !== undefined) await sessions.endAll(tx, id)
+          if (disabled || password !== undefined || address.email !== undefined) await oneTimeTokens.removeAll(tx, id)
+          return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
+        }),
+      )
+    },
+
+    setClaims: (id, customClaims) =>
+      change(id, async (tx, account) => {
+        await accounts.update(tx, account, { customClaims })
+      }),
+
+    revoke: (id) =>
+      change(id, async (tx) => {
+        await sessions.endAll(tx, id)
+        await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
+      }),
+
+    remove: (id) =>
+      change(id, async (tx) => {
+        await sessions.endAll(tx, id)
+        await accounts.remove(tx, id)
+      }),
+
+    removeFactors: (id) =>
+      change(id, async (tx) => {
+        await tx.run(sql`DELETE FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id}`)
+        await tx.run(sql`DELETE FROM ${usersTable(dialect, 'recovery_codes')} WHERE user_id = ${id}`)
+        // A ticket is a question for a factor that is gone: the way in is to sign in again.
+        await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
+      }),
+  }
+}

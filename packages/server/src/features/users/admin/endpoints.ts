@@ -1,0 +1,207 @@
+/** The HTTP surface of SPEC's Admin users chapter, as a table. What the endpoints do is `admin`'s and `import`'s. */
+import { z } from 'zod'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { json } from '../../../http/replies/reply.ts'
+import {
+  customClaimsBytesMax,
+  importAnswerSeconds,
+  importBodyBytesMax,
+  importUsersMax,
+  userListLimitDefault,
+  userListLimitMax,
+} from '../../../limits/users.ts'
+import type { UserAdmin } from './admin.ts'
+import type { ImportUsers } from './import.ts'
+import { claimsBody, createBody, updateBody } from './input.ts'
+import { parseCursor, parseLimit } from './page.ts'
+
+const users = '/api/auth/admin/users'
+
+const common = {
+  tag: 'Admin users',
+  credentials: 'service',
+  rateLimit: 'auth',
+  scope: () => 'auth:admin:*:*',
+} as const
+
+const parameter = (description: string) => z.string().optional().meta({ description })
+
+const listQuery = z.object({
+  limit: parameter(`Users per page, at most ${userListLimitMax}; ${userListLimitDefault} if not said`),
+  cursor: parameter('The cursor of the page before; 0 for the first'),
+  email: parameter('Only the user with this e-mail'),
+})
+
+const importBody = z.strictObject({ users: z.array(z.unknown()).max(importUsersMax) })
+
+const listedUser = z.object({
+  id: z.string(),
+  email: z.string().nullable(),
+  name: z.string().nullable(),
+  displayName: z.string().nullable(),
+  avatarUrl: z.string().nullable(),
+  role: z.string(),
+  emailVerified: z.boolean(),
+  verified: z.boolean(),
+  emailVisibility: z.enum(['public', 'private']),
+  locale: z.string().nullable(),
+  disabled: z.boolean(),
+  isAnonymous: z.boolean(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+})
+const anyObject = z.record(z.string(), z.unknown())
+const user = listedUser.extend({ metadata: anyObject, appMetadata: anyObject, customClaims: anyObject })
+const userPage = z.object({
+  users: z.array(listedUser),
+  cursor: z.string().nullable(),
+  truncated: z.literal(true).optional(),
+})
+const importReport = z.object({
+  imported: z.number(),
+  skipped: z.number(),
+  errors: z.number(),
+  results: z.array(
+    z.object({
+      id: z.string().nullable(),
+      email: z.string().nullable(),
+      status: z.enum(['created', 'skipped', 'error']),
+      error: z.string().optional().meta({ description: 'What was wrong with the entry, every bad field named' }),
+      message: z.string().optional(),
+      data: z.record(z.string(), z.object({ code: z.string(), message: z.string() })).optional(),
+    }),
+  ),
+})
+
+const done = { 200: { description: 'Done', schema: z.object({ ok: z.literal(true) }) } }
+const ok = json({ ok: true })
+
+export function createAdminEndpoints(deps: {
+  readonly admin: UserAdmin
+  readonly importUsers: ImportUsers
+}): readonly Endpoint[] {
+  const { admin, importUsers } = deps
+  const idOf = ({ params }: { readonly params: Readonly<Record<string, string>> }): string => params.id ?? ''
+
+  return [
+    endpoint({
+      ...common,
+      name: 'admin.listUsers',
+      method: 'GET',
+      paths: [users],
+      summary: 'List users',
+      description: 'Newest first. `cursor` is null on the last page.',
+      query: listQuery,
+      replies: { 200: { description: 'A page of users', schema: userPage } },
+      handle: async ({ query: { limit, cursor, email } }) => {
+        const page = { limit: parseLimit(limit), after: parseCursor(cursor) }
+        return json(await admin.list(email === undefined ? page : { ...page, email }))
+      },
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.getUser',
+      method: 'GET',
+      paths: [`${users}/:id`],
+      summary: 'Get a user',
+      replies: { 200: { description: 'The user', schema: user } },
+      errors: [404],
+      handle: async (call) => json(await admin.get(idOf(call))),
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.createUser',
+      method: 'POST',
+      paths: [users],
+      summary: 'Create a user',
+      description:
+        'No tokens are given: the user signs in. The address counts as verified unless `emailVerified` is false.',
+      body: createBody,
+      replies: { 201: { description: 'The user', schema: z.object({ user }) } },
+      errors: [409],
+      handle: async ({ body }) => json({ user: await admin.create(body) }, 201),
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.updateUser',
+      method: 'PATCH',
+      paths: [`${users}/:id`],
+      summary: 'Change a user',
+      description:
+        'What is given replaces what is there. `disabled: true` and a new `password` end every session at once. A new `email` counts as verified unless `emailVerified` is false.',
+      body: updateBody,
+      replies: { 200: { description: 'The user', schema: user } },
+      errors: [404, 409],
+      handle: async (call) => json(await admin.update(idOf(call), call.body)),
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.deleteUser',
+      method: 'DELETE',
+      paths: [`${users}/:id`],
+      summary: 'Delete a user',
+      description: 'With sessions, identities, factors, passkeys and the public record.',
+      replies: done,
+      errors: [404],
+      handle: async (call) => {
+        await admin.remove(idOf(call))
+        return ok
+      },
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.setClaims',
+      method: 'PUT',
+      paths: [`${users}/:id/claims`],
+      summary: "Replace a user's custom claims",
+      description: `Any JSON object of at most ${customClaimsBytesMax} bytes; part of the next access token.`,
+      body: claimsBody,
+      replies: done,
+      errors: [404],
+      handle: async (call) => {
+        await admin.setClaims(idOf(call), call.body)
+        return ok
+      },
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.revokeSessions',
+      method: 'POST',
+      paths: [`${users}/:id/revoke`],
+      summary: 'End all sessions of a user',
+      replies: done,
+      errors: [404],
+      handle: async (call) => {
+        await admin.revoke(idOf(call))
+        return ok
+      },
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.removeFactors',
+      method: 'DELETE',
+      paths: [`${users}/:id/mfa`],
+      summary: "Remove a user's second factors and recovery codes",
+      replies: done,
+      errors: [404],
+      handle: async (call) => {
+        await admin.removeFactors(idOf(call))
+        return ok
+      },
+    }),
+    endpoint({
+      ...common,
+      name: 'admin.importUsers',
+      method: 'POST',
+      paths: [`${users}/import`],
+      summary: 'Import users',
+      description:
+        'Each by itself: a bad one is an `error` and fails no other. Users who exist are `skipped`, so a batch can be sent again.',
+      body: importBody,
+      bodyBytesMax: importBodyBytesMax,
+      answerSeconds: importAnswerSeconds,
+      replies: { 200: { description: 'What became of each', schema: importReport } },
+      handle: async ({ body }) => json(await importUsers(body.users)),
+    }),
+  ]
+}

@@ -1,0 +1,102 @@
+/** The keys that sign tokens, as the service key sees and rotates them. What they are is `signing-keys`' matter. */
+import { z } from 'zod'
+import { formatDatetime } from '../../../base/text/datetime.ts'
+import type { Database } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { json } from '../../../http/replies/reply.ts'
+import type { StoredSigningKeys } from '../sessions/signing-keys.ts'
+import { msOf, msOrNullOf, usersTable } from '../tables.ts'
+
+/** A key by its public side. */
+export interface KeyView {
+  /** As it stands in the header of tokens. */
+  readonly kid: string
+  /** Null for the one that every server begins with. */
+  readonly createdAt: string | null
+  /** Since when it signs no more; what it has signed is good until it expires. Null for the one that signs. */
+  readonly retiredAt: string | null
+}
+
+export interface KeyAdmin {
+  /** Newest first; keys whose tokens have all expired are left out. */
+  list(): Promise<readonly KeyView[]>
+  /** Has a new key sign from now on. Throws 409 when too many still count. */
+  rotate(): Promise<KeyView>
+}
+
+interface Row {
+  readonly id: string
+  readonly created_at: unknown
+  readonly retired_at: unknown
+}
+
+const viewOf = (kid: string, row: Row): KeyView => {
+  const createdAtMs = msOf(row.created_at)
+  const retiredAtMs = msOrNullOf(row.retired_at)
+  return {
+    kid,
+    createdAt: createdAtMs === 0 ? null : formatDatetime(createdAtMs),
+    retiredAt: retiredAtMs === null ? null : formatDatetime(retiredAtMs),
+  }
+}
+
+export function createKeyAdmin({ database, keys }: { database: Database; keys: StoredSigningKeys }): KeyAdmin {
+  const table = usersTable(database.dialect, 'signing_keys')
+
+  async function list(): Promise<readonly KeyView[]> {
+    await keys.reload()
+    const rows = await database.all<Row>(sql`SELECT id, created_at, retired_at FROM ${table}
+      ORDER BY created_at DESC, id DESC`)
+    return rows.flatMap((row) => {
+      const key = keys.find(row.id)
+      return key ? [viewOf(key.kid, row)] : []
+    })
+  }
+
+  return {
+    list,
+    async rotate() {
+      const { kid } = await keys.rotate()
+      const view = (await list()).find((key) => key.kid === kid)
+      if (!view) throw new Error('The new key is not among the keys')
+      return view
+    },
+  }
+}
+
+const keyView = z.object({
+  kid: z.string(),
+  createdAt: z.iso.datetime().nullable(),
+  retiredAt: z.iso.datetime().nullable(),
+})
+
+const common = {
+  tag: 'Admin users',
+  credentials: 'service',
+  rateLimit: 'auth',
+  scope: () => 'auth:admin:*:*',
+} as const
+
+export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
+  endpoint({
+    ...common,
+    name: 'admin.listKeys',
+    method: 'GET',
+    paths: ['/api/auth/admin/keys'],
+    summary: 'List the keys that sign tokens',
+    replies: { 200: { description: 'Newest first', schema: z.object({ keys: z.array(keyView) }) } },
+    handle: async () => json({ keys: await keys.list() }),
+  }),
+  endpoint({
+    ...common,
+    name: 'admin.rotateKeys',
+    method: 'POST',
+    paths: ['/api/auth/admin/keys/rotate'],
+    summary: 'Sign with a new key from now on',
+    description: 'Tokens that older keys have signed are good until they expire.',
+    replies: { 200: { description: 'The new key', schema: z.object({ key: keyView }) } },
+    errors: [409],
+    handle: async () => json({ key: await keys.rotate() }),
+  }),
+]

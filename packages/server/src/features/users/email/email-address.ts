@@ -1,0 +1,192 @@
+/** The address of an account: showing that it is one's own, and changing it to another that is. */
+import type { Caller } from '../../../access/caller.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import {
+  accessDenied,
+  accountDisabled,
+  invalidCredentials,
+  invalidField,
+  invalidToken,
+  notFound,
+} from '../../../errors.ts'
+import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../../../limits/users.ts'
+import type { Account } from '../accounts/accounts.ts'
+import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
+import type { UsersParts } from '../parts.ts'
+import type { ClientInfo } from '../sessions/sign-in.ts'
+import { usersTable } from '../tables.ts'
+import { orEmailTaken } from './email.ts'
+import type { EmailOwnership } from './email-ownership.ts'
+import { composeMail, lifetimeValues, textOf } from './email-requests.ts'
+import type { LinkTarget, MailLinkTo } from './mail-links.ts'
+import type { Purpose, TokenSubject } from './one-time-tokens.ts'
+
+/** A change of address that a user asks for. */
+export interface AddressChange {
+  /** Normalized. */
+  readonly newEmail: string
+  readonly password: string | undefined
+  readonly target: LinkTarget
+}
+
+export interface EmailAddress {
+  /** Has a link mailed to the user's address, unless it is verified already. Rejects with 429. */
+  requestVerification(userId: string, client: ClientInfo, target: LinkTarget): Promise<void>
+  /**
+   * Has a link mailed to the address of a new account, where the configuration wants that. Whatever keeps the mail from
+   * being sent, its user can ask for another.
+   */
+  welcome(account: Account, client: ClientInfo, target: LinkTarget): Promise<void>
+  /**
+   * Verifies the address. Unless `caller` is a token of the account, everything set up before ends (`email-ownership`).
+   * Rejects with 401 for an invalid token.
+   */
+  verify(token: string, caller: Caller): Promise<void>
+  /**
+   * Has a link mailed to the new address, unless it is taken, and a notice to the old one. Rejects with 400, 401 for a
+   * wrong password, 403 without a password where a recent sign-in is needed (`recent-sign-in`), 429.
+   */
+  requestChange(asker: Asker, change: AddressChange, client: ClientInfo): Promise<void>
+  /**
+   * Makes the new address the account's. With a token of the account, sessions end but the requesting and the
+   * confirming one; without, everything set up before ends (`email-ownership`). Rejects with 401 for an invalid token
+   * or when the requesting session has ended, 403 `Account is disabled`, 409 when the address was taken meanwhile.
+   */
+  verifyChange(token: string, caller: Caller): Promise<void>
+}
+
+type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
+
+export function createEmailAddress(deps: Deps): EmailAddress {
+  const { database, accounts, passwords, sessions, oneTimeTokens, mailer, attempts, clock, config } = deps
+  const { linkTo, ownership } = deps
+
+  /** The account a token was issued for, locked, and the token used up. Throws 401 where the two are not to be had. */
+  async function redeem(tx: Transaction, purpose: Purpose, token: string, fits: Fits): Promise<Redeemed> {
+    const known = await oneTimeTokens.find(tx, purpose, token)
+    const account = known?.userId ? await accounts.find(tx, known.userId, 'lock') : null
+    if (!known || !account || !fits(account, known)) throw invalidToken()
+    const subject = await oneTimeTokens.redeem(tx, purpose, token)
+    if (!subject) throw invalidToken()
+    return { account, subject }
+  }
+
+  /** Whoever was thrown out after asking must not come back by what they asked for. */
+  async function isAlive(tx: Transaction, userId: string, sessionId: string | null): Promise<boolean> {
+    // Tokens made by whoever has the secret belong to no session.
+    if (sessionId === null) return true
+    const [found] = await tx.all(
+      sql`SELECT 1 AS yes FROM ${usersTable(database.dialect, 'sessions')}
+        WHERE id = ${sessionId} AND user_id = ${userId} AND expires_at > ${clock.now()}`,
+    )
+    return found !== undefined
+  }
+
+  /** Whether the request came from the account's own session, read again: it may have ended since the request began. */
+  async function isLiveOwn(tx: Transaction, caller: Caller, account: Account): Promise<boolean> {
+    if (caller.kind !== 'user' || caller.auth.id !== account.id) return false
+    return isAlive(tx, account.id, caller.sessionId)
+  }
+
+  async function getAsker(userId: string): Promise<Account> {
+    const account = await accounts.find(database, userId)
+    if (!account) throw notFound('User')
+    return account
+  }
+
+  /** A stolen token alone must not be enough to carry the account off. */
+  async function checkAsker(asker: Asker, account: Account, password: string | undefined): Promise<void> {
+    const { passwordHash } = account
+    if (passwordHash === null) return needRecentSignIn(database, { dialect: database.dialect, clock }, asker)
+    if (password === undefined) throw invalidField('password', 'required', 'is required')
+    await attempts.countPassword(asker)
+    if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
+  }
+
+  async function mailVerification(account: Account, client: ClientInfo, target: LinkTarget): Promise<void> {
+    const { id: userId, email, emailVerifiedAtMs } = account
+    if (email === null || emailVerifiedAtMs !== null) return
+    await attempts.countMail(email, client)
+    const order = { purpose: 'email-verification', userId, email, lifetimeMs: emailVerificationLifetimeMs } as const
+    mailer.sendLater('email-verification', async () => {
+      const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
+      const link = linkTo('emailVerification', token, target)
+      return composeMail(email, account, { link, ...lifetimeValues(emailVerificationLifetimeMs) })
+    })
+  }
+
+  return {
+    requestVerification: async (userId, client, target) => mailVerification(await getAsker(userId), client, target),
+
+    async welcome(account, client, target) {
+      if (config().mail?.verifiesSignups) await mailVerification(account, client, target).catch(() => undefined)
+    },
+
+    verify: (token, caller) =>
+      database.write(async (tx) => {
+        const { account } = await redeem(tx, 'email-verification', token, ({ email }, known) => email === known.email)
+        await ownership.claim(tx, account, { isOwnSession: await isLiveOwn(tx, caller, account) })
+      }),
+
+    async requestChange(asker, { newEmail, password, target }, client) {
+      const { auth, sessionId } = asker
+      const userId = auth.id
+      const account = await getAsker(userId)
+      const { email } = account
+      // With an address an anonymous account is a real one.
+      if (account.isAnonymous && !config().signup) throw accessDenied()
+      if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
+      await checkAsker(asker, account, password)
+      await attempts.countMail(newEmail, client)
+      if (email !== null) await attempts.countMail(email, client)
+      mailer.sendLater('email-change', async () => {
+        if (await accounts.findByEmail(database, newEmail)) return null
+        const token = await database.write(async (tx) => {
+          await oneTimeTokens.removeAll(tx, userId, 'email-change')
+          const data = { sessionId, from: email }
+          const order = {
+            purpose: 'email-change',
+            userId,
+            email: newEmail,
+            data,
+            lifetimeMs: emailChangeLifetimeMs,
+          } as const
+          return oneTimeTokens.issue(tx, order)
+        })
+        const link = linkTo('emailChange', token, target)
+        return composeMail(newEmail, account, { link, newEmail, ...lifetimeValues(emailChangeLifetimeMs) })
+      })
+      // Whether or not there is a mail to the new one, or its absence would tell that the address is somebody's.
+      if (email !== null) mailer.send({ ...composeMail(email, account, { newEmail }), template: 'email-change-notice' })
+    },
+
+    verifyChange: (token, caller) =>
+      // Whoever asks holds the mailbox, so that there is such an account is theirs to know.
+      orEmailTaken(() =>
+        database.write(async (tx) => {
+          const isCurrent: Fits = ({ email }, { data }) => email === textOf(data, 'from')
+          const { account, subject } = await redeem(tx, 'email-change', token, isCurrent)
+          const sessionId = textOf(subject.data, 'sessionId')
+          if (account.disabledAtMs !== null) throw accountDisabled()
+          if (!(await isAlive(tx, account.id, sessionId))) throw invalidToken()
+          if (subject.email === null) throw invalidToken()
+          const isOwnSession = await isLiveOwn(tx, caller, account)
+          await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession })
+          if (!isOwnSession) return
+          const kept = [sessionId, caller.kind === 'user' ? caller.sessionId : null]
+          await sessions.endAll(tx, account.id, { except: kept })
+          // Also what was sent to the old address.
+          await oneTimeTokens.removeAll(tx, account.id)
+        }),
+      ),
+  }
+}
+
+interface Redeemed {
+  readonly account: Account
+  readonly subject: TokenSubject
+}
+
+/** Whether a token still says something about the account as it is now. */
+type Fits = (account: Account, known: TokenSubject) => boolean

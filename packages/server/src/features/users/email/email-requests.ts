@@ -1,0 +1,49 @@
+/**
+ * Requests for mails, as anybody may make them about anybody's address: what comes of them must not show who has an
+ * account, nor fill a mailbox. Everything that depends on the address happens after the answer, in the mailer's queue.
+ */
+import type { JsonObject } from '../../../base/text/json.ts'
+import type { Account } from '../accounts/accounts.ts'
+import type { ClientInfo } from '../accounts/client-info.ts'
+import type { MailOrder } from './mail.ts'
+import type { LinkTarget } from './mail-links.ts'
+import type { MailValues } from './mail-templates.ts'
+
+/** A request, as far as its sender is known. */
+export interface EmailRequest {
+  /** Normalised. */
+  readonly email: string
+  /** Language of whoever asks; an account's own counts before. */
+  readonly locale: string | null
+  readonly client: ClientInfo
+  readonly target: LinkTarget
+}
+
+/**
+ * What every mail about an account says. A name comes up only where the mailbox is known to be the account's: otherwise
+ * anybody could have words of theirs sent to anybody.
+ */
+export function composeMail(
+  to: string,
+  account: Account | null,
+  values: MailValues,
+  locale: string | null = null,
+): Omit<MailOrder, 'template'> {
+  const isKnown = account !== null && account.email === to && account.emailVerifiedAtMs !== null
+  const displayName = isKnown ? (account.displayName ?? to) : to
+  return { to, locale: account?.locale ?? locale, values: { email: to, displayName, ...values } }
+}
+
+const minuteMs = 60_000
+
+/** A lifetime as templates say it. */
+export const lifetimeValues = (lifetimeMs: number): Pick<MailValues, 'minutes' | 'hours'> => ({
+  minutes: String(Math.round(lifetimeMs / minuteMs)),
+  hours: String(Math.round(lifetimeMs / minuteMs / 60)),
+})
+
+/** A text that the issuer of a token put into it. */
+export function textOf(data: JsonObject, name: string): string | null {
+  const value = data[name]
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,23 @@
+import { expect, test } from 'bun:test'
+import type { AuthConfig, MailConfig } from '../../../config/sections/auth/auth.ts'
+import { createMailLinks } from './mail-links.ts'
+
+const linkTo = (links: MailConfig['links'], publicUrl: string | null) => {
+  const mail = { from: 'a@example.org', smtp: null, appName: null, links, templates: {} }
+  return createMailLinks({ config: () => ({ mail }) as unknown as AuthConfig, publicUrl: () => publicUrl })
+}
+const server = 'https://api.example.org'
+
+test('[MAIL-8] the configured page comes first, with what its address says already', () => {
+  const links = { magicLink: 'https://app.example.org/in?lang=de#top' }
+  expect(linkTo(links, server)('magicLink', 't-1_x')).toBe('https://app.example.org/in?lang=de&token=t-1_x#top')
+  expect(linkTo(links, null)('magicLink', 't')).toBe('https://app.example.org/in?lang=de&token=t#top')
+})
+
+test('[MAIL-8] else it is a known path of the server’s own address, else the bare token', () => {
+  expect(linkTo({}, server)('magicLink', 't')).toBe(`${server}/auth/magic-link?token=t`)
+  expect(linkTo({}, server)('passwordReset', 't')).toBe(`${server}/auth/reset-password?token=t`)
+  expect(linkTo({}, server)('emailVerification', 't')).toBe(`${server}/auth/verify-email?token=t`)
+  expect(linkTo({}, server)('emailChange', 't')).toBe(`${server}/auth/verify-email-change?token=t`)
+  expect(linkTo({}, null)('emailChange', 't')).toBe('t')
+})

@@ -1,0 +1,226 @@
+/**
+ * The users feature: makes its parts in their order, hands out what proves a caller, and lists the chapter's endpoints.
+ * The only file that knows every area of it.
+ */
+import { join } from 'node:path'
+import type { Auth, UserCaller } from '../../access/caller.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { Mode } from '../../config/config.ts'
+import type { AuthConfig } from '../../config/sections/auth/auth.ts'
+import type { Cluster } from '../../engines/cluster/cluster.ts'
+import type { Sql, Transaction } from '../../engines/sql/sql.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import type { RateLimiter } from '../../http/rate-limit.ts'
+import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
+import { createAccountEndpoints } from './accounts/account-endpoints.ts'
+import { type Account, createAccounts, type KeepPublicUser } from './accounts/accounts.ts'
+import { createAttempts } from './accounts/attempts.ts'
+import { createPasswordAccounts } from './accounts/password-accounts.ts'
+import { createPasswords } from './accounts/passwords.ts'
+import { createUserAdmin } from './admin/admin.ts'
+import { createAdminEndpoints } from './admin/endpoints.ts'
+import { createImport } from './admin/import.ts'
+import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
+import { createSetup, createSetupEndpoints, type Setup } from './admin/setup.ts'
+import { createEmailAddress } from './email/email-address.ts'
+import { createEmailEndpoints } from './email/email-endpoints.ts'
+import { createEmailOwnership } from './email/email-ownership.ts'
+import { openMailer } from './email/mail.ts'
+import { createMailLinks } from './email/mail-links.ts'
+import { createOneTimeTokens } from './email/one-time-tokens.ts'
+import { createMfa } from './mfa/mfa.ts'
+import { createMfaEndpoints } from './mfa/mfa-endpoints.ts'
+import { createOAuthEndpoints } from './oauth/endpoints.ts'
+import { createOAuthFlows } from './oauth/flow.ts'
+import { createIdentities } from './oauth/identities.ts'
+import { createIdentitiesEndpoints } from './oauth/identities-endpoints.ts'
+import { createOAuthProviders } from './oauth/providers.ts'
+import type { UsersParts } from './parts.ts'
+import { createPasskeyEndpoints } from './passkeys/endpoints.ts'
+import { createPasskeys } from './passkeys/passkeys.ts'
+import { type Authentication, createAuthentication } from './sessions/authentication.ts'
+import { createRevocation, type Revocation, type RevocationDeps } from './sessions/revocation.ts'
+import { createSessionEndpoints } from './sessions/session-endpoints.ts'
+import { createSessions } from './sessions/sessions.ts'
+import { createSignIn } from './sessions/sign-in.ts'
+import { openSigningKeys, type StoredSigningKeys } from './sessions/signing-keys.ts'
+import { createTokens, sealClaims, verifiedEmail } from './sessions/tokens.ts'
+import { prepareUsersTables, usersAddress } from './tables.ts'
+
+export interface UsersDeps {
+  readonly sql: Sql
+  readonly cluster: Cluster
+  readonly limiter: RateLimiter
+  readonly keepPublicUser: KeepPublicUser
+  readonly config: () => AuthConfig
+  readonly mode: Mode
+  readonly dataFolder: string
+  /** The server's secret; everyone who knows it can sign tokens. */
+  readonly secret: string
+  readonly publicUrl: () => string | null
+  /** Bytes of a JSON response, at most. */
+  readonly responseBytes: () => number
+  /** What must end in the same transaction as a session, or as all that a user has. */
+  readonly onEnding: RevocationDeps['onEnding']
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Users extends Authentication {
+  /**
+   * The user with what is true of them now, to judge what they signed before; null once they are disabled or deleted.
+   */
+  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  /**
+   * Whether the user and the session are still there, both kept as found until the transaction ends: for what is
+   * written on their behalf and goes when they do.
+   */
+  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  /** See `Revocation`: for whatever stays open longer than a request. */
+  readonly onRevoked: Revocation['onRevoked']
+  readonly onChanged: Revocation['onChanged']
+  readonly endpoints: readonly Endpoint[]
+  /** A token for the link by which the first administrator is made; null once there is one. */
+  readonly issueSetupToken: Setup['issue']
+  readonly needsSetup: Setup['isNeeded']
+  /** Forgets what has expired, in steps of a bounded size, none after the signal; to be called now and then. */
+  sweep(signal?: AbortSignal): Promise<void>
+  /** Learns of keys that other nodes have made; to be called now and then on each. */
+  reloadKeys(): Promise<void>
+  /** Sends what is queued and lets go of every connection. */
+  close(): Promise<void>
+}
+
+/** The parts that endpoints are made from, and those that only this file has to do with. */
+type Made = UsersParts &
+  Authentication & {
+    readonly keys: StoredSigningKeys
+    readonly setup: Setup
+    close(): Promise<void>
+  }
+
+async function openParts(deps: UsersDeps): Promise<Made> {
+  const { sql, cluster, keepPublicUser, config, mode, secret, clock, log } = deps
+  const database = sql.database(usersAddress)
+  const { dialect } = database
+  await prepareUsersTables(database)
+  const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
+  const revocation = createRevocation({ bus: cluster, onEnding: deps.onEnding, log })
+  const tokens = createTokens(keys, clock)
+  const accounts = createAccounts({ dialect, keepPublicUser, onAuthChanged: revocation.change, clock })
+  const passwords = createPasswords(() => config().passwordCharsMin)
+  const attempts = createAttempts({ database, limiter: deps.limiter, secret, clock })
+  const sessionsMax = () => config().sessionsPerUserMax
+  const { issueDeviceToken } = attempts
+  const sessions = createSessions({
+    database,
+    accounts,
+    tokens,
+    keys,
+    revocation,
+    issueDeviceToken,
+    sessionsMax,
+    clock,
+  })
+  const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
+  const signIn = createSignIn({ dialect, sessions, oneTimeTokens })
+  const outboxFolder = join(deps.dataFolder, 'outbox')
+  const mailer = openMailer({ config: () => config().mail, mode, outboxFolder, clock, log })
+  return {
+    database,
+    accounts,
+    passwords,
+    signIn,
+    sessions,
+    oneTimeTokens,
+    mailer,
+    revocation,
+    attempts,
+    clock,
+    log,
+    secret,
+    config,
+    publicUrl: deps.publicUrl,
+    ...createAuthentication({ database, tokens, revocation, clock }),
+    keys,
+    setup: createSetup({ database, accounts, passwords, oneTimeTokens, signIn, clock }),
+    async close() {
+      keys.close()
+      revocation.close()
+      await mailer.close()
+    },
+  }
+}
+
+function listEndpoints(parts: Made, { cluster, responseBytes }: UsersDeps): readonly Endpoint[] {
+  const providers = createOAuthProviders(parts)
+  const identities = createIdentities(parts)
+  const flows = createOAuthFlows({ ...parts, providers, identities })
+  const linkTo = createMailLinks(parts)
+  const ownership = createEmailOwnership(parts)
+  const address = createEmailAddress({ ...parts, linkTo, ownership })
+  return [
+    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome }), parts.config),
+    ...createSessionEndpoints(parts),
+    ...createEmailEndpoints({ ...parts, linkTo, ownership, address }),
+    ...createMfaEndpoints(createMfa({ ...parts, counters: cluster })),
+    ...createPasskeyEndpoints(createPasskeys(parts)),
+    ...createOAuthEndpoints({ ...parts, flows, providers }),
+    ...createIdentitiesEndpoints({ ...parts, identities, flows }),
+    ...createSetupEndpoints(parts.setup),
+    ...createAdminEndpoints({ admin: createUserAdmin({ ...parts, responseBytes }), importUsers: createImport(parts) }),
+    ...createKeyEndpoints(createKeyAdmin(parts)),
+  ]
+}
+
+/** Public whoever asks: the keys that tokens are checked with, and a page without content of its own. */
+const publicEndpoints: ReadonlySet<string> = new Set(['users.jwks', 'users.setupPage'])
+
+/** Answers about users hold tokens, tickets, secrets or personal data, so the default is that no cache stores them. */
+const keepSecret = (declared: Endpoint): Endpoint =>
+  publicEndpoints.has(declared.name) ? declared : { ...declared, isSecret: true }
+
+/** What rules see of an account, as its next token would say it. */
+const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, customClaims }: Account): Auth =>
+  Object.freeze({
+    id,
+    ...verifiedEmail(email, emailVerifiedAtMs !== null),
+    displayName,
+    role,
+    isAnonymous,
+    custom: sealClaims(customClaims),
+  })
+
+/** Makes the tables where they are missing. Must be closed. */
+export async function openUsers(deps: UsersDeps): Promise<Users> {
+  const parts = await openParts(deps)
+  const { sessions, oneTimeTokens, keys, clock } = parts
+  return {
+    authenticate: parts.authenticate,
+    renew: parts.renew,
+    async asNow(user) {
+      const account = await parts.accounts.find(parts.database, user.auth.id)
+      if (account && account.disabledAtMs !== null) return null
+      // Without a session the token was made by whoever has the secret: its user need not exist, and is as it says.
+      if (user.sessionId === null) return user
+      return account && Object.freeze({ ...user, auth: authOf(account) })
+    },
+    async holdActive(tx, { auth, sessionId }) {
+      const account = await parts.accounts.find(tx, auth.id, 'lock')
+      if (!account || account.disabledAtMs !== null) return !account && sessionId === null
+      return sessionId === null || parts.sessions.hold(tx, auth.id, sessionId)
+    },
+    onRevoked: parts.revocation.onRevoked,
+    onChanged: parts.revocation.onChanged,
+    endpoints: listEndpoints(parts, deps).map(keepSecret),
+    issueSetupToken: parts.setup.issue,
+    needsSetup: parts.setup.isNeeded,
+    async sweep(signal) {
+      while (!signal?.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
+      while (!signal?.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
+    },
+    reloadKeys: keys.reload,
+    close: parts.close,
+  }
+}

@@ -1,0 +1,221 @@
+/** The HTTP surface of sign-in through other providers: leaving for one, coming back, and starting to link one. */
+import { z } from 'zod'
+import { isLoopback } from '../../../engines/fetch/bounded-fetch.ts'
+import { invalidField, notFound, unavailable, unsupportedMediaType } from '../../../errors.ts'
+import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
+import { parseQueryString } from '../../../http/input/query-string.ts'
+import { validate } from '../../../http/input/validate.ts'
+import { empty, json } from '../../../http/replies/reply.ts'
+import { oauthFlowLifetimeMs, oauthFormBytesMax, redirectUrlCharsMax } from '../../../limits/users.ts'
+import type { UsersParts } from '../parts.ts'
+import { clientOf, userOf } from '../sessions/sign-in.ts'
+import type { OAuthDeparture, OAuthFlows, OAuthOutcome, OAuthParameters, OAuthRefusal } from './flow.ts'
+import type { OAuthProviders } from './providers.ts'
+import { parseRedirectUrl } from './redirects.ts'
+
+type Deps = Pick<UsersParts, 'config' | 'publicUrl' | 'log'> & {
+  readonly flows: OAuthFlows
+  readonly providers: OAuthProviders
+}
+
+const common = { tag: 'Sign-in through providers', rateLimit: 'auth' } as const
+const basePath = '/api/auth/oauth'
+
+const startQuery = z.object({ redirect_url: z.string().optional(), link: z.string().max(100).optional() })
+/** Longer than any provider's; the line they arrive in is bounded besides. */
+const parameter = z.string().max(4096).optional()
+const callbackShape = z.object({ code: parameter, state: parameter, iss: parameter, error: parameter, user: parameter })
+const linkBody = z.strictObject({ redirectUrl: z.string().max(redirectUrlCharsMax) })
+
+const refusalTexts: Readonly<Record<OAuthRefusal, string>> = {
+  'account-exists': 'There is an account with this e-mail already. Sign in to it, and link the provider there',
+  'account-disabled': 'Account is disabled',
+  'signup-disabled': 'Sign-up is not open',
+  'access-denied': 'The sign-in was cancelled',
+  'provider-error': 'The provider could not be reached, or its answer could not be believed',
+}
+
+const departed = { 302: { description: 'To the provider, or to the redirect URL with an error in the fragment' } }
+const returned = {
+  302: {
+    description:
+      'To the redirect URL, with `accessToken` and `refreshToken`, `mfaTicket`, `linkTicket`, or `error` and ' +
+      '`message` in the fragment',
+  },
+}
+
+export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
+  const { flows, providers, config } = deps
+
+  function getProvider({ provider = '' }: Call['params']): string {
+    if (!providers.has(provider)) throw notFound('Provider')
+    return provider
+  }
+
+  /** Where browsers find this server, as the provider was told; a `Host` header would be for the caller to choose. */
+  function getOrigin(headers: Headers): string {
+    const url = deps.publicUrl()
+    if (url !== null) return sameMachine(url, headers.get('host') ?? '') ?? url
+    deps.log.error('users.public_url_missing', {})
+    throw unavailable()
+  }
+
+  const callbackUrlOf = (provider: string, { headers }: Call): string =>
+    `${getOrigin(headers)}${basePath}/${provider}/callback`
+
+  const parseRedirect = (text: string, field: string): string => {
+    const { redirectUrls: listed, allowsLocalRedirects: allowsLocal } = config()
+    return parseRedirectUrl(text, { listed, allowsLocal }, field)
+  }
+
+  async function depart(call: Call, provider: string, userId: string | null, redirectUrl: string): Promise<Reply> {
+    const callbackUrl = callbackUrlOf(provider, call)
+    const departure = await flows.depart({ provider, redirectUrl, userId, callbackUrl })
+    if (departure === 'provider-error') return redirect(withFragment(redirectUrl, departure))
+    return redirect(departure.url, cookieOf(departure.cookie, callbackUrl, oauthFlowLifetimeMs / 1000))
+  }
+
+  async function comeBack(call: Call, parameters: OAuthParameters): Promise<Reply> {
+    const provider = getProvider(call.params)
+    const name = flows.cookieName(parameters.state ?? '')
+    const callbackUrl = callbackUrlOf(provider, call)
+    const cookie = findCookie(call.headers.get('cookie'), fullName(name, callbackUrl))
+    const from = await flows.receive(provider, cookie, parameters)
+    const outcome = await flows.finish(from, clientOf(call))
+    return redirect(withFragment(from.redirectUrl, outcome), cookieOf({ name, value: '' }, callbackUrl, 0))
+  }
+
+  return [
+    endpoint({
+      name: 'oauth.start',
+      method: 'GET',
+      paths: [`${basePath}/:provider`],
+      ...common,
+      summary: 'Sign in through a provider',
+      description: 'For browsers: leads to the provider, and from there to the `redirect_url`, which must be allowed.',
+      credentials: 'public',
+      query: startQuery,
+      replies: departed,
+      errors: [400, 404, 503],
+      async handle(call) {
+        const { query } = call
+        const provider = getProvider(call.params)
+        if (query.link !== undefined) {
+          const { userId, redirectUrl } = await flows.redeemStartTicket(provider, query.link)
+          return depart(call, provider, userId, redirectUrl)
+        }
+        if (query.redirect_url === undefined) throw invalidField('redirect_url', 'required', 'is required')
+        return depart(call, provider, null, parseRedirect(query.redirect_url, 'redirect_url'))
+      },
+    }),
+    endpoint({
+      name: 'oauth.callback',
+      method: 'GET',
+      paths: [`${basePath}/:provider/callback`],
+      ...common,
+      summary: 'Where providers send browsers back to',
+      credentials: 'public',
+      query: callbackShape,
+      allowsUnknownQuery: true,
+      replies: returned,
+      errors: [400, 404],
+      handle: (call) => comeBack(call, call.query),
+    }),
+    endpoint({
+      name: 'oauth.callbackForm',
+      method: 'POST',
+      paths: [`${basePath}/:provider/callback`],
+      ...common,
+      summary: 'Where providers send browsers back to with a form',
+      description: 'Browsers bring no cookies to a form that another site posts, so they are asked to come once more.',
+      credentials: 'public',
+      accepts: { contentType: formType, schema: callbackShape },
+      replies: { 303: { description: 'To the same address with the form as its query' } },
+      errors: [400, 404, 413, 415],
+      async handle(call) {
+        const provider = getProvider(call.params)
+        const form = validate(callbackShape, await readForm(call))
+        const given = Object.entries(form).filter(([, value]) => value !== undefined) as [string, string][]
+        return redirect(`${callbackUrlOf(provider, call)}?${new URLSearchParams(given)}`, undefined, 303)
+      },
+    }),
+    endpoint({
+      name: 'oauth.link',
+      method: 'POST',
+      paths: [`${basePath}/:provider/link`],
+      ...common,
+      summary: 'Start to link a provider to the signed-in user',
+      description:
+        'Send the browser to `url`. It comes back to the redirect URL with a `linkTicket` in the fragment, which ' +
+        '`POST /api/auth/identities` takes. Only in the ten minutes after a sign-in, but for anonymous users.',
+      credentials: 'user',
+      body: linkBody,
+      replies: { 200: { description: 'Where to send the browser', schema: z.object({ url: z.url() }) } },
+      errors: [403, 404, 503],
+      async handle(call) {
+        const provider = getProvider(call.params)
+        const redirectUrl = parseRedirect(call.body.redirectUrl, 'redirectUrl')
+        const start = `${getOrigin(call.headers)}${basePath}/${provider}`
+        const ticket = await flows.issueStartTicket(userOf(call.caller), provider, redirectUrl)
+        return json({ url: `${start}?link=${ticket}` })
+      },
+    }),
+  ]
+}
+
+/**
+ * The same place under the name that the browser knows, where both are names of this machine: its cookie comes back
+ * only under that one. Null otherwise.
+ */
+function sameMachine(publicUrl: string, host: string): string | null {
+  const asked = URL.parse(`http://${host}`)
+  if (!asked || asked.host !== host || !isLoopback(asked.origin) || !isLoopback(publicUrl)) return null
+  return asked.port === new URL(publicUrl).port ? asked.origin : null
+}
+
+/** Nothing on the way is to be kept by a cache, or told to where the browser goes next. */
+const redirectHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }
+
+const redirect = (location: string, cookie?: string, status = 302): Reply =>
+  empty(status, { ...redirectHeaders, Location: location, ...(cookie === undefined ? {} : { 'Set-Cookie': cookie }) })
+
+function withFragment(redirectUrl: string, outcome: OAuthOutcome): string {
+  return `${redirectUrl}#${new URLSearchParams(fragmentOf(outcome))}`
+}
+
+function fragmentOf(outcome: OAuthOutcome): Record<string, string> {
+  if (typeof outcome === 'string') return { error: outcome, message: refusalTexts[outcome] }
+  if ('linkTicket' in outcome) return { linkTicket: outcome.linkTicket }
+  if ('mfaTicket' in outcome) return { mfaTicket: outcome.mfaTicket }
+  return { accessToken: outcome.accessToken, refreshToken: outcome.refreshToken }
+}
+
+/**
+ * Over HTTPS the name is one that only this host can have set (`__Host-`), so that a neighbour under the same domain
+ * cannot plant a flow of its own.
+ */
+const fullName = (name: string, callbackUrl: string): string => (isSecure(callbackUrl) ? `__Host-${name}` : name)
+const isSecure = (url: string): boolean => url.startsWith('https:')
+
+/** `Lax` lets it come along when the provider sends the browser back, and with nothing that another site asks. */
+function cookieOf({ name, value }: OAuthDeparture['cookie'], callbackUrl: string, maxAgeSeconds: number): string {
+  const secure = isSecure(callbackUrl) ? '; Secure' : ''
+  return `${fullName(name, callbackUrl)}=${value}; Max-Age=${maxAgeSeconds}; Path=/; HttpOnly; SameSite=Lax${secure}`
+}
+
+function findCookie(header: string | null, name: string): string | null {
+  for (const pair of header?.split(';') ?? []) {
+    const equals = pair.indexOf('=')
+    if (equals > 0 && pair.slice(0, equals).trim() === name) return pair.slice(equals + 1).trim()
+  }
+  return null
+}
+
+const formType = 'application/x-www-form-urlencoded'
+
+/** The fields of a form, each once. Throws 415 for another content type, 413 for a form that is too large, 400. */
+async function readForm({ headers, rawBody }: Call): Promise<Readonly<Record<string, string>>> {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';')
+  if (type.trim().toLowerCase() !== formType) throw unsupportedMediaType(formType)
+  return parseQueryString(new TextDecoder().decode(await rawBody.read(oauthFormBytesMax)))
+}

@@ -1,0 +1,92 @@
+/** The HTTP surface of identities: those of the signed-in user, one more, and one less. */
+import { z } from 'zod'
+import { formatDatetime } from '../../../base/text/datetime.ts'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { json } from '../../../http/replies/reply.ts'
+import { userView, userViewSchema } from '../accounts/user-view.ts'
+import type { UsersParts } from '../parts.ts'
+import { userIdOf, userOf } from '../sessions/sign-in.ts'
+import type { OAuthFlows } from './flow.ts'
+import { type Identities, type Identity, untilAlone } from './identities.ts'
+
+type Deps = Pick<UsersParts, 'database'> & { readonly identities: Identities; readonly flows: OAuthFlows }
+
+const identitySchema = z.object({
+  id: z.string(),
+  provider: z.string(),
+  email: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+})
+
+/** Not the subject: that is between the provider and us. */
+const viewOf = ({ id, provider, email, createdAtMs }: Identity): z.output<typeof identitySchema> => ({
+  id,
+  provider,
+  email,
+  createdAt: formatDatetime(createdAtMs),
+})
+
+const common = { tag: 'Sign-in through providers', rateLimit: 'auth' } as const
+const linkBody = z.strictObject({ linkTicket: z.string().max(100) })
+
+export function createIdentitiesEndpoints({ database, identities, flows }: Deps): readonly Endpoint[] {
+  return [
+    endpoint({
+      name: 'identities.list',
+      method: 'GET',
+      paths: ['/api/auth/identities'],
+      ...common,
+      summary: 'The providers linked to the signed-in user',
+      credentials: 'user',
+      replies: {
+        200: { description: 'Oldest first', schema: z.object({ identities: z.array(identitySchema) }) },
+      },
+      errors: [403],
+      handle: async (call) => json({ identities: (await identities.list(userIdOf(call.caller))).map(viewOf) }),
+    }),
+    endpoint({
+      name: 'identities.link',
+      method: 'POST',
+      paths: ['/api/auth/identities'],
+      ...common,
+      summary: 'Link a provider to the signed-in user',
+      description:
+        'With the `linkTicket` that `POST /api/auth/oauth/{provider}/link` led to. An anonymous user becomes a real ' +
+        'one and keeps the id; the next access token says so.',
+      credentials: 'user',
+      body: linkBody,
+      replies: {
+        201: {
+          description: 'The identity, and the user as they are now',
+          schema: z.object({ identity: identitySchema, user: userViewSchema }),
+        },
+      },
+      errors: [403, 409],
+      async handle(call) {
+        const userId = userIdOf(call.caller)
+        const [identity, account] = await untilAlone(() =>
+          database.write(async (tx) => {
+            const { provider, profile } = await flows.redeemLinkTicket(tx, userId, call.body.linkTicket)
+            return identities.link(tx, userId, provider, profile)
+          }),
+        )
+        return json({ identity: viewOf(identity), user: userView(account) }, 201)
+      },
+    }),
+    endpoint({
+      name: 'identities.unlink',
+      method: 'DELETE',
+      paths: ['/api/auth/identities/:id'],
+      ...common,
+      summary: 'Unlink a provider from the signed-in user',
+      description: 'Only in the ten minutes after a sign-in, and never the last way into the account.',
+      credentials: 'user',
+      replies: { 200: { description: 'Unlinked', schema: z.object({ ok: z.literal(true) }) } },
+      errors: [403, 404, 409],
+      async handle(call) {
+        await identities.remove(userOf(call.caller), call.params.id ?? '')
+        return json({ ok: true })
+      },
+    }),
+  ]
+}

@@ -1,0 +1,173 @@
+/**
+ * The keys that sign tokens: one generation after another, each derived from the server's secret and the generation's
+ * id, so that nothing secret is stored. Owns `_signing_keys`: which generations there are, which of them signs, and how
+ * long the others are still believed. What is signed is `tokens`'.
+ */
+import { createHash, createPrivateKey, createPublicKey, hkdfSync, type KeyObject } from 'node:crypto'
+import type { Clock } from '../../../base/clock.ts'
+import { createUuid7 } from '../../../base/crypto/ids.ts'
+import type { Bus } from '../../../engines/cluster/cluster.ts'
+import type { Database } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { conflict } from '../../../errors.ts'
+import { refreshTokenLifetimeMs, signingKeyLookIntervalMs, signingKeysMax } from '../../../limits/users.ts'
+import { msOf, msOrNullOf, usersTable } from '../tables.ts'
+
+export interface SigningKey {
+  /** The generation; the first is `0`. */
+  readonly id: string
+  readonly kid: string
+  readonly privateKey: KeyObject
+  readonly publicKey: KeyObject
+  readonly publicJwk: Readonly<Record<string, string>>
+}
+
+/** A set of public keys as RFC 7517 has it; never a private part. */
+export interface JsonWebKeySet {
+  readonly keys: readonly Readonly<Record<string, string>>[]
+}
+
+export interface SigningKeys {
+  /** The one that signs. */
+  current(): SigningKey
+  /** By the generation's id; null once nothing it signed can be good. */
+  find(id: string): SigningKey | null
+  /** By the id in a token's header; looks for keys that other nodes have made before it says null. */
+  findByKid(kid: string): Promise<SigningKey | null>
+  /** Every key of which a good token may be about, the one that signs first. */
+  jwks(): JsonWebKeySet
+}
+
+export interface StoredSigningKeys extends SigningKeys {
+  /** Learns what other nodes have done. */
+  reload(): Promise<void>
+  /** Has a new key sign from now on, on this node at once and on the others within seconds. Throws 409 for too many. */
+  rotate(): Promise<SigningKey>
+}
+
+/** Binds a derived key to its one use; another purpose derives under another label and gets another key. */
+const keyLabel = 'plinth access token ed25519 v1'
+/** The generation that every server begins with. */
+const firstId = '0'
+/** The fixed part of a PKCS #8 Ed25519 private key (RFC 8410); the 32 bytes of the seed follow. */
+const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
+const seedBytes = 32
+const channel = 'users.signing-keys'
+
+function deriveKey(secret: string, id: string): SigningKey {
+  const label = id === firstId ? keyLabel : `${keyLabel} ${id}`
+  const seed = Buffer.from(hkdfSync('sha256', secret, '', label, seedBytes))
+  const privateKey = createPrivateKey({ key: Buffer.concat([pkcs8Prefix, seed]), format: 'der', type: 'pkcs8' })
+  const publicKey = createPublicKey(privateKey)
+  const { x } = publicKey.export({ format: 'jwk' })
+  if (x === undefined) throw new Error('An Ed25519 public key must have an x coordinate')
+  // RFC 7638: the hash of the key's required members in alphabetic order, so the id follows from the key itself.
+  const kid = createHash('sha256')
+    .update(JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x }))
+    .digest('base64url')
+  const publicJwk = Object.freeze({ kty: 'OKP', crv: 'Ed25519', x, kid, alg: 'EdDSA', use: 'sig' })
+  return { id, kid, privateKey, publicKey, publicJwk }
+}
+
+/** The first generation alone: for those who have the secret and no database. */
+export function createFirstSigningKey(secret: string): SigningKeys {
+  const key = deriveKey(secret, firstId)
+  return {
+    current: () => key,
+    find: (id) => (id === firstId ? key : null),
+    findByKid: async (kid) => (kid === key.kid ? key : null),
+    jwks: () => ({ keys: [key.publicJwk] }),
+  }
+}
+
+/**
+ * Retires the key that signs and records a new one. Gives the new generation's id; whoever serves learns of it by
+ * looking. Throws 409 when too many generations are still believed.
+ */
+export async function rotateSigningKeys(database: Database, clock: Clock): Promise<string> {
+  const table = usersTable(database.dialect, 'signing_keys')
+  const nowMs = clock.now()
+  const id = createUuid7(clock)()
+  await database.write(async (tx) => {
+    await tx.run(sql`DELETE FROM ${table} WHERE retired_at <= ${nowMs - refreshTokenLifetimeMs}`)
+    const rows = await tx.all(sql`SELECT id FROM ${table}${database.dialect.forUpdate}`)
+    if (rows.length >= signingKeysMax)
+      throw conflict(`There are ${signingKeysMax} keys that may have signed good tokens`)
+    await tx.run(sql`UPDATE ${table} SET retired_at = ${nowMs} WHERE retired_at IS NULL`)
+    await tx.run(sql`INSERT INTO ${table} (id, created_at, retired_at) VALUES (${id}, ${nowMs}, NULL)`)
+  })
+  return id
+}
+
+interface Generation {
+  readonly id: string
+  readonly created_at: unknown
+  readonly retired_at: unknown
+}
+
+/** Reads the keys there are. `bus` tells the other nodes of a rotation. Must be closed. */
+export async function openSigningKeys(deps: {
+  database: Database
+  bus: Bus
+  secret: string
+  clock: Clock
+}): Promise<StoredSigningKeys & { close(): void }> {
+  const { database, bus, secret, clock } = deps
+  const table = usersTable(database.dialect, 'signing_keys')
+  let keys: readonly SigningKey[] = []
+  let lookedAtMs = Number.NEGATIVE_INFINITY
+  const derived = new Map<string, SigningKey>()
+
+  const keyOf = (id: string): SigningKey => {
+    const key = derived.get(id) ?? deriveKey(secret, id)
+    derived.set(id, key)
+    return key
+  }
+
+  async function reload(): Promise<void> {
+    const nowMs = clock.now()
+    lookedAtMs = nowMs
+    const rows = await database.all<Generation>(
+      sql`SELECT id, created_at, retired_at FROM ${table} ORDER BY created_at DESC, id DESC`,
+    )
+    const isBelieved = ({ retired_at }: Generation): boolean =>
+      retired_at === null || nowMs < msOf(retired_at) + refreshTokenLifetimeMs
+    // Of two that were made at once the newer signs.
+    const found = rows
+      .filter(isBelieved)
+      .sort((a, b) => Number(msOrNullOf(b.retired_at) === null) - Number(msOrNullOf(a.retired_at) === null))
+    keys = found.map(({ id }) => keyOf(id))
+    for (const id of derived.keys()) if (!found.some((row) => row.id === id)) derived.delete(id)
+  }
+
+  /** Strangers can send any kid, so a look is taken now and then and not for each. */
+  async function lookAgain(): Promise<void> {
+    const sinceMs = clock.now() - lookedAtMs
+    if (sinceMs < 0 || sinceMs >= signingKeyLookIntervalMs) await reload()
+  }
+
+  const findByKid = (kid: string): SigningKey | null => keys.find((key) => key.kid === kid) ?? null
+
+  await reload()
+  // A look that fails is taken again by whoever asks for an unknown key, and by the next sweep.
+  const unsubscribe = bus.subscribe(channel, () => void reload().catch(() => undefined))
+  return {
+    current: () => keys[0] as SigningKey,
+    find: (id) => keys.find((key) => key.id === id) ?? null,
+    async findByKid(kid) {
+      const known = findByKid(kid)
+      if (known) return known
+      await lookAgain()
+      return findByKid(kid)
+    },
+    jwks: () => ({ keys: keys.map(({ publicJwk }) => publicJwk) }),
+    reload,
+    async rotate() {
+      const id = await rotateSigningKeys(database, clock)
+      await reload()
+      bus.publish(channel, id)
+      return keyOf(id)
+    },
+    close: unsubscribe,
+  }
+}

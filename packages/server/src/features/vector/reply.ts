@@ -1,0 +1,36 @@
+/**
+ * Responses of many vectors: a few are serialized in one step, many in slices of the event loop, and no more than a
+ * response may have.
+ */
+import type { Reply } from '../../http/endpoint.ts'
+import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../http/replies/large-responses.ts'
+import { json, textOf } from '../../http/replies/reply.ts'
+import { vectorQuickValuesMax } from '../../limits/resources.ts'
+
+interface Shown<Vector> {
+  readonly name: 'matches' | 'vectors'
+  readonly found: readonly Vector[]
+  readonly show: (vector: Vector) => unknown
+  /** Whether the response says how many there are. */
+  readonly count: boolean
+}
+
+/** The response to a search or a fetch; `truncated: true` where vectors did not fit into it. */
+export async function vectorsReply<Vector extends { readonly values: Float32Array | null }>(
+  { name, found, show, count }: Shown<Vector>,
+  limits: ResponseLimits,
+): Promise<Reply> {
+  const values = found.reduce((sum, vector) => sum + (vector.values?.length ?? 0), 0)
+  const bytesMax = itemBytesMax(limits.bytesMax())
+  // A value has at most 25 characters; metadata is bounded per vector.
+  if (values <= vectorQuickValuesMax) {
+    const reply = json({ [name]: found.map(show), ...(count ? { count: found.length } : {}) })
+    if ((textOf(reply) ?? '').length * 3 <= bytesMax) return reply
+  }
+  return limits.large(async () => {
+    const { texts, isCut } = await serializeItems(found, (vector) => JSON.stringify(show(vector)), bytesMax)
+    const rest = { ...(count ? { count: texts.length } : {}), ...(isCut ? { truncated: true } : {}) }
+    const tail = JSON.stringify(rest)
+    return itemsReply(`{"${name}":[`, texts, tail === '{}' ? ']}' : `],${tail.slice(1)}`)
+  })
+}

@@ -1,0 +1,75 @@
+/**
+ * The page at `/`: where everything is. One document without a script and without anything from elsewhere, under a
+ * policy that allows nothing but its own style. What it says is the system feature's matter.
+ */
+import { createHash } from 'node:crypto'
+import { escapeHtml } from '../../base/text/html.ts'
+import { homePageStyle } from './home-page-style.ts'
+
+export interface HomeLink {
+  readonly href: string
+  readonly title: string
+  readonly about: string
+}
+
+export interface HomePage {
+  /** A short line under the name, such as the version. */
+  readonly status: string
+  readonly links: readonly HomeLink[]
+  /** What the operator should do first; null where there is nothing. Backquotes enclose code. */
+  readonly notice: string | null
+  /** Commands for a shell, each with what it does. */
+  readonly commands: readonly { readonly about: string; readonly command: string }[]
+}
+
+const styleHash = createHash('sha256').update(homePageStyle).digest('base64')
+
+export const homePageHeaders: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    `style-src 'sha256-${styleHash}'`,
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'Referrer-Policy': 'no-referrer',
+}
+
+/** A column on its plinth. */
+const mark = `<svg viewBox="0 0 48 48" aria-hidden="true"><g fill="currentColor"><rect x="10" y="5" width="28" height="5" rx="1.5"/><rect x="15" y="12" width="4" height="20" rx="1"/><rect x="22" y="12" width="4" height="20" rx="1"/><rect x="29" y="12" width="4" height="20" rx="1"/><rect x="10" y="34" width="28" height="4" rx="1"/><rect x="5" y="40" width="38" height="5" rx="1.5"/></g></svg>`
+
+const formatText = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+
+const formatLink = ({ href, title, about }: HomeLink): string =>
+  `<li><a href="${escapeHtml(href)}"><b>${escapeHtml(title)}</b><span>${escapeHtml(about)}</span></a></li>`
+
+function formatCommands(commands: HomePage['commands']): string {
+  if (commands.length === 0) return ''
+  const items = commands.map(
+    ({ about, command }) => `<li><p>${formatText(about)}</p><pre><code>${escapeHtml(command)}</code></pre></li>`,
+  )
+  return `<h2>First commands</h2>\n<ol>\n${items.join('\n')}\n</ol>\n`
+}
+
+/** The whole document. Every text is escaped. */
+export const formatHomePage = ({ status, links, notice, commands }: HomePage): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Plinth</title>
+<link rel="icon" href="data:,">
+<style>${homePageStyle}</style>
+</head>
+<body>
+<main>
+<header>${mark}<div><h1>Plinth</h1><p>${escapeHtml(status)}</p></div></header>
+<ul>
+${links.map(formatLink).join('\n')}
+</ul>
+${notice === null ? '' : `<p class="notice">${formatText(notice)}</p>\n`}${formatCommands(commands)}</main>
+</body>
+</html>
+`

@@ -1,0 +1,102 @@
+/** Clients that ask for large responses and do not read them. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { KiB, MiB, stalledResponseMs } from '../../limits/api.ts'
+import { connectRaw, serve, tiny } from '../harness.test.ts'
+import { bytes, jsonText } from './reply.ts'
+
+const large = (size: number) =>
+  tiny({ name: 'large', paths: ['/large'], handle: () => jsonText(JSON.stringify('x'.repeat(size))) })
+const small = tiny({ name: 'small', paths: ['/small'] })
+
+/** Asks and reads nothing but the beginning. */
+async function stall(server: Parameters<typeof connectRaw>[0], path: string) {
+  const connection = connectRaw(server)
+  connection.write(`GET ${path} HTTP/1.1\r\nHost: h\r\n\r\n`)
+  await connection.until('HTTP/1.1 200')
+  connection.socket.pause()
+  return connection
+}
+
+test('a large response arrives whole, and its memory is free again', async () => {
+  const { ask } = serve([large(2 * MiB)], { unread: { pendingMax: 1000, bytesMax: 3 * MiB } })
+  for (let i = 0; i < 5; i++) {
+    const response = await ask('/large')
+    expect(await response.json()).toHaveLength(2 * MiB)
+  }
+  const head = await ask('/large', { method: 'HEAD' })
+  expect([head.status, await head.text()]).toEqual([200, ''])
+})
+
+test('what clients do not read has a bound over all of them: those that have stalled are cut for others', async () => {
+  let nowMs = 0
+  const size = 8 * MiB
+  const unread = { pendingMax: 1000, bytesMax: 20 * MiB, elapsedMs: () => nowMs }
+  const { server, ask } = serve([large(size), small], { unread })
+  const stalled = [await stall(server, '/large'), await stall(server, '/large')]
+  // No room, and who is there may still be reading.
+  const refused = await ask('/large')
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+  expect((await ask('/small')).status).toBe(200)
+  nowMs += stalledResponseMs
+  const response = await ask('/large')
+  expect(await response.json()).toHaveLength(size)
+  const [first, second] = stalled
+  first?.socket.resume()
+  second?.socket.resume()
+  // The one that had stalled for longest was cut, and the other goes on.
+  expect((await first?.closed)?.length).toBeLessThan(size)
+  await second?.until('x"\r\n0\r\n\r\n')
+  second?.socket.destroy()
+})
+
+test('a client that leaves in the middle leaves its room', async () => {
+  const { server, ask } = serve([large(8 * MiB)], { unread: { pendingMax: 1000, bytesMax: 9 * MiB } })
+  for (let i = 0; i < 3; i++) {
+    const one = await stall(server, '/large')
+    one.socket.destroy()
+    await one.closed
+    let status = 503
+    while (status === 503) {
+      const response = await ask('/large')
+      status = response.status
+      await response.arrayBuffer()
+    }
+    expect(status).toBe(200)
+  }
+})
+
+test('with too many requests under way, downloads that are not read end within seconds', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-unread-'))
+  const path = join(folder, 'file')
+  const size = 32 * MiB
+  writeFileSync(path, new Uint8Array(size))
+  const aborted: Promise<void>[] = []
+  const file = tiny({
+    name: 'file',
+    paths: ['/file'],
+    handle({ signal }) {
+      aborted.push(new Promise((resolve) => signal.addEventListener('abort', () => resolve())))
+      return bytes({ kind: 'file', path, start: 0, end: size }, 200, { 'Content-Type': 'text/plain' })
+    },
+  })
+  const { server, ask } = serve([file], { unread: { pendingMax: 3 } })
+  const stalled = []
+  for (let i = 0; i < 4; i++) stalled.push(await stall(server, '/file'))
+  const ended = Promise.all(aborted)
+  // One that reads is not cut.
+  expect(await (await ask('/file')).arrayBuffer()).toHaveProperty('byteLength', size)
+  await ended
+  for (const { socket, closed } of stalled) {
+    socket.resume()
+    expect((await closed).length).toBeLessThan(size)
+  }
+  rmSync(folder, { recursive: true })
+}, 30_000)
+
+test('a small response is sent as it is', async () => {
+  const { ask } = serve([large(KiB)])
+  expect((await ask('/large')).headers.get('content-length')).toBe(String(KiB + 2))
+})

@@ -1,0 +1,111 @@
+/** The paths of the declared endpoints: which methods each answers, and what to say to a request that fits none. */
+import { methodNotAllowed, notFound } from '../errors.ts'
+import type { Cors } from './cors.ts'
+import type { Endpoint, Params, Reply } from './endpoint.ts'
+import { empty } from './replies/reply.ts'
+
+export interface Routes {
+  /** Path as declared, with `:param` segments, to method to endpoint; without the paths of any depth. */
+  readonly byPath: ReadonlyMap<string, ReadonlyMap<string, Endpoint>>
+  /**
+   * The endpoint with a path of any depth (`:param+`) that takes this request, and its parameters, decoded; null for
+   * none. The runtime's router knows no such paths: it is asked first, and this when it found nothing.
+   */
+  findDeep(method: string, path: string): { readonly endpoint: Endpoint; readonly params: Params } | null
+  /** Methods that a requested path answers, under the most literal of its patterns; empty for an unknown path. */
+  allowed(path: string): readonly string[]
+}
+
+interface Pattern {
+  readonly segments: readonly string[]
+  readonly methods: ReadonlyMap<string, Endpoint>
+}
+
+/** Throws an `Error` when two endpoints claim the same method and path, or the same name. */
+export function createRoutes(endpoints: readonly Endpoint[]): Routes {
+  const byPath = new Map<string, Map<string, Endpoint>>()
+  const names = new Set<string>()
+  for (const endpoint of endpoints) {
+    if (names.has(endpoint.name)) throw new Error(`Two endpoints are called ${endpoint.name}`)
+    names.add(endpoint.name)
+    for (const path of endpoint.paths) {
+      const methods = byPath.get(path) ?? new Map<string, Endpoint>()
+      const other = methods.get(endpoint.method)
+      if (other) throw new Error(`${endpoint.name} and ${other.name} both answer ${endpoint.method} ${path}`)
+      byPath.set(path, methods.set(endpoint.method, endpoint))
+    }
+  }
+  const patterns = [...byPath].map(([path, methods]): Pattern => ({ segments: path.split('/'), methods }))
+  const deep = patterns.filter(isDeep).sort((a, b) => countLiterals(b) - countLiterals(a))
+  const flat = patterns.filter((pattern) => !isDeep(pattern))
+  return {
+    byPath: new Map([...byPath].filter(([path]) => !isDeep({ segments: path.split('/') }))),
+    findDeep(method, path) {
+      const segments = path.split('/')
+      for (const { segments: pattern, methods } of deep) {
+        const endpoint = methods.get(method) ?? (method === 'HEAD' ? methods.get('GET') : undefined)
+        const params = endpoint && findParams(pattern, segments)
+        if (endpoint && params) return { endpoint, params }
+      }
+      return null
+    },
+    allowed(path) {
+      const segments = path.split('/')
+      const fitting = flat.filter((pattern) => fits(pattern.segments, segments))
+      const mostLiterals = Math.max(...fitting.map(countLiterals))
+      const meant = fitting.filter((pattern) => countLiterals(pattern) === mostLiterals)
+      meant.push(...deep.filter((pattern) => findParams(pattern.segments, segments) !== null))
+      const allowed = new Set(meant.flatMap(({ methods }) => [...methods.keys()]))
+      if (allowed.has('GET')) allowed.add('HEAD')
+      if (allowed.size > 0) allowed.add('OPTIONS')
+      return [...allowed].sort()
+    },
+  }
+}
+
+const isDeep = ({ segments }: Pick<Pattern, 'segments'>): boolean => segments.some((segment) => segment.endsWith('+'))
+
+const countLiterals = ({ segments }: Pick<Pattern, 'segments'>): number =>
+  segments.filter((segment) => !segment.startsWith(':')).length
+
+/** Like the runtime's router: literals as they are spelt, a parameter takes any segment but an empty one. */
+function fits(pattern: readonly string[], segments: readonly string[]): boolean {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, at) => (part.startsWith(':') ? segments[at] !== '' : part === segments[at]))
+  )
+}
+
+/** The parameters of a path under a pattern of any depth; null where it does not fit, or is not decodable. */
+function findParams(pattern: readonly string[], segments: readonly string[]): Params | null {
+  const surplus = segments.length - pattern.length
+  if (surplus < 0) return null
+  const params: Record<string, string> = {}
+  let at = 0
+  for (const part of pattern) {
+    const isDeepPart = part.endsWith('+')
+    const text = segments.slice(at, at + 1 + (isDeepPart ? surplus : 0)).join('/')
+    at += 1 + (isDeepPart ? surplus : 0)
+    if (!part.startsWith(':')) {
+      if (part !== text) return null
+      continue
+    }
+    if (text === '') return null
+    try {
+      params[part.slice(1).replace('+', '')] = decodeURIComponent(text)
+    } catch {
+      return null
+    }
+  }
+  return params
+}
+
+/** Answers a request that no endpoint took: a preflight, OPTIONS, 405 with `Allow`, or 404. Throws the refusals. */
+export function answerStray(routes: Routes, cors: Cors, request: Request, path: string): Reply {
+  const isOptions = request.method === 'OPTIONS'
+  if (isOptions && request.headers.has('access-control-request-method')) return cors.preflight()
+  const allowed = routes.allowed(path)
+  if (allowed.length === 0) throw notFound('Path')
+  if (isOptions) return empty(204, { Allow: allowed.join(', ') })
+  throw methodNotAllowed(allowed)
+}

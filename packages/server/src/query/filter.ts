@@ -1,0 +1,192 @@
+/**
+ * The API's filter tuples, `[field, operator, value]`, checked against a table and turned into the tree. An unknown
+ * field and one that is hidden from the caller are the same mistake with the same words.
+ */
+import { findDatetime } from '../base/text/datetime.ts'
+import { isStorableText } from '../base/text/text.ts'
+import { badRequest, type FieldErrorCode, invalidField } from '../errors.ts'
+import { filterConditionsMax, inValuesMax, orFilterConditionsMax } from '../limits/api.ts'
+import { allOf, always, anyOf, type CompareOp, type Expr, never, type Scalar } from './expr.ts'
+import { findUndeclaredNameMistake } from './field-name.ts'
+import type { FieldType, Table } from './table.ts'
+
+/** A table as one caller may use it: with or without its hidden fields. */
+export interface TableView {
+  readonly table: Table
+  readonly showsHidden: boolean
+}
+
+/**
+ * The declared type, `any` for an undeclared field of a schemaless table, or null where the caller knows no such field.
+ */
+export function findFieldType({ table, showsHidden }: TableView, name: string): FieldType | 'any' | null {
+  const field = table.fields.get(name)
+  if (field) return showsHidden || !table.hidden.has(name) ? field.type : null
+  const mayBe = table.schemaless && (table.undeclaredPrefix === undefined || name.startsWith(table.undeclaredPrefix))
+  return mayBe && findUndeclaredNameMistake(name) === null ? 'any' : null
+}
+
+const compareOps: ReadonlySet<string> = new Set(['==', '!=', '>', '>=', '<', '<='])
+const orderOps: ReadonlySet<string> = new Set(['>', '>=', '<', '<='])
+
+class TupleError extends Error {
+  constructor(
+    readonly code: FieldErrorCode,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** One value of a comparison in its stored form. Throws `TupleError` when it does not fit the field's type. */
+function parseValue(name: string, type: FieldType | 'any', value: unknown): Scalar {
+  const wrong = (expected: string) => new TupleError('type', `The value for "${name}" must be ${expected}`)
+  if (typeof value === 'string' && !isStorableText(value)) throw wrong('text without NUL')
+  if (typeof value === 'number' && !Number.isFinite(value)) throw wrong('a finite number')
+  switch (type) {
+    case 'string':
+    case 'text':
+      if (typeof value === 'string') return value
+      throw wrong('a string')
+    case 'number':
+      if (typeof value === 'number') return value
+      throw wrong('a number')
+    case 'boolean':
+      if (typeof value === 'boolean') return value
+      throw wrong('true or false')
+    case 'datetime': {
+      const normal = typeof value === 'string' ? findDatetime(value) : null
+      if (normal !== null) return normal
+      throw wrong('an ISO 8601 date or timestamp')
+    }
+    default:
+      if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value
+      throw wrong('a string, number or boolean')
+  }
+}
+
+function parseList(name: string, type: FieldType | 'any', value: unknown, negated: boolean): Expr {
+  if (!Array.isArray(value)) throw new TupleError('type', `The value for "${name}" must be an array`)
+  if (value.length > inValuesMax) throw new TupleError('max', `At most ${inValuesMax} values are allowed`)
+  if (type === 'json') throw new TupleError('operator', `"${name}" holds JSON, which cannot be compared with a list`)
+  const values = value.map((one) => parseValue(name, type, one))
+  if (values.length === 0) return negated ? always : never
+  return { kind: 'in', field: name, values, negated }
+}
+
+function parseContains(name: string, type: FieldType | 'any', value: unknown): Expr {
+  if (type === 'number' || type === 'boolean' || type === 'datetime')
+    throw new TupleError('operator', `"contains" does not apply to "${name}"`)
+  return { kind: 'contains', field: name, value: parseValue(name, type, value) }
+}
+
+function parseCompare(name: string, type: FieldType | 'any', op: CompareOp, value: unknown): Expr {
+  if (value === null) {
+    if (op !== '==' && op !== '!=') throw new TupleError('operator', `null can only be compared with == and !=`)
+    return { kind: 'null', field: name, negated: op === '!=' }
+  }
+  if (type === 'json')
+    throw new TupleError('operator', `"${name}" holds JSON: only == null, != null and contains apply`)
+  if (type === 'boolean' && orderOps.has(op))
+    throw new TupleError('operator', `"${name}" is true or false: only == and != apply`)
+  return { kind: 'compare', field: name, op, value: parseValue(name, type, value) }
+}
+
+/** One comparison as the tree. Throws `TupleError`. */
+function parseComparison(view: TableView, name: string, op: string, value: unknown): Expr {
+  const type = findFieldType(view, name)
+  if (type === null) throw new TupleError('unknown', `Unknown field ${JSON.stringify(name.slice(0, 64))}`)
+  if (op === 'in' || op === 'not in') return parseList(name, type, value, op === 'not in')
+  if (op === 'contains') {
+    if (value === null) throw new TupleError('operator', 'null can only be compared with == and !=')
+    return parseContains(name, type, value)
+  }
+  if (compareOps.has(op)) return parseCompare(name, type, op as CompareOp, value)
+  throw new TupleError('operator', `Unknown operator ${JSON.stringify(op.slice(0, 32))}`)
+}
+
+/** A comparison written in an access rule; a mistake is the rule's author's and thrown as a plain `Error`. */
+export const parseRuleComparison = (table: Table, name: string, op: string, value: unknown): Expr =>
+  parseComparison({ table, showsHidden: true }, name, op, value)
+
+function parseTuples(view: TableView, parameter: string, value: unknown, max: number): Expr[] {
+  if (!Array.isArray(value)) throw invalidField(parameter, 'type', 'must be an array of [field, operator, value]')
+  if (value.length > max) throw invalidField(parameter, 'max', `at most ${max} conditions are allowed`)
+  return value.map((tuple: unknown, index) => {
+    const at = `${parameter}[${index}]`
+    if (!Array.isArray(tuple) || tuple.length !== 3) throw invalidField(at, 'type', 'must be [field, operator, value]')
+    const [name, op, operand] = tuple as [unknown, unknown, unknown]
+    if (typeof name !== 'string' || typeof op !== 'string')
+      throw invalidField(at, 'type', 'field and operator must be strings')
+    try {
+      return parseComparison(view, name, op, operand)
+    } catch (error) {
+      if (error instanceof TupleError) throw invalidField(at, error.code, error.message)
+      throw error
+    }
+  })
+}
+
+/** The two groups of conditions, each under either of its names. */
+export interface FilterGroups<Group = unknown> {
+  readonly filter?: Group | undefined
+  readonly filters?: Group | undefined
+  readonly orFilter?: Group | undefined
+  readonly orFilters?: Group | undefined
+}
+
+/** The value of a parameter that has two names, and the name it was sent under. Throws 400 where both were sent. */
+function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: string): { at: string; value?: T } {
+  const alias = `${name}s`
+  const [value, other] = [groups[name], groups[alias]]
+  if (other === undefined) return value === undefined ? { at: name } : { at: name, value }
+  if (value !== undefined) throw invalidField(alias, 'max', `is another name of ${name}; send one of the two`)
+  return { at: alias, value: other }
+}
+
+/**
+ * The two groups as parsed JSON; undefined means absent. Gives AND(filter) AND OR(orFilter). Throws 400 naming the
+ * tuple, also for a group that is null: it is more likely a filter that was lost than one that was not wanted.
+ */
+export function parseFilterGroups(view: TableView, groups: FilterGroups): Expr {
+  const parts: Expr[] = []
+  const filter = eitherOf({ ...groups }, 'filter')
+  if (filter.value !== undefined) parts.push(...parseTuples(view, filter.at, filter.value, filterConditionsMax))
+  const orFilter = eitherOf({ ...groups }, 'orFilter')
+  if (orFilter.value !== undefined) {
+    const alternatives = parseTuples(view, orFilter.at, orFilter.value, orFilterConditionsMax)
+    // An empty list of alternatives asks for nothing in particular, as an empty filter does.
+    if (alternatives.length > 0) parts.push(anyOf(alternatives))
+  }
+  return allOf(parts)
+}
+
+function parseJson(parameter: string, text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw invalidField(parameter, 'type', 'must be a JSON array')
+  }
+}
+
+/** The same from query-string texts. */
+export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): Expr {
+  const groups: Record<string, unknown> = {}
+  for (const name of filterNames) {
+    const text = texts[name]
+    if (text !== undefined) groups[name] = parseJson(name, text)
+  }
+  return parseFilterGroups(view, groups)
+}
+
+const filterNames = ['filter', 'filters', 'orFilter', 'orFilters'] as const
+
+/** Names of `fields=a,b`, each once. Throws 400 on an unknown or hidden one. */
+export function parseFields(view: TableView, text: string): ReadonlySet<string> {
+  const names = new Set(text.split(',').map((name) => name.trim()))
+  if (names.size > filterConditionsMax) throw badRequest(`fields: at most ${filterConditionsMax} names are allowed`)
+  for (const name of names)
+    if (findFieldType(view, name) === null)
+      throw invalidField('fields', 'unknown', `Unknown field ${JSON.stringify(name.slice(0, 64))}`)
+  return names
+}

@@ -1,0 +1,80 @@
+/** The order of a list: the `sort` parameter checked against a table, always ending with `id` so that it is total. */
+import { invalidField } from '../errors.ts'
+import { sortFieldsMax } from '../limits/api.ts'
+import { findFieldType, type TableView } from './filter.ts'
+import type { Row } from './matches.ts'
+import { idField, type Table } from './table.ts'
+
+export interface SortKey {
+  readonly field: string
+  readonly descending: boolean
+  /** Whether rows may lack a value: nulls come first ascending and last descending. */
+  readonly nullable: boolean
+}
+
+/** Never empty; the last key is `id`. */
+export type Sort = readonly SortKey[]
+
+const idKey = (descending: boolean): SortKey => ({ field: idField.name, descending, nullable: false })
+
+/** Creation order. */
+export const defaultSort: Sort = [idKey(false)]
+
+const directions: Readonly<Record<string, boolean>> = { asc: false, desc: true }
+
+function parseKey(view: TableView, text: string): SortKey {
+  const colon = text.lastIndexOf(':')
+  const field = colon < 0 ? text : text.slice(0, colon)
+  const direction = colon < 0 ? 'asc' : text.slice(colon + 1)
+  const descending = Object.hasOwn(directions, direction) ? directions[direction] : undefined
+  if (descending === undefined) throw invalidField('sort', 'type', 'must be field:asc or field:desc, comma-separated')
+  const type = findFieldType(view, field)
+  if (type === null) throw invalidField('sort', 'unknown', `Unknown field ${JSON.stringify(field.slice(0, 64))}`)
+  if (type === 'json') throw invalidField('sort', 'operator', `"${field}" holds JSON, which has no order`)
+  return { field, descending, nullable: !view.table.fields.get(field)?.required }
+}
+
+/** Parses `a:asc,b:desc` (a bare name ascends). Throws 400 on unknown, hidden, repeated or unordered fields. */
+export function parseSort(view: TableView, text: string | undefined): Sort {
+  if (text === undefined) return defaultSort
+  const keys: SortKey[] = []
+  for (const part of text.split(',')) {
+    if (keys.length === sortFieldsMax) throw invalidField('sort', 'max', `at most ${sortFieldsMax} fields are allowed`)
+    const key = parseKey(view, part.trim())
+    if (keys.some(({ field }) => field === key.field))
+      throw invalidField('sort', 'unique', `"${key.field}" is named twice`)
+    keys.push(key)
+  }
+  const idAt = keys.findIndex(({ field }) => field === idField.name)
+  // Ids are unique: nothing after them can matter.
+  return idAt < 0 ? [...keys, idKey(keys.at(-1)?.descending ?? false)] : keys.slice(0, idAt + 1)
+}
+
+export const reverseSort = (sort: Sort): Sort => sort.map((key) => ({ ...key, descending: !key.descending }))
+
+/** A sort's text in one canonical form: what a cursor says it belongs to. */
+export const sortText = (sort: Sort): string =>
+  sort.map(({ field, descending }) => `${field}:${descending ? 'desc' : 'asc'}`).join(',')
+
+export type SortValue = string | number | boolean | null
+
+/** Whether the engines order by several values for this field: its JSON type first, then the number, then the text. */
+export const isOrderedInParts = (table: Table, field: string): boolean => !table.fields.has(field)
+
+/**
+ * The parts of an undeclared field's order: nulls, then numbers and booleans, then text; arrays and objects as their
+ * text.
+ */
+function orderParts(value: unknown): readonly [number, number, string] {
+  if (value === null || value === undefined) return [0, 0, '']
+  if (typeof value === 'boolean' || typeof value === 'number') return [1, Number(value), '']
+  return [2, 0, typeof value === 'string' ? value : JSON.stringify(value)]
+}
+
+/** A row's place in the order: the values the engines order by, taken from the API-level row. */
+export function sortValues(sort: Sort, table: Table, row: Row): SortValue[] {
+  return sort.flatMap(({ field }): readonly SortValue[] => {
+    const value = Object.hasOwn(row, field) ? row[field] : null
+    return isOrderedInParts(table, field) ? orderParts(value) : [(value ?? null) as SortValue]
+  })
+}

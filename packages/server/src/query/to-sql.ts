@@ -1,0 +1,160 @@
+/**
+ * The tree as SQL. One of its back ends (the other is `matches`); a property test holds them together. Every value is a
+ * parameter, every identifier a declared name; a schemaless field's name is a parameter too.
+ */
+import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
+import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
+import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
+import type { Field, FieldType, Table } from './table.ts'
+
+/** Column that holds the undeclared fields of a schemaless table as one JSON object. */
+export const extraColumn: SqlText = ident('_extra')
+
+const operators: Readonly<Record<CompareOp, SqlText>> = {
+  '==': sql`=`,
+  '!=': sql`<>`,
+  '>': sql`>`,
+  '>=': sql`>=`,
+  '<': sql`<`,
+  '<=': sql`<=`,
+}
+
+export const storedTypes: Readonly<Record<FieldType, StoredType>> = {
+  string: 'text',
+  text: 'text',
+  datetime: 'text',
+  number: 'number',
+  boolean: 'boolean',
+  json: 'json',
+}
+
+/** A list for an undeclared field is one for each type of its values: only values of one type are ever equal. */
+const listTypes = [
+  ['string', 'text'],
+  ['number', 'number'],
+  ['boolean', 'boolean'],
+] as const
+
+/**
+ * Tables by name, for `exists`; throws on an unknown name (a mistake in a rule). `within` is the table of the `exists`
+ * around it, whose database must have the table too; undefined for the outermost.
+ */
+export type FindTable = (name: string, within?: Table) => Table
+
+/** What a row expression refers to: a table under an alias. */
+interface Source {
+  readonly table: Table
+  readonly alias: SqlText
+  readonly outer: Source | null
+}
+
+export interface SqlBackEnd {
+  /** A condition on rows of `table`, whose alias in the statement is the table's own name. */
+  condition(expr: Expr, table: Table): SqlText
+  /** The same for a row that is judged: what its `exists` find stays as it is until the transaction ends. */
+  judgement(settled: Expr, table: Table): SqlText
+  /** The values rows are ordered by: one of a declared field, three of an undeclared one (`sort`'s `orderParts`). */
+  orderOf(table: Table, fieldName: string): readonly SqlText[]
+  readonly dialect: Dialect
+}
+
+export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBackEnd {
+  const column = (source: Source, name: string): SqlText => sql`${source.alias}.${ident(name)}`
+  const extra = (source: Source): SqlText => sql`${source.alias}.${extraColumn}`
+  const bind = (value: Scalar): SqlValue => (typeof value === 'boolean' ? dialect.fromBoolean(value) : value)
+  const typeOf = (value: Scalar) => typeof value as 'string' | 'number' | 'boolean'
+
+  const isNull = (source: Source, name: string): SqlText =>
+    source.table.fields.has(name) ? sql`${column(source, name)} IS NULL` : dialect.memberIsNull(extra(source), name)
+
+  /** A declared field, or an undeclared one as a value of the type it is compared with: NULL when it is of another. */
+  const comparable = (source: Source, name: string, value: Scalar): SqlText =>
+    source.table.fields.has(name) ? column(source, name) : dialect.memberAs(extra(source), name, typeOf(value))
+
+  function compare(source: Source, name: string, op: CompareOp, value: Scalar | OuterField): SqlText {
+    if (typeof value !== 'object') return sql`${comparable(source, name, value)} ${operators[op]} ${bind(value)}`
+    if (!source.outer) throw new Error(`field('${value.outer}') is only known inside exists(…)`)
+    // Rules compare declared fields only.
+    return sql`${column(source, name)} ${operators[op]} ${column(source.outer, value.outer)}`
+  }
+
+  function contains(source: Source, name: string, value: Scalar): SqlText {
+    const field = source.table.fields.get(name)
+    if (field && field.type !== 'json') return dialect.contains(column(source, name), String(value))
+    const json = field ? column(source, name) : extra(source)
+    const memberName = field ? null : name
+    const has = dialect.arrayHas(json, memberName, value)
+    if (typeof value !== 'string') return has
+    return sql`(${dialect.contains(dialect.memberAs(json, memberName, 'string'), value)} OR ${has})`
+  }
+
+  function within(source: Source, name: string, values: readonly Scalar[], negated: boolean): SqlText {
+    const field = source.table.fields.get(name)
+    if (field) {
+      const list = dialect.inList(column(source, name), values, storedTypes[field.type])
+      return negated ? sql`(${column(source, name)} IS NOT NULL AND NOT ${list})` : list
+    }
+    const lists = listTypes.flatMap(([type, storedType]) => {
+      const own = values.filter((value) => typeof value === type)
+      return own.length === 0 ? [] : [dialect.inList(dialect.memberAs(extra(source), name, type), own, storedType)]
+    })
+    const any = lists.length === 0 ? sql`FALSE` : sql`(${join(lists, ' OR ')})`
+    return negated ? sql`(NOT (${isNull(source, name)}) AND (${any}) IS NOT TRUE)` : any
+  }
+
+  /** `held` ends the SELECT. */
+  function exists(source: Source | null, name: string, where: Expr, depth: number, held = sql``): SqlText {
+    const table = findTable(name)
+    const alias = ident(`_e${depth}`)
+    const inner: Source = { table, alias, outer: source }
+    return sql`EXISTS (SELECT 1 FROM ${dialect.from(table, alias)} WHERE ${build(where, inner, depth + 1)}${held})`
+  }
+
+  function build(expr: Expr, source: Source | null, depth: number, held?: SqlText): SqlText {
+    if (expr.kind === 'const') return expr.value ? sql`TRUE` : sql`FALSE`
+    if (expr.kind === 'not') return sql`(${build(expr.of, source, depth, held)}) IS NOT TRUE`
+    if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth, held)
+    if (expr.kind === 'and' || expr.kind === 'or') {
+      const parts = expr.of.map((part) => build(part, source, depth, held))
+      return sql`(${join(parts, expr.kind === 'and' ? ' AND ' : ' OR ')})`
+    }
+    if (!source) throw new Error('A condition without a table can only be made of exists')
+    switch (expr.kind) {
+      case 'null':
+        return expr.negated ? sql`NOT (${isNull(source, expr.field)})` : isNull(source, expr.field)
+      case 'compare':
+        return compare(source, expr.field, expr.op, expr.value)
+      case 'contains':
+        return contains(source, expr.field, expr.value)
+      case 'in':
+        return within(source, expr.field, expr.values, expr.negated)
+    }
+  }
+
+  const sourceOf = (table: Table): Source => ({ table, alias: ident(table.name), outer: null })
+
+  return {
+    condition: (expr, table) => build(expr, sourceOf(table), 0),
+    judgement: (settled, table) => build(settled, sourceOf(table), 0, dialect.forReference),
+    orderOf(table, name) {
+      const source = sourceOf(table)
+      return table.fields.has(name) ? [column(source, name)] : dialect.memberOrder(extra(source), name)
+    },
+    dialect,
+  }
+}
+
+/** The stored form of a declared field's value; undefined and null are NULL. */
+export function toStored(field: Field, value: unknown, dialect: Dialect): SqlScalar {
+  if (value === null || value === undefined) return null
+  switch (field.type) {
+    case 'boolean':
+      return dialect.fromBoolean(value === true)
+    case 'json':
+      return JSON.stringify(value)
+    case 'number':
+      return value as number
+    default:
+      return value as string
+  }
+}

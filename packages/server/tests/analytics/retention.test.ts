@@ -1,0 +1,187 @@
+/** What becomes of what is 90 days old: days are closed once, exactly, whoever does it and whatever interrupts it. */
+import { afterEach, expect, test } from 'bun:test'
+import { manualClock } from '../../src/base/clock.ts'
+import { engines } from '../harness/engines.ts'
+import { askEvents, askRequests, countEvents, readRows, track, trackAll } from '../harness/resources/analytics.ts'
+import { startServer, type TestServer } from '../harness/server.ts'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { watchedEngine } from '../harness/users/user-rows.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const firstDay = Date.UTC(2026, 0, 10)
+const config = { rateLimits: { events: { requests: 100_000 } } }
+
+const opened: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+
+interface Sent {
+  readonly name: string
+  readonly userId?: string
+  readonly ms: number
+}
+
+/** Days of events, with users who come on several days, in several names, or not at all. */
+const eventsOf = (days: number): Sent[] =>
+  Array.from({ length: days * 60 }, (_, each) => ({
+    name: each % 3 === 0 ? 'buy' : 'view',
+    ...(each % 4 === 0 ? {} : { userId: `user-${(each * 5) % 17}` }),
+    ms: firstDay + Math.floor(((each + 0.5) / 60) * dayMs),
+  }))
+
+type Summary = readonly [series: string, day: string, count: number, users: number | null]
+
+/** The summaries of days, as they should be. */
+function summariesOf(sent: readonly Sent[], closedBefore: number): Summary[] {
+  const grouped = new Map<string, Sent[]>()
+  for (const one of sent)
+    for (const series of ['events', `event:${one.name}`]) {
+      const key = `${series} ${new Date(one.ms).toISOString().slice(0, 10)}`
+      grouped.set(key, [...(grouped.get(key) ?? []), one])
+    }
+  return [...grouped]
+    .map(([key, events]): Summary => {
+      const [series = '', day = ''] = key.split(' ')
+      const users = new Set(events.flatMap(({ userId }) => userId ?? [])).size
+      return [series, day, events.length, Date.parse(day) < closedBefore ? users : null]
+    })
+    .sort()
+}
+
+const readSummaries = async (server: TestServer): Promise<Summary[]> =>
+  (await readRows(server, '_events_daily', `series LIKE 'event%'`))
+    .map(
+      ({ series, day, count, users }): Summary => [String(series), String(day), Number(count), users as number | null],
+    )
+    .sort()
+
+const send = async (server: TestServer, events: readonly Sent[]): Promise<void> =>
+  trackAll(
+    server.service,
+    events.map(({ name, userId, ms }) => ({ name, userId, timestamp: new Date(ms).toISOString() })),
+  )
+
+for (const engine of engines) {
+  test(`[ANA-KEEP-1, ANA-KEEP-2] after 90 days only the summaries of days are left, exact to the user, on ${engine.name}`, async () => {
+    const clock = manualClock(firstDay + 5 * dayMs)
+    const server = await startServer({ config, clock }, engine)
+    opened.push(server.close)
+    const sent = eventsOf(5)
+    await send(server, sent)
+    await server.as('ann').get('/api/auth/me')
+    await askRequests(server.service)
+    await server.tidy()
+    expect(await readSummaries(server)).toEqual(summariesOf(sent, 0))
+    expect(await readRows(server, '_events')).toHaveLength(sent.length)
+
+    // The third day has passed its 90 days, but for the margin; two are closed, three are as they were.
+    clock.set(firstDay + 93 * dayMs + 30 * 60_000)
+    const later: Sent = { name: 'view', userId: 'late', ms: clock.now() }
+    await send(server, [later])
+    await server.tidy()
+    const all = [...sent, later]
+    expect(await readSummaries(server)).toEqual(summariesOf(all, firstDay + 2 * dayMs))
+    const left = all.filter(({ ms }) => ms >= firstDay + 2 * dayMs)
+    expect(await readRows(server, '_events')).toHaveLength(left.length)
+    const inRange = all.filter(({ ms }) => ms >= clock.now() - 90 * dayMs)
+    expect(await countEvents(server)).toBe(inRange.length)
+    expect(await readRows(server, '_logs', `user_id = 'ann'`)).toEqual([])
+
+    clock.set(firstDay + 300 * dayMs)
+    await server.tidy()
+    expect(await readSummaries(server)).toEqual(summariesOf(all, clock.now()))
+    for (const table of ['_events', '_seen']) expect(await readRows(server, table)).toEqual([])
+    expect(await readRows(server, '_counts', `series LIKE 'event%'`)).toEqual([])
+    expect(await readRows(server, '_logs', `user_id = 'ann'`)).toEqual([])
+    expect(await readRows(server, '_series', `series LIKE 'event:%'`)).toEqual([])
+    expect(await readRows(server, '_events_daily', `series = 'requests' AND day = '2026-01-15'`)).toMatchObject([
+      { users: 1 },
+    ])
+    expect(await countEvents(server)).toBe(0)
+
+    // Names that were forgotten can come again.
+    expect((await track(server.anonymous, { name: 'view' })).status).toBe(200)
+    expect((await askEvents(server.service, { metric: 'topEvents' })).body.topEvents).toHaveLength(1)
+  })
+
+  test(`[ANA-KEEP-3] done again, or by ten at once, it counts nothing twice, on ${engine.name}`, async () => {
+    const clock = manualClock(firstDay + 4 * dayMs)
+    const server = await startServer({ config, clock }, engine)
+    opened.push(server.close)
+    const sent = eventsOf(4)
+    await send(server, sent)
+    clock.set(firstDay + 92 * dayMs + 2 * 60 * 60_000)
+    await Promise.all(Array.from({ length: 10 }, () => server.tidy()))
+    await server.tidy()
+    expect(await readSummaries(server)).toEqual(summariesOf(sent, firstDay + 2 * dayMs))
+    expect(await readRows(server, '_events')).toHaveLength(120)
+  })
+}
+
+test('[ANA-KEEP-3] two nodes that do it at once count nothing twice', async () => {
+  const engine = engines.find(({ name }) => name.startsWith('postgres'))
+  if (!engine) return
+  const watched = watchedEngine(engine)
+  const clock = manualClock(firstDay + 4 * dayMs)
+  const one = await startServer({ config, clock }, watched.engine)
+  opened.push(one.close)
+  // Without the Redis of the first there is no lease between them, only the database.
+  const { databaseUrl = null } = watched.storage().settings
+  const other = await startServer({ config, clock, settings: { databaseUrl } }, engines[0])
+  opened.push(other.close)
+  const sent = eventsOf(4)
+  await Promise.all([send(one, sent.slice(0, 120)), send(other, sent.slice(120))])
+  clock.set(firstDay + 93 * dayMs + 2 * 60 * 60_000)
+  await Promise.all([one.tidy(), other.tidy(), one.tidy(), other.tidy()])
+  expect(await readSummaries(one)).toEqual(summariesOf(sent, firstDay + 3 * dayMs))
+  expect(await readRows(one, '_events')).toHaveLength(60)
+})
+
+const acknowledged = (sent: readonly { ok: boolean; name: string }[]): string[] =>
+  sent.filter(({ ok }) => ok).map(({ name }) => name)
+
+async function trackUntilKilled(server: SpawnedServer): Promise<{ ok: boolean; name: string }[]> {
+  const sent: { ok: boolean; name: string }[] = []
+  let killing: Promise<void> | null = null
+  await Promise.all(
+    Array.from({ length: 32 }, async () => {
+      while (!killing) {
+        const one = { ok: false, name: `event-${sent.length}` }
+        sent.push(one)
+        try {
+          const { status } = await track(server.service, { name: one.name, userId: 'ann' }, { name: one.name })
+          one.ok = status === 200
+        } catch {
+          return
+        }
+        if (acknowledged(sent).length >= 300) killing ??= server.kill()
+      }
+    }),
+  )
+  await killing
+  return sent
+}
+
+for (const engine of engines)
+  test(`[ANA-KEEP-4] after kill -9 what was acknowledged is there and counted, and counts fit events, on ${engine.name}`, async () => {
+    const server = await spawnServer('export default {}', engine)
+    opened.push(server.remove)
+    const sent = await trackUntilKilled(server)
+    await server.start()
+    const { body } = await server.service.get('/api/analytics/events?metric=topEvents&limit=1000')
+    const counted = new Map<string, unknown>(
+      body.topEvents.map((one: { eventName: string; count: number; uniqueUsers: number }) => [
+        one.eventName,
+        [one.count, one.uniqueUsers],
+      ]),
+    )
+    for (const name of acknowledged(sent)) expect([name, counted.get(name)]).toEqual([name, [2, 1]])
+    // What was not acknowledged is there whole or not at all.
+    expect([...counted.values()]).toEqual([...counted].map(() => [2, 1]))
+    const { body: total } = await server.service.get('/api/analytics/events?metric=count')
+    expect(total).toEqual({ totalEvents: 2 * counted.size, uniqueUsers: 1 })
+    const listed = await server.service.get('/api/analytics/events?limit=1000')
+    expect(listed.body.events).toHaveLength(2 * counted.size)
+    expect(await server.terminate()).toBe(0)
+  })

@@ -1,0 +1,222 @@
+/** The roll-up, cut off at every one of its steps: begun again, it ends with the very same summaries. */
+
+import { afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createLog } from '../../src/base/log.ts'
+import { openSql } from '../../src/engines/open.ts'
+import type { Database } from '../../src/engines/sql/sql.ts'
+import { sql } from '../../src/engines/sql/sql-text.ts'
+import { createEventReports } from '../../src/features/analytics/event-reports.ts'
+import { createIngest } from '../../src/features/analytics/ingest.ts'
+import { createRequestLog } from '../../src/features/analytics/request-log.ts'
+import { createRollUp } from '../../src/features/analytics/retention.ts'
+import { allRequests } from '../../src/features/analytics/series.ts'
+import { prepareAnalytics, type Store } from '../../src/features/analytics/tables.ts'
+import { createEventId, minuteOf } from '../../src/features/analytics/time.ts'
+import type { TrackedEvent } from '../../src/features/analytics/track-input.ts'
+import { requestLogBytesMax, requestLogRetentionMs, requestRowBytes } from '../../src/limits/analytics.ts'
+import { responseBytesMax } from '../../src/limits/api.ts'
+import { type Engine, engines } from '../harness/engines.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const firstMs = Date.UTC(2026, 0, 10)
+const nowMs = firstMs + 200 * dayMs
+
+const opened: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+
+async function openStore(engine: Engine): Promise<Store> {
+  const storage = await engine.openStorage()
+  opened.push(storage.remove)
+  const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-roll-up-'))
+  opened.push(() => rmSync(dataFolder, { recursive: true }))
+  const log = createLog({ level: 'error', format: 'json', write: () => {} })
+  const { databaseUrl = null } = storage.settings
+  const all = await openSql({ databaseUrl, dataFolder, prepareInstance: async () => {}, log })
+  opened.push(all.close)
+  return prepareAnalytics(all)
+}
+
+/** Two days, each with more events than are removed at a time. */
+const sent: readonly TrackedEvent[] = Array.from({ length: 1100 }, (_, each): TrackedEvent => {
+  const ms = firstMs + Math.floor((each / 1100) * 2 * dayMs)
+  return {
+    id: createEventId(ms, each % 4096),
+    minute: minuteOf(ms),
+    name: each % 3 === 0 ? 'buy' : 'view',
+    userId: each % 5 === 0 ? null : `user-${(each * 7) % 31}`,
+    properties: '{}',
+  }
+})
+
+const fill = async (store: Store): Promise<void> => {
+  const ingest = createIngest(store)
+  for (let at = 0; at < sent.length; at += 100)
+    await ingest.add(sent.slice(at, at + 100), { isTrusted: true, nowMs: firstMs + 3 * dayMs })
+}
+
+const read = async ({ database, daily }: Store): Promise<unknown[]> =>
+  (await database.all<Record<string, unknown>>(sql`SELECT series, day, count, users FROM ${daily}`))
+    .map(({ series, day, count, users }) => `${series} ${day} ${count} ${users}`)
+    .sort()
+
+/** The summaries as they should be. */
+const expected = Object.entries(
+  Object.groupBy(
+    sent.flatMap((event) => [
+      { ...event, series: 'events' },
+      { ...event, series: `event:${event.name}` },
+    ]),
+    ({ series, minute }) => `${series} ${new Date(minute * 60_000).toISOString().slice(0, 10)}`,
+  ),
+)
+  .map(([key, events = []]) => `${key} ${events.length} ${new Set(events.flatMap(({ userId }) => userId ?? [])).size}`)
+  .sort()
+
+/** A database whose writes work so many times, and which is gone after that. */
+function failingAfter(database: Database, writes: number): Database {
+  let left = writes
+  return {
+    ...database,
+    write: (work) => (left-- > 0 ? database.write(work) : Promise.reject(new Error('The power is out'))),
+  }
+}
+
+const logBounds = { retentionMs: requestLogRetentionMs, bytesMax: requestLogBytesMax }
+
+for (const engine of engines)
+  test(`[ANA-KEEP-7, ANA-KEEP-8] rows of requests go by age and by size, on ${engine.name}`, async () => {
+    const store = await openStore(engine)
+    let atMs = nowMs
+    const requests = createRequestLog({ store, categoryOf: () => 'db', isOn: () => true, now: () => atMs })
+    const note = requests.noteOf('records.list')
+    const count = async (): Promise<number> =>
+      Number((await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.logs}`))[0]?.n)
+    const trim = (bytesMax = requestLogBytesMax) =>
+      createRollUp(
+        store,
+        () => atMs,
+        () => ({ retentionMs: 7 * dayMs, bytesMax }),
+      )()
+    for (let minute = 0; minute < 5; minute++) {
+      for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
+      await requests.flush()
+      atMs += 60_000
+    }
+    await trim()
+    expect(await count()).toBe(50)
+    // Room for two and a half of these minutes.
+    await trim(25 * requestRowBytes)
+    expect(await count()).toBe(20)
+    // One jump of the clock ahead.
+    const beforeMs = atMs
+    atMs += 365 * dayMs
+    for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
+    await requests.flush()
+    atMs = beforeMs
+    await trim()
+    expect(await count()).toBe(30)
+    // A user seen at that time is counted now all the same.
+    note('GET', 200, 1, 'ada')
+    await requests.flush()
+    const [seen] = await store.database.all(sql`SELECT users FROM ${store.counts}
+      WHERE series = ${allRequests} AND minute = ${minuteOf(atMs)}`)
+    expect(Number(seen?.users)).toBe(1)
+    atMs += 7 * dayMs + 60_000
+    await trim()
+    expect(await count()).toBe(0)
+    // Counts stay.
+    const [counted] = await store.database.all<{ n: unknown }>(sql`SELECT sum(count) AS n FROM ${store.counts}`)
+    expect(Number(counted?.n)).toBe(61 * 3)
+  })
+
+for (const engine of engines)
+  test(`[ANA-KEEP-3] cut off after any of its steps, the roll-up ends as if it had not been, on ${engine.name}`, async () => {
+    let steps = 0
+    for (let isWhole = false; !isWhole; steps++) {
+      const store = await openStore(engine)
+      await fill(store)
+      const cut = createRollUp(
+        { ...store, database: failingAfter(store.database, steps) },
+        () => nowMs,
+        () => logBounds,
+      )
+      isWhole = await cut().then(
+        () => true,
+        () => false,
+      )
+      // What is closed is closed with the right number, whatever has been removed since.
+      const closed = (await read(store)).filter((line) => !String(line).endsWith(' null'))
+      for (const line of closed) expect(expected).toContain(line as string)
+      await createRollUp(
+        store,
+        () => nowMs,
+        () => logBounds,
+      )()
+      expect([steps, await read(store)]).toEqual([steps, expected])
+      const [left] = await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.events}`)
+      expect(Number(left?.n)).toBe(0)
+    }
+    expect(steps).toBeGreaterThan(12)
+  })
+
+for (const engine of engines) {
+  test(`[ANA-KEEP-5] a name that was forgotten and comes again is counted as before, on ${engine.name}`, async () => {
+    const store = await openStore(engine)
+    // This node has known the name all along; the roll-up is another's.
+    const ingest = createIngest(store)
+    const addAt = (ms: number) => {
+      const event = { id: createEventId(ms, 0), minute: minuteOf(ms), name: 'yearly', userId: 'ada', properties: '{}' }
+      return ingest.add([event], { isTrusted: false, nowMs: ms })
+    }
+    await addAt(firstMs)
+    await createRollUp(
+      store,
+      () => nowMs,
+      () => logBounds,
+    )()
+    await addAt(nowMs)
+    const reports = createEventReports({
+      store,
+      secret: 'a secret that seals cursors',
+      responseBytes: () => responseBytesMax,
+      now: () => nowMs + 60_000,
+    })
+    const { topEvents } = await reports.topEvents({ event: null, userId: null, range: '1h' }, 10)
+    expect(topEvents).toEqual([{ eventName: 'yearly', count: 1, uniqueUsers: 1 }])
+    await createRollUp(
+      store,
+      () => nowMs + 100 * dayMs,
+      () => logBounds,
+    )()
+    expect(await store.database.all(sql`SELECT * FROM ${store.counts}`)).toEqual([])
+  })
+
+  test(`[ANA-KEEP-6] told to end, the roll-up does no other step, and ends well when it is begun again, on ${engine.name}`, async () => {
+    const store = await openStore(engine)
+    await fill(store)
+    const ending = new AbortController()
+    let writes = 0
+    const database: Database = {
+      ...store.database,
+      write(work) {
+        if (++writes === 2) ending.abort()
+        return store.database.write(work)
+      },
+    }
+    const rollUp = createRollUp(
+      { ...store, database },
+      () => nowMs,
+      () => logBounds,
+    )
+    await rollUp(ending.signal)
+    expect(writes).toBe(2)
+    await rollUp()
+    expect(await read(store)).toEqual(expected)
+    expect(await store.database.all(sql`SELECT id FROM ${store.events}`)).toEqual([])
+  })
+}

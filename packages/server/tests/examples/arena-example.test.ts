@@ -1,0 +1,201 @@
+/**
+ * The arena does what its README says, and is played in two windows of a real browser: each sees what the other does,
+ * and a server that is killed and comes back goes on with the game. The windows need Chromium; where there is none this
+ * says so, and the README is run all the same.
+ */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
+import { describePageExample } from '../harness/page-example.ts'
+
+const example = describePageExample('arena')
+
+/** What stands where, such as `{ g1: '3,4' }`. */
+type Places = Readonly<Record<string, string>>
+
+/** Runs in a page: resolves once the page, as `kind` has it, shows `expected`; rejects if it never does. */
+function untilShown(kind: 'places' | 'names' | 'state', expected: unknown): Promise<void> {
+  const marks = () => [...document.querySelectorAll<SVGElement>('.player')]
+  const sorted = (entries: [string, unknown][]) => Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+  const looks = {
+    places: () => sorted(marks().map(({ dataset }) => [dataset.key ?? '', dataset.at])),
+    names: () => sorted(marks().map((mark) => [mark.dataset.key ?? '', mark.textContent])),
+    state: () => document.body.dataset.state,
+  }
+  return new Promise((resolve, reject) => {
+    const shown = () => JSON.stringify(looks[kind]())
+    const timer = setTimeout(() => reject(new Error(`It shows ${shown()}, not ${JSON.stringify(expected)}`)), 60_000)
+    const look = () => {
+      if (shown() !== JSON.stringify(expected)) return
+      clearTimeout(timer)
+      observer.disconnect()
+      resolve()
+    }
+    const observer = new MutationObserver(look)
+    observer.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true })
+    look()
+  })
+}
+
+/**
+ * Runs in a page: one step with the keyboard, the first of the shortest way to a gem, or anywhere where there is none.
+ * Resolves when it has been made.
+ */
+function step(): Promise<void> {
+  const placeOf = (mark: SVGElement | null) => (mark?.dataset.at ?? '').split(',').map(Number) as [number, number]
+  const wallOf = (wall: SVGElement) => `${wall.getAttribute('x')},${wall.getAttribute('y')}`
+  const placesOf = (selector: string) =>
+    [...document.querySelectorAll<SVGElement>(selector)].map((mark) => mark.dataset.at ?? wallOf(mark))
+  const closed = new Set(placesOf('#walls rect, .player'))
+  const gems = new Set(placesOf('.gem'))
+  const ways = [
+    ['ArrowUp', 0, -1],
+    ['ArrowDown', 0, 1],
+    ['ArrowLeft', -1, 0],
+    ['ArrowRight', 1, 0],
+  ] as const
+  const own = document.querySelector<SVGElement>('.player.own')
+  const paths: { place: [number, number]; codes: string[] }[] = [{ place: placeOf(own), codes: [] }]
+  let found: readonly string[] = []
+  for (const { place, codes } of paths) {
+    if (gems.has(place.join(',')) && codes.length > 0) {
+      found = codes
+      break
+    }
+    if (found.length === 0) found = codes
+    for (const [code, dx, dy] of ways) {
+      const [x, y] = [place[0] + dx, place[1] + dy]
+      if (x < 0 || y < 0 || x > 23 || y > 13 || closed.has(`${x},${y}`)) continue
+      closed.add(`${x},${y}`)
+      paths.push({ place: [x, y], codes: [...codes, code] })
+    }
+  }
+  const [code = ''] = found
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no step ${code} from ${own?.dataset.at}`)), 60_000)
+    const observer = new MutationObserver(() => {
+      clearTimeout(timer)
+      observer.disconnect()
+      resolve()
+    })
+    observer.observe(own as SVGElement, { attributeFilter: ['data-at'] })
+    for (const type of ['keydown', 'keyup']) window.dispatchEvent(new KeyboardEvent(type, { code }))
+  })
+}
+
+/** Runs in a page. */
+async function rename(name: string): Promise<void> {
+  const input = document.getElementById('name') as HTMLInputElement
+  input.value = name
+  input.dispatchEvent(new Event('change'))
+}
+
+/** Runs in a page. */
+async function leave(): Promise<void> {
+  document.getElementById('leave')?.click()
+}
+
+/** Runs in a page. */
+async function userOf(): Promise<string> {
+  return document.body.dataset.user ?? ''
+}
+
+describeInBrowser('the arena', 'two windows', (chromium) => {
+  let ann: Chromium
+  let bob: Chromium
+
+  /** The room as an administrator is shown it; empty before the first player is in it again. */
+  async function look(): Promise<{ places: Places; gems: Readonly<Record<string, number>> }> {
+    const response = await fetch(`${example.demo('ROOM')}/admin/room?namespace=arena&id=main`, {
+      headers: { 'X-Platform-Service-Key': example.demo('PLINTH_SERVICE_KEY') },
+    })
+    if (response.status === 404) return { places: {}, gems: {} }
+    const { shared, players } = (await response.json()) as {
+      shared: { players: Record<string, { x: number; y: number }> }
+      players: { userId: string; state: { gems: number } }[]
+    }
+    const ids = Object.keys(shared.players).sort()
+    return {
+      places: Object.fromEntries(ids.map((id) => [id, `${shared.players[id]?.x},${shared.players[id]?.y}`])),
+      gems: Object.fromEntries(players.map(({ userId, state }) => [userId, state.gems])),
+    }
+  }
+
+  /** Both show two players where the server has them. A page is open a moment before its player is in the room. */
+  async function bothShow(): Promise<Places> {
+    let { places } = await look()
+    while (Object.keys(places).length < 2) ({ places } = await look())
+    for (const window of [ann, bob]) await window.run(untilShown, 'places', places)
+    return places
+  }
+
+  async function bothShowNames(names: Places): Promise<void> {
+    for (const window of [ann, bob]) await window.run(untilShown, 'names', names)
+  }
+
+  beforeAll(async () => {
+    ann = await openChromium(chromium)
+    bob = await openChromium(chromium)
+    for (const window of [ann, bob]) {
+      await window.open(`${example.demo('PAGE')}/`)
+      await window.run(untilShown, 'state', 'open')
+    }
+  })
+
+  afterAll(async () => {
+    await ann?.close()
+    await bob?.close()
+  })
+
+  test('each sees the other move', async () => {
+    for (const window of [ann, bob]) {
+      const before = await bothShow()
+      await window.run(step)
+      const after = await bothShow()
+      const user = await window.run(userOf)
+      expect(Object.keys(before)).toHaveLength(2)
+      expect(Object.keys(after).filter((id) => after[id] !== before[id])).toEqual([user])
+    }
+  })
+
+  test('who walks to a gem has it', async () => {
+    const user = await ann.run(userOf)
+    const { gems: before } = await look()
+    while ((await look()).gems[user] === before[user]) await ann.run(step)
+    expect((await look()).gems[user]).toBeGreaterThan(before[user] as number)
+    await bothShow()
+  })
+
+  test('a name is told to all, and is never markup', async () => {
+    const [first, second] = [await ann.run(userOf), await bob.run(userOf)]
+    await ann.run(rename, 'Ann')
+    await bob.run(rename, '<b>Bob</b>')
+    await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: '<b>Bob</b>' }).sort()))
+  })
+
+  test('a server that is killed and comes back goes on with the game', async () => {
+    const places = await bothShow()
+    const { gems } = await look()
+    const [first, second] = [await ann.run(userOf), await bob.run(userOf)]
+    // What was told a tick before the end is kept: this is a tick.
+    await bob.run(rename, 'Bob')
+    await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: 'Bob' }).sort()))
+    await example.kill()
+    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'connecting')
+    await example.start()
+    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'open')
+    expect(await bothShow()).toEqual(places)
+    expect((await look()).gems).toEqual(gems)
+    expect([await ann.run(userOf), await bob.run(userOf)]).toEqual([first, second])
+    await bob.run(step)
+    const after = await bothShow()
+    expect(Object.keys(after).filter((id) => after[id] !== places[id])).toEqual([second])
+  })
+
+  test('who leaves is gone', async () => {
+    const user = await ann.run(userOf)
+    const { [user]: place } = await bothShow()
+    await bob.run(leave)
+    await bob.run(untilShown, 'state', 'left')
+    await ann.run(untilShown, 'places', { [user]: place })
+  })
+})

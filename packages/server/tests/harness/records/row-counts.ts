@@ -1,0 +1,30 @@
+/** What no request shows: rows of the platform's own tables, read from the database behind the server's back. */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { TestServer } from '../server.ts'
+
+/** The first row of a query on tables of a static namespace; `{table}` stands for a table's name in it. */
+export async function queryRow(
+  server: TestServer,
+  namespace: string,
+  text: string,
+): Promise<Readonly<Record<string, number>>> {
+  const { databaseUrl, dataFolder } = server.settings()
+  if (databaseUrl === null) {
+    using database = new Database(join(dataFolder, `databases/${namespace}.sqlite`), { readonly: true })
+    const row = database.query(text.replaceAll(/\{(\w+)\}/g, '"$1"')).get()
+    return row as Record<string, number>
+  }
+  const client = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  try {
+    const { rows } = await client.query(text.replaceAll(/\{(\w+)\}/g, `"${namespace}"."$1"`))
+    return Object.fromEntries(Object.entries(rows[0]).map(([name, value]) => [name, Number(value)]))
+  } finally {
+    await client.end()
+  }
+}
+
+/** How many rows a table of a static namespace has. */
+export const countRows = async (server: TestServer, namespace: string, table: string): Promise<number> =>
+  (await queryRow(server, namespace, `SELECT count(*) AS n FROM {${table}}`)).n ?? 0

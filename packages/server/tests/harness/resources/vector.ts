@@ -1,0 +1,98 @@
+/**
+ * Where vector indexes are tested: on every engine with searches in memory, and on PostgreSQL with pgvector where `npm
+ * test` has started one.
+ */
+import { afterAll, beforeAll, describe } from 'bun:test'
+import type { VectorConfig } from '../../../src/config/sections/vector.ts'
+import type { Answer, Client } from '../client.ts'
+import { createDatabase } from '../databases.ts'
+import { type Engine, engines } from '../engines.ts'
+import { createServer, type TestServer } from '../server.ts'
+
+/** An engine, and what searches on it. */
+export interface VectorKind {
+  readonly name: string
+  readonly storage: Engine
+  readonly engine: 'memory' | 'pgvector'
+}
+
+const pgvectorUrl = process.env.PLINTH_TEST_PGVECTOR_URL
+
+const postgresWithPgvector = (url: string): Engine => ({
+  name: 'postgres-pgvector',
+  async openStorage() {
+    const database = await createDatabase(url)
+    return { settings: { databaseUrl: database.url }, elapse: async () => {}, remove: () => database.drop() }
+  },
+})
+
+export const vectorKinds: readonly VectorKind[] = [
+  ...engines.map((storage) => ({ name: storage.name, storage, engine: 'memory' as const })),
+  ...(pgvectorUrl
+    ? [{ name: 'postgres-pgvector', storage: postgresWithPgvector(pgvectorUrl), engine: 'pgvector' as const }]
+    : []),
+]
+
+type Indexes = Readonly<Record<string, VectorConfig>>
+
+/** The section of a configuration, with searches where the kind has them. */
+export const onKind = ({ engine }: VectorKind, indexes: Indexes) => ({
+  vector: Object.fromEntries(Object.entries(indexes).map(([name, index]) => [name, { engine, ...index }])),
+})
+
+/** Runs the tests of `body` on every kind, each with a server of its own. */
+export function describeVectors(
+  title: string,
+  config: { readonly indexes: Indexes; readonly [section: string]: unknown },
+  body: (server: TestServer, kind: VectorKind) => void,
+): void {
+  const { indexes, ...sections } = config
+  for (const kind of vectorKinds)
+    describe(`${title} on ${kind.name}`, () => {
+      const server = createServer({ config: { ...sections, ...onKind(kind, indexes) } }, kind.storage)
+      beforeAll(() => server.open())
+      afterAll(() => server.close())
+      body(server, kind)
+    })
+}
+
+/** Asks an index. */
+export const ask = (client: Client, index: string, action: string, rest: object = {}): Promise<Answer> =>
+  client.post(`/api/vector/${index}`, { action, ...rest })
+
+/** Asks with the root key what must succeed; gives the answer. */
+export async function use(server: TestServer, index: string, action: string, rest: object = {}) {
+  const { status, body, text } = await ask(server.service, index, action, rest)
+  if (status !== 200) throw new Error(`${action}: ${status} ${text.slice(0, 500)}`)
+  return body
+}
+
+/** Who may ask a vector index: its part of the matrix of endpoints, and of the scopes that are tried there. */
+export const vectorMatrix = {
+  'vector.perform': {
+    kind: 'service',
+    scope: 'vector:index:denied:query',
+    ask: (client: Client): Promise<Answer> => ask(client, 'denied', 'describe'),
+  },
+} as const
+export const vectorScopes = ['vector:index:denied:query', 'vector:index:denied:write', 'vector:index:other:*'] as const
+
+/** Everything that is to be known of an index with these ids, and how many there are. */
+export const dumpIndex = async (server: TestServer, index: string, ids: readonly string[]) => [
+  await use(server, index, 'describe'),
+  await use(server, index, 'getByIds', { ids }),
+]
+
+/** Numbers from -1 to 1 that are the same every time. */
+export function createNumbers(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return (state / 2 ** 31 - 1) as number
+  }
+}
+
+/** As many numbers as a vector has, as they are stored. */
+export const makeValues = (next: () => number, dimensions: number): number[] => [
+  ...Float32Array.from({ length: dimensions }, next),
+]

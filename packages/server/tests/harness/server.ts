@@ -1,0 +1,211 @@
+/**
+ * A real server inside the test process: a private data folder, a free port, a config written in the test. Owns its
+ * life and its callers; what to ask it is the tests' business.
+ */
+import { afterAll, beforeAll, describe } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type App, openApp } from '../../src/app.ts'
+import { type Clock, type ManualClock, systemClock } from '../../src/base/clock.ts'
+import { createLog } from '../../src/base/log.ts'
+import type { Mode, Settings } from '../../src/config/config.ts'
+import type { Blobs } from '../../src/engines/blobs/blobs.ts'
+import { openBlobs } from '../../src/engines/open.ts'
+import { type Client, createClient, query } from './client.ts'
+import { createTestSettings, parseTestConfig, type WrittenConfig } from './config.ts'
+import { type Engine, engines, type Storage } from './engines.ts'
+import { createTokenSigner, type UserClaims } from './users/tokens.ts'
+
+export interface ServerOptions {
+  readonly config: WrittenConfig
+  /** Default `development`, where nothing but the limits and CORS differs. */
+  readonly mode?: Mode
+  readonly clock?: Clock
+  readonly settings?: Partial<Settings>
+}
+
+export interface TestServer {
+  readonly url: string
+  readonly dataFolder: string
+  readonly anonymous: Client
+  readonly service: Client
+  /** Everything the server has logged, as JSON lines. */
+  logged(): string
+  /** What `plinth dev` would print a link with. */
+  issueSetupToken(): Promise<string | null>
+  /** What the program declares, for tests that must miss none of it. */
+  endpoints(): App['endpoints']
+  as(claims: UserClaims | string): Client
+  /** A client that presents this service key. */
+  withKey(key: string): Client
+  token(claims: UserClaims | string): Promise<string>
+  open(): Promise<void>
+  close(): Promise<void>
+  /** Closes and opens again on the same data, with another config where one is given. */
+  restart(config?: WrittenConfig): Promise<void>
+  reload(config: WrittenConfig): Promise<void>
+  /** Has the server remove what is past its time, as it does by itself every now and then. */
+  tidy(): Promise<void>
+  /** What the server was told. */
+  settings(): Settings
+  /** What the server keeps files in, opened a second time; closed again when `look` is done. */
+  withBlobs<T>(look: (blobs: Blobs) => Promise<T>): Promise<T>
+  /** Has time pass: on the clock, which must be a manual one, and for what the engines time themselves. */
+  elapse(ms: number): Promise<void>
+  /**
+   * Every record of these tables as the root key sees them, with their totals: what a refused request must leave alone.
+   */
+  dump(...tables: readonly string[]): Promise<Readonly<Record<string, Dump>>>
+}
+
+export interface Dump {
+  readonly total: number
+  readonly items: readonly Record<string, unknown>[]
+}
+
+export const rootKey = 'root-key-for-tests-0123456789'
+export const tokenSecret = 'secret-for-tests-0123456789-0123456789'
+
+/** A server that is not open yet. */
+export function createServer(options: ServerOptions, engine: Engine): TestServer {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-test-'))
+  const clock = options.clock ?? systemClock
+  const lines: string[] = []
+  const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
+  const signer = createTokenSigner(tokenSecret, clock)
+  const mode = options.mode ?? 'development'
+  let config = options.config
+  let app: App | null = null
+  let storage: Storage | null = null
+  const url = () => {
+    if (!app) throw new Error('the server is not open')
+    return `http://127.0.0.1:${app.port}`
+  }
+  const service = createClient(url, { 'x-platform-service-key': rootKey })
+
+  const settings = (): Settings =>
+    createTestSettings({
+      dataFolder,
+      secret: tokenSecret,
+      serviceKey: rootKey,
+      ...storage?.settings,
+      ...options.settings,
+    })
+  const open = async (): Promise<void> => {
+    storage ??= await engine.openStorage()
+    app = await openApp({ config: parseTestConfig(config, mode, rootKey), settings: settings(), clock, log })
+  }
+  const shut = async (): Promise<void> => {
+    const closing = app
+    app = null
+    await closing?.close()
+  }
+
+  return {
+    get url() {
+      return url()
+    },
+    dataFolder,
+    logged() {
+      log.flush()
+      return lines.join('')
+    },
+    service,
+    async issueSetupToken() {
+      if (!app) throw new Error('the server is not open')
+      return app.issueSetupToken()
+    },
+    endpoints: () => app?.endpoints ?? [],
+    anonymous: createClient(url),
+    as: (claims) => createUserClient(url, () => signer(claims)),
+    withKey: (key) => createClient(url, { 'x-platform-service-key': key }),
+    token: signer,
+    open,
+    async close() {
+      await shut()
+      await storage?.remove()
+      storage = null
+      rmSync(dataFolder, { recursive: true, force: true })
+    },
+    async restart(next) {
+      await shut()
+      config = next ?? config
+      await open()
+    },
+    async reload(next) {
+      config = next
+      await app?.reload(parseTestConfig(next, mode, rootKey))
+    },
+    tidy: async () => app?.tidy(),
+    settings,
+    async withBlobs(look) {
+      const blobs = await openBlobs({ ...settings(), log })
+      try {
+        return await look(blobs)
+      } finally {
+        await blobs.close()
+      }
+    },
+    async elapse(ms) {
+      const manual = clock as ManualClock
+      manual.advance(ms)
+      await storage?.elapse(ms)
+    },
+    dump: async (...tables) =>
+      Object.fromEntries(await Promise.all(tables.map(async (table) => [table, await dumpTable(service, table)]))),
+  }
+}
+
+/** Signs a fresh token for each request, so that a manual clock may move between them. */
+function createUserClient(url: () => string, sign: () => Promise<string>): Client {
+  const signed = async () => createClient(url, { authorization: `Bearer ${await sign()}` })
+  return {
+    request: async (...call) => (await signed()).request(...call),
+    get: async (...call) => (await signed()).get(...call),
+    post: async (...call) => (await signed()).post(...call),
+    patch: async (...call) => (await signed()).patch(...call),
+    delete: async (...call) => (await signed()).delete(...call),
+  }
+}
+
+async function dumpTable(service: Client, table: string): Promise<Dump> {
+  const items: Record<string, unknown>[] = []
+  for (let page = 1; ; page++) {
+    const { status, body, text } = await service.get(table + query({ page, perPage: 1000 }))
+    if (status !== 200) throw new Error(`cannot dump ${table}: ${status} ${text}`)
+    items.push(...body.items)
+    if (body.items.length < 1000) return { total: body.total, items }
+  }
+}
+
+/** Opens a server at once, on the first engine unless told otherwise. Must be closed. */
+export async function startServer(options: ServerOptions, engine = engines[0] as Engine): Promise<TestServer> {
+  const server = createServer(options, engine)
+  try {
+    await server.open()
+  } catch (error) {
+    await server.close()
+    throw error
+  }
+  return server
+}
+
+/**
+ * Runs the tests of `body` on every engine, or on those of `some`, each with a server of its own that is opened before
+ * the first of them.
+ */
+export function describeServer(
+  title: string,
+  options: ServerOptions,
+  body: (server: TestServer) => void,
+  some = engines,
+): void {
+  for (const engine of some)
+    describe(`${title} on ${engine.name}`, () => {
+      const server = createServer(options, engine)
+      beforeAll(() => server.open())
+      afterAll(() => server.close())
+      body(server)
+    })
+}

@@ -1,0 +1,77 @@
+/** Who may ask each endpoint about users. */
+import { type Access, anyone, judged } from '../resources/endpoint-access.ts'
+
+const signedIn = { kind: 'user', scope: null } as const
+const administrator = { kind: 'service', scope: 'auth:admin:*:*' } as const
+
+export const usersAccess: Readonly<Record<string, Access>> = {
+  'users.jwks': { ...anyone, ask: (client) => client.get('/api/auth/jwks.json') },
+
+  'admin.listUsers': { ...administrator, ask: (client) => client.get('/api/auth/admin/users') },
+  'admin.getUser': { ...administrator, ...judged('GET', '/api/auth/admin/users/none') },
+  'admin.createUser': { ...administrator, ...judged('POST', '/api/auth/admin/users') },
+  'admin.updateUser': { ...administrator, ...judged('PATCH', '/api/auth/admin/users/none') },
+  'admin.deleteUser': { ...administrator, ...judged('DELETE', '/api/auth/admin/users/none') },
+  'admin.setClaims': { ...administrator, ...judged('PUT', '/api/auth/admin/users/none/claims') },
+  'admin.revokeSessions': { ...administrator, ...judged('POST', '/api/auth/admin/users/none/revoke') },
+  'admin.removeFactors': { ...administrator, ...judged('DELETE', '/api/auth/admin/users/none/mfa') },
+  'admin.importUsers': { ...administrator, ...judged('POST', '/api/auth/admin/users/import') },
+  'admin.listKeys': { ...administrator, ask: (client) => client.get('/api/auth/admin/keys') },
+  'admin.rotateKeys': { ...administrator, ask: (client) => client.post('/api/auth/admin/keys/rotate', undefined) },
+  'users.setUp': { ...anyone, ...judged('POST', '/api/auth/setup') },
+  'users.setupPage': { ...anyone, ask: (client) => client.get('/setup') },
+  'users.signUp': { ...anyone, ...judged('POST', '/api/auth/signup') },
+  'users.signIn': { ...anyone, ...judged('POST', '/api/auth/signin') },
+  'users.signInAnonymously': { ...anyone, ask: (client) => client.post('/api/auth/signin/anonymous', undefined) },
+  'users.refresh': { ...anyone, ...judged('POST', '/api/auth/refresh') },
+  'users.signOut': { ...anyone, ...judged('POST', '/api/auth/signout') },
+  'users.me': { ...signedIn, ask: (client) => client.get('/api/auth/me') },
+  'users.changeProfile': { ...signedIn, ask: (client) => client.patch('/api/auth/profile', {}) },
+  'users.changePassword': { ...signedIn, ...judged('POST', '/api/auth/change-password') },
+  'users.listSessions': { ...signedIn, ask: (client) => client.get('/api/auth/sessions') },
+  'users.endSession': { ...signedIn, ...judged('DELETE', '/api/auth/sessions/none') },
+
+  // Of a provider that no configuration names: as far as 404.
+  'oauth.start': { ...anyone, ask: (client) => client.get('/api/auth/oauth/none'), isJudgedByBody: true },
+  'oauth.callback': { ...anyone, ask: (client) => client.get('/api/auth/oauth/none/callback'), isJudgedByBody: true },
+  'oauth.callbackForm': { ...anyone, ...judged('POST', '/api/auth/oauth/none/callback') },
+  'oauth.link': { ...signedIn, ...judged('POST', '/api/auth/oauth/none/link') },
+  'identities.list': { ...signedIn, ask: (client) => client.get('/api/auth/identities') },
+  'identities.link': { ...signedIn, ...judged('POST', '/api/auth/identities') },
+  'identities.unlink': { ...signedIn, ...judged('DELETE', '/api/auth/identities/none') },
+
+  'users.requestMagicLink': { ...anyone, ...judged('POST', '/api/auth/signin/magic-link') },
+  'users.verifyMagicLink': { ...anyone, ...judged('POST', '/api/auth/verify-magic-link') },
+  'users.requestEmailCode': { ...anyone, ...judged('POST', '/api/auth/signin/email-otp') },
+  'users.verifyEmailCode': { ...anyone, ...judged('POST', '/api/auth/verify-email-otp') },
+  'users.requestPasswordReset': { ...anyone, ...judged('POST', '/api/auth/request-password-reset') },
+  'users.resetPassword': { ...anyone, ...judged('POST', '/api/auth/reset-password') },
+  'users.requestEmailVerification': {
+    ...signedIn,
+    ask: (client) => client.post('/api/auth/request-email-verification', undefined),
+  },
+  'users.verifyEmail': { ...anyone, ...judged('POST', '/api/auth/verify-email') },
+  'users.changeEmail': { ...signedIn, ...judged('POST', '/api/auth/change-email') },
+  'users.verifyEmailChange': { ...anyone, ...judged('POST', '/api/auth/verify-email-change') },
+
+  'mfa.enrollTotp': { ...signedIn, ask: (client) => client.post('/api/auth/mfa/totp/enroll', undefined) },
+  'mfa.verifyTotp': { ...signedIn, ...judged('POST', '/api/auth/mfa/totp/verify') },
+  'mfa.removeTotp': { ...signedIn, ...judged('DELETE', '/api/auth/mfa/totp') },
+  'mfa.listFactors': { ...signedIn, ask: (client) => client.get('/api/auth/mfa/factors') },
+  'mfa.verify': { ...anyone, ...judged('POST', '/api/auth/mfa/verify') },
+  'mfa.recover': { ...anyone, ...judged('POST', '/api/auth/mfa/recovery') },
+  'passkeys.registerOptions': {
+    ...signedIn,
+    ask: (client) => client.post('/api/auth/passkeys/register-options', undefined),
+  },
+  'passkeys.register': { ...signedIn, ...judged('POST', '/api/auth/passkeys/register') },
+  'passkeys.authOptions': { ...anyone, ask: (client) => client.post('/api/auth/passkeys/auth-options', {}) },
+  'passkeys.authenticate': { ...anyone, ...judged('POST', '/api/auth/passkeys/authenticate') },
+  'passkeys.list': { ...signedIn, ask: (client) => client.get('/api/auth/passkeys') },
+  'passkeys.delete': {
+    ...signedIn,
+    // One of theirs, made by nobody: as far as 404.
+    ask: (client) => client.delete('/api/auth/passkeys/none'),
+    isJudgedByBody: true,
+  },
+}

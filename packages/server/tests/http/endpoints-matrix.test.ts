@@ -1,0 +1,364 @@
+/**
+ * Every endpoint the program declares, and who may ask it. An endpoint that is missing here fails this test, so that
+ * none is added without deciding, and showing, who gets in.
+ */
+import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  type BroadcastUse,
+  broadcastCallers,
+  broadcastName,
+  broadcastRules,
+  broadcastsConfig,
+  broadcastUses,
+} from '../harness/broadcast-access.ts'
+import type { Answer, Client } from '../harness/client.ts'
+import { pushAccess, pushScopes } from '../harness/push/push-access.ts'
+import { watch } from '../harness/records/live.ts'
+import { expectRefusal } from '../harness/refusal.ts'
+import { analyticsAccess, analyticsScopes } from '../harness/resources/analytics-access.ts'
+import { backupAccess } from '../harness/resources/backup-access.ts'
+import { type Access, anyone } from '../harness/resources/endpoint-access.ts'
+import { responseBounds } from '../harness/resources/endpoint-bytes.ts'
+import { kvMatrix, kvScopes } from '../harness/resources/kv.ts'
+import { vectorMatrix, vectorScopes } from '../harness/resources/vector.ts'
+import { join } from '../harness/rooms/rooms.ts'
+import { describeServer, rootKey } from '../harness/server.ts'
+import { openSocket, type TestSocket } from '../harness/socket.ts'
+import { dumpBucket, store } from '../harness/storage/files.ts'
+import { storageAccess } from '../harness/storage/storage-access.ts'
+import { signUp } from '../harness/users/person.ts'
+import { usersAccess } from '../harness/users/users-access.ts'
+
+const denied = '/api/db/shared/tables/denied'
+const deniedInstance = '/api/db/space/x/tables/denied'
+const refusedInstance = '/api/db/closed/x/tables/denied'
+
+const read = { kind: 'rules', scope: 'db:table:denied:read' } as const
+const write = { kind: 'rules', scope: 'db:table:denied:write', changes: true } as const
+const readRoom = { kind: 'rules', scope: 'rooms:namespace:*:read' } as const
+const changeRoom = { kind: 'service', scope: 'rooms:namespace:*:write' } as const
+const execute = { kind: 'service', scope: 'sql:database:denied:exec' } as const
+const room = '?namespace=denied&id=x'
+
+/** A room that was dropped from memory is back in a moment, since somebody is in it. */
+async function whileMissing(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask()
+    if (answer.status !== 404) return answer
+  }
+}
+
+const matrix: Readonly<Record<string, Access>> = {
+  'records.list': { ...read, ask: (client, base) => client.get(base) },
+  'records.get': { ...read, ask: (client, base) => client.get(`${base}/a`) },
+  'records.count': { ...read, ask: (client, base) => client.get(`${base}/count`) },
+  'records.search': { ...read, ask: (client, base) => client.get(`${base}/search?q=x`) },
+  'records.insert': { ...write, ask: (client, base) => client.post(base, { title: 'new' }) },
+  'records.update': { ...write, ask: (client, base) => client.patch(`${base}/a`, { title: 'new' }) },
+  'records.delete': { ...write, ask: (client, base) => client.delete(`${base}/a`) },
+  'records.batch': {
+    ...write,
+    ask: (client, base) =>
+      client.post(`${base}/batch`, {
+        inserts: [{ title: 'new' }],
+        updates: [{ id: 'a', data: { title: 'x' } }],
+        deletes: ['a'],
+      }),
+  },
+  'records.batchByFilter': {
+    ...write,
+    ask: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),
+  },
+  'subscriptions.check': {
+    ...anyone,
+    ask: (client) => client.get('/api/db/connect-check?namespace=shared&table=denied'),
+  },
+  'subscriptions.broadcast': {
+    kind: 'key',
+    scope: 'db:channel:*:broadcast',
+    ask: (client) => client.post('/api/db/broadcast', { channel: 'dblive:shared:denied', event: 'x', payload: {} }),
+  },
+  ...storageAccess,
+  'rooms.check': { ...anyone, ask: (client) => client.get(`/api/room/connect-check${room}`) },
+  'rooms.summary': { ...readRoom, ask: (client) => client.get(`/api/room/summary${room}`) },
+  'rooms.summaries': {
+    // Served to all, with what may not be shown left out.
+    kind: 'public',
+    scope: 'rooms:namespace:*:read',
+    ask: (client) => client.post('/api/room/summaries', { namespace: 'denied', ids: ['x'] }),
+  },
+  'rooms.metadata': { ...readRoom, ask: (client) => client.get(`/api/room/metadata${room}`) },
+  'rooms.list': { ...readRoom, kind: 'service', ask: (client) => client.get('/api/room/admin/rooms') },
+  'rooms.inspect': {
+    ...readRoom,
+    kind: 'service',
+    ask: (client) => whileMissing(() => client.get(`/api/room/admin/room${room}`)),
+  },
+  'rooms.kick': {
+    ...changeRoom,
+    ask: (client) =>
+      whileMissing(() => client.post('/api/room/admin/kick', { namespace: 'denied', id: 'x', userId: 'nobody' })),
+  },
+  'rooms.hibernate': {
+    ...changeRoom,
+    ask: (client) => whileMissing(() => client.post('/api/room/admin/hibernate', { namespace: 'denied', id: 'x' })),
+  },
+  ...vectorMatrix,
+  ...kvMatrix,
+  'sql.exec': { ...execute, ask: (client) => client.post('/api/sql/denied', { query: 'SELECT 1 AS a' }) },
+  ...pushAccess,
+  ...analyticsAccess,
+  'system.home': { ...anyone, ask: (client) => client.get('/') },
+  'system.health': { ...anyone, ask: (client) => client.get('/api/health') },
+  'system.config': { ...anyone, ask: (client) => client.get('/api/config') },
+  'system.schema': { kind: 'rules', scope: 'schema:endpoint:*:read', ask: (client) => client.get('/api/schema') },
+  'system.openapi': { ...anyone, ask: (client) => client.get('/openapi.json') },
+  'system.docs': { ...anyone, ask: (client) => client.get('/docs') },
+  'system.metrics': { kind: 'service', scope: '*', ask: (client) => client.get('/metrics') },
+  ...backupAccess,
+  ...usersAccess,
+}
+
+const scopes = [
+  'db:table:denied:read',
+  'db:table:denied:write',
+  'db:table:other:*',
+  'schema:endpoint:*:read',
+  'db:channel:*:broadcast',
+  'storage:bucket:denied:read',
+  'storage:bucket:denied:write',
+  'storage:bucket:denied:delete',
+  'storage:bucket:other:*',
+  'auth:admin:*:*',
+  'rooms:namespace:*:read',
+  'rooms:namespace:*:write',
+  ...vectorScopes,
+  ...kvScopes,
+  'sql:database:denied:exec',
+  ...pushScopes,
+  ...analyticsScopes,
+]
+const admin = { id: 'alice', role: 'admin' } as const
+const keyOf = (scope: string): string => `a-key-with-scope-${scope}`
+
+const tables = { denied: { schema: { title: { type: 'string' } }, search: ['title'] } } as const
+const config = {
+  databases: {
+    shared: { tables },
+    space: { instance: true, access: () => true, tables },
+    closed: {
+      instance: true,
+      tables: { denied: { ...tables.denied, access: { read: true, insert: true, update: true, delete: true } } },
+    },
+  },
+  storage: { buckets: { denied: {} } },
+  kv: { denied: {} },
+  broadcasts: broadcastsConfig,
+  rooms: { denied: { access: { join: true, metadata: false } } },
+  vector: { denied: { dimensions: 2 } },
+  sql: { denied: {} },
+  api: { schemaEndpoint: 'authenticated' },
+  serviceKeys: scopes.map((scope) => ({ name: scope, key: keyOf(scope), scopes: [scope] })),
+} as const
+
+describeServer('endpoints', { config }, (server) => {
+  beforeAll(async () => {
+    await join(server, 'ann', { namespace: 'denied', id: 'x' })
+  })
+  beforeEach(async () => {
+    for (const base of [denied, deniedInstance, refusedInstance]) {
+      await server.service.post(`${base}/batch-by-filter`, { action: 'delete' })
+      expect((await server.service.post(base, { id: 'a', title: 'x' })).status).toBe(201)
+    }
+    await store(server.service, 'denied', { key: 'a', content: 'x' })
+  })
+
+  test('[RULE-1] every declared endpoint is in the matrix, and nothing else is', () => {
+    expect(
+      server
+        .endpoints()
+        .map(({ name }) => name)
+        .sort(),
+    ).toEqual(Object.keys(matrix).sort())
+  })
+
+  test('[RES-1] every declared endpoint says what bounds the bytes of its answer', () => {
+    const names = server.endpoints().map(({ name }) => name)
+    expect(names.sort()).toEqual(Object.keys(responseBounds).sort())
+  })
+
+  test('[SYS-10] the OpenAPI document lists exactly the declared endpoints, their HEADs and the sockets', async () => {
+    const { paths } = (await server.service.get('/openapi.json')).body
+    const described = Object.entries(paths as Record<string, object>).flatMap(([path, item]) =>
+      Object.keys(item)
+        .filter((key) => /^(get|head|post|put|patch|delete|options)$/.test(key))
+        .map((method) => `${method} ${path}`),
+    )
+    const declared = server.endpoints().flatMap(({ method, paths }) =>
+      paths.flatMap((path) => {
+        const template = path.replaceAll(/:(\w+)\+?/g, '{$1}')
+        return [`${method.toLowerCase()} ${template}`, ...(method === 'GET' ? [`head ${template}`] : [])]
+      }),
+    )
+    const sockets = ['get /api/db/subscribe', 'get /api/room']
+    expect(described.sort()).toEqual([...new Set([...declared, ...sockets])].sort())
+    for (const socket of sockets)
+      expect(paths[socket.slice(4)].get).toMatchObject({
+        'x-websocket': expect.objectContaining({ kind: expect.any(String) }),
+        responses: { 101: expect.anything() },
+      })
+  })
+
+  for (const [name, { kind, scope, ask, changes, isJudgedByBody }] of Object.entries(matrix))
+    describe(name, () => {
+      const bases = name.startsWith('records.') ? [denied, deniedInstance, refusedInstance] : ['']
+      for (const base of bases)
+        test(`[RULE-1, RULE-2, AUTH-4, AUTH-5, KEY-2, KEY-4] ${kind}${base === '' ? '' : ` at ${base}`}`, async () => {
+          const expectRefused = async (client: Client, status: number): Promise<void> => {
+            const dump = async () => [
+              await server.dump(denied, deniedInstance, refusedInstance),
+              await dumpBucket(server, 'denied'),
+            ]
+            const before = await dump()
+            const answer = await ask(client, base)
+            // An answer to HEAD has no body to look at.
+            if (name === 'storage.tusHead') expect(answer.status).toBe(status)
+            else expectRefusal(answer, status)
+            expect(await dump()).toEqual(before)
+          }
+          const expectServed = async (client: Client): Promise<void> => {
+            const { status, text } = await ask(client, base)
+            const isIn = status < 300 || (isJudgedByBody === true && (status === 400 || status === 404))
+            expect([name, isIn, isIn ? '' : text]).toEqual([name, true, ''])
+            if (!changes) return
+            if (name.startsWith('storage.')) await store(server.service, 'denied', { key: 'a', content: 'x' })
+            else await server.service.post(`${base}?upsert=true`, { id: 'a', title: 'x' })
+          }
+
+          if (kind === 'owner') {
+            await expectRefused(server.anonymous, 401)
+            await expectRefused(server.as(admin), name === 'storage.multipartComplete' ? 403 : 404)
+            await expectRefused(server.service, 404)
+            await expectRefused(server.withKey('wrong'), 401)
+            for (const held of scopes) await expectRefused(server.withKey(keyOf(held)), held === scope ? 404 : 401)
+            return
+          }
+
+          if (kind === 'user') {
+            await expectRefused(server.anonymous, 401)
+            await expectRefused(server.withKey('wrong'), 401)
+            await expectServed((await signUp(server)).client)
+            // A key is nobody in particular.
+            if (!isJudgedByBody)
+              for (const client of [server.service, server.withKey(keyOf(scopes[0] as string))])
+                await expectRefused(client, 403)
+            return
+          }
+          await expectServed(server.service)
+          if (name === 'system.health') await expectServed(server.withKey('wrong'))
+          else await expectRefused(server.withKey('wrong'), 401)
+          if (kind === 'public') {
+            await expectServed(server.anonymous)
+            await expectServed(server.as('alice'))
+          } else {
+            await expectRefused(server.anonymous, kind === 'key' ? 403 : 401)
+            if (name === 'system.schema') await expectServed(server.as('alice'))
+            else await expectRefused(server.as(admin), 403)
+          }
+          for (const held of scopes)
+            if ((kind === 'public' && scope === null) || held === scope) await expectServed(server.withKey(keyOf(held)))
+            else await expectRefused(server.withKey(keyOf(held)), 401)
+        })
+    })
+
+  describe('broadcast channels', () => {
+    const scope = 'db:channel:*:broadcast'
+    const channelOf = (use: BroadcastUse, kind: string) => `broadcast:${broadcastName(use, kind)}`
+    const channels = broadcastUses.flatMap((use) =>
+      Object.entries(broadcastRules).map(([kind, { admits }]) => ({ channel: channelOf(use, kind), use, admits })),
+    )
+    const event = { event: 'x', payload: {} }
+
+    /** Runs `act` and gives the channels of the events that are sent meanwhile, as a service key receives them. */
+    async function receivedWhile(act: () => Promise<void>): Promise<string[]> {
+      const [first = '', ...others] = channels.map(({ channel }) => channel)
+      const observer = await watch(server.url, { channel: first, key: rootKey })
+      for (const channel of others) {
+        observer.send({ type: 'subscribe', channel })
+        await observer.expect('subscribed')
+      }
+      await act()
+      await server.service.post('/api/db/broadcast', { channel: first, event: 'end', payload: {} })
+      const received = await observer.until(({ event }) => event === 'end')
+      await observer.close()
+      return received.slice(0, -1).map(({ channel }) => channel)
+    }
+
+    /** Gives `allowed`, or the code of the refusal. */
+    async function attempt(socket: TestSocket, use: BroadcastUse, channel: string): Promise<string> {
+      socket.send({ type: use === 'publish' ? 'broadcast' : 'subscribe', channel, ...event })
+      // The pong follows everything that the message is answered with, unless the refusal closes the socket.
+      socket.send({ type: 'ping' })
+      const answers = await socket.until(({ type, code }) => type === 'pong' || code === 'NOT_AUTHENTICATED')
+      return answers.find(({ type }) => type === 'error')?.code ?? 'allowed'
+    }
+
+    /** Every use of every channel by one caller. `open` opens a socket of the caller. */
+    async function expectUses(
+      open: () => Promise<TestSocket>,
+      {
+        isAllowed,
+        refusal,
+      }: { isAllowed: (channel: (typeof channels)[number], use: string) => boolean; refusal: string },
+    ): Promise<void> {
+      const received = await receivedWhile(async () => {
+        for (const use of broadcastUses) {
+          let socket = await open()
+          for (const one of channels) {
+            const got = await attempt(socket, use, one.channel)
+            expect([use, one.channel, got]).toEqual([use, one.channel, isAllowed(one, use) ? 'allowed' : refusal])
+            if (got !== 'NOT_AUTHENTICATED') continue
+            expect((await socket.closed).code).toBe(4000)
+            socket = await open()
+          }
+          await socket.close()
+        }
+      })
+      const published = channels.filter((one) => isAllowed(one, 'publish')).map(({ channel }) => channel)
+      expect(received).toEqual(published)
+    }
+
+    for (const caller of broadcastCallers)
+      test(`[SUB-91] the rule of each use decides, whatever its kind: ${caller}`, async () => {
+        const token = caller === 'anonymous' ? {} : { token: await server.token(caller === 'admin' ? admin : 'ann') }
+        await expectUses(() => watch(server.url, { channel: channelOf('subscribe', 'allowed'), ...token }), {
+          // The other use of a channel has no rule, which denies.
+          isAllowed: (one, use) => one.use === use && one.admits.includes(caller),
+          refusal: caller === 'anonymous' ? 'NOT_AUTHENTICATED' : 'CHANNEL_ACCESS_DENIED',
+        })
+      })
+
+    test('[SUB-95] the scope of a service key decides, whatever the rule', async () => {
+      for (const key of [rootKey, ...scopes.map(keyOf)])
+        await expectUses(() => openSocket(server.url, '/api/db/subscribe', { 'x-platform-service-key': key }), {
+          isAllowed: () => key === rootKey || key === keyOf(scope),
+          refusal: 'CHANNEL_ACCESS_DENIED',
+        })
+    })
+
+    test('[SUB-52, SUB-95] over HTTP only the scope of a service key decides, whatever the rule', async () => {
+      const post = (client: Client, channel: string) => client.post('/api/db/broadcast', { channel, ...event })
+      const received = await receivedWhile(async () => {
+        for (const { channel } of channels) {
+          for (const client of [server.service, server.withKey(keyOf(scope))])
+            expect((await post(client, channel)).status).toBe(200)
+          for (const client of [server.anonymous, server.as('ann'), server.as(admin)])
+            expectRefusal(await post(client, channel), 403)
+          for (const held of scopes)
+            if (held !== scope) expectRefusal(await post(server.withKey(keyOf(held)), channel), 401)
+        }
+      })
+      expect(received).toEqual(channels.flatMap(({ channel }) => [channel, channel]))
+    })
+  })
+})

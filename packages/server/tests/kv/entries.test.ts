@@ -1,0 +1,272 @@
+/** The actions of key-value stores: who may, what is kept, and what is refused. */
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { codesOf } from '../harness/records/scenarios.ts'
+import { expectRefusal } from '../harness/refusal.ts'
+import { kvPath, openStore } from '../harness/resources/kv.ts'
+import { describeServer } from '../harness/server.ts'
+
+const keyOf = (scope: string): string => `a-key-with-scope-${scope}`
+/** Scope to the kinds of actions it admits to in the namespace `cache`. */
+const scopes: Readonly<Record<string, readonly string[]>> = {
+  'kv:namespace:cache:read': ['read'],
+  'kv:namespace:cache:write': ['write'],
+  'kv:namespace:cache:*': ['read', 'write'],
+  'kv:namespace:*:read': ['read'],
+  'kv:namespace:other:*': [],
+  'db:table:cache:read': [],
+}
+const free = { writeInterval: 0 }
+const config = {
+  kv: { cache: free, other: free, small: { writeInterval: 0, maxValueSize: '1kb' } },
+  serviceKeys: Object.keys(scopes).map((scope) => ({ name: scope, key: keyOf(scope), scopes: [scope] })),
+}
+
+/** Half a character, which UTF-8 cannot say but JSON can. */
+const half = '\ud800'
+
+describeServer('key-value', { config }, (server) => {
+  const cache = openStore(server.service, 'cache')
+  const small = openStore(server.service, 'small')
+  beforeAll(async () => {
+    expect((await cache.set('kept', 'k')).status).toBe(200)
+  })
+
+  test('[KV-1, KV-4, KV-5] set, get, list, delete', async () => {
+    const set = await cache.set('a', { n: 1 })
+    expect([set.status, set.body]).toEqual([200, { ok: true }])
+    expect((await cache.get('a')).text).toBe('{"value":{"n":1}}')
+    expect((await cache.list()).body).toEqual({ keys: ['a', 'kept'], cursor: null })
+    expect((await cache.set('a', 'other')).body).toEqual({ ok: true })
+    expect((await cache.get('a')).body).toEqual({ value: 'other' })
+    expect((await cache.delete('a')).body).toEqual({ ok: true })
+    expect((await cache.get('a')).body).toEqual({ value: null })
+    expect((await cache.list()).body.keys).toEqual(['kept'])
+    const again = await cache.delete('a')
+    expect([again.status, again.body]).toEqual([200, { ok: true }])
+  })
+
+  test('[KV-1] a namespace that is not declared is not there', async () => {
+    for (const name of ['nothing', 'Cache', 'cache%20', '__proto__', 'constructor', '_kv', 'x'.repeat(300)]) {
+      const other = openStore(server.service, name)
+      for (const answer of [await other.get('a'), await other.set('a', 1), await other.delete('a'), await other.list()])
+        expectRefusal(answer, 404, 'Namespace')
+    }
+    expectRefusal(await server.service.get(kvPath('cache')), 405)
+  })
+
+  test('[KV-19] namespaces are apart', async () => {
+    const other = openStore(server.service, 'other')
+    await cache.set('same', 1)
+    await other.set('same', 2)
+    expect([(await cache.get('same')).body.value, (await other.get('same')).body.value]).toEqual([1, 2])
+    await other.delete('same')
+    expect((await cache.get('same')).body.value).toBe(1)
+    expect(await other.dump()).toEqual({})
+    await cache.delete('same')
+  })
+
+  test('[KV-2] the scope is that of the action', async () => {
+    const commands = {
+      read: [{ action: 'get', key: 'kept' }, { action: 'list' }],
+      write: [
+        { action: 'set', key: 'kept', value: 'k' },
+        { action: 'delete', key: 'absent' },
+      ],
+    }
+    for (const [scope, admitted] of Object.entries(scopes)) {
+      const client = server.withKey(keyOf(scope))
+      for (const [kind, asked] of Object.entries(commands))
+        for (const command of asked) {
+          const answer = await client.post(kvPath('cache'), command)
+          if (admitted.includes(kind)) expect([scope, command, answer.status]).toEqual([scope, command, 200])
+          else expectRefusal(answer, 401, 'Invalid service key')
+        }
+      // Who may do nothing here is not told what is wrong with a command either.
+      expectRefusal(await client.post(kvPath('cache'), { action: 'none' }), admitted.length > 0 ? 400 : 401)
+      // A namespace that is not there looks like one that is out of scope.
+      const status = scope === 'kv:namespace:*:read' ? 404 : 401
+      expectRefusal(await client.post(kvPath('nothing'), { action: 'list' }), status)
+    }
+    expect(await cache.dump()).toEqual({ kept: 'k' })
+  })
+
+  test('[KV-2] nobody but a key', async () => {
+    for (const command of [
+      { action: 'get', key: 'kept' },
+      { action: 'set', key: 'kept', value: 1 },
+    ]) {
+      expectRefusal(await server.anonymous.post(kvPath('cache'), command), 401, 'Authentication required')
+      expectRefusal(await server.as({ id: 'ann', role: 'admin' }).post(kvPath('cache'), command), 403)
+      expectRefusal(await server.withKey('wrong').post(kvPath('cache'), command), 401)
+      expectRefusal(await server.anonymous.post(kvPath('nothing'), command), 401, 'Authentication required')
+    }
+    expect(await cache.dump()).toEqual({ kept: 'k' })
+  })
+
+  describe('refused for their form', () => {
+    const key = 'x'
+    const cases: readonly [command: object, data: Record<string, string>][] = [
+      [{}, { action: 'required' }],
+      [{ action: 'put', key, value: 1 }, { action: 'enum' }],
+      [{ action: 'GET', key }, { action: 'enum' }],
+      [{ action: null, key }, { action: 'enum' }],
+      [{ action: ['get'], key }, { action: 'enum' }],
+      [{ action: '__proto__', key }, { action: 'enum' }],
+      [{ action: 'get' }, { key: 'required' }],
+      [{ action: 'set', value: 1 }, { key: 'required' }],
+      [{ action: 'set', key }, { value: 'required' }],
+      [{ action: 'set' }, { key: 'required', value: 'required' }],
+      [{ action: 'delete' }, { key: 'required' }],
+      [{ action: 'get', key: 1 }, { key: 'type' }],
+      [{ action: 'get', key: null }, { key: 'type' }],
+      [{ action: 'get', key: ['x'] }, { key: 'type' }],
+      [{ action: 'get', key: { $gt: '' } }, { key: 'type' }],
+      [{ action: 'set', key, value: 1, ttl: '60' }, { ttl: 'type' }],
+      [{ action: 'list', prefix: 1 }, { prefix: 'type' }],
+      [{ action: 'list', limit: '5' }, { limit: 'type' }],
+      [{ action: 'list', cursor: 5 }, { cursor: 'type' }],
+    ]
+    for (const [command, data] of cases)
+      test(`[KV-3] ${JSON.stringify(command)}`, async () => {
+        const body = expectRefusal(await server.service.post(kvPath('cache'), command), 400)
+        expect(codesOf(body.data)).toEqual(data)
+        expect(await cache.dump()).toEqual({ kept: 'k' })
+      })
+
+    test('[KV-3] bodies that are no object, or no JSON', async () => {
+      const headers = { 'content-type': 'application/json' }
+      for (const raw of ['', '[]', '"get"', 'null', '{"action":"get"', '{"action":"set","key":"x","value":NaN}'])
+        expectRefusal(await server.service.request('POST', kvPath('cache'), { raw, headers }), 400)
+      expectRefusal(await server.service.request('POST', kvPath('cache'), { raw: '{}', headers: {} }), 415)
+      expect(await cache.dump()).toEqual({ kept: 'k' })
+    })
+
+    test('[KV-3] what an action does not know it ignores', async () => {
+      const raw =
+        '{"action":"get","key":"kept","value":1,"tll":5,"__proto__":{"key":"x"},"constructor":{"prototype":1}}'
+      const answer = await server.service.request('POST', kvPath('cache'), {
+        raw,
+        headers: { 'content-type': 'application/json' },
+      })
+      expect([answer.status, answer.body]).toEqual([200, { value: 'k' }])
+      expect(({} as { key?: string }).key).toBeUndefined()
+    })
+  })
+
+  describe('keys', () => {
+    for (const key of ['', 'x'.repeat(513), '€'.repeat(171), 'a\0', '\0', half, `a${half}`, '\udc00b'])
+      test(`[KV-8] ${JSON.stringify(key).slice(0, 20)} of ${Buffer.byteLength(key)} bytes is none`, async () => {
+        for (const answer of [await cache.get(key), await cache.set(key, 1), await cache.delete(key)])
+          expectRefusal(answer, 400, 'key')
+        if (key !== '') expectRefusal(await cache.list({ prefix: key }), 400, 'prefix')
+        expect(await cache.dump()).toEqual({ kept: 'k' })
+      })
+
+    for (const key of [
+      ' ',
+      'x'.repeat(512),
+      '€'.repeat(170),
+      '\u{1F600}'.repeat(128),
+      '%',
+      "a'; DROP TABLE entries; --",
+      '__proto__',
+      'constructor',
+      'a\nb',
+      '\u0001',
+      '../x',
+      '?1',
+    ])
+      test(`[KV-8] ${JSON.stringify(key).slice(0, 30)} of ${Buffer.byteLength(key)} bytes is one`, async () => {
+        expect((await cache.set(key, [key])).status).toBe(200)
+        expect((await cache.get(key)).body).toEqual({ value: [key] })
+        expect((await cache.list({ prefix: key })).body.keys).toEqual([key])
+        expect((await cache.delete(key)).status).toBe(200)
+        expect((await cache.get(key)).body).toEqual({ value: null })
+      })
+
+    test('[KV-8] keys that look alike are others', async () => {
+      const alike = ['\u00e9', 'e\u0301', 'E', 'e', 'e ', ' e', '\uff45']
+      for (const [at, key] of alike.entries()) await cache.set(key, at)
+      for (const [at, key] of alike.entries()) expect((await cache.get(key)).body.value).toBe(at)
+      for (const key of alike) await cache.delete(key)
+    })
+  })
+
+  describe('values', () => {
+    const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
+    /** As they are sent; `stored` where they come back shorter. */
+    const cases: readonly [sent: string, stored?: string][] = [
+      ['null'],
+      ['true'],
+      ['false'],
+      ['""'],
+      ['0'],
+      ['-1.5'],
+      ['9007199254740991'],
+      ['1.7976931348623157e+308'],
+      ['5e-324'],
+      ['0.1'],
+      ['-0', '0'],
+      ['1e2', '100'],
+      ['[]'],
+      ['{}'],
+      [' [ 1 , 2 ] ', '[1,2]'],
+      ['"\\u0000\\u0001\\b\\"\\\\/"'],
+      ['"\\ud800"'],
+      ['"\\udfff\\ud800x"'],
+      ['"h\u00e9 \u{1F600} \u2028 \ufeff"'],
+      ['"\\u00e9"', '"\u00e9"'],
+      ['{"__proto__":{"a":1},"constructor":1,"toString":null,"":2}'],
+      [
+        '{"b":1,"a":{"$op":"increment"},"1":[null,{"value":[]}]}',
+        '{"1":[null,{"value":[]}],"b":1,"a":{"$op":"increment"}}',
+      ],
+      ['"{\\"value\\":1}"'],
+      [deep(63)],
+    ]
+    for (const [sent, stored = sent] of cases)
+      test(`[KV-6] ${sent.slice(0, 60)}`, async () => {
+        const raw = `{"action":"set","key":"v","value":${sent}}`
+        const answer = await server.service.request('POST', kvPath('cache'), {
+          raw,
+          headers: { 'content-type': 'application/json' },
+        })
+        expect([answer.status, answer.text]).toEqual([200, '{"ok":true}'])
+        expect((await cache.get('v')).text).toBe(`{"value":${stored}}`)
+        await cache.delete('v')
+      })
+
+    for (const sent of ['1e309', '[{"a":-1e999}]', deep(64), '"\\x"', 'undefined', '01', '"\u0000"'])
+      test(`[KV-6] ${sent.slice(0, 40)} is refused`, async () => {
+        const raw = `{"action":"set","key":"kept","value":${sent}}`
+        const headers = { 'content-type': 'application/json' }
+        expectRefusal(await server.service.request('POST', kvPath('cache'), { raw, headers }), 400)
+        expect(await cache.dump()).toEqual({ kept: 'k' })
+      })
+
+    test('[KV-7] 1 MiB and no byte more', async () => {
+      const mebibyte = 'x'.repeat(1024 * 1024 - 2)
+      expect((await cache.set('large', mebibyte)).status).toBe(200)
+      expect((await cache.get('large')).body.value).toBe(mebibyte)
+      expect((await cache.list({ prefix: 'la' })).body.keys).toEqual(['large'])
+      // By the value, and by the body before it is read.
+      for (const more of ['x', 'x'.repeat(100_000)])
+        expectRefusal(await cache.set('large', mebibyte + more), 413, 'larger than')
+      expect((await cache.get('large')).body.value).toBe(mebibyte)
+      await cache.delete('large')
+    })
+
+    test('[KV-7] a namespace may say otherwise, and bytes are those of UTF-8', async () => {
+      expect((await small.set('a', 'x'.repeat(1022))).status).toBe(200)
+      expectRefusal(await small.set('a', 'x'.repeat(1023)), 413)
+      expect((await small.set('b', '\u00e9'.repeat(511))).status).toBe(200)
+      expectRefusal(await small.set('b', '\u00e9'.repeat(512)), 413)
+      expectRefusal(await small.set('b', 'x'.repeat(20_000)), 413)
+      expect(await small.dump()).toEqual({ a: 'x'.repeat(1022), b: '\u00e9'.repeat(511) })
+      // Escapes make a body longer, and a value not.
+      const raw = `{"action":"set","key":"c","value":"${'\\u00e9'.repeat(511)}"}`
+      const headers = { 'content-type': 'application/json' }
+      expect((await server.service.request('POST', kvPath('small'), { raw, headers })).status).toBe(200)
+    })
+  })
+})

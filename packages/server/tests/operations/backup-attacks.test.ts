@@ -1,0 +1,298 @@
+/** Archives that are not what `plinth backup` wrote: each is refused with a reason, and nothing is left behind. */
+import { afterEach, beforeAll, describe, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { packTar, type TarEntry } from 'modern-tar'
+import { sealUnderPassphrase, unsealUnderPassphrase } from '../../src/base/crypto/passphrase.ts'
+import { formatHead, parseHead } from '../../src/cli/backup-head.ts'
+import { backUp, type Moment } from '../../src/engines/backup/backup.ts'
+import { restore } from '../../src/engines/backup/restore.ts'
+import { openConnection } from '../../src/engines/sqlite/connection.ts'
+
+const made: string[] = []
+afterEach(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-attack-'))
+  made.push(folder)
+  return folder
+}
+
+const head = formatHead('2026-01-31T12:00:00.000Z', null)
+
+/** The moment of a folder that no server has. */
+const offline: Moment = async (pin) => {
+  pin()
+  return { check: async () => {}, release: async () => {} }
+}
+
+type Entries = readonly (readonly [name: string, text: string, more?: Partial<TarEntry['header']>])[]
+
+const file = (name: string, text: string, more: object = {}): TarEntry => ({
+  header: { name, size: Buffer.byteLength(text), type: 'file', ...more },
+  body: text,
+})
+
+/** An archive with honest checksums of whatever it holds. */
+async function pack(entries: Entries, { sums = true, after = [] as Entries } = {}): Promise<Uint8Array> {
+  const lines = entries.map(([name, text]) => `${createHash('sha256').update(text).digest('hex')}  ${name}\n`)
+  return packTar([
+    ...entries.map(([name, text, more]) => file(name, text, more)),
+    ...(sums ? [file('SHA256SUMS', lines.join(''))] : []),
+    ...after.map(([name, text]) => file(name, text)),
+  ])
+}
+
+/** Restores the bytes; gives what it was refused for, after a look that nothing came of it. */
+async function refusalOf(bytes: Uint8Array): Promise<string> {
+  const folder = makeFolder()
+  const archive = join(folder, 'archive')
+  writeFileSync(archive, bytes)
+  const plan = { archive, folder: join(folder, 'in', 'data'), onHead: parseHead, moreFiles: () => new Map() }
+  const reason = await restore(plan).then(
+    () => 'restored',
+    (error: Error) => `${error.name}: ${error.message}`,
+  )
+  const left = readdirSync(folder, { recursive: true }).map(String)
+  if (reason !== 'restored') expect(left.filter((name) => name !== 'archive' && name !== 'in')).toEqual([])
+  return reason
+}
+
+const good: Entries = [
+  ['backup.json', head],
+  ['data/databases/shared.sqlite', 'x'.repeat(3000)],
+  ['data/blobs/ab/one-ab', 'bytes'],
+]
+
+test('[BACKUP-8] the archive the others are made from is good', async () => {
+  expect(await refusalOf(await pack(good))).toBe('restored')
+})
+
+test('[BACKUP-10] secrets, keys and notes of a server among the files are refused', async () => {
+  for (const name of ['secret', 'service-key', 'address', 'lock.sqlite', '.hidden', 'databases/.known.json'])
+    expect(await refusalOf(await pack([...good, [`data/${name}`, 'x'.repeat(44)]]))).toStartWith('BackupError: ')
+})
+
+test('[BACKUP-8] what cannot be read is refused, and not waited for', async () => {
+  const folder = makeFolder()
+  const plan = { archive: folder, folder: join(folder, 'data'), onHead: parseHead, moreFiles: () => new Map() }
+  expect(await restore(plan).catch((error: Error) => error.message)).toMatch(/EISDIR/)
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('[BACKUP-7] a link is no place for a data folder, wherever it leads', async () => {
+  const folder = makeFolder()
+  const archive = join(folder, 'archive')
+  writeFileSync(archive, await pack(good))
+  mkdirSync(join(folder, 'empty'))
+  for (const leadsTo of ['empty', 'nowhere']) {
+    const link = join(folder, `to-${leadsTo}`)
+    symlinkSync(join(folder, leadsTo), link)
+    const plan = { archive, folder: link, onHead: parseHead, moreFiles: () => new Map() }
+    expect(await restore(plan).catch((error: Error) => error.message)).toMatch(/is a link/)
+  }
+  expect(readdirSync(folder).sort()).toEqual(['archive', 'empty', 'to-empty', 'to-nowhere'])
+  expect(readdirSync(join(folder, 'empty'))).toEqual([])
+})
+
+describe('put together by somebody else', () => {
+  const strange: readonly (readonly [what: string, path: string])[] = [
+    ['a way up', 'data/../../outside'],
+    ['a way up at the end', 'data/blobs/..'],
+    ['here', 'data/./x'],
+    ['an absolute path', '/tmp/outside'],
+    ['an absolute path inside', 'data//etc/passwd'],
+    ['a path of another system', 'data/..\\..\\outside'],
+    ['a drive', 'C:\\outside'],
+    ['something beside the data', 'outside'],
+    ['a name that only begins alike', 'database/x'],
+    ['nothing', 'data/'],
+    ['a line break, which would make two lines of checksums', 'data/a\nb'],
+    ['a name too long', `data/${'x'.repeat(256)}`],
+    ['a path too long', `data/${'x/'.repeat(600)}x`],
+  ]
+  for (const [what, path] of strange)
+    test(`[BACKUP-8] a path that is ${what}`, async () => {
+      expect(await refusalOf(await pack([...good, [path, 'evil']]))).toStartWith('BackupError: ')
+    })
+
+  for (const type of ['symlink', 'link', 'directory', 'character-device', 'block-device', 'fifo'] as const)
+    test(`[BACKUP-8] a ${type}`, async () => {
+      const header = { name: 'data/blobs/evil', size: 0, type, linkname: '/etc/passwd' }
+      const bytes = await packTar([file('backup.json', head), { header }, file('data/blobs/evil/x', 'evil')])
+      expect(await refusalOf(bytes)).toContain('which is no file')
+    })
+
+  const others: readonly (readonly [what: string, bytes: () => Promise<Uint8Array>, reason: string])[] = [
+    ['a file twice', () => pack([...good, ['data/blobs/ab/one-ab', 'other']]), 'twice'],
+    ['a file that is a folder of another', () => pack([...good, ['data/blobs/ab/one-ab/x', 'other']]), ''],
+    ['no checksums', () => pack(good, { sums: false }), 'its end is missing'],
+    ['more after the checksums', () => pack(good, { after: [['data/more', 'x']] }), 'goes on after its end'],
+    ['nothing at all', async () => new Uint8Array(), ''],
+    ['something else', async () => crypto.getRandomValues(new Uint8Array(20_000)), ''],
+    ['zeros', async () => new Uint8Array(20_480), 'its end is missing'],
+    ['files before it says what it is', () => pack(good.slice(1)), 'no backup of Plinth'],
+    ['a head that is no JSON', () => pack([['backup.json', '{']]), 'no backup of Plinth'],
+    [
+      'a head of another program',
+      () => pack([['backup.json', '{"format":1}'], ...good.slice(1)]),
+      'no backup of Plinth',
+    ],
+    [
+      'a head without end',
+      () => pack([['backup.json', `${' '.repeat(70_000)}${head}`], ...good.slice(1)]),
+      'no backup of Plinth',
+    ],
+    [
+      'a file that is not listed',
+      async () => {
+        const listed = await pack(good)
+        const more = await packTar([file('data/databases/more', 'x')])
+        // Before the checksums, which are the last two blocks before the end.
+        const at = listed.length - 1024 - 1024
+        return Buffer.concat([listed.subarray(0, at), more.subarray(0, 1024), listed.subarray(at)])
+      },
+      'damaged',
+    ],
+  ]
+  for (const [what, bytes, reason] of others)
+    test(`[BACKUP-8] ${what}`, async () => {
+      const refusal = await refusalOf(await bytes())
+      expect(refusal).not.toBe('restored')
+      expect(refusal).toContain(reason)
+    })
+
+  test('[BACKUP-11] a backup of a newer program', async () => {
+    const newer = head.replace('"format": 1', '"format": 2')
+    expect(newer).not.toBe(head)
+    expect(await refusalOf(await pack([['backup.json', newer], ...good.slice(1)]))).toContain('newer')
+  })
+})
+
+describe('damaged on its way', () => {
+  let whole: Uint8Array
+  beforeAll(async () => {
+    whole = await pack(good)
+  })
+
+  test('[BACKUP-8] cut off anywhere before its end', async () => {
+    // What follows the checksums is padding.
+    const end = whole.length - 1024 - 512
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: end }), async (length) => {
+        expect(await refusalOf(whole.subarray(0, length))).toStartWith('BackupError: ')
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('[BACKUP-8] with any byte of a file changed', async () => {
+    const at = Buffer.from(whole).indexOf('x'.repeat(3000))
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 0, max: 2999 }), fc.integer({ min: 1, max: 255 }), async (offset, flip) => {
+        const bytes = Buffer.from(whole)
+        bytes[at + offset] = (bytes[at + offset] as number) ^ flip
+        expect(await refusalOf(bytes)).toContain('damaged')
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test('[BACKUP-8] with any byte changed, it is refused or the very same', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 0, max: whole.length - 1 }),
+        fc.integer({ min: 1, max: 255 }),
+        async (at, flip) => {
+          const bytes = Buffer.from(whole)
+          bytes[at] = (bytes[at] as number) ^ flip
+          const folder = makeFolder()
+          writeFileSync(join(folder, 'archive'), bytes)
+          const data = join(folder, 'data')
+          const done = await restore({
+            archive: join(folder, 'archive'),
+            folder: data,
+            onHead: parseHead,
+            moreFiles: () => new Map(),
+          }).then(
+            () => true,
+            (error) => {
+              expect(error.name).toBe('BackupError')
+              return false
+            },
+          )
+          expect(existsSync(data)).toBe(done)
+          if (!done) return
+          for (const [name, text] of good.slice(1)) expect(readFileSync(join(folder, name), 'utf8')).toBe(text)
+        },
+      ),
+      { numRuns: 200 },
+    )
+  })
+})
+
+test('[BACKUP-6] what a backup writes is what sha256sum checks', async () => {
+  const folder = makeFolder()
+  const data = join(folder, 'data')
+  mkdirSync(join(data, 'databases'), { recursive: true })
+  const connection = openConnection(join(data, 'databases', 'a.sqlite'))
+  connection.exec('CREATE TABLE t (x)')
+  writeFileSync(join(data, 'secret'), 'never in there')
+  mkdirSync(join(data, 'blobs', 'xx'), { recursive: true })
+  writeFileSync(join(data, 'blobs', 'xx', 'looks-like.sqlite'), 'a blob may be called anything')
+  const target = join(folder, 'b.tar')
+  const report = await backUp({ folder: data, target, head, moment: offline })
+  connection.close()
+  expect(report).toMatchObject({ databases: 1, files: 1 })
+  const out = join(folder, 'out')
+  mkdirSync(out)
+  for (const command of [
+    ['tar', 'xf', target, '-C', out],
+    ['sha256sum', '--check', '--strict', '--quiet', 'SHA256SUMS'],
+  ]) {
+    const child = Bun.spawn(command, { cwd: out, stdout: 'pipe', stderr: 'pipe' })
+    expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
+  }
+  expect(readdirSync(out).sort()).toEqual(['SHA256SUMS', 'backup.json', 'data'])
+  expect(readFileSync(target).includes('never in there')).toBe(false)
+})
+
+test('[BACKUP-13] a folder that lies on another disk is followed, and no other link is', async () => {
+  const folder = makeFolder()
+  const data = join(folder, 'data')
+  mkdirSync(data)
+  const elsewhere = join(folder, 'elsewhere')
+  mkdirSync(join(elsewhere, 'xx'), { recursive: true })
+  writeFileSync(join(elsewhere, 'xx', 'one-xx'), 'bytes')
+  symlinkSync(elsewhere, join(data, 'blobs'))
+  symlinkSync('/etc/passwd', join(data, 'secret'))
+  const backUpTo = (name: string) => backUp({ folder: data, target: join(folder, name), head, moment: offline })
+  expect(await backUpTo('a.tar')).toEqual({ databases: 0, files: 1, bytes: 5 })
+  symlinkSync('/etc/passwd', join(elsewhere, 'xx', 'two-xx'))
+  await expect(backUpTo('b.tar')).rejects.toThrow('is a link')
+  expect(readdirSync(folder).sort()).toEqual(['a.tar', 'data', 'elsewhere'])
+})
+
+test('[BACKUP-10] sealed texts open for their passphrase alone, and only unchanged', () => {
+  const sealed = sealUnderPassphrase('the secret', 'nine hundred paper boats')
+  expect(sealUnderPassphrase('the secret', 'nine hundred paper boats')).not.toBe(sealed)
+  expect(unsealUnderPassphrase(sealed, 'nine hundred paper boats')).toBe('the secret')
+  const changed = `${sealed.slice(0, 30)}${sealed[30] === 'A' ? 'B' : 'A'}${sealed.slice(31)}`
+  for (const other of [changed, sealed.slice(0, -4), '', '1.', sealed.slice(2)])
+    expect(unsealUnderPassphrase(other, 'nine hundred paper boats')).toBeNull()
+  expect(unsealUnderPassphrase(sealed, 'nine hundred paper boots')).toBeNull()
+})

@@ -1,0 +1,110 @@
+/** What a backup needs is kept for as long as it runs: by a lease of the server, or because there is none. */
+import { afterEach, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runCommand, startCommand } from '../harness/command.ts'
+import { rootKey, tokenSecret } from '../harness/server.ts'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { filePath, store } from '../harness/storage/files.ts'
+
+const configText = `
+export default {
+  rateLimits: { storage: { requests: 10000000 } },
+  storage: { buckets: { small: { quota: 4000000, access: { read: true, write: true, delete: true } } } },
+}
+`
+const environment = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: tokenSecret }
+
+const opened: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-backup-'))
+  opened.push(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function spawnEmbedded(): Promise<SpawnedServer> {
+  const server = await spawnServer(configText)
+  opened.push(server.remove)
+  return server
+}
+
+async function serveArchive(archive: string): Promise<SpawnedServer> {
+  const restored = await spawnEmbedded()
+  await restored.terminate()
+  rmSync(restored.dataFolder, { recursive: true })
+  expect(await runCommand(['restore', archive, '--data', restored.dataFolder], environment)).toMatchObject({ code: 0 })
+  await restored.start()
+  return restored
+}
+
+/** Resolves once a file is there and has begun to grow. */
+async function untilGrown(path: string): Promise<void> {
+  while (!existsSync(path) || statSync(path).size <= 1_000_000) await new Promise((resolve) => setTimeout(resolve, 1))
+}
+
+test('[BACKUP-15] files that are replaced over and over meanwhile are whole in it, and the rest goes after it', async () => {
+  const server = await spawnEmbedded()
+  const blobsFolder = join(server.dataFolder, 'blobs')
+  // Makes the backup take longer than some hundred replacements; nothing refers to it.
+  mkdirSync(join(blobsFolder, 'zz'), { recursive: true })
+  writeFileSync(join(blobsFolder, 'zz', 'ballast-zz'), '')
+  truncateSync(join(blobsFolder, 'zz', 'ballast-zz'), 800_000_000)
+  const keys = ['a', 'b', 'c']
+  let replaced = 0
+  let goesOn = true
+  const replace = async (key: string): Promise<void> => {
+    for (let n = 0; goesOn; n++) {
+      await store(server.service, 'small', { key, content: `${key} ${n} `.padEnd(1_000_000, key) })
+      replaced++
+    }
+  }
+  const load = keys.map(replace)
+  const reach = async (count: number): Promise<void> => {
+    while (replaced < count) await server.anonymous.get('/api/health')
+  }
+  await reach(60)
+  const archive = join(makeFolder(), 'backup.tar')
+  const before = replaced
+  expect(await runCommand(['backup', archive, '--data', server.dataFolder], environment)).toMatchObject({ code: 0 })
+  expect(replaced - before).toBeGreaterThan(30)
+  await reach(replaced + 60)
+  goesOn = false
+  await Promise.all(load)
+  // Of what the lease had kept, no more than the bound of the bucket is left.
+  const left = readdirSync(blobsFolder, { recursive: true, encoding: 'utf8' }).filter((path) => {
+    const { size } = statSync(join(blobsFolder, path))
+    return size === 1_000_000
+  })
+  expect(left.length).toBeLessThan(30)
+
+  const restored = await serveArchive(archive)
+  for (const key of keys) {
+    const { status, text } = await restored.anonymous.get(filePath('small', key))
+    expect([status, text.length, text[0]]).toEqual([200, 1_000_000, key])
+  }
+})
+
+test('[BACKUP-15] a backup without a server is refused where one has changed files meanwhile', async () => {
+  const server = await spawnEmbedded()
+  await store(server.service, 'small', { key: 'a', content: 'first' })
+  await server.terminate()
+  const ballast = join(server.dataFolder, 'blobs', 'zz')
+  mkdirSync(ballast, { recursive: true })
+  writeFileSync(join(ballast, 'ballast-zz'), '')
+  truncateSync(join(ballast, 'ballast-zz'), 1_500_000_000)
+  const folder = makeFolder()
+  const archive = join(folder, 'backup.tar')
+  const backup = startCommand(['backup', archive, '--data', server.dataFolder], environment)
+  await untilGrown(`${archive}.partial/archive`)
+  backup.kill('SIGSTOP')
+  await server.start()
+  await store(server.service, 'small', { key: 'a', content: 'second' })
+  backup.kill('SIGCONT')
+  expect(await backup.exited).toBe(1)
+  expect(readdirSync(folder)).toEqual([])
+})

@@ -1,0 +1,264 @@
+/** The command line as people and programs use it: processes, files, exit codes, and what is printed where. */
+import { describe, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { environment, openCommandLine } from '../harness/command-line.ts'
+
+const launcher = join(import.meta.dir, '../../bin/plinth.mjs')
+/** Under Node, as npm starts it. */
+const commandLine = openCommandLine(['node', launcher], 'SIGTERM')
+const { spawn, run } = commandLine
+
+/** A server that has printed its ready line, and all that it prints. */
+async function serve(command: 'dev' | 'start', env?: Record<string, string>) {
+  const child = spawn([command, '--port', '0', '--host', '127.0.0.1'], env)
+  const out = followText(child.stdout)
+  const error = followText(child.stderr)
+  await out.until('Plinth is ready at ')
+  await out.until('\n')
+  const url = /^Plinth is ready at (\S+)$/m.exec(out.text())?.[1] ?? ''
+  return { child, url, out, error }
+}
+
+/** Text that is still being written; `until` waits for what has not been waited for yet. */
+function followText(stream: ReadableStream<Uint8Array>) {
+  let text = ''
+  let seen = 0
+  let isOver = false
+  let wake = (): void => {}
+  const ended = (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of stream) {
+      text += decoder.decode(chunk, { stream: true })
+      wake()
+    }
+    isOver = true
+    wake()
+  })()
+  return {
+    ended,
+    text: () => text,
+    async until(expected: string): Promise<void> {
+      while (!text.includes(expected, seen)) {
+        if (isOver) throw new Error(`ended before "${expected}":\n${text}`)
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+      seen = text.indexOf(expected, seen) + expected.length
+    },
+  }
+}
+
+const writeConfig = (text: string): void => writeFileSync(join(commandLine.folder, 'plinth.config.ts'), text)
+const oneTable = (access: string): string =>
+  `import { defineConfig } from 'plinth'
+   export default defineConfig({ databases: { shared: { tables: { notes: { access: ${access} } } } } })`
+
+test('words that say nothing end with 2, on the error output', async () => {
+  const { out, error, code } = await run(['strat'])
+  expect({ out, code }).toEqual({ out: '', code: 2 })
+  expect(error).toBe('"strat" is no command. Did you mean "start"?\nSee `plinth help`.\n')
+})
+
+test("the version is the package's", async () => {
+  const { version } = JSON.parse(readFileSync(join(import.meta.dir, '../../package.json'), 'utf8'))
+  expect(await run(['--version'])).toEqual({ out: `${version}\n`, error: '', code: 0 })
+})
+
+describe.each(['dev', 'start'] as const)('%s', (command) => {
+  test('without a configuration says what to do', async () => {
+    const { out, error, code } = await run([command])
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(error).toBe(
+      'There is no configuration at plinth.config.ts. `plinth init` writes one; --config names another.\n',
+    )
+    expect(readdirSync(commandLine.folder)).toEqual([])
+  })
+
+  test('says all mistakes and ends with 1', async () => {
+    writeConfig(`export default { databases: { shared: {}, 'a-b': { tables: {} } }, files: {} }`)
+    const { out, error, code } = await run([command])
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(error.trimEnd().split('\n')).toEqual([
+      'databases.shared.tables: is missing',
+      expect.stringContaining('files: is not known here.'),
+      'databases["a-b"]: must be a letter, then letters, digits and "_"',
+    ])
+    expect(readdirSync(commandLine.folder)).toEqual(['plinth.config.ts'])
+  })
+
+  test('says that the port is taken', async () => {
+    writeConfig(oneTable('{}'))
+    const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+    const { error, code } = await run([command, '--host', '127.0.0.1', '--port', String(other.port)])
+    const { port } = other
+    await other.stop(true)
+    expect(code).toBe(1)
+    expect(error).toBe(
+      `Port ${port} on 127.0.0.1 is in use. Stop what listens there, or take another port with --port.\n`,
+    )
+  })
+
+  test('names the folder and the process of a second server', async () => {
+    writeConfig(oneTable('{}'))
+    await serve(command)
+    const { error, code } = await run([command, '--host', '127.0.0.1', '--port', '0'])
+    expect(code).toBe(1)
+    const folder = join(realpathSync(commandLine.folder), 'data')
+    const pid = readFileSync(join(folder, 'lock.sqlite.pid'), 'utf8').trim()
+    expect(error).toBe(
+      `Another process (pid ${pid}) is serving the data folder ${folder}. Stop it, or name another folder with --data.\n`,
+    )
+  })
+
+  test('says that its data folder is a file', async () => {
+    writeConfig(oneTable('{}'))
+    const path = join(commandLine.folder, 'taken')
+    writeFileSync(path, 'x')
+    const { error, code } = await run([command, '--data', path, '--port', '0'])
+    expect([code, error]).toEqual([1, `--data: ${path} is a file; name a folder\n`])
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s', async (signal) => {
+    writeConfig(oneTable('{ read: true }'))
+    const { child, url } = await serve(command)
+    expect((await fetch(`${url}/api/db/shared/tables/notes`)).status).toBe(200)
+    child.kill(signal)
+    expect(await child.exited).toBe(0)
+    expect(child.signalCode).toBeNull()
+  })
+})
+
+test('a server whose launcher is killed ends in peace', async () => {
+  writeConfig(oneTable('{ read: true, insert: true }'))
+  const { child, url, out } = await serve('start')
+  const notes = `${url}/api/db/shared/tables/notes`
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"id":"kept"}' }
+  expect((await fetch(notes, init)).status).toBe(201)
+  child.kill('SIGKILL')
+  await child.exited
+  // Whoever still has the output open is the server.
+  await out.ended
+  const again = await serve('start')
+  expect((await fetch(`${again.url}/api/db/shared/tables/notes/kept`)).status).toBe(200)
+})
+
+test('start prints where it is and nothing secret', async () => {
+  writeConfig(oneTable('{ read: true }'))
+  const { child, url, out, error } = await serve('start')
+  expect(out.text()).toBe(`Plinth is ready at ${url}\n`)
+  const keys = ['secret', 'service-key'].map((name) =>
+    readFileSync(join(commandLine.folder, 'data', name), 'utf8').trim(),
+  )
+  await fetch(`${url}/api/db/shared/tables/notes`, { headers: { 'X-Platform-Service-Key': keys[1] as string } })
+  child.kill('SIGTERM')
+  await Promise.all([child.exited, out.ended, error.ended])
+  for (const key of keys) expect(out.text() + error.text()).not.toContain(key)
+})
+
+test('a secret and a key of the environment are used, and nothing is made up', async () => {
+  writeConfig(oneTable('{}'))
+  const env = { PLINTH_SECRET: 's'.repeat(32), PLINTH_SERVICE_KEY: 'a-key-of-the-environment' }
+  const { url } = await serve('start', env)
+  const headers = { 'X-Platform-Service-Key': env.PLINTH_SERVICE_KEY }
+  expect((await fetch(`${url}/api/db/shared/tables/notes`, { headers })).status).toBe(200)
+  expect(
+    existsSync(join(commandLine.folder, 'data/secret')) || existsSync(join(commandLine.folder, 'data/service-key')),
+  ).toBe(false)
+})
+
+test('dev serves a changed configuration, and goes on with the old one when it has a mistake', async () => {
+  writeConfig(oneTable('{ read: true }'))
+  const { child, url, out, error } = await serve('dev')
+  const list = async () => (await fetch(`${url}/api/db/shared/tables/notes`)).status
+  expect(await list()).toBe(200)
+  writeConfig(oneTable('{ read: false }'))
+  await out.until('config.reloaded file=plinth.config.ts')
+  expect(await list()).toBe(401)
+  writeConfig(oneTable('{ raed: true }'))
+  await error.until('databases.shared.tables.notes.access.raed: is not known here. Did you mean "read"?')
+  expect(await list()).toBe(401)
+  writeConfig(oneTable('{ read: true }'))
+  await out.until('config.reloaded file=plinth.config.ts')
+  expect(await list()).toBe(200)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+})
+
+describe('init', () => {
+  test('writes a configuration whose README works as it is written', async () => {
+    expect((await run(['init'])).out).toBe(
+      'Wrote plinth.config.ts\nWrote .gitignore\nWrote README.md\n\nNext: plinth dev\n',
+    )
+    const { url, out } = await serve('dev')
+    await out.until('First things to try:')
+    const blocks =
+      readFileSync(join(commandLine.folder, 'README.md'), 'utf8').match(/(?<=^```sh\n)curl [\s\S]*?(?=^```)/gm) ?? []
+    expect(blocks).toHaveLength(3)
+    const answers: string[] = []
+    for (const block of blocks) {
+      const script = `plinth() { node '${launcher}' "$@"; }\n${block.replaceAll('http://127.0.0.1:4100', url)}`
+      const { stdout } = Bun.spawnSync(['bash', '-c', script], { cwd: commandLine.folder, env: environment })
+      answers.push(stdout.toString())
+    }
+    const [written, published, all] = answers.map((answer) => JSON.parse(answer))
+    expect(written).toMatchObject({ title: 'Hello', authorId: 'alice' })
+    expect(published.items).toEqual([written])
+    expect(all.items).toEqual([written])
+    const tries = out.text().match(/^ {2}curl .*$/gm) ?? []
+    expect(tries).toHaveLength(3)
+    for (const line of tries) {
+      const { stdout } = Bun.spawnSync(['bash', '-c', `${line} -sfo /dev/null -w '%{http_code}'`])
+      expect(stdout.toString()).toMatch(/^20[01]$/)
+    }
+  })
+
+  test('leaves what is there', async () => {
+    writeFileSync(join(commandLine.folder, 'README.md'), 'mine')
+    expect((await run(['init', '.'])).out).toContain('Kept README.md.')
+    writeConfig('mine')
+    rmSync(join(commandLine.folder, '.gitignore'))
+    const { error, code } = await run(['init'])
+    expect({ error, code }).toEqual({ error: 'plinth.config.ts exists already; it was left as it is.\n', code: 1 })
+    expect(readdirSync(commandLine.folder).sort()).toEqual(['README.md', 'plinth.config.ts'])
+    expect(readFileSync(join(commandLine.folder, 'README.md'), 'utf8')).toBe('mine')
+  })
+
+  test('makes the folder', async () => {
+    expect((await run(['init', 'a/b'])).out).toContain('Next: cd a/b && plinth dev')
+    expect(readdirSync(join(commandLine.folder, 'a/b')).sort()).toEqual(['.gitignore', 'README.md', 'plinth.config.ts'])
+  })
+})
+
+describe('token', () => {
+  test('is believed by the server of the same data folder, with its claims', async () => {
+    writeConfig(
+      oneTable(`{ read: (auth) => auth?.role === 'editor' && auth.custom.team === 'a' && auth.email === 'a@x.org' }`),
+    )
+    const { url } = await serve('dev')
+    const list = async (...args: string[]) => {
+      const { out } = await run(['token', 'alice', ...args])
+      const headers = { Authorization: `Bearer ${out.trim()}` }
+      return (await fetch(`${url}/api/db/shared/tables/notes`, { headers })).status
+    }
+    const claims = ['--email', 'a@x.org', '--role', 'editor', '--claims', '{"team":"a"}']
+    expect(await list(...claims, '--expires', '1h')).toBe(200)
+    expect(await list(...claims, '--role', 'user')).toBe(403)
+  })
+
+  test('is not made where no server has been', async () => {
+    mkdirSync(join(commandLine.folder, 'data'))
+    const { out, error, code } = await run(['token', 'alice'])
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(error).toStartWith('There is no secret at ')
+    expect(readdirSync(join(commandLine.folder, 'data'))).toEqual([])
+  })
+
+  test('with more claims than a token may carry is refused', async () => {
+    const claims = JSON.stringify({ text: 'x'.repeat(10_000) })
+    const { error, code } = await run(['token', 'alice', '--claims', claims], { PLINTH_SECRET: 's'.repeat(32) })
+    expect(code).toBe(2)
+    expect(error).toStartWith('--claims: ')
+  })
+})

@@ -1,0 +1,272 @@
+/** Work the server does by itself: at its times, once among several nodes, and on after a node has died. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { every, type Job, type Jobs, type JobsDeps, openJobs, type Plan } from '../../src/app/jobs.ts'
+import { manualClock } from '../../src/base/clock.ts'
+import { createLog } from '../../src/base/log.ts'
+import type { Cluster } from '../../src/engines/cluster/cluster.ts'
+import { createMemoryCluster } from '../../src/engines/cluster/memory.ts'
+import { openRedisCluster } from '../../src/engines/cluster/redis.ts'
+import { until } from '../../src/engines/contract/cluster-contract.ts'
+import { EngineError } from '../../src/engines/sql/error.ts'
+import { open } from '../harness/config.ts'
+import { removeKeys } from '../harness/redis-keys.ts'
+import { describeServer } from '../harness/server.ts'
+
+const opened: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+
+const lines: string[] = []
+const log = createLog({ format: 'json', write: (text) => lines.push(text) })
+const clock = manualClock()
+
+/** A plan whose times come when the test says so. */
+function createPlan(): { plan: Plan; itIsTime(): Promise<unknown> } {
+  const calls = new Set<() => Promise<void>>()
+  return {
+    plan(_schedule, call) {
+      calls.add(call)
+      return () => void calls.delete(call)
+    },
+    itIsTime: () => Promise.all([...calls].map((call) => call())),
+  }
+}
+
+/** A job that ends when it is told to. */
+function createHeldJob(name = 'held') {
+  const runs: { end(): void; fail(): void; signal: AbortSignal }[] = []
+  const job: Job = {
+    name,
+    schedule: every(60_000),
+    run: (signal) =>
+      new Promise((resolve, reject) => runs.push({ end: resolve, fail: () => reject(new Error('no')), signal })),
+  }
+  return { job, runs }
+}
+
+function openNode(jobs: readonly Job[], deps: Partial<JobsDeps> & { leases: JobsDeps['leases']; holder: string }) {
+  const { plan, itIsTime } = createPlan()
+  const node: Jobs = openJobs(jobs, { clock, log, random: () => 0, plan, ...deps })
+  opened.push(node.close)
+  return { ...node, itIsTime }
+}
+
+describe('intervals', () => {
+  test('[JOB-1] become patterns that all nodes share', () => {
+    expect([1000, 10_000, 60_000, 300_000, 3_600_000].map(every)).toEqual([
+      '*/1 * * * * *',
+      '*/10 * * * * *',
+      '*/1 * * * *',
+      '*/5 * * * *',
+      '0 * * * *',
+    ])
+    for (const odd of [0, -1000, 1, 1500, 7000, 61_000, 7 * 60_000, 7_200_000, Number.NaN])
+      expect(() => every(odd)).toThrow(RangeError)
+  })
+
+  test('[JOB-1] a job is begun by the clock', async () => {
+    const times: number[] = []
+    const node = openJobs([{ name: 'often', schedule: '* * * * * *', run: async () => void times.push(Date.now()) }], {
+      leases: null,
+      holder: 'a',
+      clock,
+      log,
+      random: () => 0,
+    })
+    opened.push(node.close)
+    while (times.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(node.counts[0]).toMatchObject({ name: 'often', failures: 0, lastSuccessMs: clock.now() })
+  })
+})
+
+describe('one node', () => {
+  test('[JOB-2] never runs a job twice at once', async () => {
+    const { job, runs } = createHeldJob()
+    const node = openNode([job], { leases: null, holder: 'a' })
+    node.itIsTime()
+    node.itIsTime()
+    await until('a run', () => runs.length === 1)
+    node.itIsTime()
+    const asked = node.runAll()
+    expect(runs).toHaveLength(1)
+    runs[0]?.end()
+    await until('the run that was asked for', () => runs.length === 2)
+    runs[1]?.end()
+    await asked
+    expect(node.counts[0]).toMatchObject({ runs: 2, failures: 0 })
+  })
+
+  test('[JOB-3] says what failed, and does it again at the next time', async () => {
+    const { job, runs } = createHeldJob('fails')
+    const node = openNode([job], { leases: null, holder: 'a' })
+    const failing = node.itIsTime()
+    await until('a run', () => runs.length === 1)
+    runs[0]?.fail()
+    await failing
+    const again = node.itIsTime()
+    await until('a second run', () => runs.length === 2)
+    runs[1]?.end()
+    await again
+    expect(node.counts[0]).toMatchObject({ runs: 2, failures: 1 })
+    log.flush()
+    expect(lines.join('')).toContain('"job":"fails"')
+  })
+
+  test('[JOB-4] tells what runs to end when it closes, and waits for it', async () => {
+    const { job, runs } = createHeldJob()
+    const node = openNode([job], { leases: null, holder: 'a' })
+    node.itIsTime()
+    await until('a run', () => runs.length === 1)
+    let isClosed = false
+    const closing = node.close().then(() => {
+      isClosed = true
+    })
+    expect([runs[0]?.signal.aborted, isClosed]).toEqual([true, false])
+    runs[0]?.end()
+    await closing
+    node.itIsTime()
+    expect(runs).toHaveLength(1)
+  })
+})
+
+type Nodes = { one: Cluster; other: Cluster }
+
+function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
+  describe(`two nodes over ${name}`, () => {
+    test('[JOB-5] of many that begin together one does the job, the others find it done', async () => {
+      const clusters = await openClusters()
+      let atOnce = 0
+      let runs = 0
+      const job: Job = {
+        name: 'counted',
+        schedule: every(60_000),
+        async run() {
+          runs++
+          atOnce++
+          expect(atOnce).toBe(1)
+          await new Promise((resolve) => setTimeout(resolve, 1))
+          atOnce--
+        },
+      }
+      const many = Array.from({ length: 40 }, (_, n) =>
+        openNode([job], { leases: n % 2 ? clusters.one : clusters.other, holder: `node ${n}` }),
+      )
+      for (let round = 1; round <= 5; round++) {
+        await Promise.all(many.map((node) => node.itIsTime()))
+        expect(runs).toBe(round)
+      }
+      expect(many.reduce((all, { counts }) => all + (counts[0]?.failures ?? 0), 0)).toBe(0)
+    })
+
+    test('[JOB-6] what each node does for itself is done by each', async () => {
+      const clusters = await openClusters()
+      const done: string[] = []
+      const jobOf = (holder: string): Job => ({
+        name: 'own',
+        schedule: every(60_000),
+        perNode: true,
+        run: async () => void done.push(holder),
+      })
+      const nodes = [clusters.one, clusters.other].map((leases, n) =>
+        openNode([jobOf(`${n}`)], { leases, holder: `${n}` }),
+      )
+      await Promise.all(nodes.map((node) => node.itIsTime()))
+      expect(done.sort()).toEqual(['0', '1'])
+    })
+
+    test('[JOB-5] a node that closes leaves its jobs to the others at once', async () => {
+      const clusters = await openClusters()
+      const done: string[] = []
+      const jobOf = (holder: string): Job => ({
+        name: 'left',
+        schedule: every(60_000),
+        run: async () => void done.push(holder),
+      })
+      const one = openNode([jobOf('one')], { leases: clusters.one, holder: 'one' })
+      const other = openNode([jobOf('other')], { leases: clusters.other, holder: 'other' })
+      await one.itIsTime()
+      await other.itIsTime()
+      expect(done).toEqual(['one'])
+      await one.close()
+      await other.itIsTime()
+      expect(done).toEqual(['one', 'other'])
+    })
+
+    test('[JOB-7] a node that has lost its lease is told to end', async () => {
+      const clusters = await openClusters()
+      const { job, runs } = createHeldJob('lost')
+      const one = openNode([job], { leases: clusters.one, holder: 'a', leaseMs: 150 })
+      const ending = one.itIsTime()
+      await until('a run', () => runs.length === 1)
+      await clusters.one.release('job lost', 'a')
+      expect(await clusters.other.acquire('job lost', 'b', 60_000)).not.toBeNull()
+      await until('the word to end', () => runs[0]?.signal.aborted === true)
+      runs[0]?.end()
+      await ending
+      // What it lets go of is not the other's.
+      expect(await clusters.one.acquire('job lost', 'c', 1000)).toBeNull()
+    })
+  })
+}
+
+describeNodes('memory', async () => {
+  const cluster = createMemoryCluster()
+  opened.push(cluster.close)
+  return { one: cluster, other: cluster }
+})
+
+test('[JOB-8] while nobody can tell whose turn it is, nobody does the job', async () => {
+  const away = async (): Promise<never> => {
+    throw new EngineError('unavailable', 'Redis is away')
+  }
+  const { job, runs } = createHeldJob()
+  const node = openNode([job], { leases: { acquire: away, renew: away, release: away }, holder: 'a' })
+  await node.itIsTime()
+  expect([runs.length, node.counts[0]?.runs]).toEqual([0, 0])
+})
+
+const { PLINTH_TEST_REDIS_URL: redisUrl } = process.env
+
+if (redisUrl) {
+  const openRedisNodes = async (): Promise<Nodes & { prefix: string }> => {
+    const prefix = `${crypto.randomUUID()}:`
+    const [one, other] = await Promise.all([1, 2].map(() => openRedisCluster({ url: redisUrl, prefix, log })))
+    if (!one || !other) throw new Error('there are two')
+    opened.push(() => removeKeys(redisUrl, prefix), one.close, other.close)
+    return { one, other, prefix }
+  }
+  describeNodes('Redis', openRedisNodes)
+
+  test('[JOB-9] when the node that does a job is killed, another goes on with it', async () => {
+    const { one, prefix } = await openRedisNodes()
+    const holder = join(import.meta.dir, '../harness/job-holder.ts')
+    const child = Bun.spawn([process.execPath, holder, redisUrl, prefix, '1500'], { stdout: 'pipe' })
+    opened.push(async () => child.kill('SIGKILL'))
+    await child.stdout.getReader().read()
+    const done: string[] = []
+    const job: Job = { name: 'held', schedule: every(60_000), run: async () => void done.push('done') }
+    const node = openNode([job], { leases: one, holder: 'the other' })
+    await node.itIsTime()
+    expect(done).toEqual([])
+    child.kill('SIGKILL')
+    await child.exited
+    while (done.length === 0) await node.itIsTime()
+    expect(node.counts[0]).toMatchObject({ runs: 1, failures: 0 })
+  })
+}
+
+const config = { databases: { shared: { tables: { items: { access: open } } } } }
+
+describeServer('jobs of a server', { config }, (server) => {
+  test('[JOB-10] are counted in the metrics', async () => {
+    await server.tidy()
+    const { text } = await server.service.get('/metrics')
+    for (const name of ['records.trim', 'users.sweep', 'users.reloadKeys', 'storage.sweep']) {
+      expect(Number(new RegExp(`^job_runs_total{job="${name}"} (\\d+)$`, 'm').exec(text)?.[1])).toBeGreaterThan(0)
+      expect(text).toContain(`job_failures_total{job="${name}"} 0`)
+      expect(text).toMatch(new RegExp(`^job_last_success_time_seconds{job="${name}"} [1-9]`, 'm'))
+    }
+  })
+})

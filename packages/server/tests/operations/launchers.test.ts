@@ -1,0 +1,174 @@
+/**
+ * The launchers of scripts/ on plain Node, in a made-up clone with a made-up Bun and npm: what they find, repair and
+ * install, and that they are as transparent as a launcher should be. That the real ones work is seen by everything
+ * else.
+ */
+import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+const scripts = join(import.meta.dir, '../../../../scripts')
+const root = mkdtempSync(join(tmpdir(), 'plinth-launchers-'))
+let clone = ''
+
+afterAll(() => rmSync(root, { recursive: true }))
+
+function write(path: string, text: string, mode = 0o644): void {
+  mkdirSync(dirname(join(clone, path)), { recursive: true })
+  writeFileSync(join(clone, path), text)
+  chmodSync(join(clone, path), mode)
+}
+
+/**
+ * A program that answers to `--version`, and otherwise says who it is and what it was given; or, at the word
+ * `terminate`, has its launcher told to end as soon as there is anything to end.
+ */
+const fakeBun = (name: string): string => `#!/bin/sh
+[ "$1" = --version ] && exit 0
+[ "$1" = terminate ] && { trap 'exit 7' TERM; kill -TERM $PPID; while kill -0 $PPID; do sleep 0.01; done; }
+echo "${name}: $*"
+exit 5
+`
+const placeholder = '#!/bin/sh\nexit 1\n'
+
+const lock = (packages: object): string => JSON.stringify({ packages: { '': {}, ...packages } })
+
+beforeEach(() => {
+  clone = mkdtempSync(join(root, 'clone-'))
+  for (const name of ['bun.mjs', 'prepare.mjs', 'run.mjs', 'start.mjs']) {
+    mkdirSync(join(clone, 'scripts'), { recursive: true })
+    copyFileSync(join(scripts, name), join(clone, 'scripts', name))
+  }
+  write('package.json', '{"type":"module"}')
+  write('package-lock.json', lock({ 'node_modules/bun': { version: '1' } }))
+  write('node_modules/.package-lock.json', lock({ 'node_modules/bun': { version: '1' } }))
+  write('node_modules/bun/package.json', '{"bin":{"bun":"bin/bun.exe"}}')
+  write('node_modules/bun/install.js', 'process.exit(1)')
+  write('node_modules/bun/bin/bun.exe', fakeBun('linked'), 0o755)
+})
+
+const npmRecord = 'npm-was-run.txt'
+/** An npm that notes down its words, and "installs" what the lock says unless it is to fail. */
+const fakeNpm = (failing: string): string => `
+  import { appendFileSync, copyFileSync } from 'node:fs'
+  const words = process.argv.slice(2).join(' ')
+  appendFileSync('${npmRecord}', words + '\\n')
+  if ('${failing}'.split(',').includes(words)) process.exit(1)
+  copyFileSync('package-lock.json', 'node_modules/.package-lock.json')`
+
+const run = (...words: string[]) => launch('run.mjs', ...words)
+
+async function launch(script: string, ...words: string[]) {
+  const { npm_lifecycle_event, ...env } = process.env
+  const child = Bun.spawn(['node', `scripts/${script}`, ...words], {
+    cwd: clone,
+    env: { ...env, npm_execpath: join(clone, 'npm.js') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [out, error] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  const npm = existsSync(join(clone, npmRecord)) ? readFileSync(join(clone, npmRecord), 'utf8').trim().split('\n') : []
+  return { out: out.trim(), error: error.trim(), code: await child.exited, npm }
+}
+
+describe('the binary', () => {
+  test('where npm has linked it is run with the words given, and ends with its code', async () => {
+    expect(await run('a.ts', '--b', 'c d')).toEqual({ out: 'linked: a.ts --b c d', error: '', code: 5, npm: [] })
+  })
+
+  test('is repaired by its own install script where npm ran none', async () => {
+    write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
+    write('node_modules/bun/repaired', fakeBun('repaired'), 0o755)
+    write('node_modules/bun/install.js', `require('fs').renameSync('repaired', 'bin/bun.exe')`)
+    expect((await run('a.ts')).out).toBe('repaired: a.ts')
+  })
+
+  test('is taken from the package of the platform where that fails too', async () => {
+    write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
+    write('node_modules/@oven/bun-other/bin/bun', placeholder, 0o755)
+    write('node_modules/@oven/bun-this/bin/bun', fakeBun('platform'), 0o755)
+    expect((await run('a.ts')).out).toBe('platform: a.ts')
+  })
+
+  test('that is nowhere is said with what to do', async () => {
+    write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
+    const { error, code } = await run('a.ts')
+    expect({ error, code }).toEqual({
+      error: 'Bun does not run here. Remove node_modules and run `npm install` again.',
+      code: 1,
+    })
+  })
+
+  test('gets the signals of its launcher', async () => {
+    expect((await run('terminate')).code).toBe(7)
+  })
+})
+
+describe('the packages', () => {
+  const other = { 'node_modules/bun': { version: '2' } }
+  const optional = { 'node_modules/@oven/bun-other': { version: '1', optional: true } }
+
+  test('that are there, optional ones for other platforms aside, are left alone', async () => {
+    write('package-lock.json', lock({ 'node_modules/bun': { version: '1' }, ...optional }))
+    expect((await run('a.ts')).npm).toEqual([])
+  })
+
+  test.each([
+    ['of another version', () => write('package-lock.json', lock(other))],
+    ['that are missing', () => write('node_modules/.package-lock.json', lock({}))],
+    ['of which npm knows nothing', () => rmSync(join(clone, 'node_modules/.package-lock.json'))],
+  ])('%s are installed, once', async (_, spoil) => {
+    spoil()
+    write('npm.js', fakeNpm(''))
+    const first = await run('a.ts')
+    expect(first).toMatchObject({ code: 5, npm: ['ci'] })
+    expect(first.out).toEndWith('linked: a.ts')
+    expect((await run('a.ts')).npm).toEqual(['ci'])
+  })
+
+  test('are installed without the lock where it does not fit', async () => {
+    write('package-lock.json', lock(other))
+    write('npm.js', fakeNpm('ci'))
+    expect(await run('a.ts')).toMatchObject({ code: 5, npm: ['ci', 'install'] })
+  })
+
+  test('that npm cannot install are said to be', async () => {
+    write('package-lock.json', lock(other))
+    write('npm.js', fakeNpm('ci,install'))
+    expect(await run('a.ts')).toMatchObject({ error: 'npm could not install the packages; see above.', code: 1 })
+  })
+})
+
+describe('npm start', () => {
+  const said = async (): Promise<string[]> => (await launch('start.mjs')).out.split('\n')
+
+  test('says that it starts before packages are installed or anything is loaded', async () => {
+    write('package-lock.json', lock({ 'node_modules/bun': { version: '2' } }))
+    write('npm.js', `console.log('npm installs')${fakeNpm('')}`)
+    expect(await said()).toEqual([
+      'Starting Plinth with the atlas example…',
+      'Installing packages…',
+      'npm installs',
+      'Loading the server…',
+      expect.stringMatching(/^linked: .*examples\/atlas\/start\.ts$/),
+    ])
+  })
+
+  test('loads nothing that must be installed or is large before its first line', () => {
+    const imported = (name: string): string[] =>
+      [...readFileSync(join(scripts, name), 'utf8').matchAll(/^import .* from '([^']+)'/gm)].map(
+        ([, from = '']) => from,
+      )
+    for (const name of ['start.mjs', 'bun.mjs', 'prepare.mjs'])
+      expect(imported(name).filter((from) => !/^(?:node:|\.\/(?:bun|prepare)\.mjs$)/.test(from))).toEqual([])
+  })
+})

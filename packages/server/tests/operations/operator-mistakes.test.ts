@@ -1,0 +1,178 @@
+/** What an operator can get wrong, each run through the command: a sentence that names it, and never a stack. */
+import { describe, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Env, openCommandLine } from '../harness/command-line.ts'
+
+const commandLine = openCommandLine(['node', join(import.meta.dir, '../../bin/plinth.mjs')], 'SIGTERM')
+const password = 'hushhush-hushhush'
+
+const configs = {
+  'plinth.config.ts': 'export default { databases: { shared: { tables: { notes: { access: { read: true } } } } } }',
+  'syntax.ts': 'export default {\n  databases: {',
+  'throws.ts': "\nthrow new TypeError('no such thing')",
+  'nothing.ts': 'export const config = {}',
+  'import.ts': "import './missing.ts'\nexport default {}",
+  'unknown.ts': 'export default { databses: {} }',
+}
+
+/** A folder with what the mistakes are about. */
+function prepare(): void {
+  const { folder } = commandLine
+  for (const [name, text] of Object.entries(configs)) writeFileSync(join(folder, name), text)
+  writeFileSync(join(folder, 'file'), 'this is neither a folder nor an archive'.repeat(40))
+  mkdirSync(join(folder, 'damaged/databases'), { recursive: true })
+  writeFileSync(join(folder, 'damaged/databases/shared.sqlite'), 'this is no database'.repeat(1000))
+  mkdirSync(join(folder, 'short'))
+  writeFileSync(join(folder, 'short/secret'), 'short\n')
+}
+
+/** No line of a stack, as text or within a line of the log, and no password. */
+function expectSentences(text: string): void {
+  expect(text).not.toMatch(/(?:^|\n|\\n)\s+at /)
+  expect(text).not.toMatch(/node:internal|\.ts:\d+:\d+\)/)
+  expect(text).not.toContain(password)
+}
+
+interface Mistake {
+  readonly what: string
+  readonly words: readonly string[]
+  readonly env?: Env
+  readonly says: readonly string[]
+  readonly code?: number
+}
+
+const start = (...words: string[]): string[] => ['start', '--host', '127.0.0.1', '--port', '0', ...words]
+const withEnv = (env: Env, ...says: string[]): Mistake => ({
+  what: Object.entries(env).join(' ').replace(',', '='),
+  words: start().filter((word) => word !== '--port' && word !== '0'),
+  env,
+  says,
+})
+
+const mistakes: readonly Mistake[] = [
+  { what: 'a missing configuration', words: start('--config', 'nope.ts'), says: ['nope.ts', 'plinth init'] },
+  { what: 'a folder as configuration', words: start('--config', '.'), says: ['is a folder', '--config'] },
+  { what: 'a configuration with a syntax error', words: start('--config', 'syntax.ts'), says: ['syntax.ts:2:'] },
+  { what: 'one that throws', words: start('--config', 'throws.ts'), says: ['throws.ts:2:', 'no such thing'] },
+  { what: 'one without a default export', words: start('--config', 'nothing.ts'), says: ['no default export'] },
+  {
+    what: 'one that imports what is missing',
+    words: start('--config', 'import.ts'),
+    says: ['import.ts:1:', 'missing.ts'],
+  },
+  { what: 'one with an unknown member', words: start('--config', 'unknown.ts'), says: ['databses', 'databases'] },
+  { what: 'a port out of range', words: ['start', '--port', '70000'], says: ['--port', '65535'] },
+  { what: 'a port that is none', words: ['start', '--port', '1e3'], says: ['--port', '65535'] },
+  {
+    what: 'an address of another machine',
+    words: ['start', '--port', '0', '--host', '203.0.113.7'],
+    says: ['203.0.113.7', '--host'],
+  },
+  {
+    what: 'a host that does not exist',
+    words: ['start', '--port', '0', '--host', 'nope.invalid'],
+    says: ['nope.invalid', '--host'],
+  },
+  {
+    what: 'a data folder that cannot be made',
+    words: start('--data', '/proc/plinth'),
+    says: ['/proc/plinth', '--data'],
+  },
+  { what: 'data below a file', words: start('--data', 'file/below'), says: ['file/below', '--data'] },
+  { what: 'data that is a file', words: start('--data', 'file'), says: ['is a file'] },
+  {
+    what: 'a damaged database',
+    words: start('--data', 'damaged'),
+    says: ['damaged/databases/shared.sqlite is damaged', 'plinth doctor', 'plinth restore'],
+  },
+  { what: 'a stored secret that was cut off', words: start('--data', 'short'), says: ['short/secret', '32'] },
+  { what: 'an unknown option', words: start('--prot', '5'), says: ['Did you mean "--port"?'], code: 2 },
+  { what: 'an unknown command', words: ['strat'], says: ['Did you mean "start"?'], code: 2 },
+  {
+    what: 'a restore of what is no archive',
+    words: ['restore', 'file', '--data', 'new'],
+    says: ['is no backup of Plinth'],
+  },
+  { what: 'a restore of what is missing', words: ['restore', 'nope.tar', '--data', 'new'], says: ['nope.tar'] },
+  { what: 'a check of a folder that is missing', words: ['doctor', '--data', 'nope'], says: ['nope'] },
+  { what: 'a token without a secret', words: ['token', 'ada', '--data', 'nope'], says: ['nope', '--data'] },
+  withEnv({ DATABASE_URL: `mysql://u:${password}@127.0.0.1/d` }, 'DATABASE_URL', 'postgres://'),
+  withEnv({ DATABASE_URL: `postgres://u:${password}@127.0.0.1` }, 'DATABASE_URL', 'must name a database'),
+  withEnv({ REDIS_URL: `http://:${password}@127.0.0.1` }, 'REDIS_URL', 'redis://'),
+  withEnv({ REDIS_PREFIX: '{}' }, 'REDIS_PREFIX'),
+  withEnv({ S3_BUCKET: 'bucket' }, 'S3_ENDPOINT'),
+  withEnv({ PLINTH_SECRET: 'short' }, 'PLINTH_SECRET', '32'),
+  withEnv({ PLINTH_SERVICE_KEY: 'short' }, 'PLINTH_SERVICE_KEY', '16'),
+  withEnv({ PLINTH_PORT: 'http' }, 'PLINTH_PORT', '65535'),
+  withEnv({ PLINTH_TRUST_PROXY: 'banana' }, 'PLINTH_TRUST_PROXY', 'banana'),
+  withEnv({ PLINTH_PUBLIC_URL: 'https://a.example/path' }, 'PLINTH_PUBLIC_URL', 'no path'),
+]
+
+describe('a mistake of an operator', () => {
+  for (const { what, words, env = {}, says, code = 1 } of mistakes)
+    test(`[FAULT-9] ${what}`, async () => {
+      prepare()
+      const ended = await commandLine.run(words, env)
+      for (const part of says) expect(ended.error).toContain(part)
+      expectSentences(ended.error + ended.out)
+      expect([ended.code, ended.out]).toEqual([code, ''])
+    })
+
+  test('[FAULT-9] a port that is in use', async () => {
+    prepare()
+    const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+    const { error, code } = await commandLine.run(['start', '--host', '127.0.0.1', '--port', String(other.port)])
+    await other.stop(true)
+    expect([code, error]).toEqual([1, expect.stringContaining(' on 127.0.0.1 is in use')])
+    expectSentences(error)
+  })
+
+  /** Engines that may come later: the server waits for them, and its log says for what. */
+  const waitedFor: readonly [string, Env, readonly string[]][] = [
+    [
+      'PostgreSQL',
+      { DATABASE_URL: `postgres://u:${password}@127.0.0.1:1/d` },
+      ['PostgreSQL at 127.0.0.1:1', 'ECONNREFUSED'],
+    ],
+    [
+      'Redis',
+      { REDIS_URL: `redis://:${password}@127.0.0.1:1` },
+      ['redis.connection_lost', '127.0.0.1:1', 'ECONNREFUSED'],
+    ],
+    [
+      'the store of files',
+      {
+        S3_ENDPOINT: 'http://127.0.0.1:1',
+        S3_BUCKET: 'bucket',
+        S3_ACCESS_KEY_ID: 'key',
+        S3_SECRET_ACCESS_KEY: password,
+      },
+      ['engine.unavailable', 'The S3 store at http://127.0.0.1:1', 'ECONNREFUSED'],
+    ],
+  ]
+  for (const [what, env, says] of waitedFor)
+    test(`[FAULT-9] ${what} that cannot be reached is named in the log`, async () => {
+      prepare()
+      const child = commandLine.spawn(start(), env)
+      let out = ''
+      const decoder = new TextDecoder()
+      for await (const chunk of child.stdout) {
+        out += decoder.decode(chunk, { stream: true })
+        if (says.every((part) => out.includes(part))) break
+      }
+      for (const part of says) expect(out).toContain(part)
+      expectSentences(out)
+    })
+
+  const databaseUrl = process.env.PLINTH_TEST_DATABASE_URL
+  test.skipIf(databaseUrl === undefined)('[FAULT-9] a database that does not exist', async () => {
+    prepare()
+    const url = new URL(databaseUrl ?? '')
+    url.pathname = '/there-is-none'
+    const { error, code } = await commandLine.run(start(), { DATABASE_URL: url.href })
+    expect([code, error]).toEqual([1, expect.stringContaining(`${url.hostname}:${url.port}`)])
+    expect(error).toContain('there-is-none')
+    expectSentences(error)
+  })
+})

@@ -1,0 +1,322 @@
+/** What callers see while PostgreSQL hangs, refuses, changes its role or has no room; and that it passes. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import pg from 'pg'
+import { openPostgres, openStandby } from '../../../../scripts/servers/postgres.ts'
+import type { PrivateServer } from '../../../../scripts/servers/private-server.ts'
+import { type PostgresPrograms, providePostgres } from '../../../../scripts/servers/programs.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { openPostgres as openEngine } from '../../src/engines/postgres/postgres.ts'
+import { closeAfterEach } from '../harness/closing.ts'
+import { open } from '../harness/config.ts'
+import { createDatabase } from '../harness/databases.ts'
+import { type Engine, engines } from '../harness/engines.ts'
+import { untilStatus } from '../harness/nodes.ts'
+import { expectRefusal } from '../harness/refusal.ts'
+import { createServer, startServer, type TestServer } from '../harness/server.ts'
+import { spawnServer } from '../harness/spawn.ts'
+import { times } from '../harness/times.ts'
+
+const items = '/api/db/shared/tables/items'
+const others = '/api/db/shared/tables/others'
+const config = {
+  databases: {
+    shared: {
+      tables: {
+        items: { schema: { n: { type: 'number' } }, access: open },
+        others: { schema: { n: { type: 'number' } }, access: open },
+      },
+    },
+  },
+  sql: { reports: {} },
+}
+
+const closing = closeAfterEach()
+
+/** One connection of the administrator, to do to the server what administrators do. */
+function connect(url: string): pg.Pool {
+  const pool = closing(new pg.Pool({ connectionString: url, max: 1 }), (pool) => pool.end())
+  pool.on('error', () => undefined)
+  return pool
+}
+
+async function startNode(databaseUrl: string): Promise<TestServer> {
+  const node = await startServer({ config, settings: { databaseUrl } })
+  closing(node, () => node.close())
+  expect((await node.service.post(items, { id: 'kept', n: 1 })).status).toBe(201)
+  return node
+}
+
+/** Everything that needs the database is refused with when to come back, and health says so. */
+async function expectAway(node: TestServer): Promise<void> {
+  await untilStatus(503, node, '/api/health')
+  for (const answer of [
+    await node.anonymous.get(`${items}/kept`),
+    await node.anonymous.get(items),
+    await node.anonymous.post(items, { id: 'refused' }),
+    await node.anonymous.patch(`${items}/kept`, { n: 2 }),
+    await node.service.post('/api/sql/reports', { query: 'SELECT 1' }),
+  ]) {
+    expect(expectRefusal(answer, 503)).toMatchObject({ slug: 'unavailable' })
+    expect(answer.headers.get('retry-after')).toBe('1')
+  }
+}
+
+async function expectBack(node: TestServer): Promise<void> {
+  await untilStatus(200, node, '/api/health')
+  expect((await node.anonymous.get(`${items}/kept`)).body.n).toBe(1)
+  expect((await node.anonymous.get(`${items}/refused`)).status).toBe(404)
+  expect((await node.anonymous.post(items, { id: `back-${crypto.randomUUID()}`, n: 2 })).status).toBe(201)
+  expect((await node.service.post('/api/sql/reports', { query: 'SELECT 1 AS one' })).status).toBe(200)
+}
+
+/** A relay of bytes to a server, which can hold them back: what a network that drops packets looks like. */
+function openRelay(port: number) {
+  let isHolding = false
+  const sockets = new Set<Bun.Socket<Ends>>()
+  interface Ends {
+    other: Bun.Socket<Ends> | null
+    kept: Uint8Array[]
+  }
+  const data = (socket: Bun.Socket<Ends>, bytes: Uint8Array): void => {
+    if (isHolding) return
+    if (socket.data.other) socket.data.other.write(bytes)
+    else socket.data.kept.push(new Uint8Array(bytes))
+  }
+  const close = (socket: Bun.Socket<Ends>): void => {
+    sockets.delete(socket)
+    socket.data.other?.end()
+  }
+  const listener = Bun.listen<Ends>({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      async open(socket) {
+        socket.data = { other: null, kept: [] }
+        sockets.add(socket)
+        const ends: Ends = { other: socket, kept: [] }
+        const server = await Bun.connect({
+          hostname: '127.0.0.1',
+          port,
+          data: ends,
+          socket: { data, close, error: close },
+        })
+        sockets.add(server)
+        socket.data.other = server
+        for (const bytes of socket.data.kept.splice(0)) server.write(bytes)
+      },
+      data,
+      close,
+      error: close,
+    },
+  })
+  return {
+    port: listener.port,
+    hold(holds: boolean) {
+      isHolding = holds
+    },
+    close: async () => listener.stop(true),
+  }
+}
+
+const serverUrl = process.env.PLINTH_TEST_DATABASE_URL
+
+describe.if(serverUrl !== undefined)('PostgreSQL', () => {
+  const programs = serverUrl === undefined ? null : (providePostgres() as PostgresPrograms)
+  let server: PrivateServer
+  beforeAll(async () => {
+    server = await openPostgres(programs as PostgresPrograms, { max_connections: '60' })
+  })
+  afterAll(() => server.remove())
+
+  async function newDatabase(): Promise<string> {
+    const database = await createDatabase(server.url)
+    return closing(database, ({ drop }) => drop().catch(() => undefined)).url
+  }
+
+  test('[AWAY-1] held back on the network: what waits is refused, and what comes later at once; then all is well', async () => {
+    const url = new URL(await newDatabase())
+    const relay = closing(openRelay(server.port), ({ close }) => close())
+    url.port = String(relay.port)
+    const node = await startNode(url.href)
+    relay.hold(true)
+    // Nothing but these requests finds out that the server is away.
+    const waiting = await Promise.all(times(20, (n) => node.anonymous.get(n % 2 ? `${items}/kept` : others)))
+    for (const answer of waiting) expectRefusal(answer, 503)
+    await expectAway(node)
+    relay.hold(false)
+    await expectBack(node)
+  })
+
+  test('[AWAY-1, AWAY-2] frozen while it works: a node that is told to stop ends in time', async () => {
+    const frozen = closing(await openPostgres(programs as PostgresPrograms), ({ remove }) => remove())
+    const engine: Engine = {
+      name: 'frozen',
+      openStorage: async () => ({
+        settings: { databaseUrl: frozen.url },
+        elapse: async () => {},
+        remove: async () => {},
+      }),
+    }
+    const text = `export default ${JSON.stringify({ databases: { shared: { tables: { items: { access: { read: true } } } } } })}`
+    const node = closing(await spawnServer(text, engine), ({ remove }) => remove())
+    expect((await node.anonymous.get(items)).status).toBe(200)
+    const thaw = frozen.freeze()
+    try {
+      const waiting = times(10, () => node.anonymous.get(items).catch(() => ({ status: 503 })))
+      expect(await node.terminate()).toBe(0)
+      for (const { status } of await Promise.all(waiting)) expect(status).toBe(503)
+    } finally {
+      thaw()
+    }
+  }, 25_000)
+
+  test('[AWAY-3] read-only: writes are refused, and taken again when the server takes them', async () => {
+    const url = await newDatabase()
+    const node = await startNode(url)
+    const admin = connect(server.url)
+    const name = new URL(url).pathname.slice(1)
+    await admin.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    await endSessions(admin, name)
+    await untilStatus(503, node, '/api/health')
+    expectRefusal(await node.anonymous.post(items, { id: 'refused' }), 503)
+    expectRefusal(await node.anonymous.patch(`${items}/kept`, { n: 2 }), 503)
+    await admin.query(`ALTER DATABASE ${name} SET default_transaction_read_only = off`)
+    await endSessions(admin, name)
+    await expectBack(node)
+  })
+
+  test('[AWAY-3] another password: refused until it is right again', async () => {
+    const url = new URL(await newDatabase())
+    const admin = connect(server.url)
+    const role = `role_${crypto.randomUUID().replaceAll('-', '')}`
+    await admin.query(`CREATE ROLE ${role} LOGIN SUPERUSER PASSWORD 'right-password'`)
+    url.username = role
+    url.password = 'right-password'
+    const node = await startNode(url.href)
+    await admin.query(`ALTER ROLE ${role} PASSWORD 'other-password'`)
+    await endSessions(admin, url.pathname.slice(1))
+    await expectAway(node)
+    expect(node.logged()).toContain('password authentication failed')
+    await admin.query(`ALTER ROLE ${role} PASSWORD 'right-password'`)
+    await expectBack(node)
+    expect(node.logged()).not.toContain('right-password')
+  })
+
+  test('[AWAY-3] a database that was dropped is refused', async () => {
+    const url = await newDatabase()
+    const node = await startNode(url)
+    await connect(server.url).query(`DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
+    await expectAway(node)
+  })
+
+  test('[AWAY-4] a table that is locked stops itself and no other', async () => {
+    const url = await newDatabase()
+    const node = await startNode(url)
+    const locker = connect(url)
+    await locker.query('BEGIN')
+    await locker.query('LOCK TABLE shared.items IN ACCESS EXCLUSIVE MODE')
+    const reads = times(200, (n) => node.anonymous.get(n % 2 ? `${items}/kept` : items))
+    const writes = times(100, (n) => node.anonymous.post(items, { id: `locked${n}`, n }))
+    for (let n = 0; n < 20; n++) {
+      expect((await node.anonymous.post(others, { id: `o${n}`, n })).status).toBe(201)
+      expect((await node.anonymous.get(`${others}/o${n}`)).status).toBe(200)
+    }
+    expect((await node.anonymous.get('/api/health')).status).toBe(200)
+    for (const answer of await Promise.all([...reads, ...writes])) {
+      expectRefusal(answer, 503)
+      expect(answer.headers.get('retry-after')).toBe('1')
+    }
+    await locker.query('ROLLBACK')
+    await untilStatus(200, node, `${items}/kept`)
+    await expectBack(node)
+  }, 60_000)
+
+  test('[AWAY-5] too many clients: the pool makes do with the connections it has', async () => {
+    const url = await newDatabase()
+    const node = await startNode(url)
+    await fillConnections(url)
+    const answers = await Promise.all(
+      times(100, (n) =>
+        n % 2 ? node.anonymous.get(`${items}/kept`) : node.anonymous.post(items, { id: `few${n}`, n }),
+      ),
+    )
+    for (const { status } of answers) expect([200, 201]).toContain(status)
+    expect((await node.anonymous.get('/api/health')).status).toBe(200)
+    expect(node.logged()).toContain('postgres.pool_reduced')
+  }, 60_000)
+
+  test('[AWAY-7] a node that starts before its server waits for it', async () => {
+    const late = closing(await openPostgres(programs as PostgresPrograms), ({ remove }) => remove())
+    await late.stop()
+    const node = createServer({ config, settings: { databaseUrl: late.url } }, engines[0] as Engine)
+    closing(node, () => node.close())
+    const opening = node.open()
+    while (!node.logged().includes('postgres.waiting')) await Bun.sleep(10)
+    await late.start()
+    await opening
+    expect((await node.anonymous.get('/api/health')).status).toBe(200)
+    expect(node.logged()).not.toContain(new URL(late.url).password)
+  })
+
+  test('[AWAY-7] a server that does not come, or cannot be used, is named without its password', async () => {
+    const url = new URL(server.url)
+    const { port, password } = url
+    const refusal = (href: string) =>
+      openEngine({ url: href, log: silentLog, startMs: 0 })
+        .waitUntilReady()
+        .then(
+          () => 'none',
+          ({ message }: Error) => message,
+        )
+    url.pathname = '/nowhere'
+    expect(await refusal(url.href)).toStartWith(`PostgreSQL at 127.0.0.1:${port}, database "nowhere" cannot be used: `)
+    url.port = '1'
+    expect(await refusal(url.href)).toStartWith(
+      'PostgreSQL at 127.0.0.1:1, database "nowhere" did not answer within 0 seconds: ',
+    )
+    const wrong = await refusal(server.url.replace(password, 'wrong-password'))
+    expect(wrong).toContain('refuses the user or its password')
+    expect(wrong).not.toContain('wrong-password')
+  })
+
+  test('[AWAY-6] a standby that is promoted takes over, by an address with both hosts', async () => {
+    const primary = closing(await openPostgres(programs as PostgresPrograms), ({ remove }) => remove())
+    const standby = closing(await openStandby(programs as PostgresPrograms, primary), ({ remove }) => remove())
+    const url = new URL(primary.url)
+    const both = primary.url.replace(url.host, `127.0.0.1:${standby.port},${url.host}`)
+    const node = await startNode(`${both}?target_session_attrs=read-write`)
+    const admin = connect(standby.url)
+    // The standby follows a moment behind.
+    const isThere = `SELECT EXISTS (SELECT FROM shared.items) AS found`
+    const follows = () =>
+      admin.query(isThere).then(
+        ({ rows }) => rows[0]?.found === true,
+        () => false,
+      )
+    while (!(await follows())) await new Promise((resolve) => setTimeout(resolve, 10))
+    await primary.crash()
+    await expectAway(node)
+    await admin.query('SELECT pg_promote()')
+    await expectBack(node)
+  }, 60_000)
+})
+
+/** Ends every session in a database, so that the next are as the server has them now. */
+async function endSessions(admin: pg.Pool, database: string): Promise<void> {
+  await admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [database])
+}
+
+/** Takes every connection that the server still has. */
+async function fillConnections(url: string): Promise<void> {
+  for (;;) {
+    const client = new pg.Client({ connectionString: url })
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+    } catch (error) {
+      expect((error as pg.DatabaseError).code).toBe('53300')
+      return
+    }
+    closing(client, () => client.end())
+  }
+}

@@ -1,0 +1,58 @@
+/** A server that is killed: what FCM was not told of, it is told by the next one; what was not sent is in no log. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { engines } from '../harness/engines.ts'
+import { openFcm } from '../harness/push/fcm.ts'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+
+const configOf = (push: object): string =>
+  `export default ${JSON.stringify({ push, rateLimits: { push: { requests: 1_000_000 } } })}`
+
+for (const engine of engines)
+  describe(`push after a kill on ${engine.name}`, () => {
+    const fcm = openFcm()
+    let server: SpawnedServer
+
+    beforeAll(async () => {
+      server = await spawnServer(configOf({}), engine)
+    })
+    afterAll(async () => {
+      await server.remove()
+      await fcm.close()
+    })
+
+    const post = async (userId: string, path: string, body: object) =>
+      server.anonymous.post(`/api/push/${path}`, body, { authorization: `Bearer ${await server.token(userId)}` })
+    const register = (userId: string, deviceId: string, token: string) =>
+      post(userId, 'register', { deviceId, token, platform: 'android' })
+
+    test('[PUSH-TOPIC-1, PUSH-9] what was registered is told to FCM by the server that comes after', async () => {
+      for (const token of ['first', 'second']) expect((await register('ann', 'phone', token)).status).toBe(200)
+      expect((await register('bob', 'phone', 'third')).status).toBe(200)
+      expect((await post('bob', 'unregister', { token: 'third' })).status).toBe(200)
+      await server.kill()
+      writeFileSync(join(server.dataFolder, '../plinth.config.ts'), configOf({ fcm: fcm.config }))
+      await server.start()
+      await fcm.until(() => fcm.membersOf('all').includes('second'))
+      expect(fcm.membersOf('all')).toEqual(['second'])
+    })
+
+    test('[PUSH-LOG-1] a job in the middle leaves what it had finished, and every device', async () => {
+      const userIds = Array.from({ length: 40 }, (_, at) => `user-${at}`)
+      for (const userId of userIds) await register(userId, 'phone', `token of ${userId}`.replaceAll(' ', '-'))
+      const tokens = userIds.map((userId) => `token-of-${userId}`)
+      for (const token of tokens) fcm.script(token, () => new Promise<Response>(() => {}))
+      const message = { userIds, title: 'Hello', body: 'World' }
+      const sending = server.service.post('/api/push/send-many', message).catch((error: Error) => error)
+      await fcm.until(() => tokens.filter((token) => fcm.attempts(token) > 0).length === 16)
+      await server.kill()
+      expect(await sending).toBeInstanceOf(Error)
+      for (const token of tokens) fcm.script(token)
+      await server.start()
+      expect((await server.service.get('/api/push/logs')).body).toEqual({ logs: [] })
+      const again = await server.service.post('/api/push/send-many', message)
+      expect(again.body).toEqual({ ok: true, sent: 40, failed: 0 })
+      expect((await server.service.get('/api/push/logs')).body.logs).toHaveLength(40)
+    })
+  })

@@ -1,0 +1,81 @@
+/** What registering and ending cost does not grow with what others have: no statement reads a whole table. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { UserCaller } from '../../src/access/caller.ts'
+import { manualClock } from '../../src/base/clock.ts'
+import { silentLog } from '../../src/base/log.ts'
+import { openSql } from '../../src/engines/open.ts'
+import type { Database, Transaction } from '../../src/engines/sql/sql.ts'
+import { type SqlText, sql } from '../../src/engines/sql/sql-text.ts'
+import { createDevices } from '../../src/features/push/devices.ts'
+import { preparePushTables } from '../../src/features/push/tables.ts'
+import { createTopics } from '../../src/features/push/topics.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'plinth-push-plans-'))
+const engine = await openSql({ databaseUrl: null, dataFolder: folder, prepareInstance: async () => {}, log: silentLog })
+afterAll(async () => {
+  await engine.close()
+  rmSync(folder, { recursive: true })
+})
+
+/** The database, which notes down what it is asked. */
+function recording(database: Database, noted: SqlText[]): Database {
+  const note = <T extends SqlText>(query: T): T => {
+    noted.push(query)
+    return query
+  }
+  const noting = (tx: Transaction): Transaction => ({
+    all: (query) => tx.all(note(query)),
+    run: (query) => tx.run(note(query)),
+    send: (query) => tx.send(note(query)),
+    lock: (...keys) => tx.lock(...keys),
+    afterCommit: (hook) => tx.afterCommit(hook),
+  })
+  return {
+    dialect: database.dialect,
+    all: (query) => database.all(note(query)),
+    readPage: database.readPage,
+    readLargePage: database.readLargePage,
+    write: (work, options) => database.write((tx) => work(noting(tx)), options),
+    synced: () => database.synced(),
+  }
+}
+
+test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the rows of one user and one token', async () => {
+  const prepared = await preparePushTables(engine)
+  const noted: SqlText[] = []
+  const tables = { ...prepared, database: recording(prepared.database, noted) }
+  const clock = manualClock()
+  const devices = createDevices({ tables, holdActive: async () => true, clock })
+  const topics = createTopics(tables, clock)
+  const auth = { email: null, emailVerified: false, displayName: null, role: 'user', isAnonymous: false, custom: {} }
+  const caller = (id: string): UserCaller =>
+    ({ kind: 'user', auth: { id, ...auth }, sessionId: `session of ${id}`, expiresAtMs: 0 }) as const
+  for (let at = 0; at < 300; at++)
+    await devices.register(caller(`user-${at}`), { id: 'phone', token: `token-${at}`, platform: 'ios' })
+  await prepared.database.write((tx) => tx.run(sql`ANALYZE`))
+
+  noted.length = 0
+  await devices.register(caller('user-1'), { id: 'phone', token: 'another', platform: 'ios' })
+  await topics.change('user-1', 'news', true)
+  await devices.unregister('user-1', { token: 'another', deviceId: 'phone' })
+  await tables.database.write(async (tx) => {
+    devices.forgetEnded(tx, { userId: 'user-2', sessionId: 'session of user-2' })
+    devices.forgetEnded(tx, { userId: 'user-3', sessionId: null })
+    devices.forgetToken(tx, 'token-4')
+  })
+  await devices.ofUsers(['user-5', 'user-6'])
+  await devices.findByToken('token-5')
+  await topics.browsersOf('news', { userId: 'user-1', id: 'phone' })
+
+  expect(noted.length).toBeGreaterThan(20)
+  for (const { text, values } of noted) {
+    const plan = await prepared.database.all<{ detail: string }>({ text: `EXPLAIN QUERY PLAN ${text}`, values })
+    const scans = plan.filter(({ detail }) => /^SCAN (?!CONSTANT|json_each)/.test(detail))
+    expect({ text, scans }).toEqual({ text, scans: [] })
+  }
+  expect(await devices.ofUsers(['user-1', 'user-2', 'user-3', 'user-4'])).toEqual([])
+  expect(await devices.ofUsers(['user-5'])).toHaveLength(1)
+})

@@ -1,0 +1,199 @@
+/** Totals while others write: what is scanned, what is remembered, and that a page and its total are of one moment. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Caller } from '../../../src/access/caller.ts'
+import { createJudge } from '../../../src/access/judge.ts'
+import { systemClock } from '../../../src/base/clock.ts'
+import { silentLog } from '../../../src/base/log.ts'
+import { parseConfig } from '../../../src/config/validate.ts'
+import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
+import { openSql } from '../../../src/engines/open.ts'
+import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
+import type { SqlText } from '../../../src/engines/sql/sql-text.ts'
+import { createRecords } from '../../../src/features/records/index.ts'
+import { list } from '../../../src/features/records/reads/list.ts'
+import { createSchema } from '../../../src/features/records/schema/schema.ts'
+import type { TableCall } from '../../../src/features/records/schema/tables.ts'
+import { createTotals, type Totals } from '../../../src/features/records/totals/totals.ts'
+import { insertRecord } from '../../../src/features/records/writes/write.ts'
+import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
+import { textOf } from '../../../src/http/replies/reply.ts'
+import { responseBytesMax, slowReadBytes } from '../../../src/limits/api.ts'
+import { engines } from '../../harness/engines.ts'
+
+const access = { read: true, insert: true, update: true, delete: true }
+const schema = { n: { type: 'number' }, label: { type: 'text' } } as const
+const { config } = parseConfig(
+  { databases: { main: { tables: { items: { schema, indexes: [{ fields: ['n'] }], access } } } } },
+  { mode: 'release', rootKey: 'k'.repeat(32) },
+)
+const service: Caller = { kind: 'service', auth: null, keyName: 'root', scopes: ['*'] } as unknown as Caller
+const bounds = { retentionMs: 60 * 60 * 1000, bytesMax: 1024 ** 3 }
+const namespaces = () => config.namespaces
+const nowText = '2026-01-31T12:00:00.000Z'
+
+/** More than what is scanned on the main thread. */
+const rowsAtFirst = Math.ceil(slowReadBytes / 1000)
+
+describe.each(engines.map((engine) => [engine.name, engine] as const))('totals on %s', (_, engine) => {
+  const folder = mkdtempSync(join(tmpdir(), 'plinth-totals-'))
+  const limits = createResponseLimits(() => responseBytesMax)
+  let storage: Awaited<ReturnType<typeof engine.openStorage>>
+  let sql: Sql
+  let call: TableCall
+  let totals: Totals
+  let scans = 0
+  /** Pages of the table itself, not of its change log. */
+  let pages = 0
+  let lastId = 0
+
+  const watched = (database: Database): Database => {
+    const note = <T extends SqlText>(query: T): T => {
+      if (/count\(\*\)/.test(query.text)) scans += 1
+      return query
+    }
+    return {
+      dialect: database.dialect,
+      all: (query, onRead) => database.all(note(query), onRead),
+      readPage(query) {
+        if (query.alongside) note(query.alongside)
+        if (!query.source.text.includes('_changes')) pages += 1
+        return database.readPage(query)
+      },
+      readLargePage: database.readLargePage,
+      write: database.write,
+      synced: database.synced,
+    }
+  }
+
+  /** Inserts rows in one transaction, two for each that matches, so that the matching ones are always even. */
+  const insert = (count: number, n = 1): Promise<void> =>
+    call.database.write(async (tx) => {
+      const write = {
+        call,
+        tx,
+        committed: (_: TableCall, change: Parameters<Totals['apply']>[1]) => totals.apply(call.address, change),
+        requestId: 'request',
+        nowMs: Date.now(),
+        at: '',
+        logged: { chars: 0 },
+      }
+      for (let i = 0; i < count; i++) {
+        const id = `i${String(++lastId).padStart(8, '0')}`
+        await insertRecord(write, { id, n, label: 'x'.repeat(1000), createdAt: nowText, updatedAt: nowText })
+      }
+    })
+
+  beforeAll(async () => {
+    storage = await engine.openStorage()
+    const parts = createSchema({ namespaces, log: silentLog })
+    const { databaseUrl = null } = storage.settings
+    sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: parts.prepareInstance, log: silentLog })
+    await parts.migrate(sql, config.namespaces, { accept: false })
+    const records = createRecords({
+      sql: { ...sql, database: (address) => watched(sql.database(address)) },
+      bus: createMemoryCluster(),
+      namespaces,
+      storedNamespaces: namespaces,
+      secret: 'secret',
+      changes: () => bounds,
+      countInstance: () => {},
+      judge: createJudge({ sql, namespaces }),
+      counters: createMemoryCluster(),
+      writeBudgetBytes: () => Number.POSITIVE_INFINITY,
+      limits,
+      clock: systemClock,
+      log: silentLog,
+    })
+    call = await records.resolve({ namespace: 'main', instanceId: null, tableName: 'items' }, service)
+    totals = createTotals(systemClock, () => bounds)
+    for (let at = 0; at < rowsAtFirst; at += 500) await insert(500, 0)
+  })
+
+  afterAll(async () => {
+    await sql.close()
+    await storage.remove()
+    rmSync(folder, { recursive: true })
+  })
+
+  const ask = async (filter: unknown, limit = '1000'): Promise<{ items: unknown[]; total: number }> => {
+    const query = { filter: JSON.stringify(filter), limit, page: '1' }
+    return JSON.parse(textOf(await list(call, query, { totals, limits })) ?? '')
+  }
+
+  /** Writes one transaction of two rows after another until the function it gives is awaited. */
+  function keepWriting(): () => Promise<void> {
+    let isOver = false
+    const written = (async () => {
+      while (!isOver) await insert(2)
+    })()
+    return async () => {
+      isOver = true
+      await written
+    }
+  }
+
+  for (const [how, filter] of [
+    ['by an index', [['n', '==', 1]]],
+    [
+      'by a scan',
+      [
+        ['label', 'contains', 'x'],
+        ['n', '==', 1],
+      ],
+    ],
+  ] as const)
+    test(`[DB-LIST-19] a numbered page found ${how} and its total are of one moment while others write`, async () => {
+      const stop = keepWriting()
+      for (let round = 0; round < 20; round++) {
+        const pages = await Promise.all([ask(filter), ask(filter), ask(filter)])
+        for (const { items, total } of pages) {
+          expect(total % 2).toBe(0)
+          expect(items.length).toBe(Math.min(total, 1000))
+        }
+      }
+      await stop()
+      const { total } = await ask(filter)
+      expect(await totals.count(call, call.permissions.read())).toBe(lastId)
+      totals.clear()
+      expect((await ask(filter)).total).toBe(total)
+    })
+
+  test('[DB-COUNT-2] equal first totals share one scan, and what others write meanwhile does not forget it', async () => {
+    const filter = [['label', 'contains', 'xx']]
+    const stop = keepWriting()
+    await insert(2)
+    scans = 0
+    const answers = await Promise.all(Array.from({ length: 200 }, () => ask(filter, '3')))
+    expect(scans).toBe(1)
+    for (const { total } of answers) expect(total).toBeGreaterThan(rowsAtFirst)
+    await ask(filter, '3')
+    await stop()
+    expect((await ask(filter, '3')).total).toBe(lastId)
+    expect(scans).toBe(1)
+  })
+
+  test('[DB-COUNT-2] a page whose total is not known yet is read once while no one writes', async () => {
+    for (const [filter, expected] of [
+      [[['id', '==', 'i00000001']], 1],
+      [[['label', 'contains', 'xxx']], lastId],
+    ] as const) {
+      pages = 0
+      scans = 0
+      expect((await ask(filter, '3')).total).toBe(expected)
+      expect([pages, scans]).toEqual([1, 1])
+    }
+  })
+
+  test('[DB-COUNT-2] a first total that fails is counted again by the next request', async () => {
+    const filter = [['n', '<', 7]]
+    const { database } = call
+    const broken = { ...call, database: { ...database, all: () => Promise.reject(new Error('away')) } }
+    const query = { filter: JSON.stringify(filter), page: '1' }
+    const failed = await Promise.allSettled([1, 2].map(() => list(broken, query, { totals, limits })))
+    expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    expect((await ask(filter, '3')).total).toBe(lastId)
+  })
+})

@@ -1,0 +1,116 @@
+/** The change log and the kept answers stay within their age and size, also under a clock that was ahead. */
+import { expect, test } from 'bun:test'
+import { manualClock } from '../../../src/base/clock.ts'
+import { changesKeptMinMs, clockSkewMs, idempotencyRetentionMs, KiB, MiB } from '../../../src/limits/api.ts'
+import { open } from '../../harness/config.ts'
+import { changesIn, watch } from '../../harness/records/live.ts'
+import { countRows, queryRow } from '../../harness/records/row-counts.ts'
+import { describeServer, type TestServer } from '../../harness/server.ts'
+
+const items = '/api/db/shared/tables/items'
+const dayMs = 24 * 60 * 60 * 1000
+const clock = manualClock(Date.now())
+const tables = { items: { schema: { n: { type: 'number' }, text: { type: 'string' } }, access: open } } as const
+const config = { databases: { shared: { tables } } }
+
+const logged = (server: TestServer): Promise<number> => countRows(server, 'shared', '_changes')
+
+/** More rows than one step of the trimming takes, at the clock's time. */
+async function insertMany(server: TestServer, count: number): Promise<void> {
+  for (let left = count; left > 0; left -= 500) {
+    const inserts = Array.from({ length: Math.min(500, left) }, (_, n) => ({ n }))
+    expect((await server.service.post(`${items}/batch`, { inserts })).status).toBe(200)
+  }
+}
+
+describeServer('log of changes by age', { config, clock }, (server) => {
+  test('[DB-LOG-11] a change is kept for 24 hours and then removed', async () => {
+    await insertMany(server, 10)
+    await server.elapse(dayMs - 1)
+    await server.tidy()
+    expect(await logged(server)).toBe(10)
+    await server.elapse(2)
+    await server.tidy()
+    expect(await logged(server)).toBe(0)
+  })
+
+  test('[DB-LOG-12] a clock that was ahead once stops no removal', async () => {
+    const start = clock.now()
+    await insertMany(server, 100)
+    clock.set(start + 365 * dayMs)
+    await insertMany(server, 2500)
+    const idempotent = { headers: { 'Idempotency-Key': 'ahead' }, body: { n: 1 } }
+    expect((await server.service.request('POST', items, idempotent)).status).toBe(201)
+    clock.set(start + clockSkewMs)
+    await insertMany(server, 100)
+    await server.tidy()
+    expect(await logged(server)).toBe(2701)
+    expect(await countRows(server, 'shared', '_idempotency')).toBe(1)
+    // What was written before is removed beside what was dated ahead, which has been dated anew.
+    await server.elapse(dayMs - clockSkewMs + 1)
+    await server.tidy()
+    expect(await logged(server)).toBe(2601)
+    await server.elapse(Math.max(dayMs, idempotencyRetentionMs))
+    await server.tidy()
+    expect(await logged(server)).toBe(0)
+    expect(await countRows(server, 'shared', '_idempotency')).toBe(0)
+  })
+})
+
+const sized = { ...config, changes: { maxSize: '1mb' } }
+
+describeServer('log of changes by size', { config: sized, clock }, (server) => {
+  const logBytes = async (): Promise<number> =>
+    (
+      await queryRow(
+        server,
+        'shared',
+        'SELECT coalesce(sum(octet_length(coalesce(before, $$)) + octet_length(coalesce(after, $$))), 0) AS bytes FROM {_changes}'.replaceAll(
+          '$$',
+          "''",
+        ),
+      )
+    ).bytes ?? 0
+  const total = async (): Promise<number> => (await server.service.get(items)).body.total
+  const write = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++)
+      expect((await server.service.post(items, { n, text: 'x'.repeat(100 * KiB) })).status).toBe(201)
+  }
+
+  test('[DB-LOG-13] the oldest changes go where the log is too large, but none of the last minute', async () => {
+    await write(30)
+    await server.tidy()
+    expect(await logged(server)).toBe(30)
+    await server.elapse(changesKeptMinMs + 1)
+    await server.tidy()
+    expect(await logBytes()).toBeLessThanOrEqual(MiB)
+    expect(await logged(server)).toBeGreaterThanOrEqual(9)
+  })
+
+  test('[DB-LOG-13, SUB-64] a client whose cursor the log no longer reaches back to is told so', async () => {
+    const away = await watch(server.url)
+    await away.close()
+    await write(1)
+    await server.elapse(changesKeptMinMs + 1)
+    await server.tidy()
+    const early = await watch(server.url, { subscribe: { since: away.subscribed.cursor } })
+    expect(early.subscribed).toMatchObject({ recovered: true })
+    expect(changesIn([await early.next()])).toHaveLength(1)
+    await early.close()
+    await write(20)
+    await server.elapse(changesKeptMinMs + 1)
+    await server.tidy()
+    const late = await watch(server.url, { subscribe: { since: away.subscribed.cursor } })
+    expect(late.subscribed).toMatchObject({ recovered: false })
+    await late.close()
+  })
+
+  test('[DB-LOG-13, DB-LIST-12] totals stay right', async () => {
+    const before = await total()
+    await write(20)
+    await server.elapse(changesKeptMinMs + 1)
+    await server.tidy()
+    await write(1)
+    expect(await total()).toBe(before + 21)
+  })
+})

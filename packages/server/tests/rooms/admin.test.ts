@@ -1,0 +1,255 @@
+/** Rooms as administrators handle them: from any node, and with `plinth rooms` from the command line. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { join as joinPath } from 'node:path'
+import { runCommandLine } from '../../src/cli/commands.ts'
+import { keepAddress } from '../../src/cli/served-address.ts'
+import type { Room, RoomPlayer } from '../../src/config/define.ts'
+import { query } from '../harness/client.ts'
+import { type Env, openCommandLine } from '../harness/command-line.ts'
+import { type Engine, engines, sharedEngine } from '../harness/engines.ts'
+import { type Nodes, openNodes } from '../harness/nodes.ts'
+import { expectRefusal } from '../harness/refusal.ts'
+import { join, newRoomId, type RoomClient } from '../harness/rooms/rooms.ts'
+import { createServer, describeServer, rootKey, type TestServer } from '../harness/server.ts'
+
+const config = {
+  rooms: {
+    game: {
+      access: { join: true },
+      actions: {
+        score(room: Room, player: RoomPlayer, points: unknown) {
+          if (typeof points !== 'number') throw new Error('points must be a number')
+          room.shared.total = (room.shared.total ?? 0) + points
+          room.server.last = player.id
+        },
+      },
+    },
+  },
+}
+
+const commandLine = openCommandLine(
+  [process.execPath, joinPath(import.meta.dir, '../../src/main.ts'), 'rooms'],
+  'SIGKILL',
+)
+beforeEach(() =>
+  writeFileSync(
+    joinPath(commandLine.folder, 'plinth.config.ts'),
+    'export default { rooms: { game: { access: { join: true } } } }',
+  ),
+)
+const run = (words: readonly string[], env: Env = { PLINTH_SERVICE_KEY: rootKey }) => commandLine.run(words, env)
+
+const done = (out: string) => ({ out, error: '', code: 0 })
+const failed = (error: string) => ({ out: '', error: expect.stringContaining(error), code: 1 })
+
+for (const engine of engines)
+  describe(`administering rooms on ${engine.name}`, () => {
+    let opened: Nodes
+    let owner: TestServer
+    let asked: TestServer
+    beforeAll(async () => {
+      // One, or two where the engine can have them: rooms are on the first and asked for at the last.
+      opened = await openNodes(engine, engine === sharedEngine ? 2 : 1, { config, mode: 'release' })
+      owner = opened.nodes[0] as TestServer
+      asked = opened.nodes.at(-1) as TestServer
+    })
+    afterAll(() => opened.close())
+
+    test('[ROOM-ADMIN-4] the list is read in pages, whichever nodes the rooms are on', async () => {
+      const ids = Array.from({ length: 7 }, (_, n) => `page-${n}`)
+      const players: RoomClient[] = []
+      for (const [n, id] of ids.entries()) {
+        const node = opened.nodes[n % opened.nodes.length] as TestServer
+        players.push(await join(node, 'ann', { namespace: 'game', id }))
+      }
+      const seen: string[] = []
+      let pages = 0
+      for (let cursor: string | null = ''; cursor !== null; pages++) {
+        const page: Record<string, unknown> = { limit: 3, ...(cursor === '' ? {} : { cursor }) }
+        const { status, body } = await asked.service.get(`/api/room/admin/rooms${query(page)}`)
+        expect([status, body.rooms.length <= 3]).toEqual([200, true])
+        seen.push(...body.rooms.map(({ roomId }: { roomId: string }) => roomId))
+        cursor = body.cursor
+      }
+      expect(seen.filter((id) => id.startsWith('page-'))).toEqual(ids)
+      expect(pages).toBe(Math.ceil(seen.length / 3))
+      for (const bad of [
+        { limit: 0 },
+        { limit: -1 },
+        { limit: 'x' },
+        { limit: 1.5 },
+        { cursor: '' },
+        { cursor: 'x' },
+        { cursor: 'Z2FtZQ' },
+      ])
+        expectRefusal(await asked.service.get(`/api/room/admin/rooms${query(bad)}`), 400)
+      expect((await asked.service.get(`/api/room/admin/rooms${query({ limit: 5000 })}`)).body.cursor).toBeNull()
+      for (const player of players) await player.close()
+      // One whose socket is not yet seen to be gone comes back.
+      const isEmpty = async () => (await asked.service.get('/api/room/admin/rooms')).body.rooms.length === 0
+      while (!(await isEmpty()))
+        for (const id of ids) await asked.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+    })
+
+    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] any node shows a room, kicks its players and drops it', async () => {
+      const room = { namespace: 'game', id: newRoomId() }
+      const [ann, bob] = [await join(owner, 'ann', room), await join(owner, 'bob', room)]
+      await ann.act('score', 3)
+      await bob.act('score', 'many')
+      const { rooms } = (await asked.service.get('/api/room/admin/rooms')).body
+      const occupancy = { activeMembers: 2, activeConnections: 2 }
+      expect(rooms).toEqual([{ namespace: 'game', roomId: room.id, occupancy }])
+      const look = `/api/room/admin/room${query(room)}`
+      const { body } = await asked.service.get(look)
+      expect(body).toMatchObject({ shared: { total: 3 }, server: { last: 'ann' }, occupancy })
+      expect(body.actions).toMatchObject([
+        { userId: 'ann', actionType: 'score', error: null },
+        { userId: 'bob', actionType: 'score', error: 'points must be a number' },
+      ])
+
+      const kick = { ...room, userId: 'bob' }
+      expect((await asked.service.post('/api/room/admin/kick', kick)).body).toEqual({ ok: true })
+      expect((await bob.closed).code).toBe(4004)
+      expect((await asked.service.get(look)).body.occupancy.activeMembers).toBe(1)
+
+      await ann.close()
+      expect((await asked.service.post('/api/room/admin/hibernate', room)).body).toEqual({ ok: true })
+      expectRefusal(await asked.service.get(look), 404)
+      const again = await join(asked, 'ann', room)
+      expect(again.sync.sharedState).toEqual({ total: 3 })
+      await again.close()
+      await asked.service.post('/api/room/admin/hibernate', room)
+    })
+
+    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] a namespace or id that nothing can be called is refused', async () => {
+      for (const [namespace, id] of [
+        ['\0', 'x'],
+        ['game', '\0'],
+      ]) {
+        const room = { namespace, id }
+        expectRefusal(await asked.service.get(`/api/room/admin/room${query(room)}`), 400)
+        expectRefusal(await asked.service.post('/api/room/admin/kick', { ...room, userId: 'ann' }), 400)
+        expectRefusal(await asked.service.post('/api/room/admin/hibernate', room), 400)
+      }
+    })
+
+    test('`plinth rooms` does the same from the command line', async () => {
+      const id = `${newRoomId()}/of two`
+      const room = { namespace: 'game', id }
+      const at = ['--url', `${asked.url}/`]
+      expect(await run(['list', ...at])).toEqual(done(''))
+      const [ann, bob] = [await join(owner, 'ann', room), await join(owner, 'bob', room)]
+      const second = await join(owner, 'bob', room)
+      await ann.act('score', 4)
+      expect(await run(['list', ...at])).toEqual(done(`game/${id}  2 players  3 connections\n`))
+      const shown = await run(['show', `game/${id}`, ...at])
+      expect(JSON.parse(shown.out)).toMatchObject({
+        roomId: id,
+        shared: { total: 4 },
+        players: [{ userId: 'ann' }, { userId: 'bob', connections: 2 }],
+        actions: [{ userId: 'ann', actionType: 'score' }],
+      })
+
+      expect(await run(['kick', `game/${id}`, 'eve', ...at])).toEqual(failed('Player not found'))
+      expect(await run(['kick', `game/${id}`, 'bob', ...at])).toEqual(done(`bob is kicked from game/${id}.\n`))
+      for (const socket of [bob, second]) expect((await socket.closed).code).toBe(4004)
+      expect(await run(['list', ...at])).toEqual(done(`game/${id}  1 player  1 connection\n`))
+
+      await ann.close()
+      expect(await run(['hibernate', `game/${id}`, ...at])).toEqual(
+        done(`game/${id} is saved and dropped from memory.\n`),
+      )
+      expect(await run(['list', ...at])).toEqual(done(''))
+      for (const words of [['show'], ['hibernate']])
+        expect(await run([...words, `game/${id}`, ...at])).toEqual(failed('Room not found'))
+    })
+
+    test('[ROOM-ADMIN-1] a wrong key sees and does nothing', async () => {
+      const room = { namespace: 'game', id: newRoomId() }
+      const ann = await join(owner, 'ann', room)
+      const key = { PLINTH_SERVICE_KEY: 'a-key-of-another-server' }
+      for (const words of [['list'], ['show'], ['kick'], ['hibernate']]) {
+        const operands = [...words, ...(words[0] === 'list' ? [] : [`game/${room.id}`])]
+        const all = words[0] === 'kick' ? [...operands, 'ann'] : operands
+        expect(await run([...all, '--url', asked.url], key)).toEqual(failed('as PLINTH_SERVICE_KEY'))
+      }
+      expect(await ann.act('score', 1)).toMatchObject({ type: 'action_result' })
+      await ann.close()
+    })
+  })
+
+describe('the server that `plinth rooms` goes to', () => {
+  const embedded = engines[0] as Engine
+  const servers: TestServer[] = []
+  afterEach(async () => {
+    for (const server of servers.splice(0)) await server.close()
+  })
+
+  test('is the one that serves the data folder', async () => {
+    const server = createServer({ config, mode: 'release' }, embedded)
+    servers.push(server)
+    await server.open()
+    await keepAddress(server.dataFolder, server.url)
+    const ann = await join(server, 'ann', { id: 'here' })
+    expect(await run(['list', '--data', server.dataFolder])).toEqual(done('game/here  1 player  1 connection\n'))
+    await ann.close()
+  })
+
+  test('is never whoever listens where a server once was', async () => {
+    const asked: string[] = []
+    const stranger = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      fetch(request) {
+        asked.push(request.url)
+        return new Response('{}')
+      },
+    })
+    try {
+      const data = mkdtempSync(joinPath(commandLine.folder, 'data-'))
+      await keepAddress(data, `http://127.0.0.1:${stranger.port}`)
+      expect(await run(['list', '--data', data])).toEqual(failed('No server is found'))
+      expect(asked).toEqual([])
+    } finally {
+      await stranger.stop(true)
+    }
+  })
+
+  test('has to be named on PostgreSQL, and has to be a Plinth', async () => {
+    const env = { PLINTH_SERVICE_KEY: rootKey, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
+    expect(await run(['list'], env)).toEqual(failed('--url'))
+    expect(await run(['list', '--url', 'http://127.0.0.1:9'])).toEqual(failed('does not answer'))
+  })
+
+  test.each<[words: string[], message: string]>([
+    [[], '`plinth rooms` needs <action>.'],
+    [['lsit'], '"lsit" is no action of `plinth rooms`. There are: list, show, kick, hibernate.'],
+    [['list', 'game/a'], '`plinth rooms list` does not take "game/a".'],
+    [['show'], '`plinth rooms show` needs <room>.'],
+    [['show', 'game'], '"game" names no room'],
+    [['show', '/a'], '"/a" names no room'],
+    [['show', 'game/'], '"game/" names no room'],
+    [['show', 'game/a', 'b'], '`plinth rooms show` does not take "b".'],
+    [['kick', 'game/a'], '`plinth rooms kick` needs <userId>.'],
+    [['list', '--url', 'file:///etc/hosts'], '--url must be an address'],
+    [['list', '--url', 'nonsense'], '--url must be an address'],
+  ])('%j is not understood', async (words, message) => {
+    const printed: string[] = []
+    const terminal = { out: (text: string) => printed.push(text), error: (text: string) => printed.push(text) }
+    expect(await runCommandLine(['rooms', ...words], terminal)).toBe(2)
+    expect(printed.join('\n')).toContain(message)
+  })
+})
+
+describeServer('a server without rooms', { config: {} }, (server) => {
+  test('[ROOM-ADMIN-2, ROOM-ADMIN-3, ERR-7] has none to list, show or change', async () => {
+    const admin = '/api/room/admin'
+    const { status, body } = await server.service.get(`${admin}/rooms`)
+    expect([status, body]).toEqual([200, { rooms: [], cursor: null }])
+    const room = { namespace: 'game', id: 'a' }
+    expectRefusal(await server.service.get(`${admin}/room${query(room)}`), 404)
+    expectRefusal(await server.service.post(`${admin}/kick`, { ...room, userId: 'ann' }), 404)
+    expectRefusal(await server.service.post(`${admin}/hibernate`, room), 404)
+  })
+})

@@ -1,0 +1,131 @@
+/** Pictures are made in processes of their own: what goes on beside them, who waits for whom, and what is left. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import sharp from 'sharp'
+import { imagesAtOnceMax, imagesWaitingPerCallerMax } from '../../src/limits/storage.ts'
+import { canListChildren, childrenOf, isRunning, mappedFiles } from '../harness/children.ts'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { filePath, store } from '../harness/storage/files.ts'
+
+const schema = "{ text: { type: 'string' } }"
+const config = `export default {
+  databases: { shared: { tables: { notes: { schema: ${schema}, access: { insert: true, read: true } } } } },
+  storage: { buckets: { pictures: { images: true, access: { read: true } } } },
+}`
+
+describe.skipIf(!canListChildren)('the processes of pictures', () => {
+  let server: SpawnedServer
+  beforeAll(async () => {
+    server = await spawnServer(config)
+    const noise = { type: 'gaussian', mean: 128, sigma: 60 } as const
+    const content = await sharp({ create: { width: 2048, height: 2048, channels: 3, background: 'gray', noise } })
+      .jpeg()
+      .toBuffer()
+    await store(server.service, 'pictures', { key: 'noise', content })
+    const small = sharp({ create: { width: 100, height: 100, channels: 3, background: 'red' } })
+    await store(server.service, 'pictures', { key: 'small', content: await small.png().toBuffer() })
+  })
+  afterAll(() => server.remove())
+
+  const children = (): number[] => childrenOf(server.pid, 'images-child')
+  const get = (key: string, query: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(`${server.url}${filePath('pictures', key)}?${query}`, init)
+  const expectHealthy = async (): Promise<void> => {
+    expect((await server.anonymous.get('/api/health')).status).toBe(200)
+  }
+  /** Asks the server for its health until it is so: it answers all the while. */
+  async function until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await expectHealthy()
+  }
+  const signal = (pids: readonly number[], name: NodeJS.Signals): void => {
+    for (const pid of pids) process.kill(pid, name)
+  }
+  /** Everything below the blobs: what a picture that is not made must leave as it was. */
+  const blobsOf = (): string[] =>
+    readdirSync(join(server.dataFolder, 'blobs'), { recursive: true }).map(String).toSorted()
+
+  test('[STORE-IMG-5] requests of every other kind are answered while a slow picture is made', async () => {
+    let isPending = true
+    const picture = get('noise', 'format=avif').finally(() => (isPending = false))
+    await until(() => children().length > 0)
+    const stopped = children()
+    signal(stopped, 'SIGSTOP')
+    for (let n = 0; n < 20; n++) {
+      expect((await server.anonymous.post('/api/db/shared/tables/notes', { text: `note ${n}` })).status).toBe(201)
+      expect((await server.anonymous.get('/api/db/shared/tables/notes')).status).toBe(200)
+      expect((await server.anonymous.get(filePath('pictures', 'small'))).status).toBe(200)
+      await store(server.service, 'pictures', { key: `beside/${n}`, content: 'beside' })
+    }
+    const credentials = { email: 'ada@example.org', password: 'a long password' }
+    expect((await server.anonymous.post('/api/auth/signup', credentials)).status).toBe(201)
+    await expectHealthy()
+    expect(isPending).toBe(true)
+    signal(stopped, 'SIGCONT')
+    const response = await picture
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/avif'])
+    // The encoder and its threads are in the child alone.
+    expect(children().map(mappedFiles).join()).toContain('vips')
+    expect(mappedFiles(server.pid)).not.toContain('vips')
+  })
+
+  test('[STORE-IMG-6] a picture that its client no longer waits for is ended, and nothing of it is left', async () => {
+    const before = blobsOf()
+    await until(() => children().length === 1)
+    const idle = children()
+    const controller = new AbortController()
+    signal(idle, 'SIGSTOP')
+    const wide = ['width=2000', 'width=1900']
+    const ended = Promise.allSettled(
+      wide.map((query) => get('noise', `format=avif&${query}`, { signal: controller.signal })),
+    )
+    await until(() => children().length === 2)
+    const stopped = children()
+    signal(stopped, 'SIGSTOP')
+    controller.abort()
+    expect((await ended).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    await until(() => !stopped.some(isRunning))
+    expect(blobsOf()).toEqual(before)
+    expect((await get('small', 'width=51')).status).toBe(200)
+  })
+
+  test('[STORE-IMG-7] callers take turns, and one with too many waiting is refused', async () => {
+    const order: string[] = []
+    const ask = async (caller: string, query: string, key = 'small'): Promise<number> => {
+      const authorization = `Bearer ${await server.token(caller)}`
+      const response = await get(key, query, { headers: { authorization } })
+      await response.arrayBuffer()
+      const { status } = response
+      order.push(`${caller} ${status}`)
+      return status
+    }
+    const holding = ['width=1800', 'width=1801'].map((query) => ask('hog', `${query}&format=avif`, 'noise'))
+    await until(() => children().length === imagesAtOnceMax)
+    signal(children(), 'SIGSTOP')
+    const widths = Array.from({ length: imagesWaitingPerCallerMax + 1 }, (_, n) => 100 + n)
+    const waiting = widths.map((width) => ask('hog', `width=${width}`))
+    await until(() => order.length > 0)
+    expect(order).toEqual(['hog 429'])
+    const guest = ask('guest', 'width=13')
+    // Its request has arrived once later ones of its connection's peers are answered.
+    for (let n = 0; n < 20; n++) await expectHealthy()
+    signal(children(), 'SIGCONT')
+    expect(await guest).toBe(200)
+    expect(order.indexOf('guest 200')).toBeLessThan(10)
+    const statuses = await Promise.all([...holding, ...waiting])
+    expect(statuses.filter((status) => status === 429)).toHaveLength(1)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(imagesWaitingPerCallerMax + 2)
+  })
+
+  test('[STORE-IMG-5] the processes end with the server, however it ends', async () => {
+    const picture = get('noise', 'format=avif&width=1950').catch(() => null)
+    await until(() => children().length > 0)
+    const all = children()
+    await server.kill()
+    await picture
+    while (all.some(isRunning)) await new Promise((resolve) => setImmediate(resolve))
+    expect(existsSync(join(server.dataFolder, 'blobs'))).toBe(true)
+    await server.start()
+    expect((await get('small', 'width=52')).status).toBe(200)
+  })
+})

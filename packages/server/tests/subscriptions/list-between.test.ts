@@ -1,0 +1,126 @@
+/**
+ * A client lists at a moment of its own choice: between the cursor it holds and the end of what it missed. Whatever
+ * that list showed or lacked, recovery from the cursor brings the copy to what a list shows now.
+ */
+import { expect, test } from 'bun:test'
+import { dependencyGroupsMax } from '../../src/limits/subscriptions.ts'
+import { applyChanges, changesIn, watch } from '../harness/records/live.ts'
+import { channel, clear, config, table, told } from '../harness/records/memberships.ts'
+import { describeServer } from '../harness/server.ts'
+import type { Message } from '../harness/socket.ts'
+
+describeServer('listing between a cursor and its recovery', { config }, (server) => {
+  const put = (name: string, row: object) => server.service.post(`${table(name)}?upsert=true`, row)
+  const remove = (name: string, id: string) => server.service.delete(`${table(name)}/${id}`)
+
+  /** One client: lists, recovers from a cursor, and compares its copy with a list. */
+  async function client(user: string | { id: string; custom: Record<string, unknown> }, of = channel) {
+    const docs = table(of.split(':').at(-1) ?? '')
+    const copy = new Map<string, Message>()
+    const rows = async (): Promise<Map<string, Message>> => {
+      const { body } = await server.as(user).get(`${docs}?limit=1000`)
+      return new Map(body.items.map((row: Message) => [row.id, row]))
+    }
+    const subscribed = async (since?: string) => {
+      const subscribe = since === undefined ? {} : { since }
+      return watch(server.url, { channel: of, token: await server.token(user), subscribe })
+    }
+    return {
+      copy,
+      async start(): Promise<string> {
+        const socket = await subscribed()
+        await socket.close()
+        return socket.subscribed.cursor
+      },
+      async list(): Promise<void> {
+        copy.clear()
+        for (const [id, row] of await rows()) copy.set(id, row)
+      },
+      /** Gives the changes that were reported. */
+      async recover(since: string): Promise<unknown[][]> {
+        const socket = await subscribed(since)
+        expect(socket.subscribed.recovered).toBe(true)
+        const messages = await told(server, socket)
+        applyChanges(copy, messages)
+        await socket.close()
+        expect(copy).toEqual(await rows())
+        return changesIn(messages).map(({ changeType, docId }) => [changeType, docId])
+      },
+    }
+  }
+
+  test('[SUB-82] a record that a membership brought and took away again is removed', async () => {
+    await clear(server)
+    await put('docs', { id: 'brief', teamId: 'red' })
+    await put('docs', { id: 'never', teamId: 'blue' })
+    const ann = await client('ann')
+    const since = await ann.start()
+    await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    await ann.list()
+    expect([...ann.copy.keys()]).toEqual(['brief'])
+    await remove('members', 'm')
+    expect(await ann.recover(since)).toEqual([['removed', 'brief']])
+  })
+
+  test('[SUB-82] a record that a membership took away and brought back is there', async () => {
+    await clear(server)
+    await put('docs', { id: 'kept', teamId: 'red' })
+    await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    const ann = await client('ann')
+    const since = await ann.start()
+    await remove('members', 'm')
+    await ann.list()
+    expect(ann.copy.size).toBe(0)
+    await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    expect(await ann.recover(since)).toEqual([['added', 'kept']])
+  })
+
+  test('[SUB-82] a record that was created and deleted, or moved in and out, is removed', async () => {
+    await clear(server)
+    await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    await put('docs', { id: 'moved', teamId: 'blue' })
+    const ann = await client('ann')
+    const since = await ann.start()
+    await put('docs', { id: 'brief', teamId: 'red' })
+    await put('docs', { id: 'moved', teamId: 'red' })
+    await ann.list()
+    await remove('docs', 'brief')
+    await put('docs', { id: 'moved', teamId: 'blue' })
+    const removed = [...(await ann.recover(since))].sort()
+    expect(removed).toEqual([
+      ['removed', 'brief'],
+      ['removed', 'moved'],
+    ])
+  })
+
+  test('[SUB-82] a record that came and went under a rule that reads claims is removed', async () => {
+    await clear(server)
+    const ann = await client({ id: 'ann', custom: { team: 'red' } }, 'dblive:shared:claimed')
+    const since = await ann.start()
+    await put('claimed', { id: 'brief', teamId: 'red' })
+    await put('claimed', { id: 'other', teamId: 'blue' })
+    await ann.list()
+    await remove('claimed', 'brief')
+    await remove('claimed', 'other')
+    expect(await ann.recover(since)).toEqual([['removed', 'brief']])
+  })
+
+  test('[SUB-82] every one of many memberships in between counts, and more than are followed are not recovered', async () => {
+    await clear(server)
+    const teams = Array.from({ length: dependencyGroupsMax / 2 }, (_, n) => `t${n}`)
+    await server.service.post(`${table('docs')}/batch`, { inserts: teams.map((teamId) => ({ id: teamId, teamId })) })
+    const ann = await client('ann')
+    const since = await ann.start()
+    for (const [n, teamId] of teams.entries()) {
+      await put('members', { id: 'm', userId: 'ann', teamId })
+      if (n === 5) await ann.list()
+    }
+    await remove('members', 'm')
+    const removed = [...(await ann.recover(since))].sort()
+    expect(removed).toEqual(teams.map((id) => ['removed', id]).sort())
+    for (const teamId of teams) await put('members', { id: 'm', userId: 'ann', teamId })
+    const socket = await watch(server.url, { channel, token: await server.token('ann'), subscribe: { since } })
+    expect(socket.subscribed.recovered).toBe(false)
+    await socket.close()
+  })
+})

@@ -1,0 +1,71 @@
+/** The record before a change, which only service keys may ask for. */
+import { expect, test } from 'bun:test'
+import { open } from '../harness/config.ts'
+import { itemsChannel, watch } from '../harness/records/live.ts'
+import { describeServer } from '../harness/server.ts'
+
+const items = '/api/db/shared/tables/items'
+const readerKey = 'a-key-that-may-read'
+const config = {
+  databases: {
+    shared: {
+      tables: {
+        items: { schema: { n: { type: 'number' }, pin: { type: 'string' } }, hidden: ['pin'], access: open },
+      },
+    },
+  },
+  changes: { retention: '1h' },
+  serviceKeys: [{ name: 'reader', key: readerKey, scopes: ['db:table:items:read'] }],
+}
+
+describeServer('previous records', { config }, (server) => {
+  test('[SUB-96] changes carry the record before them, without hidden fields, live and recovered', async () => {
+    const subscribe = { previous: true }
+    const [one, plain] = [
+      await watch(server.url, { key: readerKey, subscribe }),
+      await watch(server.url, { key: readerKey }),
+    ]
+    await server.service.post(items, { id: 'a', n: 1, pin: 'secret-1' })
+    await server.service.patch(`${items}/a`, { n: 2, pin: 'secret-2' })
+    await server.service.delete(`${items}/a`)
+    const expected = [
+      ['added', null, { id: 'a', n: 1 }],
+      ['modified', { id: 'a', n: 1 }, { id: 'a', n: 2 }],
+      ['removed', { id: 'a', n: 2 }, null],
+    ] as const
+    const again = await watch(server.url, { key: readerKey, subscribe: { ...subscribe, since: one.subscribed.cursor } })
+    expect(again.subscribed.recovered).toBe(true)
+    for (const socket of [one, again])
+      for (const [changeType, previous, data] of expected) {
+        const message = await socket.next()
+        expect(message).toMatchObject({ changeType, previous, data })
+        expect(JSON.stringify(message)).not.toMatch(/pin|secret/)
+      }
+    for (const [changeType] of expected) {
+      const message = await plain.next()
+      expect(message.changeType).toBe(changeType)
+      expect('previous' in message).toBe(false)
+    }
+    for (const socket of [one, again, plain]) await socket.close()
+  })
+
+  test('[SUB-96] with filters, the record that leaves or enters the view', async () => {
+    const subscribe = { previous: true, filters: [['n', '>', 5]] }
+    const socket = await watch(server.url, { key: readerKey, subscribe })
+    await server.service.post(items, { id: 'b', n: 1 })
+    await server.service.patch(`${items}/b`, { n: 9 })
+    await server.service.patch(`${items}/b`, { n: 2 })
+    expect(await socket.next()).toMatchObject({ changeType: 'added', previous: { n: 1 }, data: { n: 9 } })
+    expect(await socket.next()).toMatchObject({ changeType: 'removed', previous: { n: 9 }, data: null })
+    await socket.close()
+  })
+
+  test('[SUB-96] neither users nor anonymous sockets may ask for it', async () => {
+    for (const token of [undefined, await server.token('ann')]) {
+      const socket = await watch(server.url, { subscribe: null, ...(token === undefined ? {} : { token }) })
+      socket.send({ type: 'subscribe', channel: itemsChannel, previous: true })
+      expect(await socket.next()).toMatchObject({ type: 'error', code: 'CHANNEL_ACCESS_DENIED' })
+      await socket.close()
+    }
+  })
+})

@@ -1,0 +1,281 @@
+/** `plinth users` and `plinth keys`, with the server stopped and running, and the link to the first administrator. */
+import { beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findMistakes } from '../../../src/config/validate.ts'
+import { createClient } from '../../harness/client.ts'
+import { type Env, environment, openCommandLine } from '../../harness/command-line.ts'
+import { type Storage, sharedEngine } from '../../harness/engines.ts'
+import { startServer } from '../../harness/server.ts'
+
+const main = join(import.meta.dir, '../../../src/main.ts')
+const password = 'a good password'
+
+const commandLine = openCommandLine([process.execPath, main], 'SIGKILL')
+const { spawn, run } = commandLine
+beforeEach(() =>
+  writeFileSync(
+    join(commandLine.folder, 'plinth.config.ts'),
+    `import { defineConfig } from 'plinth'
+     export default defineConfig({ databases: { shared: { tables: {} } } })`,
+  ),
+)
+
+/** What a command that must succeed prints, in lines. */
+async function lines(args: readonly string[], env?: Env): Promise<string[]> {
+  const { out, error, code } = await run(args, env)
+  expect({ error, code }).toEqual({ error: '', code: 0 })
+  return out.split('\n').slice(0, -1)
+}
+
+/** A server that has printed its ready line; `printed` is what it says before its first request. */
+async function serve(command: 'dev' | 'start', env?: Env) {
+  const child = spawn([command, '--port', '0', '--host', '127.0.0.1', '--log-level', 'error'], env)
+  const reader = child.stdout.getReader()
+  const decoder = new TextDecoder()
+  let printed = ''
+  const isReady = () => (command === 'dev' ? printed.includes('First things to try:') : printed.includes('\n'))
+  while (!isReady()) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error(`ended early: ${printed}${await new Response(child.stderr).text()}`)
+    printed += decoder.decode(value, { stream: true })
+  }
+  const url = /^Plinth is ready at (\S+)$/m.exec(printed)?.[1] ?? ''
+  return { child, url, printed, client: createClient(() => url) }
+}
+
+const create = (email: string, ...more: string[]) =>
+  lines(['users', 'create', '--email', email, '--password', password, ...more])
+const idOf = (line: string | undefined): string => line?.split('  ')[0] ?? ''
+
+describe('users', () => {
+  test('on a folder that no server has used yet, and then one does', async () => {
+    const [line = ''] = await create('Admin@Example.com', '--role', 'admin', '--name', 'Root')
+    expect(line).toMatch(/^[\w-]{36} {2}admin@example\.com {2}admin {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const [second = ''] = await create('second@example.com')
+    expect(await lines(['users', 'list'])).toEqual([second, line])
+    const { client, child } = await serve('start')
+    const { status, body } = await client.post('/api/auth/signin', { email: 'admin@example.com', password })
+    expect([status, body.user.id, body.user.role]).toEqual([200, idOf(line), 'admin'])
+    child.kill('SIGTERM')
+    expect(await child.exited).toBe(0)
+    expect(existsSync(join(commandLine.folder, 'data/address'))).toBe(false)
+    expect((await lines(['users', 'list'])).length).toBe(2)
+  })
+
+  test('while a server has the folder, through that server', async () => {
+    const { client } = await serve('start')
+    const [line] = await create('ann@example.com')
+    const id = idOf(line)
+    const signIn = () => client.post('/api/auth/signin', { email: 'ann@example.com', password })
+    const me = async (accessToken: string) =>
+      (await client.get('/api/auth/me', { authorization: `Bearer ${accessToken}` })).status
+    const first = (await signIn()).body.accessToken
+    expect(await me(first)).toBe(200)
+
+    expect(await lines(['users', 'revoke', 'ANN@example.com'])).toEqual(['ANN@example.com is signed out everywhere.'])
+    expect(await me(first)).toBe(401)
+    await lines(['users', 'disable', id])
+    expect((await signIn()).status).toBe(403)
+    expect(await lines(['users', 'list'])).toEqual([`${line}  disabled`])
+    await lines(['users', 'enable', 'ann@example.com'])
+    expect((await signIn()).status).toBe(200)
+    await lines(['users', 'delete', 'ann@example.com'])
+    expect((await signIn()).status).toBe(401)
+    expect(await lines(['users', 'list'])).toEqual([])
+  })
+
+  test('change address, password and whether the address is verified', async () => {
+    const { client } = await serve('start')
+    const signIn = (email: string, secret: string) => client.post('/api/auth/signin', { email, password: secret })
+    await create('ann@example.com', '--unverified')
+    expect((await signIn('ann@example.com', password)).body.user.emailVerified).toBe(false)
+    await lines(['users', 'update', 'ann@example.com', '--verified', '--name', 'Ann', '--role', 'editor'])
+    expect((await signIn('ann@example.com', password)).body.user).toMatchObject({
+      emailVerified: true,
+      displayName: 'Ann',
+      role: 'editor',
+    })
+    const [line] = await lines(['users', 'update', 'ann@example.com', '--email', 'Lee@example.com', '--unverified'])
+    expect(line).toContain('  lee@example.com  editor  ')
+    expect((await signIn('lee@example.com', password)).body.user.emailVerified).toBe(false)
+    expect(await lines(['users', 'password', 'lee@example.com', '--password', 'another password'])).toEqual([
+      'lee@example.com has a new password and is signed out everywhere.',
+    ])
+    expect((await signIn('lee@example.com', password)).status).toBe(401)
+    expect((await signIn('lee@example.com', 'another password')).status).toBe(200)
+  })
+
+  test('after a server was killed, on its folder', async () => {
+    const { child } = await serve('start')
+    await create('ann@example.com')
+    child.kill('SIGKILL')
+    await child.exited
+    expect(existsSync(join(commandLine.folder, 'data/address'))).toBe(true)
+    expect((await lines(['users', 'list'])).length).toBe(1)
+  })
+
+  test('with another key than the server, says so', async () => {
+    await serve('start', { PLINTH_SERVICE_KEY: 'a-key-of-the-environment' })
+    const { out, error, code } = await run(['users', 'list'])
+    expect({ out, code }).toEqual({ out: '', code: 1 })
+    expect(error).toMatch(/^Invalid service key\. Give the key of the server at http\S+ as PLINTH_SERVICE_KEY\.\n$/)
+  })
+
+  test('where the process that has the folder cannot be reached, says so', async () => {
+    const server = await startServer({ config: { databases: { shared: { tables: {} } } } })
+    const list = () => run(['users', 'list', '--data', server.dataFolder])
+    try {
+      const silent = await list()
+      await writeFile(join(server.dataFolder, 'address'), 'http://127.0.0.1:1\n')
+      const elsewhere = await list()
+      const advice = 'Try again once it is ready, or stop it.\n'
+      expect(silent).toEqual({
+        out: '',
+        error: `Another process has this data folder and does not say where it is reached. ${advice}`,
+        code: 1,
+      })
+      expect(elsewhere).toEqual({
+        out: '',
+        error: `The server at http://127.0.0.1:1, which has this data folder, does not answer. ${advice}`,
+        code: 1,
+      })
+    } finally {
+      await server.close()
+    }
+  })
+
+  test('what the server refuses is said in its words', async () => {
+    await create('ann@example.com')
+    const refused = async (...args: string[]) => {
+      const { out, error, code } = await run(['users', ...args])
+      expect({ out, code }).toEqual({ out: '', code: 1 })
+      expect(error).not.toContain('.ts:')
+      return error
+    }
+    expect(await refused('disable', 'nobody@example.com')).toBe('User not found\n')
+    expect(await refused('revoke', 'nobody')).toBe('User not found\n')
+    const again = ['create', '--email', 'ANN@example.com', '--password', password]
+    expect(await refused(...again)).toBe('A user with this e-mail address exists\n')
+    expect(await refused('create', '--email', 'b@example.com', '--password', 'short')).toStartWith('password: ')
+    expect(await refused('create', '--email', 'nobody', '--password', password)).toStartWith('email: ')
+    expect((await lines(['users', 'list'])).length).toBe(1)
+  })
+
+  test.each([
+    [['users']],
+    [['users', 'lits']],
+    [['users', 'constructor']],
+    [['users', 'list', 'ann']],
+    [['users', 'disable']],
+    [['users', 'disable', 'ann', '--role', 'admin']],
+    [['users', 'create']],
+    [['users', 'create', '--email', 'a@example.com']],
+    [['keys']],
+    [['keys', 'delete']],
+  ])('%j says nothing the program knows', async (args) => {
+    const { out, error, code } = await run(args)
+    expect({ out, code }).toEqual({ out: '', code: 2 })
+    expect(error).toEndWith('See `plinth help`.\n')
+    expect(existsSync(join(commandLine.folder, 'data/databases'))).toBe(false)
+  })
+
+  test.skipIf(process.platform === 'win32')('the password is asked for at a terminal, and not shown', async () => {
+    let shown = ''
+    const typed = [`${password}\r`, `${password}\r`]
+    await using child = Bun.spawn([process.execPath, main, 'users', 'create', '--email', 'ann@example.com'], {
+      cwd: commandLine.folder,
+      env: environment,
+      terminal: {
+        data(terminal, bytes) {
+          const before = shown
+          shown += new TextDecoder().decode(bytes)
+          for (const question of ['Password: ', 'Once more: '])
+            if (!before.includes(question) && shown.includes(question)) terminal.write(typed.shift() ?? '')
+        },
+      },
+    })
+    expect(await child.exited).toBe(0)
+    expect(shown).toContain('Once more: ')
+    expect(shown).not.toContain(password)
+    const { client } = await serve('start')
+    const { status } = await client.post('/api/auth/signin', { email: 'ann@example.com', password })
+    expect(status).toBe(200)
+  })
+})
+
+describe('keys', () => {
+  const kids = (printed: string[]): string[] => printed.map((line) => line.split('  ')[0] ?? '')
+
+  test('are listed and rotated with the server stopped and running', async () => {
+    const [first] = await lines(['keys', 'list'])
+    expect(first).toMatch(/^[\w-]{43} {2}from the beginning {2}signs$/)
+    const [second = ''] = await lines(['keys', 'rotate'])
+    const { client } = await serve('start')
+    const known = async () => (await client.get('/api/auth/jwks.json')).body.keys.map(({ kid }: { kid: string }) => kid)
+    expect(await known()).toEqual(kids([second, first ?? '']))
+    const [third = ''] = await lines(['keys', 'rotate'])
+    expect(await known()).toEqual(kids([third, second, first ?? '']))
+    const listed = await lines(['keys', 'list'])
+    expect(kids(listed)).toEqual(await known())
+    expect(listed.map((line) => line.includes('signs'))).toEqual([true, false, false])
+  })
+})
+
+describe('the first administrator', () => {
+  const linkPattern = /^ {2}First admin +(http:\S+\/setup)#(\S+)$/m
+
+  test('dev prints a link until there is one', async () => {
+    const { client, printed, child } = await serve('dev')
+    const [, page = '', token = ''] = linkPattern.exec(printed) ?? []
+    expect((await fetch(page)).status).toBe(200)
+    const made = await client.post('/api/auth/setup', { token, email: 'admin@example.com', password })
+    expect(made.status).toBe(201)
+    child.kill('SIGTERM')
+    await child.exited
+    expect((await serve('dev')).printed).not.toMatch(linkPattern)
+  })
+
+  test('start prints no secret where there is no terminal', async () => {
+    const { printed, url } = await serve('start')
+    expect(printed).toBe(`Plinth is ready at ${url}\n`)
+  })
+})
+
+describe.skipIf(!sharedEngine)('beside nodes on PostgreSQL', () => {
+  test('commands need no server, and every node hears of them', async () => {
+    const storage = (await sharedEngine?.openStorage()) as Storage
+    const { databaseUrl, redisUrl, redisPrefix } = storage.settings
+    const env: Env = { DATABASE_URL: databaseUrl ?? '', REDIS_URL: redisUrl ?? '', REDIS_PREFIX: redisPrefix ?? '' }
+    try {
+      const nodes = [await serve('start', env), await serve('start', env)]
+      await lines(['users', 'create', '--email', 'ann@example.com', '--password', password], env)
+      const signedIn = await nodes[0]?.client.post('/api/auth/signin', { email: 'ann@example.com', password })
+      expect(signedIn?.status).toBe(200)
+      const headers = { authorization: `Bearer ${signedIn?.body.accessToken}` }
+      const statuses = () =>
+        Promise.all(nodes.map(async ({ client }) => (await client.get('/api/auth/me', headers)).status))
+      expect(await statuses()).toEqual([200, 200])
+      await lines(['users', 'disable', 'ann@example.com'], env)
+      expect(await statuses()).toEqual([401, 401])
+      expect(await lines(['keys', 'list'], env)).toHaveLength(1)
+      expect(existsSync(join(commandLine.folder, 'data/address'))).toBe(false)
+    } finally {
+      await commandLine.end()
+      await storage.remove()
+    }
+  })
+})
+
+test('[PUSH-WEB-6] `plinth keys vapid` prints a pair that a configuration takes, and another each time', async () => {
+  const printed = await Promise.all([1, 2].map(() => new Response(spawn(['keys', 'vapid']).stdout).text()))
+  const pairs = printed.map((text) => ({
+    publicKey: /^publicKey: ([\w-]{87})$/m.exec(text)?.[1],
+    privateKey: /^privateKey: ([\w-]{43})$/m.exec(text)?.[1],
+  }))
+  const mistakes = (vapid: object) =>
+    findMistakes({ push: { vapid: { subject: 'mailto:a@b.example', ...vapid } } }, 'r')
+  for (const pair of pairs) expect(mistakes(pair)).toEqual([])
+  expect(mistakes({ ...pairs[0], privateKey: pairs[1]?.privateKey })).toHaveLength(1)
+})

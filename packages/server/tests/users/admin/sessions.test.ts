@@ -1,0 +1,307 @@
+/** What the service key does to somebody who is signed in: disable, revoke, delete, claims, second factors. */
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { engines } from '../../harness/engines.ts'
+import { holdRaw } from '../../harness/raw-http.ts'
+import { expectRefusal } from '../../harness/refusal.ts'
+import { createServer } from '../../harness/server.ts'
+import { times } from '../../harness/times.ts'
+import { password, unlimitedRates as rateLimits, adminUsers as users } from '../../harness/users/accounts.ts'
+import { createUserRows, watchedEngine } from '../../harness/users/user-rows.ts'
+
+type Auth = { id: string; custom: { plan?: string } } | null
+const config = {
+  databases: {
+    shared: {
+      tables: {
+        pro: {
+          schema: { n: { type: 'number' } },
+          access: { read: (auth: Auth) => auth?.custom.plan === 'pro', insert: true },
+        },
+      },
+    },
+  },
+  auth: { publicUsers: true },
+  rateLimits,
+} as const
+
+for (const { engine, storage } of engines.map(watchedEngine))
+  describe(`admin and sessions on ${engine.name}`, () => {
+    const server = createServer({ config }, engine)
+    const rows = createUserRows(server.dataFolder, storage)
+    beforeAll(() => server.open())
+    afterAll(() => server.close())
+
+    let created = 0
+    const create = async (): Promise<{ id: string; email: string }> => {
+      const answer = await server.service.post(users, { email: `person${++created}@example.com`, password })
+      expect(answer.status).toBe(201)
+      return answer.body.user
+    }
+    const signIn = (email: string) => server.anonymous.post('/api/auth/signin', { email, password })
+    const refresh = (refreshToken: string) => server.anonymous.post('/api/auth/refresh', { refreshToken })
+    const bearer = (accessToken: string) => ({ authorization: `Bearer ${accessToken}` })
+    const me = (accessToken: string) => server.anonymous.get('/api/auth/me', bearer(accessToken))
+    const signedIn = async () => {
+      const user = await create()
+      const { status, body } = await signIn(user.email)
+      expect(status).toBe(200)
+      expect((await me(body.accessToken)).status).toBe(200)
+      return { ...user, accessToken: body.accessToken as string, refreshToken: body.refreshToken as string }
+    }
+    type Person = Awaited<ReturnType<typeof signedIn>>
+    const expectSignedOut = async ({ id, accessToken, refreshToken }: Person): Promise<void> => {
+      expectRefusal(await me(accessToken), 401)
+      expectRefusal(await refresh(refreshToken), 401)
+      expect(await rows.count('_sessions', 'user_id', id)).toBe(0)
+    }
+
+    const disable = (id: string) => server.service.patch(`${users}/${id}`, { disabled: true })
+    const revoke = (id: string) => server.service.request('POST', `${users}/${id}/revoke`)
+    const remove = (id: string) => server.service.delete(`${users}/${id}`)
+
+    test('[ADMIN-15, ADMIN-16] disabling ends every session and signing in, until enabled', async () => {
+      const person = await signedIn()
+      const other = await signIn(person.email)
+      const { status, body } = await disable(person.id)
+      expect([status, body.disabled]).toEqual([200, true])
+      await expectSignedOut(person)
+      expectRefusal(await me(other.body.accessToken), 401)
+      expect(expectRefusal(await signIn(person.email), 403).message).toBe('Account is disabled')
+      const wrong = await server.anonymous.post('/api/auth/signin', { email: person.email, password: 'wrong password' })
+      const nobody = await server.anonymous.post('/api/auth/signin', { email: 'no@example.com', password: 'wrong one' })
+      expect(expectRefusal(wrong, 401)).toEqual(expectRefusal(nobody, 401))
+      expect(await rows.count('_sessions', 'user_id', person.id)).toBe(0)
+      // Saying it again changes nothing.
+      expect((await disable(person.id)).body.disabled).toBe(true)
+
+      const enabled = await server.service.patch(`${users}/${person.id}`, { disabled: false })
+      expect(enabled.body.disabled).toBe(false)
+      await expectSignedOut(person)
+      expect((await signIn(person.email)).status).toBe(200)
+    })
+
+    for (const [what, rule, end] of [
+      ['disabled', 'ADMIN-15', disable],
+      ['revoked', 'ADMIN-18', revoke],
+    ] as const)
+      test(`[${rule}] of a request whose body comes after its user was ${what}, nothing is done`, async () => {
+        const person = await signedIn()
+        const body = JSON.stringify({ displayName: 'Too late' })
+        const head = [
+          'PATCH /api/auth/profile HTTP/1.1',
+          'Host: localhost',
+          'Connection: close',
+          `Authorization: Bearer ${person.accessToken}`,
+          'Content-Type: application/json',
+          `Content-Length: ${body.length}`,
+        ]
+        const request = holdRaw(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
+        // Those in flight are the one that asks, and this.
+        while (!/http_requests_in_flight 2$/m.test((await server.service.get('/metrics')).text));
+        expect((await end(person.id)).status).toBe(200)
+        expect((await request.goOn(body.slice(5))).status).toBe(401)
+        expect((await server.service.get(`${users}/${person.id}`)).body.displayName).toBeNull()
+      })
+
+    test('[ADMIN-18] revoking ends every session, and the user may sign in again', async () => {
+      const person = await signedIn()
+      const bystander = await signedIn()
+      expect((await revoke(person.id)).body).toEqual({ ok: true })
+      await expectSignedOut(person)
+      expect((await me(bystander.accessToken)).status).toBe(200)
+      const again = await signIn(person.email)
+      expect((await me(again.body.accessToken)).status).toBe(200)
+    })
+
+    test('[ADMIN-17] claims are replaced, and in the next access token', async () => {
+      const person = await signedIn()
+      const put = (claims: object) => server.service.request('PUT', `${users}/${person.id}/claims`, { body: claims })
+      const read = (accessToken: string) => server.anonymous.get('/api/db/shared/tables/pro', bearer(accessToken))
+      expect((await put({ team: 'a', sub: 'admin', role: 'admin' })).body).toEqual({ ok: true })
+      expect((await put({ plan: 'pro', role: 'admin', exp: 1 })).body).toEqual({ ok: true })
+      expectRefusal(await read(person.accessToken), 403)
+      const { body } = await refresh(person.refreshToken)
+      expect((await read(body.accessToken)).status).toBe(200)
+      const claims = JSON.parse(Buffer.from(body.accessToken.split('.')[1], 'base64url').toString())
+      expect([claims.custom, claims.role, claims.sub]).toEqual([
+        { plan: 'pro', role: 'admin', exp: 1 },
+        'user',
+        person.id,
+      ])
+    })
+
+    test('[ADMIN-12, ADMIN-17] the most and the deepest that a token may have to carry fits', async () => {
+      const email = `${'ü'.repeat(60)}@${'a'.repeat(60)}.${'b'.repeat(60)}.example.com`
+      const displayName = '🧭'.repeat(200)
+      const { body } = await server.service.post(users, { email, password, displayName, role: 'r'.repeat(64) })
+      const path = `${users}/${body.user.id}`
+      // 63 objects in one another, the body being the 64th.
+      const deepest = JSON.parse(`${'{"a":'.repeat(63)}1${'}'.repeat(63)}`)
+      const shell = JSON.stringify({ deepest, text: '' }).length
+      const claims = { deepest, text: 'x'.repeat(4096 - shell) }
+      expect((await server.service.request('PUT', `${path}/claims`, { body: claims })).status).toBe(200)
+      const { status, body: signedInBody } = await signIn(email)
+      expect(status).toBe(200)
+      expect((await me(signedInBody.accessToken)).status).toBe(200)
+    })
+
+    test('[ADMIN-14] appMetadata is not shown to the user', async () => {
+      const person = await signedIn()
+      const changes = { metadata: { open: 'seen' }, appMetadata: { secret: 'unseen' } }
+      await server.service.patch(`${users}/${person.id}`, changes)
+      const { text, body } = await me(person.accessToken)
+      expect(body.metadata ?? body.user?.metadata).toEqual({ open: 'seen' })
+      expect(text).not.toMatch(/unseen|appMetadata/)
+      expect((await signIn(person.email)).text).not.toMatch(/unseen|appMetadata/)
+    })
+
+    test('[ADMIN-19] deleting leaves nothing of the user, and the e-mail is free', async () => {
+      const person = await signedIn()
+      const bystander = await signedIn()
+      for (const { id } of [person, bystander]) await giveBelongings(id)
+      const publicRecord = `/api/db/shared/tables/_users_public/${person.id}`
+      expect((await server.service.get(publicRecord)).status).toBe(200)
+
+      expect((await remove(person.id)).body).toEqual({ ok: true })
+      await expectSignedOut(person)
+      expect(await countBelongings(person.id)).toEqual(belongings.map(() => 0))
+      expect(await countBelongings(bystander.id)).toEqual(belongings.map(() => 1))
+      expectRefusal(await server.service.get(publicRecord), 404)
+      expectRefusal(await server.service.get(`${users}/${person.id}`), 404)
+      expectRefusal(await signIn(person.email), 401)
+      expectRefusal(await remove(person.id), 404)
+      expect((await me(bystander.accessToken)).status).toBe(200)
+
+      const heir = await server.service.post(users, { email: person.email, password })
+      expect([heir.status, heir.body.user.id === person.id]).toEqual([201, false])
+      await expectSignedOut(person)
+    })
+
+    test('[ADMIN-21] removing factors takes all of them and the codes, and leaves passkeys and sessions', async () => {
+      const person = await signedIn()
+      await giveBelongings(person.id)
+      const half = await signIn(person.email)
+      expect([half.status, half.body.mfaRequired]).toEqual([200, true])
+      const { status, body } = await server.service.delete(`${users}/${person.id}/mfa`)
+      expect([status, body]).toEqual([200, { ok: true }])
+      const left = await countBelongings(person.id)
+      expect(Object.fromEntries(belongings.map(([table], at) => [table, left[at]]))).toEqual({
+        _users: 1,
+        _sessions: 1,
+        _identities: 1,
+        _one_time_tokens: 1,
+        _factors: 0,
+        _recovery_codes: 0,
+        _passkeys: 1,
+      })
+      expect((await me(person.accessToken)).status).toBe(200)
+      expect((await signIn(person.email)).body.accessToken).toBeString()
+      // Nothing to remove is no mistake.
+      expect((await server.service.delete(`${users}/${person.id}/mfa`)).status).toBe(200)
+    })
+
+    for (const [what, end, mayReturn] of [
+      ['deletes', remove, false],
+      ['disables', disable, false],
+      ['revokes', revoke, true],
+    ] as const)
+      test(`[ADMIN-20] nothing outlives one who ${what} beside refreshes and sign-ins`, async () => {
+        const person = await signedIn()
+        const twins = await Promise.all(times(10, () => signIn(person.email)))
+        const before = [person, ...twins.map(({ body }) => body as Person)]
+        const signingIn = times(10, () => signIn(person.email))
+        const refreshing = before.map(({ refreshToken }) => refresh(refreshToken))
+        const ended = end(person.id)
+        const given = async (racing: typeof refreshing): Promise<Person[]> => {
+          const answers = await Promise.all(racing)
+          for (const { status } of answers) expect([200, 401, 403]).toContain(status)
+          return answers.filter(({ status }) => status === 200).map(({ body }) => body)
+        }
+        const [newcomers, renewed] = [await given(signingIn), await given(refreshing)]
+        expect((await ended).status).toBe(200)
+        // Who signed in after a revocation stays; no session from before it does, renewed or not.
+        for (const { accessToken, refreshToken } of [...before, ...renewed, ...(mayReturn ? [] : newcomers)]) {
+          expectRefusal(await me(accessToken), 401)
+          expectRefusal(await refresh(refreshToken), 401)
+        }
+        if (mayReturn) return
+        expect(await rows.count('_sessions', 'user_id', person.id)).toBe(0)
+      })
+
+    for (const [what, end] of [
+      ['disabled', disable],
+      ['revoked', revoke],
+    ] as const)
+      test(`[ADMIN-20, USER-9] an anonymous user who is ${what} beside signing up is left with no token`, async () => {
+        const anonymous = (await server.anonymous.request('POST', '/api/auth/signin/anonymous')).body
+        const { id } = anonymous.user
+        const email = `anonymous-${id}@example.com`
+        const signingUp = server.anonymous.post('/api/auth/signup', { email, password }, bearer(anonymous.accessToken))
+        // The password takes its time to be hashed: whichever is first, the session is over.
+        expect((await end(id)).status).toBe(200)
+        const { status, body } = await signingUp
+        expect([201, 401]).toContain(status)
+        await server.service.patch(`${users}/${id}`, { disabled: false })
+        await expectSignedOut({ ...anonymous, id })
+        if (status === 201) await expectSignedOut({ ...body, id })
+        expect((await server.service.get(`${users}/${id}`)).body.isAnonymous).toBe(status === 401)
+      })
+
+    for (const [what, end] of [
+      ['disabled', disable],
+      ['revoked', revoke],
+    ] as const)
+      test(`[ADMIN-20, USER-12] one who is ${what} beside changing the password is left with no token`, async () => {
+        const person = await signedIn()
+        const change = { currentPassword: password, newPassword: 'a better password' }
+        const changing = server.anonymous.post('/api/auth/change-password', change, bearer(person.accessToken))
+        // Both passwords take their time to be hashed: whichever is first, the session is over.
+        expect((await end(person.id)).status).toBe(200)
+        const { status, body } = await changing
+        expect([200, 401]).toContain(status)
+        await server.service.patch(`${users}/${person.id}`, { disabled: false })
+        await expectSignedOut(person)
+        if (status === 200) await expectSignedOut({ ...person, ...body, id: person.id })
+        expect((await signIn(person.email)).status).toBe(status === 401 ? 200 : 401)
+      })
+
+    const belongings = [
+      ['_users', 'id'],
+      ['_sessions', 'user_id'],
+      ['_identities', 'user_id'],
+      ['_one_time_tokens', 'user_id'],
+      ['_factors', 'user_id'],
+      ['_recovery_codes', 'user_id'],
+      ['_passkeys', 'user_id'],
+    ] as const
+    const countBelongings = (id: string): Promise<number[]> =>
+      Promise.all(belongings.map(([table, column]) => rows.count(table, column, id)))
+
+    /** One of everything that can hang on a user who is signed in. */
+    async function giveBelongings(id: string): Promise<void> {
+      const at = Date.now()
+      const hash = `hash-${id}`
+      await rows.insert('_identities', { id: `i-${id}`, user_id: id, provider: 'x', subject: id, created_at: at })
+      await rows.insert('_one_time_tokens', {
+        hash,
+        purpose: 'password-reset',
+        user_id: id,
+        data: '{}',
+        attempts: 0,
+        created_at: at,
+        expires_at: at + 60_000,
+      })
+      await rows.insert('_factors', { id: `f-${id}`, user_id: id, secret: 'sealed', confirmed_at: at, created_at: at })
+      await rows.insert('_recovery_codes', { user_id: id, hash })
+      await rows.insert('_passkeys', {
+        id: `p-${id}`,
+        user_id: id,
+        name: 'key',
+        public_key: 'x',
+        counter: 0,
+        transports: '[]',
+        backed_up: 0,
+        created_at: at,
+      })
+    }
+  })

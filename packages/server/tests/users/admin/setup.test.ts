@@ -1,0 +1,107 @@
+/** The first administrator: made through a link that works once, however many try. */
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { type ManualClock, manualClock } from '../../../src/base/clock.ts'
+import { engines } from '../../harness/engines.ts'
+import { expectRefusal } from '../../harness/refusal.ts'
+import { startServer, type TestServer } from '../../harness/server.ts'
+import { times } from '../../harness/times.ts'
+import { usersConfig as config, password, adminUsers as users } from '../../harness/users/accounts.ts'
+
+for (const engine of engines)
+  describe(`set-up on ${engine.name}`, () => {
+    let server: TestServer
+    let clock: ManualClock
+    beforeEach(async () => {
+      clock = manualClock()
+      server = await startServer({ config, clock }, engine)
+    })
+    afterEach(() => server.close())
+
+    const issue = async (): Promise<string> => {
+      const token = await server.issueSetupToken()
+      if (token === null) throw new Error('no token was issued')
+      return token
+    }
+    const setUp = (token: string, fields: object = {}) =>
+      server.anonymous.post('/api/auth/setup', { token, email: 'admin@example.com', password, ...fields })
+    const everybody = async (): Promise<{ id: string; email: string; role: string }[]> =>
+      (await server.service.get(users)).body.users
+
+    test('[SETUP-1, SETUP-2, SETUP-4] the token makes the first administrator, signed in, once', async () => {
+      const token = await issue()
+      const { status, body } = await setUp(token, { displayName: 'Root' })
+      expect(status).toBe(201)
+      expect(body.user).toMatchObject({ email: 'admin@example.com', role: 'admin', displayName: 'Root' })
+      const headers = { authorization: `Bearer ${body.accessToken}` }
+      expect((await server.anonymous.get('/api/auth/me', headers)).status).toBe(200)
+      expect(expectRefusal(await setUp(token, { email: 'second@example.com' }), 401).message).toBe('Invalid token')
+      expect(await everybody()).toMatchObject([{ email: 'admin@example.com', role: 'admin' }])
+      expect(await server.issueSetupToken()).toBeNull()
+    })
+
+    test('[SETUP-2] of fifty tries at once with one token one succeeds', async () => {
+      const token = await issue()
+      const answers = await Promise.all(times(50, (n) => setUp(token, { email: `admin${n}@example.com` })))
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
+      const winner = answers.find(({ status }) => status === 201)
+      expect(await everybody()).toMatchObject([{ id: winner?.body.user.id, role: 'admin' }])
+    })
+
+    test('[SETUP-2] of fifty tries at once with as many tokens one succeeds', async () => {
+      const tokens = await Promise.all(times(50, issue))
+      const answers = await Promise.all(tokens.map((token, n) => setUp(token, { email: `admin${n}@example.com` })))
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
+      expect(await everybody()).toHaveLength(1)
+    })
+
+    test('[SETUP-3] a refused try creates nobody and leaves the token good', async () => {
+      const { id } = (await server.service.post(users, { email: 'taken@example.com', password })).body.user
+      const before = await everybody()
+      const token = await issue()
+      expectRefusal(await setUp(`${token.slice(0, -1)}~`), 401)
+      expectRefusal(await setUp(''), 401)
+      expectRefusal(await setUp('x'.repeat(65)), 400, 'token')
+      expectRefusal(await setUp(token, { password: 'short' }), 400, 'password')
+      expectRefusal(await setUp(token, { email: 'nobody' }), 400, 'email')
+      expectRefusal(await setUp(token, { role: 'owner' }), 400, 'role')
+      expectRefusal(await setUp(token, { email: 'TAKEN@example.com' }), 409, 'email')
+      expect(await everybody()).toEqual(before)
+      expect((await server.service.get(`${users}/${id}`)).body.role).toBe('user')
+      expect((await setUp(token)).status).toBe(201)
+    })
+
+    test('[SETUP-3] a token for something else is none for this', async () => {
+      const { status, body } = await server.anonymous.post('/api/auth/signup', { email: 'eve@example.com', password })
+      expect(status).toBe(201)
+      for (const token of [body.refreshToken, body.accessToken].map((text) => text.slice(0, 64)))
+        expectRefusal(await setUp(token), 401)
+      expect(await everybody()).toMatchObject([{ email: 'eve@example.com', role: 'user' }])
+    })
+
+    test('[SETUP-4] the token is good for a day', async () => {
+      const late = await issue()
+      await server.elapse(24 * 60 * 60 * 1000)
+      expectRefusal(await setUp(late), 401)
+      const inTime = await issue()
+      await server.elapse(24 * 60 * 60 * 1000 - 1)
+      expect((await setUp(inTime)).status).toBe(201)
+    })
+
+    test('[SETUP-4] with an administrator there, none is given out', async () => {
+      const token = await issue()
+      const created = await server.service.post(users, { email: 'boss@example.com', password, role: 'admin' })
+      expect(created.status).toBe(201)
+      expect(await server.issueSetupToken()).toBeNull()
+      expectRefusal(await setUp(token), 401)
+      expect(await everybody()).toHaveLength(1)
+    })
+
+    test('[SETUP-1] the link opens a page that lets nothing else run', async () => {
+      const { status, text, headers } = await server.anonymous.get('/setup')
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'")
+      expect(headers.get('content-security-policy')).not.toContain('unsafe')
+      expect(headers.get('referrer-policy')).toBe('no-referrer')
+      expect(text).not.toMatch(/(?:src|href)="(?!data:,")/)
+    })
+  })

@@ -1,0 +1,329 @@
+/** Linking providers to a signed-in user, and unlinking them: who may, what comes along, and the last way in. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { manualClock } from '../../../src/base/clock.ts'
+import { recentSignInMs } from '../../../src/limits/users.ts'
+import { type Client, createClient } from '../../harness/client.ts'
+import { expectRefusal } from '../../harness/refusal.ts'
+import { describeServer } from '../../harness/server.ts'
+import { unlimitedRates } from '../../harness/users/accounts.ts'
+import { createAuthenticator } from '../../harness/users/authenticator.ts'
+import { mailAuth } from '../../harness/users/mail-config.ts'
+import { openMailbox } from '../../harness/users/mailbox.ts'
+import {
+  appUrl,
+  clientOf,
+  everybody,
+  openBrowser,
+  passThrough,
+  providerOf,
+  publicUrl,
+  scriptedProvider,
+  scriptedReturn,
+  signInAt,
+  signInBy,
+} from '../../harness/users/oauth.ts'
+import { openOidcIssuer } from '../../harness/users/oidc-issuer.ts'
+import { signUp } from '../../harness/users/person.ts'
+import { openScriptedIssuer } from '../../harness/users/scripted-issuer.ts'
+
+const corp = await openOidcIssuer({ redirectUris: [`${publicUrl}/api/auth/oauth/corp/callback`] })
+const scripted = await openScriptedIssuer()
+afterAll(() => {
+  corp.close()
+  scripted.close()
+})
+
+const mailbox = await openMailbox()
+afterAll(() => mailbox.close())
+
+const clock = manualClock(Date.now())
+const auth = {
+  ...mailAuth(mailbox),
+  redirectUrls: ['https://app.example.org'],
+  providers: { corp: providerOf(corp), club: scriptedProvider(scripted), team: scriptedProvider(scripted) },
+}
+const config = { auth, rateLimits: unlimitedRates }
+
+describeServer('linking', { config, settings: { publicUrl }, clock }, (server) => {
+  const link = (client: Client, linkTicket: unknown) => client.post('/api/auth/identities', { linkTicket })
+  const identitiesOf = async (client: Client) => (await client.get('/api/auth/identities')).body.identities
+  const start = async (client: Client, provider: string): Promise<string> => {
+    const { status, body } = await client.post(`/api/auth/oauth/${provider}/link`, { redirectUrl: appUrl })
+    expect(status).toBe(200)
+    return body.url
+  }
+  /** A ticket for whoever this is at the real provider. */
+  async function ticketAt(client: Client, person: string): Promise<string> {
+    const browser = openBrowser(server)
+    const leftFor = (await browser.visit(await start(client, 'corp'))).location ?? ''
+    const fragment = await browser.comeBack(await passThrough(browser, leftFor, 'corp', person))
+    expect(Object.keys(fragment)).toEqual(['linkTicket'])
+    return fragment.linkTicket ?? ''
+  }
+  /** A ticket for a person whom the test makes up, unless told otherwise without an e-mail. */
+  async function ticketBy(client: Client, claims: object, provider = 'club'): Promise<string> {
+    const browser = openBrowser(server)
+    const leftFor = (await browser.visit(await start(client, provider))).location ?? ''
+    return (await browser.comeBack(scriptedReturn(scripted, leftFor, { claims: { ...claims } }))).linkTicket ?? ''
+  }
+  const anonymous = async (): Promise<{ id: string; client: Client }> => {
+    const { status, body } = await server.anonymous.post('/api/auth/signin/anonymous', {})
+    expect(status).toBe(201)
+    return {
+      id: body.user.id,
+      client: createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` }),
+    }
+  }
+
+  describe('a link', () => {
+    test('[OAUTH-12, OAUTH-15] is made by the user who began it, and signs in from then on', async () => {
+      const person = await signUp(server)
+      const linked = await link(person.client, await ticketAt(person.client, 'linked'))
+      expect(linked.status).toBe(201)
+      expect(linked.body.identity).toEqual({
+        id: expect.any(String),
+        provider: 'corp',
+        email: 'linked@example.com',
+        createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      })
+      expect(linked.body.user).toMatchObject({ id: person.id, email: person.email, emailVerified: false })
+      expect(await identitiesOf(person.client)).toEqual([linked.body.identity])
+      const { body } = await clientOf(server, await signInAt(server, 'corp', 'linked')).get('/api/auth/me')
+      expect(body.user.id).toBe(person.id)
+    })
+
+    test('[OAUTH-12] is begun by a user, towards an allowed page', async () => {
+      const { client } = await signUp(server)
+      const path = '/api/auth/oauth/corp/link'
+      expectRefusal(await server.anonymous.post(path, { redirectUrl: appUrl }), 401)
+      expectRefusal(await server.service.post(path, { redirectUrl: appUrl }), 403)
+      expectRefusal(await client.post('/api/auth/oauth/unknown/link', { redirectUrl: appUrl }), 404)
+      for (const redirectUrl of ['https://evil.example', '//evil.example', '', undefined, 7])
+        expectRefusal(await client.post(path, { redirectUrl }), 400, 'redirectUrl')
+      expectRefusal(await client.get('/api/auth/oauth/corp?link=x'), 400)
+      for (const caller of [server.anonymous, server.service]) {
+        const status = caller === server.anonymous ? 401 : 403
+        expectRefusal(await caller.get('/api/auth/identities'), status)
+        expectRefusal(await link(caller, 'x'), status)
+        expectRefusal(await caller.delete('/api/auth/identities/x'), status)
+      }
+    })
+
+    test('[OAUTH-12] is nothing to another user, and the ticket stays good for its own', async () => {
+      const [victim, attacker] = [await signUp(server), await signUp(server)]
+      const ticket = await ticketAt(attacker.client, 'led-through')
+      const before = await everybody(server)
+      expectRefusal(await link(victim.client, ticket), 400)
+      expect([await everybody(server), await identitiesOf(victim.client)]).toEqual([before, []])
+      expect((await link(attacker.client, ticket)).status).toBe(201)
+    })
+
+    test('[OAUTH-12] comes back to the browser that left, and signs nobody in', async () => {
+      const { client } = await signUp(server)
+      const browser = openBrowser(server)
+      const leftFor = (await browser.visit(await start(client, 'corp'))).location ?? ''
+      const url = await passThrough(browser, leftFor, 'corp', 'unbound')
+      expect((await openBrowser(server).visit(url)).status).toBe(400)
+      expect(Object.keys(await browser.comeBack(url))).toEqual(['linkTicket'])
+    })
+
+    test('[OAUTH-12] of 50 uses of a start, and of a ticket, at the same time one succeeds', async () => {
+      const { client } = await signUp(server)
+      const url = await start(client, 'club')
+      const visits = await Promise.all(Array.from({ length: 50 }, () => openBrowser(server).visit(url)))
+      expect(visits.map(({ status }) => status).sort()).toEqual([302, ...Array.from({ length: 49 }, () => 400)])
+      const ticket = await ticketBy(client, { sub: 'ticket-racer' })
+      const answers = await Promise.all(Array.from({ length: 50 }, () => link(client, ticket)))
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 49 }, () => 400)])
+    })
+
+    test('[OAUTH-12] is too late after two minutes, and one token is nothing in the place of another', async () => {
+      const { client } = await signUp(server)
+      const [url, ticket] = [await start(client, 'club'), await ticketBy(client, { sub: 'late' })]
+      const browser = openBrowser(server)
+      await browser.visit(await start(client, 'club'))
+      const [state] = [...(browser.cookies.get('api.example.org')?.values() ?? [])]
+      for (const other of [new URL(url).searchParams.get('link'), state, '', 'x'.repeat(43), null, 7])
+        expectRefusal(await link(client, other), 400)
+      expect((await browser.visit(`${publicUrl}/api/auth/oauth/club?link=${ticket}`)).status).toBe(400)
+      const [lateUrl, lateTicket] = [await start(client, 'club'), await ticketBy(client, { sub: 'late' })]
+      clock.advance(2 * 60_000)
+      expect((await browser.visit(lateUrl)).status).toBe(400)
+      expectRefusal(await link(client, lateTicket), 400)
+      expect(await identitiesOf(client)).toEqual([])
+      clock.set(Date.now())
+    })
+
+    test('[OAUTH-7] made by somebody who waits inside with another’s address ends when the owner comes', async () => {
+      const squatter = await signUp(server)
+      expect((await link(squatter.client, await ticketBy(squatter.client, { sub: 'squatter' }))).status).toBe(201)
+      await server.anonymous.post('/api/auth/signin/magic-link', { email: squatter.email })
+      const token = await mailbox.nextToken(squatter.email)
+      const { status, body } = await server.anonymous.post('/api/auth/verify-magic-link', { token })
+      expect([status, body.user.id]).toEqual([200, squatter.id])
+      const owner = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
+      expect(await identitiesOf(owner)).toEqual([])
+      expectRefusal(await squatter.client.get('/api/auth/identities'), 401)
+      const again = await signInBy(server, 'club', scripted, { claims: { sub: 'squatter' } })
+      expect((await clientOf(server, again).get('/api/auth/me')).body.user.id).not.toBe(squatter.id)
+    })
+
+    test('[OAUTH-14] to what is another user’s is refused, and to what is one’s own already changes nothing', async () => {
+      const owner = await signUp(server)
+      const first = await link(owner.client, await ticketBy(owner.client, { sub: 'shared' }))
+      const other = await signUp(server)
+      const before = await everybody(server)
+      expectRefusal(await link(other.client, await ticketBy(other.client, { sub: 'shared' })), 409)
+      const again = await link(owner.client, await ticketBy(owner.client, { sub: 'shared' }))
+      expect([again.status, again.body.identity]).toEqual([201, first.body.identity])
+      expect(await everybody(server)).toEqual(before)
+      // The same subject at another provider is another person.
+      expect((await link(other.client, await ticketBy(other.client, { sub: 'shared' }, 'team'))).status).toBe(201)
+    })
+
+    test('[OAUTH-14] of one person at two users at the same time is made once', async () => {
+      const people = await Promise.all([signUp(server), signUp(server)])
+      const tickets = await Promise.all(people.map(({ client }) => ticketBy(client, { sub: 'torn' })))
+      const answers = await Promise.all(people.map(({ client }, at) => link(client, tickets[at])))
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
+    })
+
+    test('[OAUTH-14] is one of at most twenty', async () => {
+      const { client } = await signUp(server)
+      for (let at = 0; at < 20; at++)
+        expect((await link(client, await ticketBy(client, { sub: `many-${at}` }))).status).toBe(201)
+      expectRefusal(await link(client, await ticketBy(client, { sub: 'many-20' })), 409)
+      const providers = (await identitiesOf(client)).map(({ provider }: { provider: string }) => provider)
+      expect(providers).toEqual(Array.from({ length: 20 }, () => 'club'))
+    })
+  })
+
+  describe('what comes along', () => {
+    test('[OAUTH-13] an anonymous user becomes a real one in place', async () => {
+      const { id, client } = await anonymous()
+      const { status, body } = await link(client, await ticketAt(client, 'upgraded'))
+      expect([status, body.user]).toEqual([
+        201,
+        expect.objectContaining({
+          id,
+          isAnonymous: false,
+          email: 'upgraded@example.com',
+          emailVerified: true,
+          displayName: 'Name of upgraded',
+          avatarUrl: 'https://images.example.com/upgraded.png',
+        }),
+      ])
+      const signedIn = clientOf(server, await signInAt(server, 'corp', 'upgraded'))
+      expect((await signedIn.get('/api/auth/me')).body.user).toMatchObject({ id, isAnonymous: false })
+    })
+
+    test('[OAUTH-13] an address that the provider has not verified does not', async () => {
+      const { client } = await anonymous()
+      const { body } = await link(client, await ticketAt(client, 'unverified-upgraded-2'))
+      expect(body.user).toMatchObject({ isAnonymous: false, email: null, emailVerified: false })
+    })
+
+    test('[OAUTH-14] an anonymous user does not take the address of a user there is', async () => {
+      const { client } = await anonymous()
+      const claims = { sub: 'second-self', email: 'known@example.com', email_verified: true }
+      const ticket = await ticketBy(client, claims)
+      await signInBy(server, 'team', scripted, { claims: { ...claims, sub: 'first-self' } })
+      const before = await everybody(server)
+      expectRefusal(await link(client, ticket), 409)
+      expect([await everybody(server), await identitiesOf(client)]).toEqual([before, []])
+    })
+
+    test('[OAUTH-9] nor becomes a user while sign-up is closed', async () => {
+      const { client } = await anonymous()
+      const ticket = await ticketBy(client, { sub: 'closed' })
+      await server.reload({ ...config, auth: { ...auth, signup: false } })
+      const before = await everybody(server)
+      expectRefusal(await link(client, ticket), 403)
+      expect(await everybody(server)).toEqual(before)
+      await server.reload(config)
+      expect((await link(client, ticket)).status).toBe(201)
+    })
+
+    test('[PASSKEY-13] nor does a token alone link an identity to sign in with where a passkey guards', async () => {
+      const person = await signUp(server)
+      const passkeys = '/api/auth/passkeys'
+      const { options } = (await person.client.post(`${passkeys}/register-options`, undefined)).body
+      const response = createAuthenticator({ origin: 'http://localhost:5173' }).register(options)
+      expect((await person.client.post(`${passkeys}/register`, { response })).status).toBe(201)
+      await server.elapse(recentSignInMs + 1)
+      const asked = await person.client.post('/api/auth/oauth/club/link', { redirectUrl: appUrl })
+      expect(expectRefusal(asked, 403).slug).toBe('sign-in-again')
+      const { accessToken } = (await person.signIn()).body
+      const again = createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
+      expect((await link(again, await ticketBy(again, { sub: 'guarded' }))).status).toBe(201)
+    })
+
+    test('[OAUTH-13] a user’s own address, verified by the provider, is verified; any other stays where it is', async () => {
+      const person = await signUp(server)
+      const other = { sub: 'own-1', email: 'elsewhere@example.com', email_verified: true, name: 'Real Name' }
+      const first = await link(person.client, await ticketBy(person.client, other))
+      expect(first.body.user).toMatchObject({ email: person.email, emailVerified: false, displayName: 'Real Name' })
+      const claims = { sub: 'own-2', email: person.email.toUpperCase(), email_verified: false, name: 'Second Name' }
+      const second = await link(person.client, await ticketBy(person.client, claims))
+      expect(second.body.user).toMatchObject({ emailVerified: false, displayName: 'Real Name' })
+      const verified = { ...claims, sub: 'own-3', email_verified: true }
+      const third = await link(person.client, await ticketBy(person.client, verified))
+      expect(third.body.user).toMatchObject({ email: person.email, emailVerified: true })
+    })
+  })
+
+  describe('unlinking', () => {
+    const unlink = (client: Client, id: string) => client.delete(`/api/auth/identities/${id}`)
+
+    test('[OAUTH-16] leaves the other ways in', async () => {
+      const person = await signUp(server)
+      const { body } = await link(person.client, await ticketAt(person.client, 'unlinked'))
+      const stranger = await signUp(server)
+      expectRefusal(await unlink(stranger.client, body.identity.id), 404)
+      expectRefusal(await unlink(person.client, 'unknown'), 404)
+      const gone = await unlink(person.client, body.identity.id)
+      expect([gone.status, gone.body, await identitiesOf(person.client)]).toEqual([200, { ok: true }, []])
+      expectRefusal(await unlink(person.client, body.identity.id), 404)
+      expect((await person.signIn()).status).toBe(200)
+      // The identity is free, and what comes by it is somebody new.
+      const { body: me } = await clientOf(server, await signInAt(server, 'corp', 'unlinked')).get('/api/auth/me')
+      expect(me.user.id).not.toBe(person.id)
+    })
+
+    test('[OAUTH-16] never takes the last way in', async () => {
+      const claims = { sub: 'only-way' }
+      const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
+      const [identity] = await identitiesOf(client)
+      expectRefusal(await unlink(client, identity.id), 409)
+      expect(await identitiesOf(client)).toEqual([identity])
+      expect((await link(client, await ticketBy(client, claims, 'team'))).status).toBe(201)
+      expect((await unlink(client, identity.id)).status).toBe(200)
+      const [last] = await identitiesOf(client)
+      expect(last.provider).toBe('team')
+      expectRefusal(await unlink(client, last.id), 409)
+    })
+
+    test('[OAUTH-16] may take the last one where a verified e-mail is left', async () => {
+      const claims = { sub: 'mailed', email: 'mailed@example.com', email_verified: true }
+      const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
+      const [identity] = await identitiesOf(client)
+      expect((await unlink(client, identity.id)).status).toBe(200)
+      // The address leads back to the same user.
+      const again = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
+      const ids = await Promise.all([client, again].map(async (who) => (await who.get('/api/auth/me')).body.user.id))
+      expect(ids[0]).toBe(ids[1])
+    })
+
+    test('[OAUTH-16] of the last two at the same time one goes', async () => {
+      for (let round = 0; round < 5; round++) {
+        const claims = { sub: `last-two-${round}` }
+        const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
+        await link(client, await ticketBy(client, claims, 'team'))
+        const ids: string[] = (await identitiesOf(client)).map(({ id }: { id: string }) => id)
+        const answers = await Promise.all([...ids, ...ids].map((id) => unlink(client, id)))
+        expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+        expect(await identitiesOf(client)).toHaveLength(1)
+      }
+    })
+  })
+})

@@ -1,0 +1,350 @@
+/** Sign-in through a real OpenID Connect provider: the way there and back, who may take it, and whose account it is. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { manualClock } from '../../../src/base/clock.ts'
+import { createClient } from '../../harness/client.ts'
+import { expectRefusal } from '../../harness/refusal.ts'
+import { describeServer, type TestServer } from '../../harness/server.ts'
+import {
+  appUrl,
+  callbackUrl,
+  clientOf,
+  everybody,
+  openBrowser,
+  passThrough,
+  providerOf,
+  publicUrl,
+  signInAt,
+  startPath,
+} from '../../harness/users/oauth.ts'
+import { fragmentOf } from '../../harness/users/oauth-browser.ts'
+import { openOidcIssuer } from '../../harness/users/oidc-issuer.ts'
+import { codeOf } from '../../harness/users/person.ts'
+
+const corp = await openOidcIssuer({ redirectUris: ['corp', 'google'].map(callbackUrl) })
+/** Another issuer, which has other people of the same names. */
+const club = await openOidcIssuer({ redirectUris: [callbackUrl('club')], isStrict: true })
+afterAll(() => {
+  corp.close()
+  club.close()
+})
+
+// The issuers have the time of this machine.
+const clock = manualClock(Date.now())
+const auth = {
+  redirectUrls: ['https://app.example.org', 'https://exact.example.org/cb?x=1', 'com.example.app:/done'],
+  providers: { corp: providerOf(corp), google: providerOf(corp), club: providerOf(club) },
+}
+const config = { auth }
+const settings = { publicUrl }
+
+const me = async (server: TestServer, fragment: Readonly<Record<string, string>>) => {
+  const { status, body } = await clientOf(server, fragment).get('/api/auth/me')
+  expect(status).toBe(200)
+  return body.user ?? body
+}
+const importUser = async (server: TestServer, user: object): Promise<string> => {
+  const { body } = await server.service.post('/api/auth/admin/users/import', { users: [user] })
+  expect(body.imported).toBe(1)
+  return body.results[0].id
+}
+
+describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) => {
+  const returnOf = async (provider: string, person: string) => {
+    const browser = openBrowser(server)
+    const leftFor = await browser.leave(startPath(provider))
+    return { browser, url: await passThrough(browser, leftFor, provider, person) }
+  }
+
+  describe('leaving', () => {
+    test('[OAUTH-1] the provider is told state, nonce and the challenge, and the browser keeps a cookie', async () => {
+      const browser = openBrowser(server)
+      const { status, location, headers } = await browser.visit(publicUrl + startPath('corp'))
+      const url = new URL(location ?? '')
+      expect([status, url.origin, headers.get('cache-control')]).toEqual([302, corp.issuer, 'no-store'])
+      const { state, nonce, code_challenge, ...others } = Object.fromEntries(url.searchParams)
+      expect(others).toEqual({
+        response_type: 'code',
+        client_id: corp.clientId,
+        redirect_uri: callbackUrl('corp'),
+        scope: 'openid email profile',
+        code_challenge_method: 'S256',
+      })
+      for (const secret of [state, nonce, code_challenge]) expect(secret).toMatch(/^[\w-]{43}$/)
+      const [cookie = ''] = headers.getSetCookie()
+      const [pair = '', ...attributes] = cookie.split('; ')
+      expect(pair).toMatch(/^__Host-plinth-oauth-[\w-]{16}=[\w-]{43}$/)
+      expect(attributes.sort()).toEqual(['HttpOnly', 'Max-Age=600', 'Path=/', 'SameSite=Lax', 'Secure'])
+      expect(location).not.toContain(pair.split('=')[1] ?? '')
+      const again = Object.fromEntries(new URL(await browser.leave(startPath('corp'))).searchParams)
+      expect([again.state === state, again.nonce === nonce, again.code_challenge === code_challenge]).toEqual([
+        false,
+        false,
+        false,
+      ])
+    })
+
+    test('[OAUTH-1] to nobody the configuration does not name', async () => {
+      for (const provider of ['unknown', 'Corp', 'constructor', '__proto__', 'hasOwnProperty', '..%2fcorp', '%00'])
+        expectRefusal(await server.anonymous.get(startPath(provider)), 404)
+    })
+
+    test('[OAUTH-2] only with a redirect URL that is listed', async () => {
+      for (const url of [
+        'https://app.example.org',
+        'https://app.example.org/a?b=c',
+        'https://exact.example.org/cb?x=1',
+        'com.example.app:/done',
+      ])
+        expect((await server.anonymous.get(startPath('corp', url))).status).toBe(302)
+      const refused = [
+        '//evil.example',
+        'https://app.example.org@evil.example',
+        'https://evil.example\\@app.example.org',
+        'https://app.example.org/\r\nSet-Cookie: a=b',
+        'https://exact.example.org/',
+        'https://exact.example.org/cb?x=1#y',
+        'javascript:alert(1)',
+        'http://localhost:3000/',
+        '',
+      ]
+      for (const url of refused) {
+        const answer = await server.anonymous.get(startPath('corp', url))
+        expectRefusal(answer, 400, 'redirect_url')
+        expect(answer.headers.getSetCookie()).toEqual([])
+      }
+      expectRefusal(await server.anonymous.get('/api/auth/oauth/corp'), 400, 'redirect_url')
+      expectRefusal(await server.anonymous.get(`${startPath('corp')}&redirect_url=https://evil.example`), 400)
+    })
+  })
+
+  describe('coming back', () => {
+    test('[OAUTH-3, OAUTH-15] somebody new becomes a user, and is the same one the next time', async () => {
+      const { browser, url } = await returnOf('corp', 'ada')
+      const { status, location, headers } = await browser.visit(url)
+      expect([status, location?.split('#')[0]]).toEqual([302, appUrl])
+      expect([headers.get('cache-control'), headers.get('referrer-policy')]).toEqual(['no-store', 'no-referrer'])
+      expect(browser.cookies.get('api.example.org')?.size).toBe(0)
+      const first = fragmentOf(location ?? '')
+      const user = await me(server, first)
+      expect(user).toMatchObject({
+        email: 'ada@example.com',
+        emailVerified: true,
+        displayName: 'Name of ada',
+        avatarUrl: 'https://images.example.com/ada.png',
+        role: 'user',
+        isAnonymous: false,
+      })
+      expect((await me(server, await signInAt(server, 'corp', 'ada'))).id).toBe(user.id)
+      const refreshed = await server.anonymous.post('/api/auth/refresh', { refreshToken: first.refreshToken })
+      expect([refreshed.status, refreshed.body.user.id]).toEqual([200, user.id])
+      const { body } = await clientOf(server, first).get('/api/auth/identities')
+      expect(body.identities).toEqual([
+        { id: expect.any(String), provider: 'corp', email: 'ada@example.com', createdAt: expect.any(String) },
+      ])
+      expect(server.logged()).not.toContain(first.refreshToken ?? 'x')
+    })
+
+    test('[OAUTH-3] an issuer that tells the e-mail at its user-info endpoint alone is asked there', async () => {
+      const user = await me(server, await signInAt(server, 'club', 'grace'))
+      expect(user).toMatchObject({ email: 'grace@example.com', emailVerified: true, displayName: 'Name of grace' })
+    })
+
+    test('[OAUTH-4] of 50 returns with one state, one signs in', async () => {
+      const { browser, url } = await returnOf('corp', 'racer')
+      const visits = await Promise.all(Array.from({ length: 50 }, () => browser.visit(url)))
+      const signedIn = visits.filter(({ location }) => location?.includes('accessToken'))
+      expect([signedIn.length, visits.filter(({ status }) => status === 400).length]).toEqual([1, 49])
+      const client = clientOf(server, fragmentOf(signedIn[0]?.location ?? ''))
+      expect((await client.get('/api/auth/sessions')).body.sessions).toHaveLength(1)
+    })
+
+    test('[OAUTH-4] in another browser there is no way back, and the flow waits for its own', async () => {
+      const { browser, url } = await returnOf('corp', 'victim')
+      const stranger = await returnOf('corp', 'attacker')
+      const without = openBrowser(server)
+      for (const other of [without, stranger.browser]) {
+        const { status, location } = await other.visit(url)
+        expect([status, location]).toEqual([400, null])
+      }
+      // The stranger's cookie under the name of the victim's.
+      const [name = ''] = browser.cookies.get('api.example.org')?.keys() ?? []
+      const [value = ''] = stranger.browser.cookies.get('api.example.org')?.values() ?? []
+      for (const cookie of [
+        `${name}=${value}`,
+        `${name}=`,
+        `${name}`,
+        `=${value}`,
+        `${name}=${'x'.repeat(5000)}`,
+        ';;;',
+      ]) {
+        const { status } = await without.visit(url, { method: 'HEAD', headers: { cookie } })
+        expect(status).toBe(400)
+      }
+      expect((await me(server, await browser.comeBack(url))).email).toBe('victim@example.com')
+      expect((await me(server, await stranger.browser.comeBack(stranger.url))).email).toBe('attacker@example.com')
+    })
+
+    test('[OAUTH-4] a state that is none, or of another provider, is 400', async () => {
+      const { browser, url } = await returnOf('corp', 'mixer')
+      const { searchParams } = new URL(url)
+      const state = searchParams.get('state') ?? ''
+      for (const other of ['', 'x', state.slice(1), `${state}A`, `${state} `, '\u0000', 'x'.repeat(4000)]) {
+        searchParams.set('state', other)
+        expect((await browser.visit(`${callbackUrl('corp')}?${searchParams}`)).status).toBe(400)
+      }
+      expect((await browser.visit(callbackUrl('corp'))).status).toBe(400)
+      expect((await browser.visit(`${url}&state=${state}`)).status).toBe(400)
+      expect((await browser.visit(url.replace('/corp/', '/club/'))).status).toBe(400)
+    })
+
+    test('[OAUTH-4] after ten minutes it is too late', async () => {
+      const late = await returnOf('corp', 'late')
+      clock.advance(10 * 60_000)
+      expect((await late.browser.visit(late.url)).status).toBe(400)
+      clock.set(Date.now())
+      expect(await everybody(server)).not.toContainEqual(expect.objectContaining({ email: 'late@example.com' }))
+    })
+
+    test('[OAUTH-6] somebody who changes their mind is told so, in no words of the provider', async () => {
+      const before = await everybody(server)
+      const { browser, url } = await returnOf('corp', 'nobody')
+      const fragment = await browser.comeBack(url)
+      expect(fragment).toEqual({ error: 'access-denied', message: 'The sign-in was cancelled' })
+      expect(await everybody(server)).toEqual(before)
+    })
+
+    test('[OAUTH-5] an answer that names another issuer is not believed', async () => {
+      const { browser, url } = await returnOf('corp', 'mixed-up')
+      const mixed = new URL(url)
+      expect(mixed.searchParams.get('iss')).toBe(corp.issuer)
+      mixed.searchParams.set('iss', club.issuer)
+      expect(await browser.comeBack(mixed.href)).toMatchObject({ error: 'provider-error' })
+    })
+
+    test('[OAUTH-17] a code of one flow is nothing in another', async () => {
+      const mine = await returnOf('corp', 'mine')
+      const theirs = await returnOf('corp', 'theirs')
+      const crossed = new URL(mine.url)
+      crossed.searchParams.set('code', new URL(theirs.url).searchParams.get('code') ?? '')
+      expect(await mine.browser.comeBack(crossed.href)).toMatchObject({ error: 'provider-error' })
+    })
+
+    test('[OAUTH-17] many flows at once end each with its own person', async () => {
+      const flows = ['corp', 'google', 'club'].flatMap((provider) =>
+        ['ann', 'ben', 'cyd', 'dan'].map((name) => ({ provider, person: `${name}-${provider}` })),
+      )
+      const ends = await Promise.all(
+        flows.map(async ({ provider, person }) => (await me(server, await signInAt(server, provider, person))).email),
+      )
+      expect(ends).toEqual(flows.map(({ person }) => `${person}@example.com`))
+    })
+
+    test('[OAUTH-17] one browser may be on several ways, and come back in any order', async () => {
+      const browser = openBrowser(server)
+      const urls: string[] = []
+      for (const [provider, person] of [
+        ['corp', 'eve-1'],
+        ['club', 'eve-2'],
+        ['google', 'eve-3'],
+        ['corp', 'eve-1'],
+      ] as const) {
+        const leftFor = await browser.leave(startPath(provider))
+        // Another window at the provider, where this person is signed in.
+        urls.push(await passThrough(openBrowser(server), leftFor, provider, person))
+      }
+      const emails: string[] = []
+      for (const url of urls.reverse()) emails.push((await me(server, await browser.comeBack(url))).email)
+      expect(emails).toEqual(['eve-1@example.com', 'eve-3@example.com', 'eve-2@example.com', 'eve-1@example.com'])
+    })
+  })
+
+  describe('whose account it is', () => {
+    const password = 'a long enough password'
+
+    test('[OAUTH-7] one whose e-mail both sides have verified', async () => {
+      const id = await importUser(server, { email: 'Both@Example.com', password, verified: true, displayName: 'Kept' })
+      expect(await me(server, await signInAt(server, 'corp', 'both'))).toMatchObject({ id, displayName: 'Kept' })
+      const signin = await server.anonymous.post('/api/auth/signin', { email: 'both@example.com', password })
+      expect(signin.status).toBe(200)
+    })
+
+    test('[OAUTH-7] not one that somebody has made with an address they never showed to be theirs', async () => {
+      await server.anonymous.post('/api/auth/signup', { email: 'hijacked@example.com', password })
+      const before = await everybody(server)
+      expect(await signInAt(server, 'corp', 'hijacked')).toMatchObject({ error: 'account-exists' })
+      expect(await everybody(server)).toEqual(before)
+      const { body } = await server.anonymous.post('/api/auth/signin', { email: 'hijacked@example.com', password })
+      const client = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
+      expect((await client.get('/api/auth/identities')).body).toEqual({ identities: [] })
+    })
+
+    test('[OAUTH-7, OAUTH-8] not by an address that the provider has not verified', async () => {
+      const id = await importUser(server, { email: 'owner@example.com', password, verified: true })
+      const before = await everybody(server)
+      expect(await signInAt(server, 'corp', 'unverified-owner')).toMatchObject({ error: 'account-exists' })
+      expect(await everybody(server)).toEqual(before)
+      expect((await me(server, await signInAt(server, 'corp', 'owner'))).id).toBe(id)
+    })
+
+    test('[OAUTH-8] an address that the provider has not verified is nobody’s yet', async () => {
+      const squatter = await me(server, await signInAt(server, 'corp', 'unverified-famous'))
+      expect(squatter).toMatchObject({ email: null, emailVerified: false, isAnonymous: false })
+      const owner = await me(server, await signInAt(server, 'club', 'famous'))
+      expect([owner.email, owner.id === squatter.id]).toEqual(['famous@example.com', false])
+      expect((await me(server, await signInAt(server, 'corp', 'unverified-famous'))).id).toBe(squatter.id)
+    })
+
+    test('[OAUTH-9] a disabled user does not get in', async () => {
+      const { id } = await me(server, await signInAt(server, 'corp', 'banned'))
+      await server.service.patch(`/api/auth/admin/users/${id}`, { disabled: true })
+      const linked = await importUser(server, { email: 'banned-2@example.com', password, verified: true })
+      await server.service.patch(`/api/auth/admin/users/${linked}`, { disabled: true })
+      const before = await everybody(server)
+      for (const person of ['banned', 'banned-2'])
+        expect(await signInAt(server, 'corp', person)).toEqual({
+          error: 'account-disabled',
+          message: 'Account is disabled',
+        })
+      expect(await everybody(server)).toEqual(before)
+    })
+
+    test('[OAUTH-9] nobody new gets in while sign-up is closed', async () => {
+      const known = await me(server, await signInAt(server, 'corp', 'early'))
+      await server.reload({ auth: { ...auth, signup: false } })
+      const before = await everybody(server)
+      expect(await signInAt(server, 'corp', 'tardy')).toMatchObject({ error: 'signup-disabled' })
+      expect(await everybody(server)).toEqual(before)
+      expect((await me(server, await signInAt(server, 'corp', 'early'))).id).toBe(known.id)
+      await server.reload(config)
+    })
+
+    test('[OAUTH-10] a user with a second factor is asked for it', async () => {
+      const client = clientOf(server, await signInAt(server, 'corp', 'careful'))
+      const { secret, factorId } = (await client.post('/api/auth/mfa/totp/enroll', {})).body
+      const first = await client.post('/api/auth/mfa/totp/verify', { factorId, code: codeOf(secret, clock.now()) })
+      expect(first.status).toBe(200)
+      const fragment = await signInAt(server, 'corp', 'careful')
+      expect(Object.keys(fragment)).toEqual(['mfaTicket'])
+      const code = codeOf(secret, clock.now() + 30_000)
+      const done = await server.anonymous.post('/api/auth/mfa/verify', { mfaTicket: fragment.mfaTicket, code })
+      expect([done.status, done.body.user.email]).toEqual([200, 'careful@example.com'])
+    })
+  })
+})
+
+describeServer('oauth on the machine of a developer', { config: { auth: { providers: auth.providers } } }, (server) => {
+  test('[OAUTH-1] the browser comes back to the name of this machine that it left from, and to no other name', async () => {
+    const { host, port } = new URL(server.url)
+    const callbackFor = async (asked: string) => {
+      const path = startPath('corp', 'http://localhost:3000/signed-in')
+      const { status, headers } = await server.anonymous.get(path, { host: asked })
+      expect([status, headers.getSetCookie()[0]?.startsWith('plinth-oauth-')]).toEqual([302, true])
+      return new URL(headers.get('location') ?? '').searchParams.get('redirect_uri')
+    }
+    const callback = (origin: string) => `http://${origin}/api/auth/oauth/corp/callback`
+    expect(await callbackFor(host)).toBe(callback(host))
+    expect(await callbackFor(`localhost:${port}`)).toBe(callback(`localhost:${port}`))
+    for (const other of ['evil.example', `evil.example:${port}`, 'localhost:1', `localhost.evil.example:${port}`])
+      expect(await callbackFor(other)).toBe(callback(host))
+  })
+})

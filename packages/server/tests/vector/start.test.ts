@@ -1,0 +1,292 @@
+/** Vector indexes over time: other declarations, restarts, a server that dies, and what fits a database. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { openPostgres } from '../../../../scripts/servers/postgres.ts'
+import { type PostgresPrograms, providePostgres } from '../../../../scripts/servers/programs.ts'
+import { ConfigError } from '../../src/config/mistakes.ts'
+import { vectorBatchMax, vectorDeletionsKept } from '../../src/limits/resources.ts'
+import { engines, sharedEngine } from '../harness/engines.ts'
+import { openNodes } from '../harness/nodes.ts'
+import { expectRefusal } from '../harness/refusal.ts'
+import { ask, createNumbers, dumpIndex, makeValues, onKind, use, vectorKinds } from '../harness/resources/vector.ts'
+import { startServer, type TestServer } from '../harness/server.ts'
+import { spawnServer } from '../harness/spawn.ts'
+
+const opened: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+
+const docs = { dimensions: 2, metric: 'euclidean', metadataIndexes: ['lang'] } as const
+const vectors = [
+  { id: 'a', values: [1, 0], metadata: { lang: 'en', year: 2001 } },
+  { id: 'b', values: [2, 0], metadata: { lang: 'de', year: 2010 }, namespace: 'x' },
+]
+const idsOf = ({ matches }: { matches: readonly { id: string }[] }): string[] => matches.map(({ id }) => id)
+
+/** Asks until the index is served again. */
+async function untilServed(server: TestServer): Promise<void> {
+  for (let turns = 0; turns < 600; turns++) {
+    if ((await ask(server.service, 'docs', 'describe')).status === 200) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('it was not served again')
+}
+
+/** Why it did not happen, in words for whoever wrote the configuration. */
+async function refusalOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return (error as Error).message
+  }
+  throw new Error('it happened')
+}
+
+for (const kind of vectorKinds)
+  describe(`vector indexes on ${kind.name}`, () => {
+    async function start(indexes: Parameters<typeof onKind>[1]): Promise<TestServer> {
+      const server = await startServer({ config: onKind(kind, indexes) }, kind.storage)
+      opened.push(server.close)
+      return server
+    }
+    const search = async (server: TestServer, rest: object = {}) =>
+      idsOf(await use(server, 'docs', 'search', { vector: [0, 0], ...rest }))
+
+    // Copies in memory alone have to follow them.
+    const testCopies = kind.engine === 'pgvector' ? () => {} : test
+    testCopies('[VEC-22] a restart finds what is older than a hundred thousand changes', async () => {
+      const server = await start({ docs })
+      const some = (of: string, count: number) =>
+        Array.from({ length: count }, (_, at) => ({ id: `${of}${at}`, values: [at + 1, 0] }))
+      await use(server, 'docs', 'upsert', { vectors: some('old', 1000) })
+      await use(server, 'docs', 'upsert', { vectors: [...some('new', 900), ...some('gone', 100)] })
+      await use(server, 'docs', 'delete', { ids: ['gone0'] })
+      for (let times = 0; times < vectorDeletionsKept / vectorBatchMax; times++)
+        await use(server, 'docs', 'upsert', { vectors: some('new', vectorBatchMax) })
+      await use(server, 'docs', 'delete', { ids: ['gone1'] })
+      await server.restart()
+      expect(await search(server, { topK: 2 })).toEqual(['old0', 'new0'])
+    })
+
+    test('[VEC-22] everything is there after a restart, and goes on', async () => {
+      const server = await start({ docs })
+      await use(server, 'docs', 'upsert', { vectors })
+      await use(server, 'docs', 'delete', { ids: ['a'] })
+      const before = await dumpIndex(server, 'docs', ['a', 'b'])
+      await server.restart()
+      expect(await dumpIndex(server, 'docs', ['a', 'b'])).toEqual(before)
+      expect(await search(server)).toEqual(['b'])
+      await use(server, 'docs', 'insert', { vectors: [{ id: 'c', values: [1, 1] }] })
+      expect(await search(server)).toEqual(['c', 'b'])
+    })
+
+    test('[VEC-23] vectors that do not fit a declaration stop the start, which says what to do', async () => {
+      const server = await start({ docs })
+      await use(server, 'docs', 'upsert', { vectors })
+      const before = await dumpIndex(server, 'docs', ['a', 'b'])
+      const wider = { docs: { ...docs, dimensions: 3 } }
+      const words =
+        'vector.docs: there are 2 vectors of 2 dimensions, compared by euclidean; 3 dimensions compared by euclidean'
+      // Nothing of a configuration that cannot be served is.
+      const message = await refusalOf(server.reload(onKind(kind, { ...wider, other: docs })))
+      expect(message).toStartWith(words)
+      expect(message).toContain('another name')
+      expectRefusal(await ask(server.service, 'other', 'describe'), 404)
+      expect(await search(server)).toEqual(['a', 'b'])
+      // Not even in part: this one's table was empty, and would have been made anew.
+      await server.reload(onKind(kind, { empty: docs, docs }))
+      await refusalOf(server.reload(onKind(kind, { empty: { ...docs, dimensions: 5 }, ...wider })))
+      await use(server, 'empty', 'upsert', { vectors })
+      expect(idsOf(await use(server, 'empty', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
+      expect(await refusalOf(server.restart(onKind(kind, wider)))).toStartWith(words)
+      expect(await refusalOf(server.restart(onKind(kind, { docs: { ...docs, metric: 'cosine' } })))).toContain(
+        'by cosine',
+      )
+      await server.restart(onKind(kind, { docs }))
+      expect(await dumpIndex(server, 'docs', ['a', 'b'])).toEqual(before)
+      // Without vectors it may be anything.
+      await use(server, 'docs', 'delete', { ids: ['a', 'b'] })
+      await server.reload(onKind(kind, { docs: { ...docs, dimensions: 3, metric: 'cosine' } }))
+      await use(server, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 2, 3] }] })
+      expect(await use(server, 'docs', 'describe')).toEqual({ vectorCount: 1, dimensions: 3, metric: 'cosine' })
+      expect(idsOf(await use(server, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
+    })
+
+    test('[VEC-23] then nothing else of the configuration is there either', async () => {
+      const tables = (schema: object) => ({ databases: { shared: { tables: { notes: { schema } } } } })
+      const before = { ...tables({ title: { type: 'string' } }), ...onKind(kind, { docs }) }
+      const server = await startServer({ config: before }, kind.storage)
+      opened.push(server.close)
+      await use(server, 'docs', 'upsert', { vectors })
+      const more = tables({ title: { type: 'string' }, text: { type: 'string' } })
+      const next = { ...more, ...onKind(kind, { docs: { ...docs, dimensions: 3 } }) }
+      await refusalOf(server.reload(next))
+      await server.restart(before)
+      await refusalOf(server.restart(next))
+      // A field that had been made would be one that this no longer declares.
+      await server.restart(before)
+      expect(await search(server)).toEqual(['a', 'b'])
+    })
+
+    const testNodes = kind.storage === sharedEngine ? test : () => {}
+    testNodes('[VEC-23] a node that declares an empty index as it was no longer writes to it', async () => {
+      const { nodes, engine, close } = await openNodes(sharedEngine, 1, { config: onKind(kind, { docs }) })
+      opened.push(close)
+      const [old] = nodes as readonly [TestServer]
+      const next = await startServer({ config: onKind(kind, { docs: { ...docs, dimensions: 3 } }) }, engine)
+      opened.push(next.close)
+      expectRefusal(await ask(old.service, 'docs', 'upsert', { vectors }), 503)
+      expectRefusal(await ask(old.service, 'docs', 'search', { vector: [0, 0] }), 503)
+      await use(next, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 2, 3] }] })
+      expect(idsOf(await use(next, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
+    })
+
+    test('[VEC-24] a field that becomes an index covers the vectors there already', async () => {
+      const server = await start({ docs })
+      await use(server, 'docs', 'upsert', { vectors })
+      const filter = { year: { $gt: 2005 } }
+      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0], filter }), 400)
+      await server.reload(onKind(kind, { docs: { ...docs, metadataIndexes: ['lang', 'year'] } }))
+      expect(await search(server, { filter })).toEqual(['b'])
+      expect(await search(server, { filter: { lang: 'en' } })).toEqual(['a'])
+      await server.restart(onKind(kind, { docs: { ...docs, metadataIndexes: ['year'] } }))
+      expect(await search(server, { filter })).toEqual(['b'])
+      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0], filter: { lang: 'en' } }), 400)
+    })
+
+    test('[VEC-1, SYS-14] an index that is no longer declared is not served, and keeps its vectors', async () => {
+      const server = await start({ docs, other: docs })
+      await use(server, 'other', 'upsert', { vectors })
+      await server.reload(onKind(kind, { docs }))
+      expectRefusal(await ask(server.service, 'other', 'describe'), 404)
+      await server.reload({})
+      expectRefusal(await ask(server.service, 'docs', 'describe'), 404)
+      await server.reload(onKind(kind, { other: docs }))
+      expect(idsOf(await use(server, 'other', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
+      expectRefusal(await ask(server.service, 'docs', 'describe'), 404)
+    })
+
+    test('[VEC-1, VEC-14] indexes hold their own', async () => {
+      const server = await start({ docs, other: docs })
+      await use(server, 'docs', 'upsert', { vectors })
+      expect(await use(server, 'other', 'describe')).toMatchObject({ vectorCount: 0 })
+      await use(server, 'other', 'insert', { vectors: [{ id: 'a', values: [5, 5] }] })
+      expect(idsOf(await use(server, 'other', 'search', { vector: [0, 0] }))).toEqual(['a'])
+      expect(await use(server, 'docs', 'getByIds', { ids: ['a'] })).toMatchObject({ vectors: [{ values: [1, 0] }] })
+    })
+
+    if (kind.storage.name !== 'sqlite-files-memory')
+      test('[VEC-22, VEC-4] what one node has acknowledged, every node sees', async () => {
+        const first = await start({ docs })
+        const { databaseUrl = null, redisUrl = null, redisPrefix = '' } = first.settings()
+        const second = await startServer({
+          config: onKind(kind, { docs }),
+          settings: { databaseUrl, redisUrl, redisPrefix },
+        })
+        opened.push(second.close)
+        const nodes = [first, second] as const
+        for (let turn = 0; turn < 10; turn++) {
+          const [writer, reader] = turn % 2 ? nodes : [second, first]
+          await use(writer, 'docs', 'upsert', { vectors: [{ id: 'moving', values: [turn + 1, 0] }] })
+          const found = await use(reader, 'docs', 'search', { vector: [turn + 1, 0], topK: 1 })
+          expect(found.matches).toMatchObject([{ id: 'moving', score: 0 }])
+        }
+        await use(second, 'docs', 'delete', { ids: ['moving'] })
+        expect(await search(first)).toEqual([])
+        const insert = (at: number) =>
+          ask((nodes[at % 2] as TestServer).service, 'docs', 'insert', { vectors: [{ id: 'one', values: [at, 1] }] })
+        const answers = await Promise.all(Array.from({ length: 40 }, (_, at) => insert(at)))
+        expect(answers.filter(({ status }) => status === 200).length).toBe(1)
+        const [here, there] = await Promise.all(nodes.map((node) => use(node, 'docs', 'getByIds', { ids: ['one'] })))
+        expect(here).toEqual(there)
+      })
+  })
+
+describe('where searches run', () => {
+  test('[VEC-25] pgvector is needed where it is asked for', async () => {
+    const server = await startServer({ config: { vector: { docs: { ...docs, engine: 'memory' } } } })
+    opened.push(server.close)
+    await use(server, 'docs', 'upsert', { vectors })
+    const message = await refusalOf(server.reload({ vector: { docs: { ...docs, engine: 'pgvector' } } }))
+    expect(message).toStartWith('vector.docs.engine: "pgvector" needs PostgreSQL')
+    expect(idsOf(await use(server, 'docs', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
+  })
+
+  const [pgvector] = vectorKinds.filter(({ engine }) => engine === 'pgvector')
+  test.if(pgvector !== undefined)('[VEC-25] may change at every start', async () => {
+    const declared = (engine: string) => ({ vector: { docs: { ...docs, engine } } })
+    const server = await startServer({ config: declared('memory') }, pgvector?.storage)
+    opened.push(server.close)
+    await use(server, 'docs', 'upsert', { vectors })
+    for (const [turn, engine] of ['pgvector', 'memory', 'auto', 'memory'].entries()) {
+      await server.reload(declared(engine))
+      await use(server, 'docs', 'upsert', { vectors: [{ id: 'c', values: [0, turn] }] })
+      const found = await use(server, 'docs', 'search', { vector: [0, turn], topK: 1 })
+      expect([engine, found.matches]).toEqual([engine, [{ id: 'c', score: 0 }]])
+    }
+  })
+
+  test.if(process.env.PLINTH_TEST_DATABASE_URL !== undefined)(
+    '[VEC-22, ERR-5] while PostgreSQL is away nothing is acknowledged, and afterwards all that was is found',
+    async () => {
+      const postgres = await openPostgres(providePostgres() as PostgresPrograms)
+      opened.push(postgres.remove)
+      const server = await startServer({
+        config: { vector: { docs: { ...docs, engine: 'memory' } } },
+        settings: { databaseUrl: postgres.url },
+      })
+      opened.push(server.close)
+      await use(server, 'docs', 'upsert', { vectors })
+      const insert = (at: number) =>
+        ask(server.service, 'docs', 'insert', { vectors: [{ id: `n${at}`, values: [at, 1] }] })
+      const during = Array.from({ length: 20 }, (_, at) => insert(at))
+      await postgres.crash()
+      const answers = await Promise.all(during)
+      for (const { status } of answers) expect([200, 503]).toContain(status)
+      expectRefusal(await insert(99), 503)
+      // The copy in memory is no answer: it may have missed something.
+      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0] }), 503)
+      await postgres.start()
+      await untilServed(server)
+      const { matches } = await use(server, 'docs', 'search', { vector: [0, 0], topK: 100 })
+      const found = new Set(matches.map(({ id }: { id: string }) => id))
+      for (const id of ['a', 'b']) expect(found.has(id)).toBe(true)
+      for (const [at, { status }] of answers.entries()) if (status === 200) expect(found.has(`n${at}`)).toBe(true)
+      expect(found.has('n99')).toBe(false)
+    },
+  )
+
+  test('[VEC-22] a server that dies in the middle of writes has all that it acknowledged', async () => {
+    const config = `export default { vector: { docs: { dimensions: 8, metric: 'euclidean' } } }`
+    const server = await spawnServer(config, engines[0])
+    opened.push(server.remove)
+    const next = createNumbers(3)
+    const written = new Map<string, number[]>()
+    let killing: Promise<void> | null = null
+    const write = async (writer: number): Promise<void> => {
+      for (let at = 0; !killing; at++) {
+        const batch = [0, 1, 2].map((one) => ({ id: `${writer}-${at}-${one}`, values: makeValues(next, 8) }))
+        try {
+          const { status } = await ask(server.service, 'docs', 'insert', { vectors: batch })
+          if (status === 200) for (const { id, values } of batch) written.set(id, values)
+        } catch {
+          return
+        }
+        if (written.size > 600) killing ??= server.kill()
+      }
+    }
+    await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
+    await killing
+    await server.start()
+    const { vectorCount } = (await ask(server.service, 'docs', 'describe')).body
+    // A batch is there whole or not at all.
+    expect([vectorCount % 3, vectorCount >= written.size]).toEqual([0, true])
+    const some = [...written].filter((_, at) => at % 20 === 0)
+    expect(some.length).toBeGreaterThan(20)
+    for (const [id, values] of some) {
+      const { body } = await ask(server.service, 'docs', 'search', { vector: values, topK: 1, returnValues: true })
+      expect(body.matches).toEqual([{ id, score: 0, values }])
+    }
+  })
+})

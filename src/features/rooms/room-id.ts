@@ -1,7 +1,0 @@
-/** Which texts name a room. They stand in URLs, in keys of two databases and in topics; nothing in them is syntax. */
-import { isStorableText } from '../../base/text.ts'
-import { roomIdCharsMax } from '../../limits-rooms.ts'
-
-/** Whether a text is 1 to 128 characters without control characters. */
-export const isRoomId = (text: string): boolean =>
-  text.length > 0 && text.length <= roomIdCharsMax && isStorableText(text) && !/\p{Cc}/u.test(text)
