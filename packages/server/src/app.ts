@@ -117,6 +117,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       config: () => config.push,
       holdActive: (tx, user) => users.holdActive(tx, user),
       responseBytes,
+      secret: settings.secret,
       clock,
       log,
     }),
@@ -181,6 +182,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     db: createRoomDatabase(records.endpoints, createUuid7(clock)),
     push: push.room,
     responseBytes,
+    secret: settings.secret,
     clock,
     // A test that moves the clock moves what rooms wait for too.
     elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),

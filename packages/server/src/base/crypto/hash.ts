@@ -8,10 +8,11 @@ export const fingerprint = (text: string): string => Bun.hash.wyhash(text).toStr
 export const fingerprintPart = (part: Uint8Array, before: bigint): bigint => Bun.hash.wyhash(part, before)
 
 /**
- * A keyed fingerprint (64 bits of HMAC-SHA-256 as base64url): nobody without the secret can make one that fits another
- * text.
+ * A message authentication code (HMAC-SHA-256 truncated to 64 bits, as base64url) under a key of the purpose: without
+ * the secret, no text can be given a valid one. For what clients carry and may read, such as cursors; what they must
+ * not read is encrypted (`seal`).
  */
-export function createSeal(secret: string, purpose: string): (text: string) => string {
+export function createMac(secret: string, purpose: string): (text: string) => string {
   const key = new Bun.CryptoHasher('sha256', secret).update(purpose).digest()
   return (text) => new Bun.CryptoHasher('sha256', key).update(text).digest().subarray(0, 8).toString('base64url')
 }

@@ -1,14 +1,14 @@
 /**
- * Secrets that must be read again, at rest: sealed under a key made from the server's secret, so that a stolen database
- * gives none of them away. What need only be recognised is hashed instead.
+ * Authenticated encryption (AES-256-GCM) under keys derived from the server's secret: secrets at rest that must be read
+ * again, and tokens that clients carry. Secrets that need only be recognized are hashed instead.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
 export interface Sealer {
-  /** Encrypts a text for one place, such as a row's id: moved to another place it cannot be opened. */
-  seal(text: string, place: string): string
-  /** Throws when it was not sealed by this secret, for this purpose and place. */
-  unseal(sealed: string, place: string): string
+  /** Encrypts a text and binds it to a context, such as a row's id: in another context it cannot be opened. */
+  seal(text: string, context: string): string
+  /** Throws when the text was not sealed with this secret, for this purpose and context. */
+  unseal(sealed: string, context: string): string
 }
 
 const algorithm = 'aes-256-gcm'
@@ -18,23 +18,25 @@ const tagBytes = 16
 /** Leads every sealed text, so that another algorithm can follow one day. */
 const version = '1.'
 
-/** A sealer under the server's secret; every purpose has a key of its own. */
+/** A sealer under the server's secret; every purpose has a key of its own. Sealing is randomized. */
 export function createSealer(secret: string, purpose: string): Sealer {
   const key = Buffer.from(hkdfSync('sha256', secret, '', `plinth seal ${purpose} v1`, keyBytes))
   return {
-    seal(text, place) {
+    seal(text, context) {
       const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(place))
+      const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(Buffer.from(context))
       const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
       return version + Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64url')
     },
 
-    unseal(sealed, place) {
+    unseal(sealed, context) {
       const bytes = Buffer.from(sealed.slice(version.length), 'base64url')
-      if (!sealed.startsWith(version) || bytes.length < nonceBytes + tagBytes) throw new Error('Not a sealed text')
+      // Decoding skips foreign characters: only one spelling is the sealed text.
+      const isCanonical = sealed === version + bytes.toString('base64url')
+      if (!isCanonical || bytes.length < nonceBytes + tagBytes) throw new Error('Not a sealed text')
       const nonce = bytes.subarray(0, nonceBytes)
       const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-        .setAAD(Buffer.from(place))
+        .setAAD(Buffer.from(context))
         .setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes))
       return decipher.update(bytes.subarray(nonceBytes + tagBytes), undefined, 'utf8') + decipher.final('utf8')
     },

@@ -1,46 +1,35 @@
 /** The HTTP surface of analytics: what each endpoint takes and answers. What happens is the handlers' matter. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import { cursorParam, limitParam, textParam, wordParam, wordParamOr } from '../../http/input/query-schema.ts'
 import { eventListLimitDefault, eventListLimitMax } from '../../limits/analytics.ts'
 import { requestCategories, requestMetrics } from './request-reports.ts'
-import { ranges, unitMinutes } from './time.ts'
+import { ranges, units } from './time.ts'
 import { type TrackBody, trackBody } from './track-input.ts'
 
 export const eventMetrics = ['list', 'count', 'timeSeries', 'topEvents'] as const
 
-/** One of some words; the parameter said empty is a mistake, not left out. */
-const wordOf = (words: readonly string[], usual: string) =>
-  z
-    .string()
-    .optional()
-    .meta({ description: `${words.join(', ')}; ${usual} if not said` })
-
-const limit = z
-  .string()
-  .optional()
-  .meta({ description: `1 to ${eventListLimitMax}; ${eventListLimitDefault} if not said` })
-const groupBy = wordOf(Object.keys(unitMinutes), 'hour')
-const range = wordOf(ranges, '24h')
+/** SPEC's limits are 1 to 1,000: more is refused instead of clamped. */
+const limit = limitParam({ default: eventListLimitDefault, max: eventListLimitMax, clamps: false })
+const groupBy = wordParamOr(units, 'hour')
+const range = wordParamOr(ranges, '24h')
 
 const requestsQuery = z.object({
-  metric: wordOf(requestMetrics, 'overview'),
+  metric: wordParamOr(requestMetrics, 'overview'),
   range,
   groupBy,
-  category: z
-    .string()
-    .optional()
-    .meta({ description: `Only requests of this part of the API: ${requestCategories.join(', ')}` }),
+  category: wordParam(requestCategories, 'Only requests of this part of the API'),
   limit,
 })
 
 const eventsQuery = z.object({
-  metric: wordOf(eventMetrics, 'list'),
+  metric: wordParamOr(eventMetrics, 'list'),
   range,
   groupBy,
-  event: z.string().optional().meta({ description: 'Only events of this name' }),
-  userId: z.string().optional().meta({ description: 'Only events of this user' }),
+  event: textParam('Only events of this name'),
+  userId: textParam('Only events of this user'),
   limit,
-  cursor: z.string().optional().meta({ description: 'The cursor of the page before' }),
+  cursor: cursorParam(),
 })
 
 export type TrackCall = Call<unknown, TrackBody>

@@ -1,12 +1,9 @@
 /** Reports on events: the list, page by page, and what their counts say. */
-
 import { mapInSlices } from '../../base/concurrency/slices.ts'
-import { createSeal, equalsSecret } from '../../base/crypto/hash.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
-import { invalidField } from '../../errors.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
-import { cursorCharsMax } from '../../limits/api.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
 import {
   allEvents,
   countUsers,
@@ -71,8 +68,8 @@ interface EventRow {
   readonly properties: string
 }
 
-/** Where a page ended: the list it is of, the first minute of its range, and the last id. */
-type Place = readonly [event: string | null, userId: string | null, range: Range, start: number, id: string]
+/** Where a page ended: the first minute of its range, and the id of its last event. */
+type Position = readonly [start: number, id: string]
 
 const namePrefix = eventSeries('')
 
@@ -89,23 +86,8 @@ export function createEventReports({
   readonly now: () => number
 }): EventReports {
   const { database, events } = store
-  const seal = createSeal(secret, 'analytics cursor')
-
-  function formatCursor(place: Place): string {
-    const content = JSON.stringify(place)
-    return `${Buffer.from(content).toString('base64url')}.${seal(content)}`
-  }
-
-  function parseCursor(text: string, { event, userId, range }: EventFilter): Place {
-    const [encoded = '', sealed = ''] = text.length > cursorCharsMax ? [] : text.split('.')
-    const content = Buffer.from(encoded, 'base64url').toString()
-    if (encoded === '' || !equalsSecret(sealed, seal(content)))
-      throw invalidField('cursor', 'type', 'is not a cursor of this list')
-    const place = JSON.parse(content) as Place
-    if (place[0] !== event || place[1] !== userId || place[2] !== range)
-      throw invalidField('cursor', 'type', 'belongs to another list')
-    return place
-  }
+  const cursors = createListCursors<Position>(secret, 'analytics events')
+  const listOf = ({ event, userId, range }: EventFilter) => [event, userId, range]
 
   /**
    * The events of a filter from a minute on. Where a user is asked for, that user's index is the one to take, however
@@ -159,9 +141,9 @@ export function createEventReports({
 
   return {
     async list(filter, { limit, cursor }) {
-      const place = cursor === null ? null : parseCursor(cursor, filter)
-      const start = place ? place[3] : rangeStart(filter.range, now())
-      const before = place ? sql` AND id < ${place[4]}` : sql``
+      const [start, lastId] =
+        cursor === null ? [rangeStart(filter.range, now())] : cursors.parse(listOf(filter), cursor)
+      const before = lastId === undefined ? sql`` : sql` AND id < ${lastId}`
       const rows = await database.all<EventRow>(
         sql`SELECT id, name, user_id, properties FROM ${events} WHERE ${matching(filter, start)}${before}
           ORDER BY id DESC LIMIT ${limit + 1}`,
@@ -178,7 +160,7 @@ export function createEventReports({
       return {
         events: shown,
         ...(isCut ? { truncated: true } : {}),
-        cursor: last ? formatCursor([filter.event, filter.userId, filter.range, start, last.id]) : null,
+        cursor: last ? cursors.format(listOf(filter), [start, last.id]) : null,
         hasMore: last !== undefined,
       }
     },

@@ -11,21 +11,14 @@ import { accessDenied, authenticationRequired, invalid, invalidField } from '../
 import type { Endpoint } from '../../http/endpoint.ts'
 import type { NoteRequest } from '../../http/handle.ts'
 import { json } from '../../http/replies/reply.ts'
-import {
-  eventListLimitDefault,
-  eventListLimitMax,
-  eventNameCharsMax,
-  eventUserIdCharsMax,
-  requestFlushMs,
-} from '../../limits/analytics.ts'
-import { analyticsEndpoints, type EventsCall, eventMetrics, type TrackCall } from './endpoints.ts'
+import { eventNameCharsMax, eventUserIdCharsMax, requestFlushMs } from '../../limits/analytics.ts'
+import { analyticsEndpoints, type EventsCall, type TrackCall } from './endpoints.ts'
 import { createEventReports, type EventFilter } from './event-reports.ts'
 import { createIngest } from './ingest.ts'
 import { createRequestLog } from './request-log.ts'
-import { categoryOfPath, createRequestReports, requestCategories, requestMetrics } from './request-reports.ts'
+import { categoryOfPath, createRequestReports } from './request-reports.ts'
 import { createRollUp, type RollUp } from './retention.ts'
 import { prepareAnalytics } from './tables.ts'
-import { parseWord, type Range, ranges, type Unit, unitMinutes } from './time.ts'
 import { parseEvents, type TrackedEvent } from './track-input.ts'
 
 export interface AnalyticsDeps {
@@ -53,21 +46,6 @@ export interface Analytics {
   close(): Promise<void>
 }
 
-const units = Object.keys(unitMinutes) as Unit[]
-
-const parseRange = (text: string | undefined): Range => (text === undefined ? '24h' : parseWord('range', text, ranges))
-const parseUnit = (text: string | undefined): Unit => (text === undefined ? 'hour' : parseWord('groupBy', text, units))
-
-/** Throws 400, also for more than the most: what is said of the table of parameters holds word for word. */
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return eventListLimitDefault
-  const limit = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
-  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
-  if (limit > eventListLimitMax) throw invalidField('limit', 'max', `must be at most ${eventListLimitMax}`)
-  return limit
-}
-
 function parseText(name: string, text: string | undefined, charsMax: number): string | null {
   if (text === undefined) return null
   if (text === '' || codePointLength(text) > charsMax || !isStorableText(text))
@@ -78,7 +56,7 @@ function parseText(name: string, text: string | undefined, charsMax: number): st
 const parseFilter = ({ event, userId, range }: EventsCall['query']): EventFilter => ({
   event: parseText('event', event, eventNameCharsMax),
   userId: parseText('userId', userId, eventUserIdCharsMax),
-  range: parseRange(range),
+  range,
 })
 
 /** Throws what keeps a caller from tracking these events, where the configuration says so. */
@@ -128,10 +106,8 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   const flushing = setInterval(flush, requestFlushMs).unref()
 
   async function reportEvents({ query }: EventsCall): Promise<unknown> {
-    const metric = query.metric === undefined ? 'list' : parseWord('metric', query.metric, eventMetrics)
+    const { metric, groupBy: unit, limit } = query
     const filter = parseFilter(query)
-    const unit = parseUnit(query.groupBy)
-    const limit = parseLimit(query.limit)
     switch (metric) {
       case 'list':
         return events.list(filter, { limit, cursor: query.cursor ?? null })
@@ -155,16 +131,10 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
       },
 
       async query({ query }) {
-        const question = {
-          metric: query.metric === undefined ? 'overview' : parseWord('metric', query.metric, requestMetrics),
-          range: parseRange(query.range),
-          unit: parseUnit(query.groupBy),
-          category: query.category === undefined ? null : parseWord('category', query.category, requestCategories),
-          limit: parseLimit(query.limit),
-        }
+        const { metric, range, groupBy: unit, category = null, limit } = query
         // So that whoever asks this node sees everything it has answered.
         await requests.flush()
-        return json(await reportRequests(question))
+        return json(await reportRequests({ metric, range, unit, category, limit }))
       },
 
       events: async (call) => json(await reportEvents(call)),

@@ -2,14 +2,13 @@
  * Time as analytics counts it: minutes since 1970, days as text, ranges of reports, and ids of events, which say when
  * the event happened so that their order is that of time.
  */
-import { invalidField } from '../../errors.ts'
-
 const minuteMs = 60_000
 const dayMs = 24 * 60 * minuteMs
 
 /** Minutes of what a report may be grouped by. */
 export const unitMinutes = { minute: 1, hour: 60, day: 24 * 60 } as const
 export type Unit = keyof typeof unitMinutes
+export const units = Object.keys(unitMinutes) as readonly Unit[]
 
 export const ranges = ['1h', '6h', '24h', '7d', '30d', '90d'] as const
 export type Range = (typeof ranges)[number]
@@ -53,10 +52,3 @@ export const idBound = (ms: number): string => idHead(ms, 0)
 
 /** When an event happened. */
 export const msOfId = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
-
-/** The member of a list of words that a query parameter must be; throws 400. */
-export function parseWord<Word extends string>(name: string, text: string, words: readonly Word[]): Word {
-  const word = words.find((one) => one === text)
-  if (word === undefined) throw invalidField(name, 'enum', `must be one of ${words.join(', ')}`)
-  return word
-}

@@ -45,7 +45,7 @@ const kindOf: Readonly<Record<KvCommand['action'], 'read' | 'write'>> = {
 
 export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDeps): Kv {
   const entries = createEntries(sql, clock)
-  const cursors = createListCursors(secret, 'kv cursor')
+  const cursors = createListCursors<[key: string]>(secret, 'kv list')
   let prepared: Promise<void> | null = null
 
   /** Throws 401 before it says whether there is such a namespace. */
@@ -60,12 +60,12 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
 
   async function list({ name }: KvNamespace, command: KvCommand & { action: 'list' }) {
     const { prefix, cursor, limit } = command
-    const after = typeof cursor === 'string' ? cursors.parse([name, prefix], cursor) : null
+    const after = typeof cursor === 'string' ? cursors.parse([name, prefix], cursor)[0] : null
     const range = { prefix, after, limit: Math.min(limit, kvListKeysMax) }
     const { keys: found, hasMore } = await entries.list(name, range)
     const { items: keys, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
     const last = hasMore || isCut ? keys.at(-1) : undefined
-    const next = last === undefined ? null : cursors.format([name, prefix], last)
+    const next = last === undefined ? null : cursors.format([name, prefix], [last])
     return json({ keys, cursor: next, ...(isCut ? { truncated: true } : {}) })
   }
 

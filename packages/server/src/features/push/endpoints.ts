@@ -1,6 +1,7 @@
 /** The HTTP surface of SPEC's chapter "Push notifications", as a table. What happens is the handlers' matter. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import { cursorParam, limitParam } from '../../http/input/query-schema.ts'
 import {
   pushAnswerSeconds,
   pushDeviceIdCharsMax,
@@ -46,11 +47,8 @@ const metadataBody = z.object({ userId, deviceId, metadata: anyObject })
 const tokensQuery = z.object({ userId })
 const logsQuery = z.object({
   userId: text.optional(),
-  limit: z
-    .string()
-    .optional()
-    .meta({ description: `At most ${pushLogLimitMax}; ${pushLogLimitDefault} if not said` }),
-  cursor: z.uuid().optional().meta({ description: 'Of a page that ended early' }),
+  limit: limitParam({ default: pushLogLimitDefault, max: pushLogLimitMax }),
+  cursor: cursorParam('`cursor` of a page that ended early'),
 })
 
 const device = z.object({

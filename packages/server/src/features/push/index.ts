@@ -13,9 +13,10 @@ import type { Sql, Transaction } from '../../engines/sql/sql.ts'
 import { accessDenied, invalidField, notFound } from '../../errors.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json } from '../../http/replies/reply.ts'
 import { drainTimeoutMs } from '../../limits/api.ts'
-import { pushDeviceMetadataBytesMax, pushLogLimitDefault, pushLogLimitMax } from '../../limits/push.ts'
+import { pushDeviceMetadataBytesMax } from '../../limits/push.ts'
 import { createDelivery } from './delivery.ts'
 import { createDevices, type Device, type Ending, topicOfAll } from './devices.ts'
 import { type PushHandlers, pushEndpoints } from './endpoints.ts'
@@ -37,6 +38,8 @@ export interface PushDeps {
   readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
   /** Bytes of a JSON response, at most. */
   readonly responseBytes: () => number
+  /** Seals cursors. */
+  readonly secret: string
   readonly clock: Clock
   readonly log: Log
 }
@@ -74,15 +77,6 @@ function userOf(caller: Caller): UserCaller {
   return caller
 }
 
-/** Throws 400; more than the most is clamped. */
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return pushLogLimitDefault
-  const limit = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
-  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
-  return Math.min(limit, pushLogLimitMax)
-}
-
 /** The providers of the configuration in force; made anew when it is replaced. */
 function createProviders(config: () => PushConfig, clock: Clock): () => Providers {
   let of: PushConfig | null = null
@@ -99,7 +93,8 @@ function createProviders(config: () => PushConfig, clock: Clock): () => Provider
 
 /** Makes the tables where they are missing. */
 export async function preparePush(deps: PushDeps): Promise<Push> {
-  const { sql, config, holdActive, responseBytes, clock, log } = deps
+  const { sql, config, holdActive, responseBytes, secret, clock, log } = deps
+  const cursors = createListCursors<[id: string]>(secret, 'push logs')
   const tables = await preparePushTables(sql)
   const providers = createProviders(config, clock)
   const delivery = createDelivery({ clock })
@@ -175,10 +170,12 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
     tokens: async ({ query: { userId } }) =>
       json({ tokens: (await devices.list(userId)).map((device) => ({ ...show(device), metadata: device.metadata })) }),
     async logs({ query: { userId, limit, cursor } }) {
-      const page = { limit: parseLimit(limit), after: cursor ?? null }
-      const found = await logs.list(userId ?? null, page)
+      const list = [userId ?? null]
+      const [after] = cursor === undefined ? [null] : cursors.parse(list, cursor)
+      const found = await logs.list(userId ?? null, { limit, after })
       const { items, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
-      return json({ logs: items, ...(isCut ? { truncated: true, cursor: items.at(-1)?.id } : {}) })
+      const last = isCut ? items.at(-1) : undefined
+      return json({ logs: items, ...(last ? { truncated: true, cursor: cursors.format(list, [last.id]) } : {}) })
     },
   }
 

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
+import { booleanParam, cursorParam, textParam, wholeParam } from '../../http/input/query-schema.ts'
 import {
   batchByFilterRecordsMax,
   batchOperationsMax,
@@ -14,44 +15,42 @@ import {
 import { readScopeOf } from './schema/tables.ts'
 import type { Body } from './writes/input.ts'
 
-const parameter = (description: string) => z.string().optional().meta({ description })
-
 const paging = {
-  limit: parameter(`Records per page, at most ${listLimitMax}; ${listLimitDefault} if not said`),
-  page: parameter('Page number from 1, instead of offset'),
-  perPage: parameter('Records per page, with page'),
-  offset: parameter('Records to skip, instead of page'),
+  limit: wholeParam({ max: listLimitMax, clamps: true, default: listLimitDefault, description: 'Records per page' }),
+  page: wholeParam({ description: 'Page number, instead of offset' }),
+  perPage: wholeParam({ max: listLimitMax, clamps: true, description: 'Records per page, with page' }),
+  offset: wholeParam({ min: 0, description: 'Records to skip, instead of page' }),
 }
 const filtering = {
-  filter: parameter('Conditions that must all hold: [["field","==",value],…]'),
-  orFilter: parameter(`Conditions of which one must hold, at most ${orFilterConditionsMax}`),
-  filters: parameter('Another name of filter'),
-  orFilters: parameter('Another name of orFilter'),
+  filter: textParam('Conditions that must all hold: [["field","==",value],…]'),
+  orFilter: textParam(`Conditions of which one must hold, at most ${orFilterConditionsMax}`),
+  filters: textParam('Another name of filter'),
+  orFilters: textParam('Another name of orFilter'),
 }
-const fields = parameter('Fields to show: name,title')
+const fields = textParam('Fields to show: name,title')
 
 const listQuery = z.object({
   ...filtering,
-  sort: parameter('field:asc or field:desc, comma-separated'),
+  sort: textParam('field:asc or field:desc, comma-separated'),
   fields,
   ...paging,
-  after: parameter('Cursor, forward; empty for the very start'),
-  before: parameter('Cursor, backward; empty for the very end'),
+  after: cursorParam('Cursor, forward; empty for the very start'),
+  before: cursorParam('Cursor, backward; empty for the very end'),
 })
 const countQuery = z.object(filtering)
 const getQuery = z.object({ fields })
 const searchQuery = z.object({
-  q: parameter('Words, all of which must occur; the last may be the beginning of one'),
+  q: textParam('Words, all of which must occur; the last may be the beginning of one'),
   ...filtering,
   fields,
   ...paging,
-  after: parameter('Cursor of a page that ended early'),
-  highlightPre: parameter('Opening tag of a highlight; <mark> if not said'),
-  highlightPost: parameter('Closing tag of a highlight; </mark> if not said'),
+  after: cursorParam('Cursor of a page that ended early'),
+  highlightPre: textParam('Opening tag of a highlight; <mark> if not said'),
+  highlightPost: textParam('Closing tag of a highlight; </mark> if not said'),
 })
 const insertQuery = z.object({
-  upsert: parameter('true: update the record with the same conflict target, or insert'),
-  conflictTarget: parameter('id, or a unique field; id if not said'),
+  upsert: booleanParam('true: update the record with the same conflict target, or insert'),
+  conflictTarget: textParam('id, or a unique field; id if not said'),
 })
 const noQuery = z.object({})
 

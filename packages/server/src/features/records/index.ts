@@ -10,7 +10,6 @@ import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
 import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql/sql.ts'
-import { invalidField } from '../../errors.ts'
 import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { json } from '../../http/replies/reply.ts'
@@ -72,13 +71,6 @@ export interface Records {
   keepRecord(table: Table): KeepRecord
   /** Forgets what was derived from the configuration, after it changed. */
   reset(): void
-}
-
-/** SPEC knows one value; anything else is a mistake rather than a plain insert. */
-function isUpsert(text: string | undefined): boolean {
-  if (text === undefined || text === 'false') return false
-  if (text === 'true') return true
-  throw invalidField('upsert', 'enum', 'must be true or false')
 }
 
 export function createRecords(deps: RecordsDeps): Records {
@@ -152,7 +144,7 @@ export function createRecords(deps: RecordsDeps): Records {
 
     async insert(call) {
       const table = await resolve(call)
-      if (isUpsert(call.query.upsert)) {
+      if (call.query.upsert) {
         requireUpsert(table)
         const target = parseConflictTarget(table, call.query.conflictTarget)
         const upsert = parseUpsert(table, call.body, generated(), target)
@@ -190,7 +182,7 @@ export function createRecords(deps: RecordsDeps): Records {
 
     async batch(call) {
       const table = await resolve(call)
-      const upsert = isUpsert(call.query.upsert)
+      const upsert = call.query.upsert
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
       const batch = parseBatch(table, call.body, generated(), upsert)

@@ -9,6 +9,7 @@ import {
   type SocketEndpoint,
   socketEndpoint,
 } from '../../http/endpoint.ts'
+import { cursorParam, limitParam } from '../../http/input/query-schema.ts'
 import {
   roomIdCharsMax,
   roomListLimit,
@@ -25,10 +26,10 @@ const namespace = z.string().refine(isStorableText, 'must be text without NUL')
 const room = z.object({ namespace, id: roomId })
 const rooms = z.object({ namespace, ids: z.array(roomId).max(roomSummariesMax) })
 const roomList = z.object({
-  limit: z.string().optional().describe(`At most ${roomListLimitMax}; ${roomListLimit} if not said`),
-  cursor: z.string().optional().describe('Of the page before'),
+  limit: limitParam({ default: roomListLimit, max: roomListLimitMax }),
+  cursor: cursorParam(),
 })
-const inspected = room.extend({ cursor: z.string().optional().describe('Of the page of players before') })
+const inspected = room.extend({ cursor: cursorParam('`cursor` of the previous page of players') })
 const player = room.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
 
 /** Which room a socket is asked for, as it was written. */

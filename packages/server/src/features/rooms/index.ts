@@ -15,6 +15,7 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import { ApiError, notFound } from '../../errors.ts'
 import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { socketAuthTimeoutMs } from '../../limits/api.ts'
@@ -27,7 +28,7 @@ import type { RoomEngine, RoomEngineStats, RoomKey, RoomView } from './engine/po
 import { createRoomEngine } from './engine/rooms.ts'
 import { createOwnership, type Ownership } from './ownership.ts'
 import { createRelay, type Relay } from './relay.ts'
-import { cursorAfter, parsePlayerCursor, parseRoomPage, playerCursor } from './room-page.ts'
+import { listNameOf } from './room-page.ts'
 import { createRoutes } from './routes.ts'
 import { createSession, type Session } from './session.ts'
 import { createRoomStore } from './store.ts'
@@ -51,6 +52,8 @@ export interface RoomsDeps {
   readonly push?: RoomPush
   /** Bytes of a JSON response, at most; the state of one room is answered whole, whatever its size. */
   readonly responseBytes: () => number
+  /** Seals cursors. */
+  readonly secret: string
   readonly clock: Clock
   /** Monotonic milliseconds, as rooms count their timeouts. */
   readonly elapsedMs: () => number
@@ -82,6 +85,8 @@ export function createRooms(deps: RoomsDeps): Rooms {
   const store = createRoomStore(tables, () => namespaces().keys())
   const access = createRoomAccess({ mode: deps.mode, judge: deps.judge, log })
   const sessions = new Set<Session>()
+  const roomCursors = createListCursors<[name: string]>(deps.secret, 'rooms list')
+  const playerCursors = createListCursors<[userId: string]>(deps.secret, 'rooms players')
 
   const audience = createAudience({
     publish: deps.publish,
@@ -223,17 +228,21 @@ export function createRooms(deps: RoomsDeps): Rooms {
       return json((await glance(query)).metadata)
     },
     async list({ query }) {
-      const { rooms: found, cursor } = await summaries.list(parseRoomPage(query))
+      const [after] = query.cursor === undefined ? [null] : roomCursors.parse([], query.cursor)
+      const { rooms: found, hasMore } = await summaries.list({ limit: query.limit, after })
       const named = found.map(({ key, occupancy }) => ({ namespace: key.namespace, roomId: key.id, occupancy }))
       const { items: rooms, isCut } = await fitItems(named, itemsMax())
-      const last = found[rooms.length - 1]
-      return json(isCut && last ? { rooms, cursor: cursorAfter(last.key), truncated: true } : { rooms, cursor })
+      const last = isCut || hasMore ? found[rooms.length - 1] : undefined
+      const cursor = last ? roomCursors.format([], [listNameOf(last.key)]) : null
+      return json({ rooms, cursor, ...(isCut ? { truncated: true } : {}) })
     },
     async inspect({ query }) {
       const { cursor, ...key } = query
-      const view = await summaries.inspect(key, { after: parsePlayerCursor(cursor), bytesMax: itemsMax() })
+      const list = [key.namespace, key.id]
+      const [after] = cursor === undefined ? [null] : playerCursors.parse(list, cursor)
+      const view = await summaries.inspect(key, { after, bytesMax: itemsMax() })
       if (!view) throw notFound('Room')
-      return jsonText(writeView(view))
+      return jsonText(writeView(view, (userId) => playerCursors.format(list, [userId])))
     },
     async kick({ body: { userId, ...key } }) {
       if (!(await summaries.kick(key, userId))) throw notFound('Room')
@@ -274,15 +283,18 @@ export function createRooms(deps: RoomsDeps): Rooms {
   }
 }
 
-/** An administrator's look at a room, as JSON; its states are JSON already. */
-function writeView({ key, shared, server, metadata, players, actions, isCut, ...view }: RoomView): string {
+/** A room as administrators see it, as JSON; its states are JSON already. */
+function writeView(
+  { key, shared, server, metadata, players, actions, isCut, ...view }: RoomView,
+  cursorAfter: (userId: string) => string,
+): string {
   const last = players.at(-1)
   const rest = {
     namespace: key.namespace,
     roomId: key.id,
     ...view,
     actions: actions.map(({ atMs, ...action }) => ({ at: new Date(atMs).toISOString(), ...action })),
-    ...(isCut && last ? { truncated: true, cursor: playerCursor(last.userId) } : { cursor: null }),
+    ...(isCut && last ? { truncated: true, cursor: cursorAfter(last.userId) } : { cursor: null }),
   }
   const writtenPlayers = players.map(
     ({ state, ...player }) => `${JSON.stringify(player).slice(0, -1)},"state":${state}}`,

@@ -4,7 +4,7 @@
  * asked first (`access`).
  */
 import type { RoomEngine, RoomKey, RoomOccupancy, RoomView, ViewPage } from './engine/ports.ts'
-import { cutPage, type RoomPage, takePage } from './room-page.ts'
+import { type RoomPage, takePage } from './room-page.ts'
 import type { StoredRoom } from './store.ts'
 
 export interface RoomGlance {
@@ -15,8 +15,8 @@ export interface RoomGlance {
 export interface Summaries {
   /** In the order of the ids. */
   glance(namespace: string, ids: readonly string[]): Promise<readonly RoomGlance[]>
-  /** A page of the rooms in memory on any node that answers, and the cursor of the next. */
-  list(page: RoomPage): Promise<{ rooms: readonly ListedRoom[]; cursor: string | null }>
+  /** A page of the rooms in memory on any node that answers, and whether more follow. */
+  list(page: RoomPage): Promise<{ rooms: readonly ListedRoom[]; hasMore: boolean }>
   /** Null for a room that is not in memory. */
   inspect(key: RoomKey, page: ViewPage): Promise<RoomView | null>
   /** Saves the room and drops it from memory. False for one that is not there. */
@@ -121,7 +121,8 @@ export function createSummaries(deps: SummariesDeps): Summaries {
       const others = (await findNodes()).filter((node) => node !== ownName())
       const answers = await Promise.all(others.map((node) => ask(node, { ask: 'list', page } satisfies Question)))
       const rooms = [...listHere(page), ...answers.flatMap((answer) => (answer ?? []) as ListedRoom[])]
-      return cutPage(takePage(rooms, page), page)
+      const taken = takePage(rooms, page)
+      return { rooms: taken.slice(0, page.limit), hasMore: taken.length > page.limit }
     },
     async inspect(key, page) {
       const here = engine().find(key, page)

@@ -3,28 +3,28 @@
  * files beside it.
  */
 import { z } from 'zod'
+import { imageFits, imageFormats } from '../../engines/images/images.ts'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
+import { cursorParam, limitParam, textParam, wholeParam, wordParam } from '../../http/input/query-schema.ts'
 import { listLimitDefault, listLimitMax } from '../../limits/api.ts'
 import { batchKeysMax, imageSideMax } from '../../limits/storage.ts'
 import { scopeOf } from './buckets.ts'
 
-export const parameter = (description: string) => z.string().optional().meta({ description })
-
 export const signedQuery = z.object({
-  token: parameter('Of a signed upload URL, instead of credentials'),
-  key: parameter('The key of the signed upload URL'),
+  token: textParam('Of a signed upload URL, instead of credentials'),
+  key: textParam('The key of the signed upload URL'),
 })
 const downloadQuery = z.object({
-  token: parameter('Of a signed URL, instead of credentials'),
-  width: parameter(`Pictures: pixels, at most ${imageSideMax}`),
-  height: parameter(`Pictures: pixels, at most ${imageSideMax}`),
-  fit: parameter('Pictures: cover (default), contain, inside, outside or fill'),
-  format: parameter('Pictures: webp, avif, jpeg or png; as stored if not said'),
+  token: textParam('Of a signed URL, instead of credentials'),
+  width: wholeParam({ max: imageSideMax, description: 'Images: pixels' }),
+  height: wholeParam({ max: imageSideMax, description: 'Images: pixels' }),
+  fit: wordParam(imageFits, 'Images: how the image fills width and height; cover by default'),
+  format: wordParam([...imageFormats, 'jpg'], 'Images: as stored by default'),
 })
 const listQuery = z.object({
-  prefix: parameter('What keys begin with'),
-  limit: parameter(`At most ${listLimitMax}; ${listLimitDefault} if not said`),
-  cursor: parameter('Of the page before'),
+  prefix: textParam('What keys begin with'),
+  limit: limitParam({ default: listLimitDefault, max: listLimitMax }),
+  cursor: cursorParam(),
 })
 const noQuery = z.object({})
 

@@ -11,18 +11,16 @@ import { createLru } from '../../base/concurrency/lru.ts'
 import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
 import { sha256 } from '../../base/crypto/hash.ts'
 import type { Blobs } from '../../engines/blobs/blobs.ts'
-import { ImageError, type Images, type ImageVariant, imageFits, imageFormats } from '../../engines/images/images.ts'
+import {
+  ImageError,
+  type ImageFit,
+  type ImageFormat,
+  type Images,
+  type ImageVariant,
+} from '../../engines/images/images.ts'
 import { sql } from '../../engines/sql/sql-text.ts'
+import { badRequest, clientClosedRequest, payloadTooLarge, rateLimited, unavailable } from '../../errors.ts'
 import {
-  badRequest,
-  clientClosedRequest,
-  invalidField,
-  payloadTooLarge,
-  rateLimited,
-  unavailable,
-} from '../../errors.ts'
-import {
-  imageSideMax,
   imageSlowMax,
   imageSlowRetryMs,
   imageSourceBytesMax,
@@ -43,33 +41,16 @@ import { sniffImage } from './uploads/content.ts'
 import { etagOf } from './uploads/upload.ts'
 
 export interface VariantQuery {
-  readonly width?: string | undefined
-  readonly height?: string | undefined
-  readonly fit?: string | undefined
-  readonly format?: string | undefined
+  readonly width?: number | undefined
+  readonly height?: number | undefined
+  readonly fit?: ImageFit | undefined
+  readonly format?: ImageFormat | 'jpg' | undefined
 }
 
-/** What the query asks for; null where it asks for the file as it is. Throws 400 naming the parameter. */
-export function parseVariant({ width, height, fit, format }: VariantQuery): ImageVariant | null {
+/** The variant that the query asks for; null where it asks for the file as it is. */
+export function variantOf({ width, height, fit = 'cover', format }: VariantQuery): ImageVariant | null {
   if (width === undefined && height === undefined && format === undefined) return null
-  const side = (name: string, text: string | undefined): number | null => {
-    if (text === undefined) return null
-    const value = /^\d{1,6}$/.test(text) ? Number(text) : 0
-    if (value < 1) throw invalidField(name, 'min', 'must be a whole number of pixels, at least 1')
-    if (value > imageSideMax) throw invalidField(name, 'max', `must be at most ${imageSideMax}`)
-    return value
-  }
-  const oneOf = <T extends string>(name: string, text: string, known: readonly T[]): T => {
-    const found = known.find((one) => one === text)
-    if (!found) throw invalidField(name, 'enum', `must be one of ${known.join(', ')}`)
-    return found
-  }
-  return {
-    width: side('width', width),
-    height: side('height', height),
-    fit: fit === undefined ? 'cover' : oneOf('fit', fit, imageFits),
-    format: format === undefined ? null : oneOf('format', format === 'jpg' ? 'jpeg' : format, imageFormats),
-  }
+  return { width: width ?? null, height: height ?? null, fit, format: format === 'jpg' ? 'jpeg' : (format ?? null) }
 }
 
 interface DerivedRow {

@@ -14,7 +14,6 @@ import type { Call, Endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json } from '../../http/replies/reply.ts'
-import { listLimitDefault, listLimitMax } from '../../limits/api.ts'
 import { createBlobRows } from './blobs/blob-rows.ts'
 import { createGarbage } from './blobs/garbage.ts'
 import { createLeases, type Leases } from './blobs/leases.ts'
@@ -22,7 +21,7 @@ import { createSweeper } from './blobs/sweeper.ts'
 import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { storageEndpoints } from './endpoints.ts'
-import { createPictures, parseVariant } from './images.ts'
+import { createPictures, variantOf } from './images.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
 import { createObjects, type StoredObject } from './objects.ts'
@@ -86,15 +85,6 @@ const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object
   uploaded: createdAt,
 })
 
-/** Throws 400; more than the most is clamped. */
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return listLimitDefault
-  const limit = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (Number.isNaN(limit)) throw invalidField('limit', 'type', 'must be a whole number')
-  if (limit < 1) throw invalidField('limit', 'min', 'must be at least 1')
-  return Math.min(limit, listLimitMax)
-}
-
 export function createStorage(deps: StorageDeps): Storage {
   const { store, blobs, clock, log, secret, keyPermits, asNow, renew, publicUrl } = deps
   const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
@@ -110,7 +100,7 @@ export function createStorage(deps: StorageDeps): Storage {
   const tus = createTus(shared, uploads, clock)
   const pictures = createPictures({ store, blobs, blobRows, images: deps.images, clock })
   const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
-  const cursors = createListCursors(secret, 'storage cursor')
+  const cursors = createListCursors<[key: string]>(secret, 'storage list')
 
   const resolve = ({ params, caller }: Call): BucketCall => buckets.resolve(params.bucket ?? '', caller)
   const keyOf = ({ params }: Call): string => parseKey(params.key ?? '')
@@ -135,7 +125,7 @@ export function createStorage(deps: StorageDeps): Storage {
         key,
         call.query.token,
       )
-      const variant = parseVariant(call.query)
+      const variant = variantOf(call.query)
       if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
       const object = await objects.getReadable(reader, key, token ?? undefined)
       const content = variant
@@ -151,9 +141,9 @@ export function createStorage(deps: StorageDeps): Storage {
     async list(call) {
       const bucketCall = resolve(call)
       const bucket = bucketCall.bucket.name
-      const limit = parseLimit(call.query.limit)
+      const { limit } = call.query
       const prefix = parsePrefix(call.query.prefix ?? '')
-      const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)
+      const after = call.query.cursor === undefined ? null : cursors.parse([bucket, prefix], call.query.cursor)[0]
       const { objects: found, next } = await objects.list(bucketCall, { prefix, after, limit })
       const listed = found.map(({ key, size, createdAt, contentType, etag }) => ({
         key,
@@ -169,7 +159,7 @@ export function createStorage(deps: StorageDeps): Storage {
         objects: shown,
         files: shown,
         truncated: last !== null,
-        cursor: last === null ? null : cursors.format([bucket, prefix], last),
+        cursor: last === null ? null : cursors.format([bucket, prefix], [last]),
       })
     },
 

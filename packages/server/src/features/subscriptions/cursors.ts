@@ -2,7 +2,7 @@
  * Cursors: places of a change log as clients carry them. Sealed, so that a cursor is only ever one the server gave, and
  * bound to the log, to its history, and to what the read rule allowed when it was given.
  */
-import { createSeal, equalsSecret } from '../../base/crypto/hash.ts'
+import { createMac, equalsSecret } from '../../base/crypto/hash.ts'
 import { placeCharsMax } from '../../limits/subscriptions.ts'
 import type { Place } from './feed.ts'
 
@@ -23,7 +23,7 @@ type Content = readonly [
 ]
 
 export function createCursors(secret: string): Cursors {
-  const seal = createSeal(secret, 'change-place')
+  const seal = createMac(secret, 'change-place')
   const sealOf = (log: string, access: string, content: string): string => seal(`${log}\n${access}\n${content}`)
   return {
     format(log, access, { from, to, seq, atMs, mark }) {

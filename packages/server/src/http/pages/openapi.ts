@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { Field, FieldType } from '../../query/table.ts'
 import type { Credentials, Endpoint, SocketEndpoint } from '../endpoint.ts'
+import { defaultKey } from '../input/query-schema.ts'
 
 /** What may be told of a table: its declared fields, none of them hidden. */
 export interface TableOutline {
@@ -181,12 +182,12 @@ function describeQuery(query: z.ZodType): Json[] {
     properties?: Record<string, Json>
     required?: string[]
   }
-  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+  return Object.entries(properties).map(([name, { description, [defaultKey]: fallback, ...schema }]) => ({
     name,
     in: 'query',
     required: required.includes(name),
     ...(description === undefined ? {} : { description }),
-    schema: schema.type === undefined ? { ...schema, type: 'string' } : schema,
+    schema: { type: 'string', ...schema, ...(fallback === undefined ? {} : { default: fallback }) },
   }))
 }
 

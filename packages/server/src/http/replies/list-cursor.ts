@@ -1,38 +1,39 @@
 /**
- * Cursors of lists that are in order of one key: the key of the last item and what list it belongs to, sealed, so that
- * nobody can make one up or use it for another list. Cursors of records, which may be sorted by anything, are in
- * `query`.
+ * Cursors of lists in one fixed order: the position of the last item with a MAC over it and its list, so that a cursor
+ * is only ever one that the server made and cannot be used for another list. Cursors of records, which may be sorted by
+ * anything, are in `query`.
  */
-import { createSeal, equalsSecret } from '../../base/crypto/hash.ts'
+import { createMac, equalsSecret } from '../../base/crypto/hash.ts'
 import { invalidField } from '../../errors.ts'
 import { cursorCharsMax } from '../../limits/api.ts'
 
-export interface ListCursors {
-  /** `list` is whatever tells this list from others: its owner, its prefix. */
-  format(list: readonly string[], lastKey: string): string
-  /** The key after which to go on. Throws 400 for a text that is no cursor of this list. */
-  parse(list: readonly string[], text: string): string
+/** The values that order the items of a list. */
+export type ListPosition = readonly (string | number)[]
+
+export interface ListCursors<Position extends ListPosition> {
+  /** `list` identifies the list: its owner, its prefix, its filter. */
+  format(list: readonly (string | null)[], last: Position): string
+  /** The position of the last item of the previous page. Throws 400 for a text that is not a cursor of this list. */
+  parse(list: readonly (string | null)[], text: string): Position
 }
 
-/** `purpose` keeps the cursors of one feature from being taken for another's. */
-export function createListCursors(secret: string, purpose: string): ListCursors {
-  const seal = createSeal(secret, purpose)
+/** `purpose` separates the cursors of one kind of list from all others. */
+export function createListCursors<Position extends ListPosition>(
+  secret: string,
+  purpose: string,
+): ListCursors<Position> {
+  const mac = createMac(secret, purpose)
+  const macOf = (list: readonly (string | null)[], content: string): string => mac(JSON.stringify([list, content]))
   return {
-    format(list, lastKey) {
-      const content = JSON.stringify([...list, lastKey])
-      return `${Buffer.from(content).toString('base64url')}.${seal(content)}`
+    format(list, last) {
+      const content = Buffer.from(JSON.stringify(last)).toString('base64url')
+      return `${content}.${macOf(list, content)}`
     },
-
     parse(list, text) {
-      const [encoded = '', given = ''] = text.length > cursorCharsMax ? [] : text.split('.')
-      const content = Buffer.from(encoded, 'base64url').toString()
-      if (encoded === '' || !equalsSecret(given, seal(content)))
+      const [content = '', given = '', ...rest] = text.length > cursorCharsMax ? [] : text.split('.')
+      if (rest.length > 0 || !equalsSecret(given, macOf(list, content)))
         throw invalidField('cursor', 'type', 'is not a cursor of this list')
-      const parts = JSON.parse(content) as string[]
-      const lastKey = parts.pop()
-      if (lastKey === undefined || parts.length !== list.length || parts.some((part, at) => part !== list[at]))
-        throw invalidField('cursor', 'type', 'belongs to another list')
-      return lastKey
+      return JSON.parse(Buffer.from(content, 'base64url').toString())
     },
   }
 }

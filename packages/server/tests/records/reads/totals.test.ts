@@ -118,8 +118,8 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
     rmSync(folder, { recursive: true })
   })
 
-  const ask = async (filter: unknown, limit = '1000'): Promise<{ items: unknown[]; total: number }> => {
-    const query = { filter: JSON.stringify(filter), limit, page: '1' }
+  const ask = async (filter: unknown, limit = 1000): Promise<{ items: unknown[]; total: number }> => {
+    const query = { filter: JSON.stringify(filter), limit, page: 1 }
     return JSON.parse(textOf(await list(call, query, { totals, limits })) ?? '')
   }
 
@@ -166,12 +166,12 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
     const stop = keepWriting()
     await insert(2)
     scans = 0
-    const answers = await Promise.all(Array.from({ length: 200 }, () => ask(filter, '3')))
+    const answers = await Promise.all(Array.from({ length: 200 }, () => ask(filter, 3)))
     expect(scans).toBe(1)
     for (const { total } of answers) expect(total).toBeGreaterThan(rowsAtFirst)
-    await ask(filter, '3')
+    await ask(filter, 3)
     await stop()
-    expect((await ask(filter, '3')).total).toBe(lastId)
+    expect((await ask(filter, 3)).total).toBe(lastId)
     expect(scans).toBe(1)
   })
 
@@ -182,7 +182,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
     ] as const) {
       pages = 0
       scans = 0
-      expect((await ask(filter, '3')).total).toBe(expected)
+      expect((await ask(filter, 3)).total).toBe(expected)
       expect([pages, scans]).toEqual([1, 1])
     }
   })
@@ -191,9 +191,9 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
     const filter = [['n', '<', 7]]
     const { database } = call
     const broken = { ...call, database: { ...database, all: () => Promise.reject(new Error('away')) } }
-    const query = { filter: JSON.stringify(filter), page: '1' }
+    const query = { filter: JSON.stringify(filter), page: 1 }
     const failed = await Promise.allSettled([1, 2].map(() => list(broken, query, { totals, limits })))
     expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-    expect((await ask(filter, '3')).total).toBe(lastId)
+    expect((await ask(filter, 3)).total).toBe(lastId)
   })
 })

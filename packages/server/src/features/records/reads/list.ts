@@ -26,7 +26,7 @@ import type { TableCall } from '../schema/tables.ts'
 import type { Totals } from '../totals/totals.ts'
 import { isRecordId } from '../writes/input.ts'
 import { type ListEnvelope, type PageWriter, pageReply } from './page-reply.ts'
-import { conditionsOf, findRecord, type ListQuery, parseWindow, type Window } from './read.ts'
+import { conditionsOf, findRecord, type ListQuery, type Window, windowOf } from './read.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
 
 interface Selection {
@@ -64,7 +64,7 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
     throw badRequest('page and offset cannot be combined with after and before')
   if (query.after !== undefined && query.before !== undefined) throw badRequest('after cannot be combined with before')
   const selection = parseSelection(call, query)
-  const window = parseWindow(query)
+  const window = windowOf(query)
   if (query.after !== undefined) return listFrom(call, selection, window.limit, 'after', query.after, deps)
   if (query.before !== undefined) return listFrom(call, selection, window.limit, 'before', query.before, deps)
   return listPage(call, selection, window, deps)

@@ -6,7 +6,7 @@ import { required } from '../../../access/check.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, notFound } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
-import { listLimitDefault, listLimitMax } from '../../../limits/api.ts'
+import { listLimitDefault } from '../../../limits/api.ts'
 import { allOf, type Expr } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
 import type { RecordRow } from '../rows.ts'
@@ -16,27 +16,16 @@ import { isRecordId } from '../writes/input.ts'
 import { recordReply } from './page-reply.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
 
-/** Query parameters of a list as they were sent; undefined where absent. */
+/** Query parameters of a list; undefined where absent. `limit` and `perPage` are at most `listLimitMax`. */
 export interface ListQuery extends FilterGroups<string> {
   readonly sort?: string | undefined
   readonly fields?: string | undefined
-  readonly limit?: string | undefined
-  readonly page?: string | undefined
-  readonly perPage?: string | undefined
-  readonly offset?: string | undefined
+  readonly limit?: number | undefined
+  readonly page?: number | undefined
+  readonly perPage?: number | undefined
+  readonly offset?: number | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
-}
-
-const wholeNumberPattern = /^-?\d{1,16}$/
-
-/** A whole number of at least `min`, or undefined where the parameter is absent. Throws 400 naming it. */
-function parseWhole(name: string, text: string | undefined, min: number): number | undefined {
-  if (text === undefined) return undefined
-  const value = wholeNumberPattern.test(text) ? Number(text) : Number.NaN
-  if (!Number.isSafeInteger(value)) throw invalidField(name, 'type', 'must be a whole number')
-  if (value < min) throw invalidField(name, 'min', `must be at least ${min}`)
-  return value
 }
 
 export interface Window {
@@ -45,17 +34,12 @@ export interface Window {
   readonly page: number
 }
 
-/**
- * The slice that `limit`, `page`, `perPage` and `offset` ask for; the limit is clamped to `listLimitMax`. Throws 400.
- */
-export function parseWindow(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | 'offset'>): Window {
-  const limit = parseWhole('limit', query.limit, 1)
-  const perPage = parseWhole('perPage', query.perPage, 1)
-  const page = parseWhole('page', query.page, 1)
-  const offset = parseWhole('offset', query.offset, 0)
+/** The slice that `limit`, `page`, `perPage` and `offset` select. Throws 400 for a combination without a meaning. */
+export function windowOf(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | 'offset'>): Window {
+  const { limit, perPage, page, offset } = query
   if (page !== undefined && offset !== undefined) throw badRequest('Use either page or offset, not both')
   const wanted = page === undefined ? (limit ?? perPage) : (perPage ?? limit)
-  const used = Math.min(wanted ?? listLimitDefault, listLimitMax)
+  const used = wanted ?? listLimitDefault
   const start = page === undefined ? (offset ?? 0) : (page - 1) * used
   if (!Number.isSafeInteger(start)) throw invalidField('page', 'max', 'is too large')
   return { limit: used, offset: start, page: page ?? Math.floor(start / used) + 1 }

@@ -12,7 +12,7 @@ import type { TableCall } from '../schema/tables.ts'
 import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
 import { answerPage, type ListDeps, pageQuery } from './list.ts'
 import { type ListEnvelope, pageReply } from './page-reply.ts'
-import { type ListQuery, parseWindow, type Window } from './read.ts'
+import { type ListQuery, type Window, windowOf } from './read.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
 import { formatSearchCursor, parseSearchCursor } from './search-cursor.ts'
 
@@ -55,7 +55,7 @@ interface Start {
 }
 
 function parseStart(call: TableCall, query: SearchQuery): Start {
-  const window = parseWindow(query)
+  const window = windowOf(query)
   if (query.after === undefined) return { window, isContinued: false }
   if (query.page !== undefined || query.offset !== undefined)
     throw badRequest('page and offset cannot be combined with after')

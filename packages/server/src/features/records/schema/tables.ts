@@ -6,7 +6,7 @@ import type { Caller } from '../../../access/caller.ts'
 import { denied, mayEnter, type Permissions, permissionsOf } from '../../../access/check.ts'
 import type { NamespaceDefinition, TableDefinition } from '../../../access/definition.ts'
 import type { Judge } from '../../../access/judge.ts'
-import { createSeal } from '../../../base/crypto/hash.ts'
+import { createMac } from '../../../base/crypto/hash.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
@@ -116,7 +116,7 @@ export interface TablesDeps {
 
 export function createTables(deps: TablesDeps): Tables {
   const { sql, judge, log, countInstance } = deps
-  const seal = createSeal(deps.secret, 'cursor')
+  const seal = createMac(deps.secret, 'cursor')
   /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
   const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
 

@@ -1,8 +1,8 @@
 /** Uploads in numbered parts: SPEC's "Multipart". Rows and rules are `uploads`' and `objects`'. */
 import { required } from '../../../access/check.ts'
-import { badRequest, invalidField, invalidToken, payloadTooLarge } from '../../../errors.ts'
+import { badRequest, invalidToken, payloadTooLarge } from '../../../errors.ts'
 import type { Call } from '../../../http/endpoint.ts'
-import { partBytesMax, partNumberMax } from '../../../limits/storage.ts'
+import { partBytesMax } from '../../../limits/storage.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadata } from '../metadata.ts'
 import type { StoredObject } from '../objects.ts'
@@ -20,7 +20,7 @@ export interface CreateBody {
 export interface Multipart {
   create(writer: Writer, body: CreateBody): Promise<OpenUpload>
   /** Takes a part from the request's body. */
-  uploadPart(writer: Writer, call: Call, query: { uploadId: string; partNumber: string; key: string }): Promise<Part>
+  uploadPart(writer: Writer, call: Call, query: { uploadId: string; partNumber: number; key: string }): Promise<Part>
   complete(writer: Writer, body: CompleteBody): Promise<StoredObject>
   abort(writer: Writer, body: { uploadId: string; key: string }): Promise<void>
   parts(writer: Writer, uploadId: string, key: string): Promise<readonly Part[]>
@@ -62,14 +62,7 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
       return uploads.open(writer, { key, kind: 'multipart', type, customMetadata: metadata, length: null })
     },
 
-    async uploadPart(writer, call, { uploadId, partNumber, key }) {
-      const number = /^\d{1,5}$/.test(partNumber) ? Number(partNumber) : 0
-      if (number < 1 || number > partNumberMax)
-        throw invalidField(
-          'partNumber',
-          number < 1 ? 'min' : 'max',
-          `must be a whole number from 1 to ${partNumberMax}`,
-        )
+    async uploadPart(writer, call, { uploadId, partNumber: number, key }) {
       const upload = await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key))
       const length = call.rawBody.declaredBytes
       const bytesMax = boundPart(upload, writer, length)

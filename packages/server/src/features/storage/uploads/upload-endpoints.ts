@@ -1,8 +1,9 @@
 /** The HTTP surface of uploads in parts: SPEC's "Multipart", and tus. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
+import { requiredWholeParam, textParam } from '../../../http/input/query-schema.ts'
 import { completeBodyBytesMax, partNumberMax } from '../../../limits/storage.ts'
-import { at, done, open, parameter, signedQuery, storedFile, writes } from '../endpoints.ts'
+import { at, done, open, signedQuery, storedFile, writes } from '../endpoints.ts'
 
 const createBody = z.object({
   key: z.string(),
@@ -11,9 +12,9 @@ const createBody = z.object({
 })
 const partQuery = z.object({
   uploadId: z.string(),
-  partNumber: z.string().meta({ description: `From 1 to ${partNumberMax}` }),
+  partNumber: requiredWholeParam({ max: partNumberMax }),
   key: z.string(),
-  token: parameter('Of the signed upload URL the upload was begun with'),
+  token: textParam('Of the signed upload URL the upload was begun with'),
 })
 const sessionBody = z.object({ uploadId: z.string(), key: z.string() })
 const completeBody = sessionBody.extend({
@@ -22,7 +23,7 @@ const completeBody = sessionBody.extend({
     .min(1)
     .max(partNumberMax),
 })
-const partsQuery = z.object({ key: z.string(), token: parameter('As for upload-part') })
+const partsQuery = z.object({ key: z.string(), token: textParam('As for upload-part') })
 
 export interface UploadHandlers {
   create(call: Call<z.infer<typeof signedQuery>, z.infer<typeof createBody>>): Promise<Reply>

@@ -10,6 +10,7 @@ import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidField, notFound } from '../../../errors.ts'
 import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts'
+import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import type { Account, Accounts, ListedAccount } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { emailTaken, normaliseEmail, orEmailTaken } from '../email/email.ts'
@@ -17,7 +18,6 @@ import type { OneTimeTokens } from '../email/one-time-tokens.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { usersTable } from '../tables.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
-import { formatCursor, type Place } from './page.ts'
 
 /** A user as the service key sees one; both names of a field where SPEC has two. Never a hash. */
 export interface AdminView {
@@ -53,8 +53,15 @@ export interface UserPage {
 
 /** Every function but `list` and `create` throws 404 for an id that no user has. */
 export interface UserAdmin {
-  /** Newest first, from behind a place on; with an e-mail, the one user who has it. */
-  list(page: { readonly limit: number; readonly after: Place | null; readonly email?: string }): Promise<UserPage>
+  /**
+   * Newest first, after the page that gave `cursor`; null and `0` are the start. With an e-mail, only the user who has
+   * it. Throws 400 for a cursor that no page gave.
+   */
+  list(page: {
+    readonly limit: number
+    readonly cursor: string | null
+    readonly email: string | null
+  }): Promise<UserPage>
   get(id: string): Promise<AdminView>
   /** Throws 400, and 409 when the e-mail is taken. */
   create(input: CreateInput): Promise<AdminView>
@@ -81,8 +88,13 @@ export interface UserAdminDeps {
   readonly oneTimeTokens: OneTimeTokens
   /** Bytes of a JSON response, at most. */
   readonly responseBytes: () => number
+  /** Seals cursors. */
+  readonly secret: string
   readonly clock: Clock
 }
+
+/** SPEC "Admin users": the cursor of the first page. */
+const startCursor = '0'
 
 const listed = (account: ListedAccount): ListedUser => ({
   id: account.id,
@@ -113,6 +125,7 @@ const isEmpty = (changes: object): boolean => Object.keys(changes).length === 0
 export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
   const { database, accounts, passwords, sessions, oneTimeTokens, responseBytes, clock } = deps
   const { dialect } = database
+  const cursors = createListCursors<[createdAtMs: number, id: string]>(deps.secret, 'users list')
 
   async function getAccount(on: Reader, id: string, lock?: 'lock'): Promise<Account> {
     const account = isUserId(id) ? await accounts.find(on, id, lock) : null
@@ -142,16 +155,18 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     database.write(async (tx) => work(tx, await getAccount(tx, id, 'lock')))
 
   return {
-    async list({ limit, after, email }) {
-      if (email !== undefined) {
+    async list({ limit, cursor: given, email }) {
+      const position = given === null || given === startCursor ? null : cursors.parse([], given)
+      if (email !== null) {
         const account = await accounts.findByEmail(database, normaliseEmail(email))
         return { users: account ? [listed(account)] : [], cursor: null }
       }
-      // One more than asked for tells whether there is another page.
+      const after = position && { createdAtMs: position[0], id: position[1] }
+      // One more than requested shows whether there is another page.
       const found = await accounts.list(database, { limit: limit + 1, after })
       const { items: users, isCut } = await fitItems(found.slice(0, limit).map(listed), itemBytesMax(responseBytes()))
       const last = found[users.length - 1]
-      const cursor = found.length > users.length && last ? formatCursor(last) : null
+      const cursor = found.length > users.length && last ? cursors.format([], [last.createdAtMs, last.id]) : null
       return isCut ? { users, cursor, truncated: true } : { users, cursor }
     },
 

@@ -1,6 +1,7 @@
 /** The HTTP surface of SPEC's Admin users chapter, as a table. What the endpoints do is `admin`'s and `import`'s. */
 import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
 import {
   customClaimsBytesMax,
@@ -13,7 +14,6 @@ import {
 import type { UserAdmin } from './admin.ts'
 import type { ImportUsers } from './import.ts'
 import { claimsBody, createBody, updateBody } from './input.ts'
-import { parseCursor, parseLimit } from './page.ts'
 
 const users = '/api/auth/admin/users'
 
@@ -24,12 +24,10 @@ const common = {
   scope: () => 'auth:admin:*:*',
 } as const
 
-const parameter = (description: string) => z.string().optional().meta({ description })
-
 const listQuery = z.object({
-  limit: parameter(`Users per page, at most ${userListLimitMax}; ${userListLimitDefault} if not said`),
-  cursor: parameter('The cursor of the page before; 0 for the first'),
-  email: parameter('Only the user with this e-mail'),
+  limit: limitParam({ default: userListLimitDefault, max: userListLimitMax }),
+  cursor: cursorParam('`cursor` of the previous page; 0 for the first page'),
+  email: textParam('Only the user with this e-mail'),
 })
 
 const importBody = z.strictObject({ users: z.array(z.unknown()).max(importUsersMax) })
@@ -93,10 +91,8 @@ export function createAdminEndpoints(deps: {
       description: 'Newest first. `cursor` is null on the last page.',
       query: listQuery,
       replies: { 200: { description: 'A page of users', schema: userPage } },
-      handle: async ({ query: { limit, cursor, email } }) => {
-        const page = { limit: parseLimit(limit), after: parseCursor(cursor) }
-        return json(await admin.list(email === undefined ? page : { ...page, email }))
-      },
+      handle: async ({ query: { limit, cursor = null, email = null } }) =>
+        json(await admin.list({ limit, cursor, email })),
     }),
     endpoint({
       ...common,

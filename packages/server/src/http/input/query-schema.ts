@@ -1,0 +1,107 @@
+/**
+ * Schemas of query parameters, for the query schema of an endpoint. Each takes the text of a parameter and gives its
+ * value; parsing, error messages and OpenAPI (type, bounds, default) come from this one declaration.
+ */
+import { z } from 'zod'
+
+/** An optional text; what it means is parsed by the feature. */
+export const textParam = (description: string) => z.string().optional().meta({ description })
+
+/** The cursor of a page: opaque text, opened by the list's cursors (`list-cursor`). */
+export const cursorParam = (description = '`cursor` of the previous page') => textParam(description)
+
+/** Metadata that OpenAPI shows as the default: zod drops a `default` of its own from what a transformation takes. */
+export const defaultKey = 'x-plinth-default'
+
+export interface WholeBounds {
+  readonly description?: string
+  /** Inclusive; 1 unless given. */
+  readonly min?: number
+  /** Inclusive. */
+  readonly max?: number
+  /** Whether a number above `max` counts as `max` instead of being refused. */
+  readonly clamps?: boolean
+  /** What OpenAPI shows as the default. `limitParam` applies it; otherwise the feature does. */
+  readonly default?: number
+}
+
+const wholePattern = /^-?\d{1,16}$/
+
+function describeWhole({ min = 1, max, clamps = false, description, default: fallback }: WholeBounds) {
+  const note = max !== undefined && clamps ? `more counts as ${max}` : ''
+  const text = [description ?? '', note].filter((part) => part !== '').join('; ')
+  return {
+    type: 'integer',
+    minimum: min,
+    ...(max === undefined ? {} : { maximum: max }),
+    ...(fallback === undefined ? {} : { [defaultKey]: fallback }),
+    ...(text === '' ? {} : { description: text }),
+  }
+}
+
+/** The number, or the issue that names the bounds: `must be a whole number from 1 to 100`. */
+function parseWhole(text: string, bounds: WholeBounds, context: z.RefinementCtx): number {
+  const { min = 1, max, clamps = false } = bounds
+  const value = wholePattern.test(text) ? Number(text) : Number.NaN
+  const isNumber = Number.isSafeInteger(value)
+  if (isNumber && value >= min && (max === undefined || value <= max)) return value
+  if (isNumber && value > min && max !== undefined && clamps) return max
+  const message = `must be a whole number ${max === undefined ? `of at least ${min}` : `from ${min} to ${max}`}`
+  const code = isNumber ? (value < min ? 'min' : 'max') : 'type'
+  context.addIssue({ code: 'custom', message, params: { code } })
+  return z.NEVER
+}
+
+/** A whole number that must be given. */
+export const requiredWholeParam = (bounds: WholeBounds = {}) =>
+  z
+    .string()
+    .transform((text, context) => parseWhole(text, bounds, context))
+    .meta(describeWhole(bounds))
+
+/** A whole number, or undefined where the parameter is absent. */
+export const wholeParam = (bounds: WholeBounds = {}) =>
+  z
+    .string()
+    .optional()
+    .transform((text, context) => (text === undefined ? undefined : parseWhole(text, bounds, context)))
+    .meta(describeWhole(bounds))
+
+/** Items of a page: from 1 to `max`, `default` where absent. Above `max` it is clamped unless told otherwise. */
+export function limitParam(bounds: WholeBounds & { readonly default: number; readonly max: number }) {
+  const all = { clamps: true, ...bounds }
+  return z
+    .string()
+    .optional()
+    .transform((text, context) => (text === undefined ? bounds.default : parseWhole(text, all, context)))
+    .meta(describeWhole(all))
+}
+
+/** `true` or `false`; false where absent. */
+export const booleanParam = (description: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      if (text === undefined || text === 'false') return false
+      if (text === 'true') return true
+      context.addIssue({ code: 'custom', message: 'must be true or false', params: { code: 'enum' } })
+      return z.NEVER
+    })
+    .meta({ type: 'boolean', [defaultKey]: false, description })
+
+/** One of some words, or undefined where absent. An empty text is a mistake, not an absence. */
+export const wordParam = <const Word extends string>(words: readonly Word[], description?: string) =>
+  z.enum(words).optional().meta({ description })
+
+/** One of some words; `fallback` where absent. */
+export const wordParamOr = <const Word extends string>(
+  words: readonly Word[],
+  fallback: NoInfer<Word>,
+  description?: string,
+) =>
+  z
+    .enum(words)
+    .optional()
+    .transform((word): Word => word ?? fallback)
+    .meta({ [defaultKey]: fallback, description })
