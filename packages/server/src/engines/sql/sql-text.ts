@@ -16,20 +16,23 @@ export interface SqlText {
 const isSqlText = (part: SqlValue | SqlText): part is SqlText =>
   typeof part === 'object' && part !== null && 'text' in part
 
+const noValues: readonly SqlValue[] = []
+
 /**
  * `` sql`SELECT ${ident('id')} FROM t WHERE x = ${value}` ``: values are parameters, `SqlText` parts are spliced in.
  */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (SqlValue | SqlText)[]): SqlText {
   let text = strings[0] as string
-  const values: SqlValue[] = []
+  // Most texts have one part with values: its array is shared instead of copied.
+  let values: readonly SqlValue[] = noValues
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i] as SqlValue | SqlText
     if (isSqlText(part)) {
       text += part.text
-      for (const value of part.values) values.push(value)
+      if (part.values.length > 0) values = values.length === 0 ? part.values : [...values, ...part.values]
     } else {
       text += '?'
-      values.push(part)
+      values = [...values, part]
     }
     text += strings[i + 1]
   }
@@ -52,6 +55,8 @@ export function ident(name: string): SqlText {
 
 /** Parts with a separator between them; of no parts, the empty text. */
 export function join(parts: readonly SqlText[], separator: ', ' | ' AND ' | ' OR '): SqlText {
+  const [first] = parts
+  if (first && parts.length === 1) return first
   const values: SqlValue[] = []
   for (const part of parts) values.push(...part.values)
   return { text: parts.map((part) => part.text).join(separator), values }
