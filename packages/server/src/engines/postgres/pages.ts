@@ -41,14 +41,14 @@ function lengthsOf(list: SelectList): Lengths {
     const long = list.columns.filter(({ kind }) => kind !== 'short')
     const sum = long.map(lengthOf).reduce((left, right) => sql`${left} + ${right}`, sql`0`)
     const names = list.columns.map(({ name }) => ident(name))
-    const guarded = (bytes: number): SqlText =>
-      join(
-        list.columns.map(({ name, kind }) => {
-          const column = ident(name)
-          return kind === 'short' ? column : sql`CASE WHEN "_bytes" <= ${bytes} THEN ${column} END AS ${column}`
-        }),
-        ', ',
-      )
+    const guard = join(
+      list.columns.map(({ name, kind }) => {
+        const column = ident(name)
+        return kind === 'short' ? column : sql`CASE WHEN "_bytes" <= ${0} THEN ${column} END AS ${column}`
+      }),
+      ', ',
+    )
+    const guarded = (rowBytesMax: number): SqlText => ({ text: guard.text, values: long.map(() => rowBytesMax) })
     lengths = { bytes: sum, guarded, names: join(names, ', ') }
     known.set(list, lengths)
   }
