@@ -82,22 +82,21 @@ export async function answerPage({ database }: TableCall, limits: ResponseLimits
 
 /** The query of a page of the table. */
 export const pageQuery = (
-  { rows, database }: TableCall,
-  reader: RowReader,
+  { rows }: TableCall,
+  { list, key }: RowReader,
   conditions: readonly SqlText[],
-  rest: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
+  {
+    joins = nothing,
+    order,
+    limit,
+    offset,
+  }: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
 ): PageQuery => {
-  const { rowKey } = database.dialect
-  const where = conditions.length === 0 ? sql`` : sql` WHERE ${join(conditions, ' AND ')}`
-  return {
-    list: reader.list,
-    source: sql` FROM ${rows.from}${rest.joins ?? sql``}${where}`,
-    order: rest.order,
-    limit: rest.limit,
-    offset: rest.offset,
-    key: rowKey && { column: sql`${rows.name}.${rowKey}`, from: rows.from },
-  }
+  const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
+  return { list, source: sql` FROM ${rows.from}${joins}${where}`, order, limit, offset, key }
 }
+
+const nothing = sql``
 
 const orderOf = ({ backEnd, table }: TableCall, sort: Sort): SqlText => sql` ORDER BY ${orderBy(backEnd, table, sort)}`
 

@@ -3,7 +3,7 @@
  * those that only the order needs, and both ways to JSON, by objects or straight from what is stored.
  */
 import type { Dialect } from '../../../engines/sql/dialect.ts'
-import { type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
+import { type PageQuery, type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { projectedMembersMax } from '../../../limits/api.ts'
 import type { Field, FieldType } from '../../../query/table.ts'
@@ -13,6 +13,7 @@ import type { TableCall } from '../schema/tables.ts'
 
 export interface RowReader {
   readonly list: SelectList
+  readonly key: PageQuery['key']
   /** The row of an id; a condition may follow. */
   byId(id: string): SqlText
   /**
@@ -151,8 +152,10 @@ function createRowReader(
   const idText = `SELECT ${list.text.text} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
   const idValues = [...list.text.values, ...rows.from.values]
 
+  const { rowKey } = dialect
   return {
     list,
+    key: rowKey && { column: sql`${alias}.${rowKey}`, from: rows.from },
     byId: (id) => ({ text: idText, values: [...idValues, id] }),
     record: (row) => rows.fromSql(gather(row)),
     shows: (name) => (fields ? fields.has(name) : table.schemaless || shown.some((field) => field.name === name)),
