@@ -9,7 +9,7 @@
 import fs, { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { promisify } from 'node:util'
-import { reservedHandles } from '../limits/api.ts'
+import { reservedHandles } from '../limits/sqlite.ts'
 import { fileWriteBytesMax } from '../limits/storage.ts'
 import { isOutOfHandles } from './files/file-handles.ts'
 

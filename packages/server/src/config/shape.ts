@@ -9,15 +9,14 @@ import { parseCidr } from '../base/network/address.ts'
 import { findDatetime } from '../base/text/datetime.ts'
 import { parseDuration } from '../base/text/duration.ts'
 import {
-  changesBytesMin,
-  KiB,
-  MiB,
   rateLimitRequests,
   responseBytesLeast,
   responseBytesMost,
   serviceKeyCharsMax,
   serviceKeyCharsMin,
 } from '../limits/api.ts'
+import { changesBytesMin } from '../limits/sqlite.ts'
+import { KiB, MiB } from '../limits/units.ts'
 import type { FieldType } from '../query/table.ts'
 import { type Mistake, type Path, suggest } from './mistakes.ts'
 import { analyticsShape } from './sections/analytics.ts'

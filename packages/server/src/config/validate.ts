@@ -5,14 +5,13 @@
 import type { NamespaceDefinition } from '../access/definition.ts'
 import type { ServiceKey } from '../access/service-keys.ts'
 import {
-  changesBytesMax,
-  changesRetentionMs,
   rateLimitDevelopmentFactor,
   rateLimitRequests,
   rateLimitWindowMs,
   rateLimitWindowsMs,
   responseBytesMax,
 } from '../limits/api.ts'
+import { changesBytesMax, changesRetentionMs } from '../limits/sqlite.ts'
 import { writeBudgetBytes } from '../limits/writes.ts'
 import type { Config, Mode, RateLimit } from './config.ts'
 import { ConfigError, formatMistake, formatPath, type Mistake } from './mistakes.ts'

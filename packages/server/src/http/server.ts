@@ -1,13 +1,8 @@
 /** The listener: endpoints as the runtime's own routes, replaced while running, and drained before it closes. */
 import { isOutOfHandles, readHandleLimit } from '../base/files/file-handles.ts'
 import { releaseHandles } from '../base/open-files.ts'
-import {
-  connectionIdleSeconds,
-  drainTimeoutMs,
-  pendingRequestsShare,
-  socketBufferBytesMax,
-  socketMessageBytesMax,
-} from '../limits/api.ts'
+import { connectionIdleSeconds, drainTimeoutMs, pendingRequestsShare } from '../limits/api.ts'
+import { socketBufferBytesMax, socketMessageBytesMax } from '../limits/sockets.ts'
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'
 import { type Answer, createHandle, type HandleParts, type OpenedSocket, type Peers } from './handle.ts'
 import { parseTarget } from './input/query-string.ts'

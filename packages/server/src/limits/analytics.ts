@@ -1,5 +1,5 @@
 /** The numbers of analytics: events, the request log, reports, retention. Each as in `limits`. */
-import { MiB } from './api.ts'
+import { MiB } from './units.ts'
 
 // Events (SPEC "Limits")
 export const trackEventsMax = 100

@@ -1,5 +1,5 @@
 /** The numbers of push notifications: devices, messages, providers, jobs. Each as in `limits`. */
-import { KiB } from './api.ts'
+import { KiB } from './units.ts'
 
 // Devices and topics (CONTRACT "Push")
 export const pushDevicesPerUserMax = 10

@@ -1,5 +1,5 @@
 /** The numbers of the native resources: key-value stores, SQL databases, vector indexes. Each as in `limits`. */
-import { KiB, MiB } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 // Key-value
 /** CONTRACT. UTF-8; a namespace may ask for more or less. */

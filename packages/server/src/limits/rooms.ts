@@ -1,5 +1,6 @@
 /** The numbers of rooms: what a configuration may ask for, nodes, the engine. Each as in `limits`. */
-import { jsonDepthMax, KiB, MiB } from './api.ts'
+import { jsonDepthMax } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 /** SPEC "Versioning": what the messages over a room's socket mean. */
 export const roomProtocolVersion = 2

@@ -1,5 +1,5 @@
 /** The numbers of files: blobs and the stores they are in, objects, uploads, pictures. Each as in `limits`. */
-import { KiB, MiB } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 // Blobs
 /** Enough of a file to tell its type: the marks that say so are within its first few hundred bytes. */

@@ -1,5 +1,5 @@
 /** The numbers that bound live subscriptions, as `limits` has those of the whole program. */
-import { KiB, MiB } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 /** Changes read from a log at a time: some milliseconds of work between looks at anything else. */
 export const feedPageChangesMax = 1000

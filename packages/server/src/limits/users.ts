@@ -1,5 +1,7 @@
 /** The numbers of the users feature: accounts, sessions, mail, second factors, providers. Each as in `limits`. */
-import { KiB, MiB, tokenCacheEntriesMax } from './api.ts'
+
+import { tokenCacheEntriesMax } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 // Second factors and passkeys
 /** RFC 4226 recommends 160 bits. */

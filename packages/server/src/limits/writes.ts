@@ -1,5 +1,5 @@
 /** Bounds of what one request and one caller may write, and of the time it takes the event loop. */
-import { KiB, MiB } from './api.ts'
+import { KiB, MiB } from './units.ts'
 
 /**
  * Bytes of a record as JSON. A body is at most 1 MiB, but updates could add fields without end; a page must be able to

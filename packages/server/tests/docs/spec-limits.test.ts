@@ -8,6 +8,7 @@ import * as limits from '../../src/limits/api.ts'
 import * as push from '../../src/limits/push.ts'
 import * as resources from '../../src/limits/resources.ts'
 import * as rooms from '../../src/limits/rooms.ts'
+import * as sockets from '../../src/limits/sockets.ts'
 import * as storage from '../../src/limits/storage.ts'
 import * as subscriptions from '../../src/limits/subscriptions.ts'
 import * as users from '../../src/limits/users.ts'
@@ -34,8 +35,8 @@ const rows: readonly Row[] = [
   ['messages of a socket to a room, each second', rooms.roomMessageRate, 10],
   ['levels of a dot path', rooms.roomPathDepthMax, 5],
   ['an action', rooms.roomActionTimeoutMs, 5 * second],
-  ['authentication of a socket', limits.socketAuthTimeoutMs, 5 * second],
-  ['pending sockets of an address', limits.pendingSocketsMax, 5],
+  ['authentication of a socket', sockets.socketAuthTimeoutMs, 5 * second],
+  ['pending sockets of an address', sockets.pendingSocketsMax, 5],
   ['tick of deltas', rooms.roomTickMs, 50],
   ['hibernation', rooms.roomHibernateAfterMs, 300 * second],
   ['save of a room', rooms.roomSaveIntervalMs, 60 * second],

@@ -4,7 +4,8 @@
  */
 import { afterEach, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
-import { batchOperationsMax, searchFillRows } from '../../src/limits/api.ts'
+import { batchOperationsMax } from '../../src/limits/api.ts'
+import { searchFillRows } from '../../src/limits/sqlite.ts'
 import { query } from '../harness/client.ts'
 import { open } from '../harness/config.ts'
 import { engines } from '../harness/engines.ts'

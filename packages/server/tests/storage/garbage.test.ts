@@ -1,8 +1,8 @@
 /** Released bytes have bounds of their own, and backups keep what they need of them by leases. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
-import { clockSkewMs } from '../../src/limits/api.ts'
 import { backupLeaseMs, backupLeasesMax } from '../../src/limits/jobs.ts'
+import { clockSkewMs } from '../../src/limits/sqlite.ts'
 import { garbageBytesMin, garbageGraceMs } from '../../src/limits/storage.ts'
 import { queryRow } from '../harness/records/row-counts.ts'
 import { expectRefusal } from '../harness/refusal.ts'

@@ -1,7 +1,8 @@
 /** A cluster of one: a few maps with a bound each. Nothing of it survives the process, and nothing of it needs to. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { type Log, silentLog } from '../../base/log.ts'
-import { leasesMax, rateLimitKeysMax } from '../../limits/api.ts'
+import { rateLimitKeysMax } from '../../limits/api.ts'
+import { leasesMax } from '../../limits/redis.ts'
 import { EngineError } from '../sql/error.ts'
 import { createChannels } from './channels.ts'
 import type { Cluster, Counters, Hit, Leases } from './cluster.ts'

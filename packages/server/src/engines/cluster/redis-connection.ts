@@ -4,7 +4,7 @@
  */
 import { Redis } from 'ioredis'
 import type { Log } from '../../base/log.ts'
-import { redisCommandTimeoutMs, redisConnectTimeoutMs, redisRetryMaxMs, redisRetryMinMs } from '../../limits/api.ts'
+import { redisCommandTimeoutMs, redisConnectTimeoutMs, redisRetryMaxMs, redisRetryMinMs } from '../../limits/redis.ts'
 
 /** Grows from pause to pause, and differs between nodes that lost Redis at the same moment. */
 export function retryPauseMs(attempt: number): number {

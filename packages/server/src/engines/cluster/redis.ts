@@ -5,7 +5,7 @@
  */
 import type { Redis } from 'ioredis'
 import type { Log } from '../../base/log.ts'
-import { redisCommandsMax, redisPingIntervalMs } from '../../limits/api.ts'
+import { redisCommandsMax, redisPingIntervalMs } from '../../limits/redis.ts'
 import { EngineError } from '../sql/error.ts'
 import { createChannels } from './channels.ts'
 import type { Cluster } from './cluster.ts'

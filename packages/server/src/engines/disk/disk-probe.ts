@@ -1,7 +1,7 @@
 /** A small write to a folder, by which a full, read-only or failing disk is noticed before a request needs it. */
 import { open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskProbeBytes, diskProbeIntervalMs, diskProbeTimeoutMs } from '../../limits/api.ts'
+import { diskProbeBytes, diskProbeIntervalMs, diskProbeTimeoutMs } from '../../limits/sqlite.ts'
 import { describeDiskFault } from './disk-faults.ts'
 
 /** Gives the reason why the folder cannot be written, or null. Never rejects. */

@@ -1,7 +1,7 @@
 /** `Images` by child processes: one picture per process and time, killed at the deadline or when it is not wanted. */
 import { fileURLToPath } from 'node:url'
-import { MiB } from '../../limits/api.ts'
 import { imageProcessBytesMax, imageProcessIdleMs } from '../../limits/storage.ts'
+import { MiB } from '../../limits/units.ts'
 import { tooLargeSignal } from '../processes/child-signals.ts'
 import { PipeProcess } from '../processes/pipe-process.ts'
 import { createProcessPool } from '../processes/process-pool.ts'

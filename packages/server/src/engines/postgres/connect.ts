@@ -4,7 +4,7 @@
  */
 import pg from 'pg'
 import type { DatabaseAddress, DatabaseHost } from '../../base/network/database-url.ts'
-import { postgresConnectTimeoutMs } from '../../limits/api.ts'
+import { postgresConnectTimeoutMs } from '../../limits/postgres.ts'
 import { EngineError } from '../sql/error.ts'
 
 export interface Connector {

@@ -15,8 +15,8 @@ import {
   postgresWaitMs,
   statementAnswerMs,
   statementTimeoutMs,
-  writeQueueOperationsMax,
-} from '../../limits/api.ts'
+} from '../../limits/postgres.ts'
+import { writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import { createTurns, type Turns } from '../sandbox/turns.ts'
 import type { Circuit } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'

@@ -1,6 +1,6 @@
 /** One connection to PostgreSQL: statements prepared by name, counted, their failures mapped and reported. */
 import type pg from 'pg'
-import { postgresStatementsMax, statementAnswerMs } from '../../limits/api.ts'
+import { postgresStatementsMax, statementAnswerMs } from '../../limits/postgres.ts'
 import type { Load } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'
 import { type FaultScope, faultOf } from './errors.ts'

@@ -2,7 +2,7 @@
  * Pages of rows of any size on PostgreSQL. The server knows the length of a long value without reading it, so it
  * decides which rows of a page are sent. The pool of connections and failures are the adapter's.
  */
-import { postgresQuickPageBytes } from '../../limits/api.ts'
+import { postgresQuickPageBytes } from '../../limits/postgres.ts'
 import {
   type PageQuery,
   type PageRows,

@@ -4,13 +4,8 @@
  */
 import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
-import {
-  postgresCloseMs,
-  postgresIdleMs,
-  postgresPoolTickMs,
-  postgresWaitMs,
-  writeQueueOperationsMax,
-} from '../../limits/api.ts'
+import { postgresCloseMs, postgresIdleMs, postgresPoolTickMs, postgresWaitMs } from '../../limits/postgres.ts'
+import { writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
 import { type Connector, destroyClient } from './connect.ts'
 import { faultOf, sqlStateOf, tooManyClientsState } from './errors.ts'

@@ -7,14 +7,8 @@
 import { createLru } from '../../base/concurrency/lru.ts'
 import type { Log } from '../../base/log.ts'
 import { parseDatabaseUrl } from '../../base/network/database-url.ts'
-import {
-  postgresMigrationMs,
-  postgresRetriesMax,
-  postgresStartMs,
-  statementAnswerMs,
-  statementCacheEntriesMax,
-  writeQueueOperationsMax,
-} from '../../limits/api.ts'
+import { postgresMigrationMs, postgresRetriesMax, postgresStartMs, statementAnswerMs } from '../../limits/postgres.ts'
+import { statementCacheEntriesMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
 import type { Database, Sql, Transaction } from '../sql/sql.ts'
 import { instanceToken, type SqlText, sql } from '../sql/sql-text.ts'

@@ -11,7 +11,7 @@ import {
   circuitRetryMinMs,
   postgresDamageMs,
   statementAnswerMs,
-} from '../../limits/api.ts'
+} from '../../limits/postgres.ts'
 import { type Circuit, createCircuit } from '../sql/circuit.ts'
 import { EngineError } from '../sql/error.ts'
 import { createConnector, destroyClient } from './connect.ts'

@@ -8,7 +8,7 @@ import {
   postgresSharedConnectionsMax,
   postgresStalledReadsMax,
   postgresTableShare,
-} from '../../limits/api.ts'
+} from '../../limits/postgres.ts'
 import { EngineError } from '../sql/error.ts'
 import { destroyClient } from './connect.ts'
 import { lockTimeoutState, sqlStateOf } from './errors.ts'

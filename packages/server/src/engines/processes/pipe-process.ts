@@ -4,7 +4,7 @@
  * does, so it never outlives this process.
  */
 import { withHandles } from '../../base/open-files.ts'
-import { childEndMs, childStartMs } from '../../limits/api.ts'
+import { childEndMs, childStartMs } from '../../limits/processes.ts'
 import { EngineError } from '../sql/error.ts'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'
 

@@ -5,7 +5,7 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { sha256 as sha256Of } from '../../base/crypto/hash.ts'
 import type { Log } from '../../base/log.ts'
-import { circuitProbeMs } from '../../limits/api.ts'
+import { circuitProbeMs } from '../../limits/postgres.ts'
 import {
   s3AnswerMs,
   s3AttemptsMax,

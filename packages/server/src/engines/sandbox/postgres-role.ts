@@ -6,7 +6,7 @@
 import { createHash, createHmac, hkdfSync, pbkdf2Sync } from 'node:crypto'
 import pg from 'pg'
 import type { DatabaseAddress } from '../../base/network/database-url.ts'
-import { statementTimeoutMs } from '../../limits/api.ts'
+import { statementTimeoutMs } from '../../limits/postgres.ts'
 import { sqlTempFileKiB } from '../../limits/resources.ts'
 import { createConnector } from '../postgres/connect.ts'
 

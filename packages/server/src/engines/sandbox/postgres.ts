@@ -6,7 +6,7 @@
 import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
 import { parseDatabaseUrl, withUser } from '../../base/network/database-url.ts'
-import { postgresLockMs } from '../../limits/api.ts'
+import { postgresLockMs } from '../../limits/postgres.ts'
 import { sqlAnswerGraceMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../limits/resources.ts'
 import { createConnector } from '../postgres/connect.ts'
 import { faultOf, meaningOf, sqlStateOf } from '../postgres/errors.ts'

@@ -3,8 +3,8 @@
  * deadline. Starting and ending is `pipe-process`; which of several processes runs a statement is `sandbox-sqlite`.
  */
 import { fileURLToPath } from 'node:url'
-import { MiB } from '../../limits/api.ts'
 import { sqlProcessBytesMax } from '../../limits/resources.ts'
+import { MiB } from '../../limits/units.ts'
 import { tooLargeSignal } from '../processes/child-signals.ts'
 import { PipeProcess } from '../processes/pipe-process.ts'
 import { EngineError } from '../sql/error.ts'

@@ -4,7 +4,7 @@
  * reports a failure that may concern the whole engine, and when work is under way but nothing is answered.
  */
 import type { Log } from '../../base/log.ts'
-import { circuitProbeMs, circuitRetryMaxMs, circuitRetryMinMs, circuitTickMs } from '../../limits/api.ts'
+import { circuitProbeMs, circuitRetryMaxMs, circuitRetryMinMs, circuitTickMs } from '../../limits/postgres.ts'
 import { EngineError } from './error.ts'
 
 /** Work under way, counted by the adapter: plain fields, since every statement changes them. */

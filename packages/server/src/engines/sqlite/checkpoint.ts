@@ -6,7 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../base/clock.ts'
 import { releaseHandles } from '../../base/open-files.ts'
-import { walPauseFactor, walQuietMs } from '../../limits/api.ts'
+import { walPauseFactor, walQuietMs } from '../../limits/sqlite.ts'
 
 /**
  * `passive` waits for no one; `truncate` also empties the log's file, unless a reader still needs it; `recover` does so

@@ -7,7 +7,7 @@ import {
   statementCacheEntriesMax,
   walCheckpointBytes,
   walInstanceCheckpointBytes,
-} from '../../limits/api.ts'
+} from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
 import type { SqlRow } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'

@@ -3,7 +3,7 @@
  * write and report success from then on, so nothing more may be acknowledged on top of it. Recovery reads the log back,
  * checks every frame, brings it into the file with syncs of its own, and starts an empty log; then writes go on.
  */
-import { recoveryRetryMaxMs, recoveryRetryMinMs } from '../../limits/api.ts'
+import { recoveryRetryMaxMs, recoveryRetryMinMs } from '../../limits/sqlite.ts'
 
 export interface Recovery {
   /** Begins to try, with growing pauses, until an attempt succeeds or `stop` is called. */

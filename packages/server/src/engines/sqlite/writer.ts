@@ -7,7 +7,7 @@
  * holds: every write is refused until `sqlite-recovery` has brought the log to the disk again (`recovered`).
  */
 import { startSlice } from '../../base/concurrency/slices.ts'
-import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/api.ts'
+import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import type { LogEpoch } from '../disk/log-epoch.ts'
 import { EngineError } from '../sql/error.ts'
 import type { Connection } from './connection.ts'

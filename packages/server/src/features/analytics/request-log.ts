@@ -8,7 +8,7 @@ import type { Transaction } from '../../engines/sql/sql.ts'
 import { ident } from '../../engines/sql/sql-text.ts'
 import type { NoteRequest } from '../../http/handle.ts'
 import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits/analytics.ts'
-import { clockSkewMs } from '../../limits/api.ts'
+import { clockSkewMs } from '../../limits/sqlite.ts'
 import {
   addCounts,
   addSeries,

@@ -8,7 +8,7 @@ import {
   type SocketEndpoint,
   socketEndpoint,
 } from '../../http/endpoint.ts'
-import { socketAuthTimeoutMs } from '../../limits/api.ts'
+import { socketAuthTimeoutMs } from '../../limits/sockets.ts'
 import {
   broadcastBodyBytesMax,
   broadcastEventCharsMax,

@@ -19,7 +19,7 @@ import {
   socketProgressBytes,
   socketSlowMs,
   socketStaleMs,
-} from '../../limits/api.ts'
+} from '../../limits/sockets.ts'
 import { socketSlowBytes } from '../../limits/subscriptions.ts'
 import type { JsonObject } from '../input/body.ts'
 import { parseMessage } from './socket-message.ts'

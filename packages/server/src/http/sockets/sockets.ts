@@ -13,7 +13,7 @@ import {
   socketsPerAddressMax,
   socketsPerUserMax,
   socketTickMs,
-} from '../../limits/api.ts'
+} from '../../limits/sockets.ts'
 import { type Authenticate, closeCodes, type Renew, Socket, type SocketDeps } from './socket.ts'
 
 /** Sockets of different kinds are counted apart while they are pending. */

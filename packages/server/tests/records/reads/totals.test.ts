@@ -20,7 +20,8 @@ import { createTotals, type Totals } from '../../../src/features/records/totals/
 import { insertRecord } from '../../../src/features/records/writes/write.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
 import { textOf } from '../../../src/http/replies/reply.ts'
-import { responseBytesMax, slowReadBytes } from '../../../src/limits/api.ts'
+import { responseBytesMax } from '../../../src/limits/api.ts'
+import { slowReadBytes } from '../../../src/limits/sqlite.ts'
 import { engines } from '../../harness/engines.ts'
 
 const access = { read: true, insert: true, update: true, delete: true }

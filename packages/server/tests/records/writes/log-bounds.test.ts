@@ -1,7 +1,9 @@
 /** The change log and the kept answers stay within their age and size, also under a clock that was ahead. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
-import { changesKeptMinMs, clockSkewMs, idempotencyRetentionMs, KiB, MiB } from '../../../src/limits/api.ts'
+import { idempotencyRetentionMs } from '../../../src/limits/api.ts'
+import { changesKeptMinMs, clockSkewMs } from '../../../src/limits/sqlite.ts'
+import { KiB, MiB } from '../../../src/limits/units.ts'
 import { open } from '../../harness/config.ts'
 import { changesIn, watch } from '../../harness/records/live.ts'
 import { countRows, queryRow } from '../../harness/records/row-counts.ts'

@@ -6,7 +6,6 @@ import { z } from 'zod'
 import type { Auth } from '../../../access/caller.ts'
 import { parseByteSize } from '../../../base/text/bytes.ts'
 import { parseDuration } from '../../../base/text/duration.ts'
-import { socketAuthTimeoutMs } from '../../../limits/api.ts'
 import {
   roomActionTimeoutMs,
   roomActionTimeoutMsMax,
@@ -21,6 +20,7 @@ import {
   roomStateBytesMax,
   roomStateTtlMs,
 } from '../../../limits/rooms.ts'
+import { socketAuthTimeoutMs } from '../../../limits/sockets.ts'
 import type { Mistake } from '../../mistakes.ts'
 import { findNameMistake } from '../../names.ts'
 import { exactly, isFunction, membersOf, readBy } from '../../shape-parts.ts'

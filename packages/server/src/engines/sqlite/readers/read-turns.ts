@@ -2,7 +2,7 @@
  * Reads that are asked for in one turn of the event loop run together at its end, in one transaction: the log is locked
  * once for all of them, and each finds SQLite's code and pages in the processor's caches, where the last one left them.
  */
-import { readTurnMs } from '../../../limits/api.ts'
+import { readTurnMs } from '../../../limits/sqlite.ts'
 import type { Connection } from '../connection.ts'
 
 export interface ReadTurns {

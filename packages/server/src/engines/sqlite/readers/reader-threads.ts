@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { releaseHandles } from '../../../base/open-files.ts'
-import { readerThreadsMax, slowReadsWaitingMax, slowReadTimeoutMs } from '../../../limits/api.ts'
+import { readerThreadsMax, slowReadsWaitingMax, slowReadTimeoutMs } from '../../../limits/sqlite.ts'
 import { EngineError, type EngineErrorKind } from '../../sql/error.ts'
 import type { PageRows } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'

@@ -5,7 +5,7 @@
 import { parentPort } from 'node:worker_threads'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import { isOutOfHandles } from '../../../base/files/file-handles.ts'
-import { readerFilesMax } from '../../../limits/api.ts'
+import { readerFilesMax } from '../../../limits/sqlite.ts'
 import { EngineError } from '../../sql/error.ts'
 import type { PageRows } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'

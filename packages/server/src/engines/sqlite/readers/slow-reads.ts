@@ -10,7 +10,7 @@ import {
   slowReadMs,
   slowReadRunsPerLook,
   statementCacheEntriesMax,
-} from '../../../limits/api.ts'
+} from '../../../limits/sqlite.ts'
 import { type PageQuery, type PageRows, plainPage, windowOf } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'

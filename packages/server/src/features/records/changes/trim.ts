@@ -13,7 +13,7 @@ import {
   changesTrimBytesMax,
   changesTrimRowsMax,
   clockSkewMs,
-} from '../../../limits/api.ts'
+} from '../../../limits/sqlite.ts'
 import { changeLog } from './changes.ts'
 
 /** What a log may hold. */

@@ -7,13 +7,8 @@ import { createLru } from '../../../base/concurrency/lru.ts'
 import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
 import type { Follow } from '../../../engines/sql/dialect.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import {
-  changesKeptMinMs,
-  followedBytesMax,
-  followedChangesMax,
-  openInstancesMax,
-  rememberedTotalsMax,
-} from '../../../limits/api.ts'
+import { followedBytesMax, followedChangesMax } from '../../../limits/postgres.ts'
+import { changesKeptMinMs, openInstancesMax, rememberedTotalsMax } from '../../../limits/sqlite.ts'
 import type { Expr } from '../../../query/expr.ts'
 import { changeLog, type LoggedChange, movedBy } from '../changes/changes.ts'
 import { findTrimmed, type LogBounds } from '../changes/trim.ts'

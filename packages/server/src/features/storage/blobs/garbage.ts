@@ -8,7 +8,7 @@ import type { Log } from '../../../base/log.ts'
 import type { Blobs } from '../../../engines/blobs/blobs.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { clockSkewMs } from '../../../limits/api.ts'
+import { clockSkewMs } from '../../../limits/sqlite.ts'
 import {
   garbageBucketBlobsMax,
   garbageBucketBytesMax,

@@ -5,8 +5,8 @@
 import type { Clock } from '../../../base/clock.ts'
 import type { Blobs } from '../../../engines/blobs/blobs.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { clockSkewMs } from '../../../limits/api.ts'
 import { backupLeaseMs } from '../../../limits/jobs.ts'
+import { clockSkewMs } from '../../../limits/sqlite.ts'
 import {
   adoptMarginMs,
   signedUrlLifetimeMaxMs,
