@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { canonicalAddress, countedAddress, matchesCidr, parseCidr, parseTrustProxy } from './address.ts'
 
@@ -17,6 +18,9 @@ describe('canonicalAddress', () => {
     ['::ffff:10.1.2.3', '10.1.2.3'],
     ['::FFFF:0a01:0203', '10.1.2.3'],
     ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
+    ['::127.0.0.1', '::7f00:1'],
+    ['0:0:1:0:0:1:1:1', '::1:0:0:1:1:1'],
+    ['::0:0:0:0:0.0.0.0', '::'],
   ])('%s is written %s', (text, canonical) => {
     expect(canonicalAddress(text)).toBe(canonical)
   })
@@ -110,6 +114,24 @@ describe('networks', () => {
       expect(() => parseCidr(text)).toThrow(`'${text}'`)
     },
   )
+
+  test("agree with the runtime's BlockList", () => {
+    const familyOf = (text: string): 'ipv4' | 'ipv6' => (isIP(text) === 4 ? 'ipv4' : 'ipv6')
+    const bytes = fc.nat(255)
+    const ipv4 = fc.tuple(bytes, bytes, bytes, bytes).map((parts) => parts.join('.'))
+    const near = fc.tuple(ipv4, ipv4, fc.nat(32))
+    const near6 = fc.tuple(fc.ipV6(), fc.ipV6(), fc.nat(128))
+    fc.assert(
+      fc.property(fc.oneof(near, near6), ([first, second, bits]) => {
+        const [network, address] = [canonicalAddress(first) ?? '', canonicalAddress(second) ?? '']
+        fc.pre(familyOf(network) === familyOf(first) && familyOf(address) === familyOf(second))
+        const list = new BlockList()
+        list.addSubnet(network, bits, familyOf(network))
+        expect(matchesCidr(parseCidr(`${network}/${bits}`), address)).toBe(list.check(address, familyOf(address)))
+        expect(matchesCidr(parseCidr(`${network}/${bits}`), network)).toBe(true)
+      }),
+    )
+  })
 
   test('a block holds exactly the addresses that share its leading bits', () => {
     const ipv4 = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))

@@ -2,18 +2,20 @@
  * Network addresses as text and as networks: one canonical spelling per address, the unit that rate limits count
  * by, CIDR blocks, and which proxies are trusted to name the client. Reads no headers: `http/client-address` does.
  */
+import { isIPv4, isIPv6 } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { createLru } from '../concurrency/lru.ts'
 
-/** 16-bit groups, most significant first: 2 of an IPv4 address, 8 of an IPv6 one. */
-type Groups = readonly number[]
+export type Address = ipaddr.IPv4 | ipaddr.IPv6
 
 /** A block of addresses of one family. */
 export interface Cidr {
-  readonly groups: Groups
+  readonly network: Address
   /** Leading bits that must be equal: 0–32 or 0–128. */
   readonly bits: number
 }
 
-/** Who may say, in `X-Forwarded-For`, where a request came from. */
+/** Which proxies are trusted to name the client in `X-Forwarded-For`. */
 export type TrustProxy =
   | { readonly kind: 'none' }
   /** This many proxies stand in front; each has appended the address it was called from. */
@@ -26,22 +28,33 @@ const hopsMax = 32
 
 /**
  * The one spelling of an address: IPv4 dotted, IPv6 as RFC 5952 writes it, an IPv4-mapped IPv6 address as IPv4, no
- * zone. Null when the text is no address; forms that other programs read differently (`010.0.0.1`, `1.2.3`) are none.
+ * zone. Null when the text is not an address; forms that programs read differently (`010.0.0.1`, `1.2.3`) are refused.
  */
 export function canonicalAddress(text: string): string | null {
-  const groups = findGroups(text)
-  return groups && formatGroups(groups)
+  if (isIPv4(text)) return text
+  const spelling = canonicalIPv6(text)
+  // Every IPv4-mapped address begins like this in its canonical spelling.
+  return spelling?.startsWith('::ffff:') ? String(ipaddr.process(spelling)) : spelling
 }
 
 /**
- * What one client is counted by: an IPv4 address itself, an IPv6 address's /64, which is the least that a subscriber is
- * given and can roam in. Takes a canonical address; any other text is counted as it is.
+ * The unit in which clients are counted: an IPv4 address itself, an IPv6 address's /64, which is the least that a
+ * subscriber is assigned. Takes a canonical address; any other text is returned as it is.
  */
 export function countedAddress(canonical: string): string {
   if (!canonical.includes(':')) return canonical
-  const groups = findGroups(canonical)
-  return groups ? `${formatGroups([...groups.slice(0, 4), 0, 0, 0, 0])}/64` : canonical
+  const known = networks.get(canonical)
+  if (known !== undefined) return known
+  const address = findAddress(canonical)
+  if (!(address instanceof ipaddr.IPv6)) return address === null ? canonical : String(address)
+  const network = new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0]).toNormalizedString()
+  const counted = `${canonicalIPv6(network)}/64`
+  networks.set(canonical, counted)
+  return counted
 }
+
+/** Each request reads the network of its client, and parsing an IPv6 address takes several microseconds. */
+const networks = createLru<string, string>(1000)
 
 /**
  * Reads `10.0.0.0/8`, `2001:db8::/32` or a single address. Bits beyond the prefix are ignored, as routers do. Throws an
@@ -49,28 +62,55 @@ export function countedAddress(canonical: string): string {
  */
 export function parseCidr(text: string): Cidr {
   const slash = text.indexOf('/')
-  const groups = findGroups(slash < 0 ? text : text.slice(0, slash))
-  if (!groups) throw new Error(`'${text}' is not an address or a network such as 10.0.0.0/8`)
-  const widest = groups.length * 16
-  if (slash < 0) return { groups, bits: widest }
+  const network = findAddress(slash < 0 ? text : text.slice(0, slash))
+  if (!network) throw new Error(`'${text}' is not an address or a network such as 10.0.0.0/8`)
+  const widest = network.kind() === 'ipv4' ? 32 : 128
+  if (slash < 0) return { network, bits: widest }
   const digits = text.slice(slash + 1)
   // A mapped block (::ffff:10.0.0.0/104) was read as IPv4, so its prefix loses the 96 bits of the mapping.
   const bits = /^\d{1,3}$/.test(digits) ? Number(digits) - (widest === 32 && text.includes(':') ? 96 : 0) : -1
   if (bits < 0 || bits > widest) throw new Error(`'${text}' has no prefix length between 0 and ${widest}`)
-  return { groups, bits }
+  return { network, bits }
 }
 
 /**
- * Whether the address lies in the block. IPv4 and IPv6 never match each other; text that is no address matches nothing.
+ * Whether the address lies in the block. IPv4 and IPv6 never match each other; text that is not an address matches
+ * nothing.
  */
-export function matchesCidr(cidr: Cidr, address: string): boolean {
-  const groups = findGroups(address)
-  if (groups?.length !== cidr.groups.length) return false
-  for (let index = 0, bits = cidr.bits; bits > 0; index++, bits -= 16) {
-    const shift = bits >= 16 ? 0 : 16 - bits
-    if ((groups[index] ?? 0) >> shift !== (cidr.groups[index] ?? 0) >> shift) return false
-  }
-  return true
+export function matchesCidr({ network, bits }: Cidr, text: string): boolean {
+  const address = findAddress(text)
+  return address?.kind() === network.kind() && address.match(network, bits)
+}
+
+/** The address that a text spells, an IPv4-mapped one as IPv4; null when it is not an address. */
+export function findAddress(text: string): Address | null {
+  const canonical = canonicalAddress(text)
+  return canonical === null ? null : ipaddr.parse(canonical)
+}
+
+/** RFC 5952, as the URL standard writes hosts; `ipaddr.js` shortens another run of zeros in some addresses. */
+function canonicalIPv6(text: string): string | null {
+  const known = spellings.get(text)
+  if (known !== undefined) return known
+  const zone = text.indexOf('%')
+  const address = zone < 0 ? text : text.slice(0, zone)
+  if (!isIPv6(address)) return null
+  const spelling = new URL(`http://[${withoutDots(address)}]`).hostname.slice(1, -1)
+  if (text.length <= spellingCharsMax) spellings.set(text, spelling)
+  return spelling
+}
+
+const spellings = createLru<string, string>(1000)
+/** The longest address without a zone; a zone may have any length. */
+const spellingCharsMax = 45
+
+/** An IPv6 address whose last 32 bits are groups: not every URL parser accepts every dotted form. */
+const withoutDots = (address: string): string =>
+  address.replace(/[\d.]+$/, (tail) => (tail.includes('.') ? groupsOf(tail) : tail))
+
+const groupsOf = (dotted: string): string => {
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number)
+  return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
 /**
@@ -92,73 +132,4 @@ export function parseTrustProxy(text: string): TrustProxy {
       .filter(Boolean)
       .map(parseCidr),
   }
-}
-
-function findGroups(text: string): Groups | null {
-  if (!text.includes(':')) return findIPv4(text)
-  const zone = text.indexOf('%')
-  const groups = findIPv6(zone < 0 ? text : text.slice(0, zone))
-  const mapped = groups?.[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
-  return groups && mapped ? groups.slice(6) : groups
-}
-
-/** Four decimal numbers; a leading zero is refused, since some programs read it as octal. */
-function findIPv4(text: string): Groups | null {
-  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
-  if (!match) return null
-  const bytes: number[] = []
-  for (const digits of match.slice(1)) {
-    if (digits.length > 1 && digits.startsWith('0')) return null
-    const byte = Number(digits)
-    if (byte > 255) return null
-    bytes.push(byte)
-  }
-  const [a = 0, b = 0, c = 0, d = 0] = bytes
-  return [(a << 8) | b, (c << 8) | d]
-}
-
-function findIPv6(text: string): Groups | null {
-  const gap = text.indexOf('::')
-  if (gap < 0) {
-    const groups = findParts(text)
-    return groups?.length === 8 ? groups : null
-  }
-  // A second gap leaves an empty part on the right, which findParts refuses.
-  const left = gap === 0 ? [] : findParts(text.slice(0, gap), false)
-  const right = gap === text.length - 2 ? [] : findParts(text.slice(gap + 2))
-  if (!left || !right || left.length + right.length > 7) return null
-  return [...left, ...new Array<number>(8 - left.length - right.length).fill(0), ...right]
-}
-
-/** The groups between colons; the last part may be a dotted IPv4 address where the text ends with it. */
-function findParts(text: string, mayEndDotted = true): number[] | null {
-  const groups: number[] = []
-  const parts = text.split(':', 9)
-  for (const [index, part] of parts.entries()) {
-    if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16))
-    else {
-      const dotted = mayEndDotted && index === parts.length - 1 ? findIPv4(part) : null
-      if (!dotted) return null
-      groups.push(...dotted)
-    }
-  }
-  return groups
-}
-
-function formatGroups(groups: Groups): string {
-  if (groups.length === 2) return groups.map((group) => `${group >> 8}.${group & 255}`).join('.')
-  const { start, length } = longestZeros(groups)
-  const hex = (part: Groups): string => part.map((group) => group.toString(16)).join(':')
-  return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`
-}
-
-/** The first of the longest runs of zero groups. */
-function longestZeros(groups: Groups): { start: number; length: number } {
-  let best = { start: 0, length: 0 }
-  let length = 0
-  for (const [index, group] of groups.entries()) {
-    length = group === 0 ? length + 1 : 0
-    if (length > best.length) best = { start: index - length + 1, length }
-  }
-  return best
 }
