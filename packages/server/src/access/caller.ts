@@ -2,6 +2,7 @@
  * Who is asking. Exactly three kinds (SPEC "What the service does"): anonymous, user, service. A caller is made in one
  * place (`features/users` for tokens, `access/service-keys` for keys) and never changed.
  */
+import { accessDenied } from '../errors.ts'
 
 /** What an access rule sees of a signed-in user. Frozen. */
 export interface Auth {
@@ -44,6 +45,12 @@ export interface ServiceCaller {
 }
 
 export type Caller = AnonymousCaller | UserCaller | ServiceCaller
+
+/** The caller of an endpoint for users. Throws 403 for a service key, which belongs to no user. */
+export function requireUser(caller: Caller): UserCaller {
+  if (caller.kind !== 'user') throw accessDenied()
+  return caller
+}
 
 /** One string per distinct caller: keys idempotency records and caches. Contains no secret. */
 export function callerKey(caller: Caller): string {

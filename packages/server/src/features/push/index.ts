@@ -2,7 +2,7 @@
  * Push: SPEC's chapter of notifications. Wires devices, topics, providers and sending, and turns endpoint calls into
  * them. Users are `features/users`', which this feature knows only through what `app` hands in.
  */
-import type { Caller, UserCaller } from '../../access/caller.ts'
+import { type Caller, requireUser, type UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
@@ -10,7 +10,7 @@ import { jsonBytes } from '../../base/text/json.ts'
 import type { PushConfig } from '../../config/sections/push/push.ts'
 import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
-import { accessDenied, invalidField, notFound } from '../../errors.ts'
+import { invalidField, notFound } from '../../errors.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
@@ -71,12 +71,6 @@ const ok = json({ ok: true })
 const taken = json({ success: true })
 const tallied = (tally: Tally) => json({ ok: true, ...tally })
 
-/** A device is somebody's: a service key is nobody. */
-function userOf(caller: Caller): UserCaller {
-  if (caller.kind !== 'user') throw accessDenied()
-  return caller
-}
-
 /** The providers of the configuration in force; made anew when it is replaced. */
 function createProviders(config: () => PushConfig, clock: Clock): () => Providers {
   let of: PushConfig | null = null
@@ -112,7 +106,7 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
     written: string,
     isWanted: boolean,
   ): Promise<[done: number, failed: number]> {
-    const { auth } = userOf(caller)
+    const { auth } = requireUser(caller)
     const topic = parseTopic(written)
     const { fcm, web } = providers()
     if (!fcm && !web) {
@@ -128,14 +122,14 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
 
   const handlers: PushHandlers = {
     async register({ caller, body: { deviceId: id, token, platform } }) {
-      const user = userOf(caller)
+      const user = requireUser(caller)
       checkToken(token, platform, trusts)
       const device = await devices.register(user, { id, token, platform })
       topicSync.soon()
       return json(show(device))
     },
     async unregister({ caller, body }) {
-      await devices.unregister(userOf(caller).auth.id, body)
+      await devices.unregister(requireUser(caller).auth.id, body)
       topicSync.soon()
       return ok
     },

@@ -17,6 +17,7 @@ import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
+import { createSessionSet } from '../../http/sockets/session-set.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomMessageExtraBytes, roomSummariesAtOnce, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import { socketAuthTimeoutMs } from '../../limits/sockets.ts'
@@ -84,7 +85,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   const tables = createRoomTables(sql)
   const store = createRoomStore(tables, () => namespaces().keys())
   const access = createRoomAccess({ mode: deps.mode, judge: deps.judge, log })
-  const sessions = new Set<Session>()
+  const sessions = createSessionSet<Session>()
   const roomCursors = createListCursors<[name: string]>(deps.secret, 'rooms list')
   const playerCursors = createListCursors<[userId: string]>(deps.secret, 'rooms players')
 
@@ -187,16 +188,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   }
 
   function openSession(connection: Parameters<typeof createSession>[0], key: RoomKey): Session {
-    const session = createSession(connection, key, { findNamespace, access, audience, routes })
-    const { onClose } = session
-    const tracked: Session = Object.assign(session, {
-      onClose() {
-        sessions.delete(tracked)
-        onClose()
-      },
-    })
-    sessions.add(tracked)
-    return tracked
+    return sessions.add(createSession(connection, key, { findNamespace, access, audience, routes }))
   }
 
   const handlers: RoomHandlers = {

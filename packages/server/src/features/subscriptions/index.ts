@@ -9,6 +9,7 @@ import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { type ApiError, invalidField, notFound } from '../../errors.ts'
 import type { Endpoint, Reply, SocketEndpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
+import { createSessionSet } from '../../http/sockets/session-set.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { pendingSocketsMax, socketAuthTimeoutMs } from '../../limits/sockets.ts'
 import { type BroadcastChannels, broadcastNameOf, createBroadcasts, findBroadcast, isBroadcast } from './broadcast.ts'
@@ -65,7 +66,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const access = createChannelAccess({ resolve, findNamespace, broadcasts: deps.broadcasts, log })
   const budget = createBudget()
   const broadcasts = createBroadcasts(cluster, publish)
-  const sessions = new Set<Session>()
+  const sessions = createSessionSet<Session>()
 
   const state = ({ address }: ChannelCall) => ({
     pendingCount: sockets.pending('subscriptions', countedAddress(address)),
@@ -126,16 +127,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       if (channel !== null && typeof channel !== 'string') return channel
       return (connection) => {
         const asked = { channel, since: call.query.since, address: countedAddress(call.address) }
-        const session = createSession(connection, asked, { access, delivery, broadcasts, budget, log })
-        sessions.add(session)
-        const { onClose } = session
-        return {
-          ...session,
-          onClose() {
-            sessions.delete(session)
-            onClose()
-          },
-        }
+        return sessions.add(createSession(connection, asked, { access, delivery, broadcasts, budget, log }))
       }
     },
     refuseCrowd: crowded,

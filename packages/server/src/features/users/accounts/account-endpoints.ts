@@ -1,12 +1,12 @@
 /** Sign-up, sign-in by password, and what users see and change of themselves, over HTTP. */
 import { z } from 'zod'
-import type { Caller, UserCaller } from '../../../access/caller.ts'
+import { type Caller, requireUser, type UserCaller } from '../../../access/caller.ts'
 import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { isExempt } from '../../../http/rate-limit.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { parseLinkTarget } from '../email/mail-links.ts'
-import { clientOf, signedInSchema, signInSchema, userIdOf, userOf } from '../sessions/sign-in.ts'
+import { clientOf, signedInSchema, signInSchema, userIdOf } from '../sessions/sign-in.ts'
 import {
   avatarUrlField,
   deviceTokenField,
@@ -121,7 +121,7 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       errors: [404],
       async handle(call) {
         const { currentPassword, newPassword } = call.body
-        const asker = userOf(call.caller)
+        const asker = requireUser(call.caller)
         return json(await people.changePassword(asker, currentPassword, newPassword, clientOf(call)))
       },
     }),

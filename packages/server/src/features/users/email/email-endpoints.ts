@@ -2,13 +2,15 @@
  * The HTTP surface of everything that happens by mail, as a table. What the endpoints do is in the noun files beside
  * it.
  */
+
 import { z } from 'zod'
+import { requireUser } from '../../../access/caller.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { oneTimeTokenCharsMax } from '../../../limits/users.ts'
 import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from '../accounts/fields.ts'
 import type { UsersParts } from '../parts.ts'
-import { clientOf, signInSchema, userIdOf, userOf } from '../sessions/sign-in.ts'
+import { clientOf, signInSchema, userIdOf } from '../sessions/sign-in.ts'
 import { normaliseEmail } from './email.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { EmailOwnership } from './email-ownership.ts'
@@ -195,7 +197,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
         const { newEmail, password, deviceToken } = call.body
         const target = parseLinkTarget(config(), call.body)
         const change = { newEmail: normaliseEmail(newEmail, 'newEmail'), password, target }
-        await address.requestChange(userOf(call.caller), change, clientOf(call, deviceToken))
+        await address.requestChange(requireUser(call.caller), change, clientOf(call, deviceToken))
         return ok
       },
     }),

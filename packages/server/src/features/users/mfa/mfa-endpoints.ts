@@ -1,12 +1,14 @@
 /** The HTTP surface of second factors, as a table. What the endpoints do is `mfa`'s. */
+
 import { z } from 'zod'
+import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { invalidField } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { mfaTextCharsMax } from '../../../limits/users.ts'
 import { passwordField } from '../accounts/fields.ts'
-import { clientOf, signedInSchema, userIdOf, userOf } from '../sessions/sign-in.ts'
+import { clientOf, signedInSchema, userIdOf } from '../sessions/sign-in.ts'
 import type { Mfa, MfaState, RemovalProof } from './mfa.ts'
 
 const text = z.string().min(1).max(mfaTextCharsMax)
@@ -50,7 +52,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
         'Sign-ins ask for a code once a first one was verified. The recovery codes are shown this once. Only in the ten minutes after a sign-in.',
       replies: { 200: { description: 'The secret, and recovery codes', schema: enrolment } },
       errors: [403, 409],
-      handle: async ({ caller }) => json(await mfa.enroll(userOf(caller))),
+      handle: async ({ caller }) => json(await mfa.enroll(requireUser(caller))),
     }),
     endpoint({
       ...common,
@@ -81,7 +83,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       replies: done,
       errors: [404],
       async handle({ caller, body }) {
-        await mfa.remove(userOf(caller), parseProof(body))
+        await mfa.remove(requireUser(caller), parseProof(body))
         return ok
       },
     }),

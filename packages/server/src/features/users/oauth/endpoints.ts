@@ -1,5 +1,7 @@
 /** The HTTP surface of sign-in through other providers: leaving for one, coming back, and starting to link one. */
+
 import { z } from 'zod'
+import { requireUser } from '../../../access/caller.ts'
 import { isLoopback } from '../../../engines/fetch/bounded-fetch.ts'
 import { invalidField, notFound, unavailable, unsupportedMediaType } from '../../../errors.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
@@ -8,7 +10,7 @@ import { validate } from '../../../http/input/validate.ts'
 import { empty, json } from '../../../http/replies/reply.ts'
 import { oauthFlowLifetimeMs, oauthFormBytesMax, redirectUrlCharsMax } from '../../../limits/users.ts'
 import type { UsersParts } from '../parts.ts'
-import { clientOf, userOf } from '../sessions/sign-in.ts'
+import { clientOf } from '../sessions/sign-in.ts'
 import type { OAuthDeparture, OAuthFlows, OAuthOutcome, OAuthParameters, OAuthRefusal } from './flow.ts'
 import type { OAuthProviders } from './providers.ts'
 import { parseRedirectUrl } from './redirects.ts'
@@ -156,7 +158,7 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
         const provider = getProvider(call.params)
         const redirectUrl = parseRedirect(call.body.redirectUrl, 'redirectUrl')
         const start = `${getOrigin(call.headers)}${basePath}/${provider}`
-        const ticket = await flows.issueStartTicket(userOf(call.caller), provider, redirectUrl)
+        const ticket = await flows.issueStartTicket(requireUser(call.caller), provider, redirectUrl)
         return json({ url: `${start}?link=${ticket}` })
       },
     }),

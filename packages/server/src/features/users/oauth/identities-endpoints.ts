@@ -1,11 +1,13 @@
 /** The HTTP surface of identities: those of the signed-in user, one more, and one less. */
+
 import { z } from 'zod'
+import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { userView, userViewSchema } from '../accounts/user-view.ts'
 import type { UsersParts } from '../parts.ts'
-import { userIdOf, userOf } from '../sessions/sign-in.ts'
+import { userIdOf } from '../sessions/sign-in.ts'
 import type { OAuthFlows } from './flow.ts'
 import { type Identities, type Identity, untilAlone } from './identities.ts'
 
@@ -84,7 +86,7 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       replies: { 200: { description: 'Unlinked', schema: z.object({ ok: z.literal(true) }) } },
       errors: [403, 404, 409],
       async handle(call) {
-        await identities.remove(userOf(call.caller), call.params.id ?? '')
+        await identities.remove(requireUser(call.caller), call.params.id ?? '')
         return json({ ok: true })
       },
     }),

@@ -1,11 +1,13 @@
 /** The HTTP surface of passkeys, as a table. What the endpoints do is `passkeys`'. */
+
 import { z } from 'zod'
+import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { emailCharsMax, passkeyBodyBytesMax, passkeyNameCharsMax } from '../../../limits/users.ts'
-import { clientOf, signedInSchema, userIdOf, userOf } from '../sessions/sign-in.ts'
+import { clientOf, signedInSchema, userIdOf } from '../sessions/sign-in.ts'
 import { authenticationResponse, registrationResponse } from './ceremony.ts'
 import type { Passkey } from './credentials.ts'
 import type { Passkeys } from './passkeys.ts'
@@ -57,7 +59,7 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
         'The options are for `PublicKeyCredential.parseCreationOptionsFromJSON`. Only in the ten minutes after a sign-in.',
       replies: { 200: { description: 'What the browser is to be asked', schema: options } },
       errors: [403, 404, 409],
-      handle: async ({ caller }) => json({ options: await passkeys.registerOptions(userOf(caller)) }),
+      handle: async ({ caller }) => json({ options: await passkeys.registerOptions(requireUser(caller)) }),
     }),
     endpoint({
       ...common,
@@ -123,7 +125,7 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       replies: { 200: { description: 'Deleted', schema: z.object({ ok: z.literal(true) }) } },
       errors: [403, 404, 409],
       async handle({ caller, params }) {
-        await passkeys.remove(userOf(caller), params.id ?? '')
+        await passkeys.remove(requireUser(caller), params.id ?? '')
         return json({ ok: true })
       },
     }),

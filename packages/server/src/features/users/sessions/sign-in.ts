@@ -3,11 +3,11 @@
  * own files; sessions and tokens are `sessions`'.
  */
 import { z } from 'zod'
-import type { Caller, UserCaller } from '../../../access/caller.ts'
+import { type Caller, requireUser } from '../../../access/caller.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { accessDenied, accountDisabled } from '../../../errors.ts'
+import { accountDisabled } from '../../../errors.ts'
 import type { Call } from '../../../http/endpoint.ts'
 import { mfaTicketLifetimeMs } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
@@ -65,13 +65,7 @@ export const clientOf = (
   deviceToken?: string | undefined,
 ): ClientInfo => ({ userAgent: headers.get('user-agent'), address, deviceToken: deviceToken ?? null })
 
-/** The user who asks, on endpoints for users. Throws 403 for a service key, which is nobody. */
-export function userOf(caller: Caller): UserCaller {
-  if (caller.kind !== 'user') throw accessDenied()
-  return caller
-}
-
-export const userIdOf = (caller: Caller): string => userOf(caller).auth.id
+export const userIdOf = (caller: Caller): string => requireUser(caller).auth.id
 
 /** A user has one authenticator, or a few. */
 const factorsShown = 10

@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test'
+import { createSessionSet } from './session-set.ts'
+import type { Conversation } from './socket.ts'
+
+function conversation(closed: string[], name: string): Conversation & { readonly name: string } {
+  let rate = 1
+  return {
+    name,
+    get messageRate() {
+      return rate++
+    },
+    onOpen() {},
+    onAuth: () => ({}),
+    afterAuth() {},
+    onMessage() {},
+    onDrained() {},
+    onClose() {
+      closed.push(name)
+    },
+  }
+}
+
+test('a session is in the set until its socket is closed', () => {
+  const closed: string[] = []
+  const sessions = createSessionSet<ReturnType<typeof conversation>>()
+  const [one, other] = ['one', 'other'].map((name) => sessions.add(conversation(closed, name)))
+  expect([...sessions].map(({ name }) => name)).toEqual(['one', 'other'])
+  one?.onClose()
+  expect(closed).toEqual(['one'])
+  expect([...sessions]).toEqual([other as never])
+})
+
+test('accessors of a session stay accessors', () => {
+  const session = createSessionSet<Conversation>().add(conversation([], 'one'))
+  expect([session.messageRate, session.messageRate]).toEqual([1, 2])
+})
