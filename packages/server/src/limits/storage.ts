@@ -68,6 +68,20 @@ export const uploadTimeoutMs = 24 * 60 * 60 * 1000
 /** A staged blob is kept this long; it may be adopted up to `adoptMarginMs` before, so clocks may differ by as much. */
 export const stagedBlobMs = 3 * 24 * 60 * 60 * 1000
 export const adoptMarginMs = 24 * 60 * 60 * 1000
+/**
+ * Bytes of uploads under way are reserved in steps of at least so many, so that a client which declares a large body
+ * and never sends it does not keep others from the quota of a bucket. Smaller bodies are reserved at once.
+ */
+export const reservedStepBytesMin = 8 * MiB
+/**
+ * Bytes that one user may have under way in a bucket without a quota, and that all may have anywhere: with the parts
+ * of large files at the full rate of a disk, minutes of writing. The only upload of a user is never refused.
+ */
+export const stagedUserBytesMax = 64 * 1024 * MiB
+export const stagedBytesMax = 256 * 1024 * MiB
+/** A reservation that its node does not renew lapses: that of a node that was killed, for instance. */
+export const reservationLivesMs = 5 * 60_000
+export const reservationRenewMs = 60_000
 /** Released blobs are kept this long for downloads under way, unless they exceed the bounds below. */
 export const garbageGraceMs = 24 * 60 * 60 * 1000
 /**
@@ -138,6 +152,14 @@ export const imageVariantsMax = 64
  * that what is removed is still there for (`garbageGraceMs`).
  */
 export const variantKeptMs = 24 * 60 * 60 * 1000
+/**
+ * Bytes of kept variants of a bucket without a quota, and of all buckets; with a quota it is the bound, but at least
+ * `garbageBytesMin`. Beyond a bound the least recently used go: they are made again when they are asked for.
+ */
+export const variantBucketBytesMax = 1024 * MiB
+export const variantBytesMax = 8 * 1024 * MiB
+/** The time of a variant's last use is written again once it is this old: a read is seldom a write. */
+export const variantUsedStepMs = 60 * 60 * 1000
 /** A picture that is not kept is there for this long, to be sent. */
 export const unkeptPictureMs = 10 * 60 * 1000
 

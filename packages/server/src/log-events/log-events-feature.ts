@@ -178,6 +178,25 @@ export const featureLogEvents = {
     meaning: 'Deleted files over their limit could not be removed. It is retried.',
     action: 'Check the storage.',
   },
+  'storage.reservations_not_renewed': {
+    level: 'warn',
+    fields: ['error'],
+    meaning:
+      'The reservations of uploads in progress could not be renewed. It is retried after a minute; after five minutes they lapse.',
+    action: 'Check the database.',
+  },
+  'storage.variant_eviction_failed': {
+    level: 'error',
+    fields: ['error'],
+    meaning: 'Image variants over their limit could not be removed. It is retried when the next variant is stored.',
+    action: 'Check the database.',
+  },
+  'storage.variant_use_not_recorded': {
+    level: 'warn',
+    fields: ['error'],
+    meaning: 'The time of the last use of an image variant could not be stored. It may be removed earlier than others.',
+    action: 'Check the database.',
+  },
   'subscriptions.broadcast_rule_failed': {
     level: 'error',
     fields: ['name', 'error'],

@@ -11,14 +11,19 @@ export interface RawAnswer {
 export const sendRaw = (url: string, bytes: string | Uint8Array): Promise<RawAnswer> => readAnswer(openRaw(url, bytes))
 
 /** Sends the beginning of a request, and the rest of it when told to go on. */
-export function holdRaw(url: string, beginning: string): { goOn(rest: string): Promise<RawAnswer> } {
+export function holdRaw(
+  url: string,
+  beginning: string,
+): { readonly answer: Promise<RawAnswer>; goOn(rest: string): Promise<RawAnswer>; leave(): void } {
   const socket = openRaw(url, beginning)
   const answer = readAnswer(socket)
   return {
+    answer,
     goOn(rest) {
       socket.write(rest)
       return answer
     },
+    leave: () => void socket.resetAndDestroy(),
   }
 }
 

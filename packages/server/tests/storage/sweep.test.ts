@@ -10,6 +10,7 @@ import {
   uploadIdleMs,
   variantKeptMs,
 } from '../../src/limits/storage.ts'
+import type { Client } from '../harness/client.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 import {
@@ -44,6 +45,16 @@ const blobsOf = (server: TestServer): Promise<string[]> =>
     for await (const { id } of blobs.listOlderThan(Date.now() + 60_000)) ids.push(id)
     return ids
   })
+
+/** Begins uploads in parts, a few at a time: with all at once the pool of connections refuses some. */
+async function beginMany(client: Client, count: number): Promise<string[]> {
+  const ids: string[] = []
+  const beginNext = async (): Promise<void> => {
+    for (let left = count / 10; left > 0; left--) ids.push(await createMultipart(client, 'files', { key: 'many' }))
+  }
+  await Promise.all(Array.from({ length: 10 }, beginNext))
+  return ids
+}
 
 /** A form upload whose last bytes come when it is told. */
 function beginUpload(server: TestServer, token: string, key: string): { finish(): Promise<number> } {
@@ -189,14 +200,14 @@ describeServer('sweep', { config, clock }, (server) => {
   })
 
   test('[STORE-PART-9] every idle upload is given up, however many they are', async () => {
-    const ids = await Promise.all(Array.from({ length: 510 }, () => createMultipart(alice, 'files', { key: 'many' })))
+    const ids = await beginMany(alice, 510)
     clock.advance(uploadIdleMs)
     await server.tidy()
     for (const id of ids) expectRefusal(await alice.get(`${bucketPath('files')}/uploads/${id}/parts?key=many`), 404)
   })
 
   test('[STORE-PART-9] an upload that goes on beside the sweep is not given up', async () => {
-    await Promise.all(Array.from({ length: 300 }, () => createMultipart(alice, 'files', { key: 'many' })))
+    await beginMany(alice, 300)
     clock.advance(1)
     const uploadId = await createMultipart(alice, 'files', { key: 'late' })
     clock.advance(uploadIdleMs)

@@ -21,11 +21,8 @@ const jsonOf = (column: SqlText, name: string | null): SqlText =>
 /** Text of a JSON scalar, without quotes. */
 const textOf = (json: SqlText): SqlText => sql`(${json} #>> '{}')`
 
-/** A word as a lexeme of a query: quoted, so that nothing the caller types is query syntax. */
+/** A word of at most 255 code points as a lexeme: quoted, so that nothing the caller types is query syntax. */
 const lexeme = (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
-
-/** PostgreSQL refuses longer ones, in a query too. */
-const lexemeBytesMax = 2046
 
 /** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1,048,576 bytes. */
 const positionMax = 16_383
@@ -194,10 +191,7 @@ export const postgresDialect: Dialect = {
   },
   searchIndex({ name }, words) {
     const column = sql`${ident(name)}.${searchColumnName}`
-    // A query without words matches nothing, as does one with a word that no text can hold.
-    const isHopeless = words.some(({ folded }) => Buffer.byteLength(folded) > lexemeBytesMax)
-    const terms = isHopeless ? [] : words.map(({ folded, isPrefix }) => lexeme(folded) + (isPrefix ? ':*' : ''))
-    const query = terms.join(' & ')
+    const query = words.map(({ folded, isPrefix }) => lexeme(folded) + (isPrefix ? ':*' : '')).join(' & ')
     return {
       joins: sql``,
       matches: sql`${column} @@ ${query}::text::tsquery`,

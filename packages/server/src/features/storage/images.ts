@@ -33,8 +33,9 @@ import {
   unkeptPictureMs,
   variantKeptMs,
 } from '../../limits/storage.ts'
-import type { BlobRows } from './blobs/blob-rows.ts'
+import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
 import { type Content, readSpan, streamOf } from './download.ts'
+import type { KeptVariants, Variant } from './kept-variants.ts'
 import type { StoredObject } from './objects.ts'
 import type { Store } from './schema.ts'
 import { sniffImage } from './uploads/content.ts'
@@ -51,13 +52,6 @@ export interface VariantQuery {
 export function variantOf({ width, height, fit = 'cover', format }: VariantQuery): ImageVariant | null {
   if (width === undefined && height === undefined && format === undefined) return null
   return { width: width ?? null, height: height ?? null, fit, format: format === 'jpg' ? 'jpeg' : (format ?? null) }
-}
-
-interface DerivedRow {
-  readonly blob: string
-  readonly size: number
-  readonly etag: string
-  readonly type: string
 }
 
 /** For whom a picture is made. */
@@ -118,13 +112,14 @@ interface PicturesDeps {
   readonly store: Store
   readonly blobs: Blobs
   readonly blobRows: BlobRows
+  readonly kept: KeptVariants
   readonly images: Images
   readonly clock: Clock
 }
 
-export function createPictures({ store, blobs, blobRows, images, clock }: PicturesDeps): Pictures {
+export function createPictures({ store, blobs, blobRows, kept, images, clock }: PicturesDeps): Pictures {
   const { database, tables } = store
-  const flights = createSingleFlight<DerivedRow>()
+  const flights = createSingleFlight<Variant>()
   const queue = createFairQueue({
     running: imagesAtOnceMax,
     waiting: imagesWaitingMax,
@@ -133,12 +128,6 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
   })
   /** Variants that took too long, with the time until which they are not tried again. */
   const slow = createLru<string, { readonly untilMs: number; readonly error: ImageError }>(imageSlowMax)
-
-  const find = async (version: string, name: string): Promise<DerivedRow | null> => {
-    const [row] = await database.all<DerivedRow>(sql`SELECT blob, size, etag, type FROM ${tables.derived}
-      WHERE version = ${version} AND variant = ${name}`)
-    return row ?? null
-  }
 
   async function render(object: StoredObject, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array> {
     const source = await readSpan(blobs, object.blobs, { start: 0, end: object.size })
@@ -150,42 +139,44 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
     object: StoredObject,
     picture: Uint8Array,
     name: string,
-  ): Promise<DerivedRow> {
+  ): Promise<Variant> {
     const type = sniffImage(picture) ?? object.contentType
     const holder = { bucket, owner: null }
-    const blob = await blobRows.stage(once(picture), { bytesMax: picture.length, size: picture.length }, holder)
+    const blob = await blobRows.stage(
+      once(picture),
+      { bytesMax: picture.length, size: picture.length, isUncounted: true as const },
+      holder,
+    )
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
-    const isKept = await database.write(async (tx) => {
-      await tx.lock(`storage picture ${object.version}`)
-      // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
-      const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
+    const isKept =
+      kept.fits(bucket, row.size) &&
+      (await database.write(async (tx) => {
+        await tx.lock(`storage picture ${object.version}`)
+        // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
+        const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
         AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)
-      const kept = await tx.all<{
-        variant: string
-        blob: string
-        size: number
-        made: number
-      }>(sql`SELECT variant, blob, size, made FROM ${tables.derived}
+        const known = await tx.all<{ variant: string; made: number }>(sql`SELECT variant, made FROM ${tables.derived}
         WHERE version = ${object.version} ORDER BY made`)
-      if (!there || kept.some((one) => one.variant === name)) return false
-      const [oldest] = kept
-      if (oldest && kept.length >= imageVariantsMax) {
-        const ageMs = clock.now() - oldest.made
-        // One of a time to come was made under a clock that was ahead.
-        if (ageMs >= 0 && ageMs < variantKeptMs) return false
-        await tx.run(
-          sql`DELETE FROM ${tables.derived} WHERE version = ${object.version} AND variant = ${oldest.variant}`,
-        )
-        await blobRows.release(tx, holder, [[oldest.blob, oldest.size]])
-      }
-      await blobRows.adopt(tx, blob)
-      await tx.run(sql`INSERT INTO ${tables.derived} (version, variant, blob, size, etag, type, made)
-        VALUES (${object.version}, ${name}, ${row.blob}, ${row.size}, ${row.etag}, ${type}, ${clock.now()})`)
-      return true
-    })
-    if (isKept) return row
+        if (!there || known.some((one) => one.variant === name)) return false
+        let gone: readonly BlobPart[] = []
+        const [oldest] = known
+        if (oldest && known.length >= imageVariantsMax) {
+          const ageMs = clock.now() - oldest.made
+          // One of a time to come was made under a clock that was ahead.
+          if (ageMs >= 0 && ageMs < variantKeptMs) return false
+          gone = await kept.remove(tx, bucket, object.version, oldest.variant)
+        }
+        await blobRows.adopt(tx, blob)
+        await kept.add(tx, bucket, { version: object.version, variant: name }, row)
+        await blobRows.release(tx, holder, gone)
+        return true
+      }))
+    if (isKept) {
+      await kept.evict(bucket)
+      return row
+    }
     await blobRows.releaseStaged(blob, holder, unkeptPictureMs)
-    return (await find(object.version, name)) ?? row
+    return (await kept.find({ version: object.version, variant: name })) ?? row
   }
 
   /** Keeps in mind what took too long, so that asking again and again does not take the processes. */
@@ -207,7 +198,7 @@ export function createPictures({ store, blobs, blobRows, images, clock }: Pictur
       if (object.size > imageSourceBytesMax) throw payloadTooLarge(imageSourceBytesMax)
       const name = sha256(JSON.stringify([variant.width, variant.height, variant.fit, variant.format]))
       const id = `${object.version} ${name}`
-      const known = await find(object.version, name)
+      const known = await kept.find({ version: object.version, variant: name })
       const row =
         known ??
         (await flights

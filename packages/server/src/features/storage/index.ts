@@ -17,11 +17,13 @@ import { json } from '../../http/replies/reply.ts'
 import { createBlobRows } from './blobs/blob-rows.ts'
 import { createGarbage } from './blobs/garbage.ts'
 import { createLeases, type Leases } from './blobs/leases.ts'
+import { createStaging } from './blobs/staging.ts'
 import { createSweeper } from './blobs/sweeper.ts'
 import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { storageEndpoints } from './endpoints.ts'
 import { createPictures, variantOf } from './images.ts'
+import { createKeptVariants } from './kept-variants.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
 import { createObjects, type StoredObject } from './objects.ts'
@@ -91,14 +93,15 @@ export function createStorage(deps: StorageDeps): Storage {
   const tokens = createTokens(secret, () => clock.now())
   const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
   const garbage = createGarbage({ store, blobs, clock, log })
-  const blobRows = createBlobRows({ store, blobs, garbage, clock })
-  const objects = createObjects({ store, blobRows, clock })
+  const blobRows = createBlobRows({ store, blobs, garbage, staging: createStaging({ store, clock, log }), clock })
+  const kept = createKeptVariants({ store, blobRows, buckets: deps.buckets, clock, log })
+  const objects = createObjects({ store, blobRows, kept, clock })
   const shared = { store, objects, blobRows, admission }
   const uploads = createUploads(shared, clock)
   const upload = createUpload(shared)
   const multipart = createMultipart(shared, uploads)
   const tus = createTus(shared, uploads, clock)
-  const pictures = createPictures({ store, blobs, blobRows, images: deps.images, clock })
+  const pictures = createPictures({ store, blobs, blobRows, kept, images: deps.images, clock })
   const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
   const cursors = createListCursors<[key: string]>(secret, 'storage list')
 

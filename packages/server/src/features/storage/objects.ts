@@ -19,6 +19,7 @@ import { createSqlBackEnd } from '../../query/to-sql.ts'
 import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
 import { changeUsage } from './blobs/usage.ts'
 import { type BucketCall, requireHolds } from './buckets.ts'
+import type { KeptVariants } from './kept-variants.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './schema.ts'
 
@@ -177,8 +178,8 @@ async function judgedPage(
   }
 }
 
-export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: Clock }): Objects {
-  const { store, blobRows, clock } = deps
+export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: KeptVariants; clock: Clock }): Objects {
+  const { store, blobRows, kept, clock } = deps
   const { database, tables } = store
   const { dialect } = database
   /** For rules without `exists`: objects stand in a database of their own, which has no tables to ask. */
@@ -228,16 +229,9 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; clock: C
     bucket: BucketDefinition,
     { version, blobs, uploadedBy }: StoredObject,
   ): Promise<void> {
-    const derived = await tx.all<{ blob: string; size: number }>(
-      sql`SELECT blob, size FROM ${tables.derived} WHERE version = ${version}`,
-    )
-    if (derived.length > 0) await tx.run(sql`DELETE FROM ${tables.derived} WHERE version = ${version}`)
+    const variants = await kept.remove(tx, bucket, version)
     await blobRows.release(tx, { bucket, owner: uploadedBy }, blobs)
-    await blobRows.release(
-      tx,
-      { bucket, owner: null },
-      derived.map(({ blob, size }) => [blob, size]),
-    )
+    await blobRows.release(tx, { bucket, owner: null }, variants)
   }
 
   return {

@@ -21,6 +21,7 @@ const tableNames = [
   'deployment',
   'garbage',
   'leases',
+  'kept',
 ] as const
 export type StorageTable = (typeof tableNames)[number]
 
@@ -94,12 +95,33 @@ const garbageStep: PlatformStep = (dialect) => {
   ]
 }
 
+/** Reservations of uploads under way, and counts of kept variants, which are counted from here on and as they are. */
+const reservationStep: PlatformStep = (dialect) => {
+  const { blobs, derived, kept, objects } = tablesOf(dialect)
+  const text = typeText(dialect.columnTypes.text)
+  const number = typeText(dialect.columnTypes.number)
+  return [
+    sql`ALTER TABLE ${blobs} ADD COLUMN reserved ${number}`,
+    sql`ALTER TABLE ${blobs} ADD COLUMN reserveduntil ${number}`,
+    sql`CREATE INDEX blobs_reserved ON ${blobs} (reserveduntil) WHERE reserved IS NOT NULL`,
+    sql`ALTER TABLE ${derived} ADD COLUMN bucket ${text}`,
+    sql`ALTER TABLE ${derived} ADD COLUMN used ${number}`,
+    sql`UPDATE ${derived} AS variant SET used = variant.made, bucket = object.bucket FROM ${objects} AS object
+      WHERE object.version = variant.version`,
+    sql`CREATE INDEX derived_used ON ${derived} (bucket, used)`,
+    sql`CREATE INDEX derived_used_anywhere ON ${derived} (used)`,
+    sql`CREATE TABLE ${kept} (bucket ${text} PRIMARY KEY, bytes ${number} NOT NULL)`,
+    sql`INSERT INTO ${kept} (bucket, bytes) SELECT bucket, sum(size) FROM ${derived}
+      WHERE bucket IS NOT NULL GROUP BY bucket`,
+  ]
+}
+
 /**
  * Makes the tables, or brings them to the newest version. Throws when a newer version of the program made them.
  */
 export async function prepareStore(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: storageNamespace, instanceId: null })
-  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep])
+  await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep, reservationStep])
   const tables = tablesOf(database.dialect)
   return { database, tables, deployment: await nameDeployment(database, tables) }
 }

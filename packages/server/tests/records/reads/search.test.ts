@@ -163,6 +163,32 @@ describeServer('search', { config }, (server) => {
       expect([200, 400]).toContain(status)
     })
 
+  test('[DB-SEARCH-13] of a long word the first 255 characters count, in a record and in a search', async () => {
+    const [long, accented, rare] = ['z'.repeat(1000), `É${'z'.repeat(300)}`, '𠀀'.repeat(260)]
+    const inserts = [
+      { id: 'l1', title: long },
+      { id: 'l2', title: `${'z'.repeat(255)}y` },
+      { id: 'l3', title: 'z'.repeat(254) },
+      { id: 'l4', title: accented },
+      { id: 'l5', title: rare },
+    ]
+    expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
+    const found = async (q: string): Promise<string> => {
+      const { body } = await server.anonymous.get(`${base}/search${query({ q })}`)
+      const found = body.items.map(({ id }: { id: string }) => id)
+      return found.sort().join(' ')
+    }
+    expect(await found('zzz')).toBe('l1 l2 l3')
+    for (const q of [long, 'z'.repeat(255), 'z'.repeat(256), `${'z'.repeat(255)}q`])
+      expect(await found(q)).toBe('l1 l2')
+    expect(await found('z'.repeat(254))).toBe('l1 l2 l3')
+    expect(await found(`${'z'.repeat(254)} z`)).toBe('l3')
+    for (const q of ['ez', `e${'z'.repeat(300)}`, `E\u0301${'z'.repeat(254)}`]) expect(await found(q)).toBe('l4')
+    for (const q of ['𠀀', rare, '𠀀'.repeat(255)]) expect(await found(q)).toBe('l5')
+    const deletes = inserts.map(({ id }) => id)
+    expect((await server.service.post(`${base}/batch`, { deletes })).status).toBe(200)
+  })
+
   test('[DB-SEARCH-3, ERR-7] a word longer than any that is indexed is in no record', async () => {
     for (const word of ['x'.repeat(2048), 'あ'.repeat(800)])
       for (const q of [word, `fox ${word}`.slice(0, 2048), `${word.slice(4)} fox`]) {

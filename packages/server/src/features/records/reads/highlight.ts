@@ -4,7 +4,7 @@
  */
 
 import { escapeHtml } from '../../../base/text/html.ts'
-import { isStorableText } from '../../../base/text/text.ts'
+import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { badRequest } from '../../../errors.ts'
 import {
   searchTextCharsMax,
@@ -31,22 +31,48 @@ export interface SearchWord {
   readonly isPrefix: boolean
 }
 
+/**
+ * Code points of a word that count, since lexemes of some engines are bounded: of a longer word, in a record or in a
+ * search, only the beginning is compared.
+ */
+const indexedWordCharsMax = 255
+
+const cut = (text: string, chars: number): string =>
+  text.length <= chars ? text : Array.from(text).slice(0, chars).join('')
+
+/** The beginning of a word, as typed, that has so many code points once it is folded. */
+function cutTyped(word: string, chars: number): string {
+  const points = Array.from(word)
+  let [enough, tooFew] = [points.length, 0]
+  while (enough - tooFew > 1) {
+    const middle = (enough + tooFew) >> 1
+    if (codePointLength(fold(points.slice(0, middle).join(''))) >= chars) enough = middle
+    else tooFew = middle
+  }
+  return points.slice(0, enough).join('')
+}
+
+/** A word that reaches the bound is searched as a beginning: what follows in the records does not count. */
+function parseWord(word: string, isLast: boolean): SearchWord {
+  const folded = fold(word)
+  if (codePointLength(folded) < indexedWordCharsMax) return { text: word, folded, isPrefix: isLast }
+  const text = cutTyped(word, indexedWordCharsMax)
+  return { text, folded: cut(folded, indexedWordCharsMax), isPrefix: true }
+}
+
 /** The words of a search text; possibly none. Throws 400 when there are too many. */
 export function parseSearchWords(text: string): SearchWord[] {
   if (text.length > searchTextCharsMax) throw badRequest(`q: at most ${searchTextCharsMax} characters are allowed`)
   if (!isStorableText(text)) throw badRequest('q: must be text without NUL or broken characters')
   const words = (text.match(wordPattern) ?? []).filter((word) => fold(word) !== '')
   if (words.length > searchWordsMax) throw badRequest(`q: at most ${searchWordsMax} words are allowed`)
-  return words.map((word, i) => ({ text: word, folded: fold(word), isPrefix: i === words.length - 1 }))
+  return words.map((word, i) => parseWord(word, i === words.length - 1))
 }
-
-/** A lexeme of some engines is bounded; longer runs of letters are no words. */
-const indexedWordCharsMax = 255
 
 /** The folded words of a text, for engines whose index does not cut words itself; none where it is no text. */
 export const cutWords = (text: unknown): string[] =>
   typeof text === 'string'
-    ? (text.match(wordPattern) ?? []).map(fold).filter((word) => word !== '' && word.length <= indexedWordCharsMax)
+    ? (text.match(wordPattern) ?? []).map((word) => cut(fold(word), indexedWordCharsMax)).filter((word) => word !== '')
     : []
 
 /**

@@ -8,9 +8,10 @@ import type { Blobs, WriteOptions, WrittenBlob } from '../../../engines/blobs/bl
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { unavailable } from '../../../errors.ts'
-import { adoptMarginMs, garbageGraceMs, stagedBlobMs } from '../../../limits/storage.ts'
+import { adoptMarginMs, garbageGraceMs } from '../../../limits/storage.ts'
 import type { Store } from '../schema.ts'
 import type { Garbage, Holder } from './garbage.ts'
+import type { Staging } from './staging.ts'
 
 /** A blob of an object and its size in bytes. */
 export type BlobPart = readonly [id: string, size: number]
@@ -19,12 +20,21 @@ export interface StagedBlob extends WrittenBlob {
   readonly id: string
 }
 
+export interface StageOptions extends WriteOptions {
+  /** About how many bytes will come, where `size` is not known. */
+  readonly aboutBytes?: number
+  /** Reserves nothing: bytes of the server's own, which other bounds keep few. */
+  readonly isUncounted?: true
+}
+
 export interface BlobRows {
   /**
-   * Writes a blob that nothing refers to yet, once released blobs of the same holder are back within their bounds.
-   * Throws what the engine and the body throw; the sweeper removes what was written.
+   * Writes a blob that nothing refers to yet, once released blobs of the same holder are back within their bounds. Its
+   * bytes are reserved before they are written, until it is adopted, released or abandoned. Throws 413, 429 or 503
+   * where there is no reservation for them, and what the engine and the body throw; the sweeper removes what was
+   * written.
    */
-  stage(body: AsyncIterable<Uint8Array>, options: WriteOptions, holder: Holder): Promise<StagedBlob>
+  stage(body: AsyncIterable<Uint8Array>, options: StageOptions, holder: Holder): Promise<StagedBlob>
   /** Makes a staged blob the transaction's own. Throws 503 for one that is gone or has been staged for too long. */
   adopt(tx: Transaction, blob: StagedBlob): Promise<void>
   /** Releases live blobs and counts them against the bounds of their holder; downloads under way may finish. */
@@ -39,10 +49,11 @@ interface BlobRowsDeps {
   readonly store: Store
   readonly blobs: Blobs
   readonly garbage: Garbage
+  readonly staging: Staging
   readonly clock: Clock
 }
 
-export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): BlobRows {
+export function createBlobRows({ store, blobs, garbage, staging, clock }: BlobRowsDeps): BlobRows {
   const { database, tables, deployment } = store
   const table = tables.blobs
 
@@ -53,10 +64,13 @@ export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): 
   }
 
   /** False for a blob that is not staged any more. */
-  const expire = async (id: string): Promise<boolean> =>
-    (await database.write((tx) =>
-      tx.run(sql`UPDATE ${table} SET sweepafter = ${0} WHERE id = ${id} AND sweepafter IS NOT NULL`),
-    )) === 1
+  const expire = async (id: string): Promise<boolean> => {
+    staging.end(id)
+    const changed = await database.write((tx) =>
+      tx.run(sql`UPDATE ${table} SET sweepafter = ${0}, reserved = NULL WHERE id = ${id} AND sweepafter IS NOT NULL`),
+    )
+    return changed === 1
+  }
 
   async function releaseRows(
     tx: Transaction,
@@ -65,7 +79,7 @@ export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): 
   ): Promise<void> {
     // Rows from before sizes were kept get their share of what the caller knows.
     const changed = await tx.run(sql`UPDATE ${table} SET sweepafter = ${clock.now() + graceMs},
-      released = ${releasedNow()}, bucket = ${holder.bucket.name}, owner = ${holder.owner},
+      released = ${releasedNow()}, reserved = NULL, bucket = ${holder.bucket.name}, owner = ${holder.owner},
       size = COALESCE(size, ${bytes / blobs}) WHERE ${rows}`)
     if (changed > 0) await garbage.count(tx, holder, { bytes, blobs })
   }
@@ -74,10 +88,9 @@ export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): 
     async stage(body, options, holder) {
       await garbage.makeRoom(holder)
       const id = `${deployment}-${randomBytes(16).toString('hex')}`
-      const sweepAfter = clock.now() + stagedBlobMs
-      await database.write((tx) => tx.run(sql`INSERT INTO ${table} (id, sweepafter) VALUES (${id}, ${sweepAfter})`))
+      const reservation = await staging.begin(id, options.isUncounted ? null : holder, options)
       try {
-        return { id, ...(await blobs.write(id, body, options)) }
+        return { id, ...(await blobs.write(id, reservation.within(body), options)) }
       } catch (error) {
         await expire(id).catch(() => {})
         throw error
@@ -87,8 +100,10 @@ export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): 
     async adopt(tx, { id, size }) {
       const deadline = clock.now() + adoptMarginMs
       const adopted = await tx.run(
-        sql`UPDATE ${table} SET sweepafter = NULL, size = ${size} WHERE id = ${id} AND sweepafter > ${deadline}`,
+        sql`UPDATE ${table} SET sweepafter = NULL, size = ${size}, reserved = NULL
+          WHERE id = ${id} AND sweepafter > ${deadline}`,
       )
+      tx.afterCommit(() => staging.end(id))
       if (adopted !== 1) throw unavailable()
     },
 
@@ -103,6 +118,7 @@ export function createBlobRows({ store, blobs, garbage, clock }: BlobRowsDeps): 
     async releaseStaged({ id, size }, holder, graceMs) {
       const rows = sql`id = ${id} AND sweepafter IS NOT NULL AND released IS NULL`
       const counted = { bytes: size, blobs: 1 }
+      staging.end(id)
       await database.write((tx) => releaseRows(tx, { rows, holder, graceMs }, counted)).catch(() => {})
     },
 

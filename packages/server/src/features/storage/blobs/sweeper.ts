@@ -19,6 +19,7 @@ import type { BucketDefinitions } from '../buckets.ts'
 import type { Store } from '../schema.ts'
 import type { Uploads } from '../uploads/uploads.ts'
 import type { Garbage } from './garbage.ts'
+import { withoutQuota } from './usage.ts'
 
 export interface SweeperDeps {
   readonly store: Store
@@ -42,7 +43,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
       const idle = await database.all<{ id: string; bucket: string }>(sql`SELECT id, bucket FROM ${tables.uploads}
         WHERE touched <= ${before} ORDER BY touched LIMIT ${sweepRowsMax}`)
       for (const { id, bucket } of idle) {
-        const quotas = buckets().get(bucket) ?? { name: bucket, quotaBytes: null, userQuotaBytes: null }
+        const quotas = buckets().get(bucket) ?? withoutQuota(bucket)
         await database.write(async (tx) => {
           // Somebody may have gone on with it since the list was made.
           const stillIdle = sql`SELECT id FROM ${tables.uploads} WHERE id = ${id} AND touched <= ${before}`

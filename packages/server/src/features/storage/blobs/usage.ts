@@ -17,6 +17,9 @@ export interface UsageChange {
 /** What is asked of a bucket here; one that is no longer declared has no quotas. */
 export type QuotaBucket = Pick<BucketDefinition, 'name' | 'quotaBytes' | 'userQuotaBytes'>
 
+/** A bucket that is no longer declared. */
+export const withoutQuota = (name: string): QuotaBucket => ({ name, quotaBytes: null, userQuotaBytes: null })
+
 /** The owner of a bucket's total; no user's id is empty. */
 export const total = ''
 

@@ -93,22 +93,31 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     const pieceBytes = Math.max(tusPieceBytes, Math.ceil(length / (partNumberMax / 2)))
     const cutter = createCutter(bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }))
     try {
-      return await keep(writer, upload, cutter, pieceBytes)
+      return await keep(writer, upload, call, { cutter, pieceBytes })
     } finally {
       cutter.close()
     }
   }
 
-  async function keep(writer: Writer, upload: OpenUpload, cutter: Cutter, pieceBytes: number): Promise<number> {
+  async function keep(
+    writer: Writer,
+    upload: OpenUpload,
+    { rawBody }: Pick<Call, 'rawBody'>,
+    { cutter, pieceBytes }: { cutter: Cutter; pieceBytes: number },
+  ): Promise<number> {
     const length = upload.length as number
     const holder = { bucket: writer.call.bucket, owner: upload.uploader }
+    const ends = upload.received + (rawBody.declaredBytes ?? length)
     let offset = upload.received
     while (await cutter.hasMore()) {
       if (offset === length) throw payloadTooLarge(length)
       const bytesMax = Math.min(pieceBytes, length - offset)
-      const blob = await blobRows.stage(cutter.next(bytesMax), { bytesMax }, holder).catch((error: unknown) => {
-        throw asRefusal(error)
-      })
+      const aboutBytes = Math.max(0, Math.min(bytesMax, ends - offset))
+      const blob = await blobRows
+        .stage(cutter.next(bytesMax), { bytesMax, aboutBytes }, holder)
+        .catch((error: unknown) => {
+          throw asRefusal(error)
+        })
       // A body that goes on beyond the end is another file: its last piece must not complete this one.
       if (offset + blob.size === length && ((await cutter.hasMore()) || isTooLarge(cutter.failure()))) {
         await blobRows.abandon(blob.id)

@@ -85,7 +85,10 @@ export function createUpload(parts: UploadParts): Upload {
           await checkEarly(writer, fields.get('key'))
           const blob = await blobRows.stage(
             withinTime(body),
-            { bytesMax: writer.bytesMax },
+            {
+              bytesMax: writer.bytesMax,
+              ...(rawBody.declaredBytes === null ? {} : { aboutBytes: rawBody.declaredBytes }),
+            },
             { bucket: writer.call.bucket, owner: writer.uploader },
           )
           received = { blob, contentType: sniffImage(blob.head) ?? normalizeType(contentType) }

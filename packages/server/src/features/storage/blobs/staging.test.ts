@@ -1,0 +1,107 @@
+/** Reservations of several nodes on one database, and the bounds where there is no quota. */
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ManualClock, manualClock } from '../../../base/clock.ts'
+import { silentLog as log } from '../../../base/log.ts'
+import { openSql } from '../../../engines/open.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { reservationLivesMs, reservationRenewMs, reservedStepBytesMin } from '../../../limits/storage.ts'
+import { prepareStore } from '../schema.ts'
+import type { Holder } from './garbage.ts'
+import { createStaging, type StagedBounds, type Staging } from './staging.ts'
+
+const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-staging-'))
+const engine = await openSql({ databaseUrl: null, dataFolder, prepareInstance: async () => {}, log })
+const store = await prepareStore(engine)
+
+afterAll(async () => {
+  await engine.close()
+  rmSync(dataFolder, { recursive: true })
+})
+
+let blobs = 0
+const nodeOf = (clock: ManualClock, bounds?: StagedBounds): Staging =>
+  createStaging({ store, clock, log, ...(bounds ? { bounds } : {}) })
+const holder = (name: string, owner: string | null, quota: { all?: number; user?: number } = {}): Holder => ({
+  bucket: { name, quotaBytes: quota.all ?? null, userQuotaBytes: quota.user ?? null },
+  owner,
+})
+const begin = (node: Staging, of: Holder, size: number) =>
+  node.begin(`blob-${blobs++}`, of, { size, bytesMax: 2 ** 40 })
+const clear = () => store.database.write((tx) => tx.run(sql`DELETE FROM ${store.tables.blobs}`))
+
+test('the reservations of a node that has ended lapse, those of one that lives stay', async () => {
+  const [clock, other] = [manualClock(), manualClock()]
+  const [living, dead] = [nodeOf(clock), nodeOf(other)]
+  const alice = holder('files', 'alice', { user: 100 })
+  const bob = holder('files', 'bob', { user: 100 })
+  await begin(living, alice, 80)
+  // Its clock does not go on: it renews nothing.
+  await begin(dead, bob, 80)
+  for (let atMs = 0; atMs < reservationLivesMs; atMs += reservationRenewMs) {
+    await clock.waited()
+    clock.advance(reservationRenewMs)
+  }
+  await clock.waited()
+  await expect(begin(living, alice, 80)).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
+  await begin(living, bob, 80)
+  await clear()
+})
+
+test('without a quota one user’s bytes and those of all have a bound, and the only upload has none', async () => {
+  const node = nodeOf(manualClock(), { userBytes: 100, bytes: 300 })
+  const large = holder('files', 'alice')
+  await begin(node, large, 150)
+  await expect(begin(node, large, 1)).rejects.toMatchObject({ status: 429, slug: 'rate-limited' })
+  await begin(node, holder('files', 'bob'), 100)
+  await begin(node, holder('other', 'alice'), 50)
+  await expect(begin(node, holder('other', 'carol'), 1)).rejects.toMatchObject({ status: 503 })
+  await expect(begin(node, holder('other', null), 1)).rejects.toMatchObject({ status: 503 })
+  await clear()
+})
+
+test('a large body is reserved as it comes, and a small one at once', async () => {
+  const node = nodeOf(manualClock())
+  const of = holder('files', 'alice', { user: 3 * reservedStepBytesMin })
+  const reserved = async (): Promise<number> => {
+    const [row] = await store.database.all<{ bytes: number }>(
+      sql`SELECT sum(reserved) AS bytes FROM ${store.tables.blobs}`,
+    )
+    return row?.bytes ?? 0
+  }
+  const size = 2 * reservedStepBytesMin
+  const { within } = await begin(node, of, size)
+  expect(await reserved()).toBe(reservedStepBytesMin)
+  async function* body() {
+    yield new Uint8Array(reservedStepBytesMin)
+    expect(await reserved()).toBe(reservedStepBytesMin)
+    yield new Uint8Array(1)
+    expect(await reserved()).toBe(size)
+    yield new Uint8Array(reservedStepBytesMin - 1)
+  }
+  for await (const piece of within(body())) expect(piece.length).toBeGreaterThan(0)
+  await begin(node, of, 1000)
+  expect(await reserved()).toBe(size + 1000)
+  await expect(begin(node, of, 4 * reservedStepBytesMin)).rejects.toMatchObject({ status: 413 })
+  await clear()
+})
+
+test('a body of unknown length is refused at the first piece without room for it, and not before', async () => {
+  const node = nodeOf(manualClock())
+  const of = holder('files', 'alice', { user: 100 })
+  const reservation = await node.begin('unknown', of, { aboutBytes: 500, bytesMax: 2 ** 40 })
+  async function* body() {
+    yield new Uint8Array(60)
+    yield new Uint8Array(40)
+    yield new Uint8Array(1)
+  }
+  const sizes: number[] = []
+  const read = async () => {
+    for await (const piece of reservation.within(body())) sizes.push(piece.length)
+  }
+  await expect(read()).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
+  expect(sizes).toEqual([60, 40])
+  await clear()
+})

@@ -1,0 +1,200 @@
+/**
+ * Bytes of uploads that are under way: reserved before they are written, so that concurrent uploads of one caller
+ * cannot fill a disk that their quota would protect. A reservation is part of the row of the staged blob, so that it
+ * holds on every node and ends with the row, and it lapses some minutes after its node has stopped renewing it.
+ */
+import { type Clock, waitOn } from '../../../base/clock.ts'
+import type { Log } from '../../../base/log.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { ApiError, quotaExceeded, rateLimited, unavailable } from '../../../errors.ts'
+import {
+  adoptMarginMs,
+  reservationLivesMs,
+  reservationRenewMs,
+  reservedStepBytesMin,
+  stagedBlobMs,
+  stagedBytesMax,
+  stagedUserBytesMax,
+} from '../../../limits/storage.ts'
+import type { Store } from '../schema.ts'
+import type { Holder } from './garbage.ts'
+
+/** What is known of a body before its first byte. */
+export interface ExpectedBody {
+  /** The exact size in bytes, where it was declared. */
+  readonly size?: number
+  /** About how many bytes will come, where the size itself is not known: the length of a form, for instance. */
+  readonly aboutBytes?: number
+  readonly bytesMax: number
+}
+
+export interface Reservation {
+  /** The body unchanged, each piece once there is a reservation for it. Throws 413, 429 or 503 where there is none. */
+  within(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>
+}
+
+export interface Staging {
+  /**
+   * Writes the row of a blob that is to come, with a reservation. Without a holder nothing is reserved. Throws 413 over
+   * a quota, 429 where the holder's uploads have too many bytes, 503 where all have.
+   */
+  begin(id: string, holder: Holder | null, expected: ExpectedBody): Promise<Reservation>
+  /** Renews the reservation of a blob no longer; its row says that it has none. */
+  end(id: string): void
+}
+
+/** Bytes under way, without a quota. */
+export interface StagedBounds {
+  readonly userBytes: number
+  readonly bytes: number
+}
+
+/** Bytes that are reserved: in all, in a bucket and of a user in it. */
+interface Sums {
+  readonly everywhere: number | null
+  readonly bucket: number | null
+  readonly owner: number | null
+}
+
+/** A bound without a quota never refuses the only upload: `maxFileSize` bounds that. */
+const isOver = (known: number, more: number, bound: number): boolean => known > 0 && known + more > bound
+
+function refusalOf({ bucket, owner }: Holder, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
+  const inBucket = Number(sums.bucket ?? 0)
+  const ofOwner = Number(sums.owner ?? 0)
+  if (bucket.quotaBytes !== null && inBucket + more > bucket.quotaBytes) return quotaExceeded('The bucket')
+  if (owner !== null && bucket.userQuotaBytes !== null && ofOwner + more > bucket.userQuotaBytes)
+    return quotaExceeded('Your space in this bucket')
+  if (owner !== null && bucket.userQuotaBytes === null && isOver(ofOwner, more, bounds.userBytes))
+    return rateLimited(1, `Your uploads under way have more than ${bounds.userBytes} bytes; wait until some have ended`)
+  return isOver(Number(sums.everywhere ?? 0), more, bounds.bytes)
+    ? unavailable(1, 'Too many uploads are under way')
+    : null
+}
+
+interface StagingDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly log: Log
+  readonly bounds?: StagedBounds
+}
+
+export function createStaging({ store, clock, log, bounds = defaultBounds }: StagingDeps): Staging {
+  const { database, tables } = store
+  const { dialect } = database
+  const table = tables.blobs
+  /** Blobs whose reservations this node renews, with the time until which it does. */
+  const living = new Map<string, number>()
+  let isRenewing = false
+
+  /** Throws where so many bytes more are too many. Uploads to one bucket are judged one after the other. */
+  async function judge(tx: Transaction, holder: Holder, more: number): Promise<void> {
+    const { bucket, owner } = holder
+    await tx.lock(`storage staged ${bucket.name}`)
+    const isInBucket = sql`bucket = ${bucket.name}`
+    const [sums] = await tx.all<Sums>(sql`SELECT sum(reserved) AS everywhere,
+      sum(CASE WHEN ${isInBucket} THEN reserved END) AS bucket,
+      sum(CASE WHEN ${isInBucket} AND owner = ${owner} THEN reserved END) AS owner
+      FROM ${table} WHERE reserved IS NOT NULL AND reserveduntil > ${clock.now()}`)
+    const refusal = refusalOf(holder, sums as Sums, more, bounds)
+    if (refusal) throw refusal
+  }
+
+  const insert = (id: string, holder: Holder | null, bytes: number): Promise<void> =>
+    database.write(async (tx) => {
+      if (holder) await judge(tx, holder, bytes)
+      const nowMs = clock.now()
+      await tx.run(sql`INSERT INTO ${table} (id, sweepafter, bucket, owner, reserved, reserveduntil)
+        VALUES (${id}, ${nowMs + stagedBlobMs}, ${holder?.bucket.name ?? null}, ${holder?.owner ?? null},
+          ${holder ? bytes : null}, ${holder ? nowMs + reservationLivesMs : null})`)
+    })
+
+  const grow = (id: string, holder: Holder, more: number): Promise<void> =>
+    database.write(async (tx) => {
+      await judge(tx, holder, more)
+      const changed = await tx.run(sql`UPDATE ${table} SET reserved = reserved + ${more},
+        reserveduntil = ${clock.now() + reservationLivesMs} WHERE id = ${id} AND reserved IS NOT NULL`)
+      // The row is gone or was given up: what comes would be uncounted.
+      if (changed !== 1) throw unavailable()
+    })
+
+  const isRefusal = (error: unknown): boolean => error instanceof ApiError && [413, 429].includes(error.status)
+
+  /** Runs `attempt` with as many bytes as would be good to have; where these are too many, with those it must have. */
+  async function withFallback(good: number, must: number, attempt: (bytes: number) => Promise<void>): Promise<number> {
+    try {
+      await attempt(good)
+      return good
+    } catch (error) {
+      if (good <= must || !isRefusal(error)) throw error
+      await attempt(must)
+      return must
+    }
+  }
+
+  async function renew(): Promise<void> {
+    const nowMs = clock.now()
+    for (const [id, untilMs] of living) if (untilMs <= nowMs) living.delete(id)
+    if (living.size === 0) return
+    const ids = dialect.inList(sql`id`, [...living.keys()], 'text')
+    await database.write((tx) =>
+      tx.run(sql`UPDATE ${table} SET reserveduntil = ${nowMs + reservationLivesMs}
+        WHERE ${ids} AND reserved IS NOT NULL`),
+    )
+  }
+
+  async function renewWhileLiving(): Promise<void> {
+    while (living.size > 0) {
+      await waitOn(clock, reservationRenewMs)
+      // A database that is away for longer than a reservation lives takes no uploads either.
+      await renew().catch((error: unknown) => log.warn('storage.reservations_not_renewed', { error }))
+    }
+    isRenewing = false
+  }
+
+  return {
+    async begin(id, holder, { size, aboutBytes, bytesMax }) {
+      if (!holder) {
+        await insert(id, null, 0)
+        return { within: (body) => body }
+      }
+      const wanted = Math.min(size ?? aboutBytes ?? reservedStepBytesMin, bytesMax, reservedStepBytesMin)
+      const must = size === undefined ? 0 : wanted
+      if (size !== undefined && size > wanted) refuseHopeless(holder, size)
+      let reserved = await withFallback(wanted, must, (bytes) => insert(id, holder, bytes))
+      living.set(id, clock.now() + stagedBlobMs - adoptMarginMs)
+      if (!isRenewing) {
+        isRenewing = true
+        void renewWhileLiving()
+      }
+      return {
+        async *within(body) {
+          let received = 0
+          for await (const piece of body) {
+            received += piece.length
+            // A body beyond its bounds is refused by the store, whose refusal says what they are.
+            const needed = Math.min(received, size ?? bytesMax, bytesMax) - reserved
+            if (needed > 0) {
+              const step = Math.max(reservedStepBytesMin, reserved / 8, needed)
+              const good = Math.max(needed, Math.min(Math.floor(step), Math.min(size ?? bytesMax, bytesMax) - reserved))
+              reserved += await withFallback(good, needed, (bytes) => grow(id, holder, bytes))
+            }
+            yield piece
+          }
+        },
+      }
+    },
+
+    end: (id) => void living.delete(id),
+  }
+}
+
+/** Refuses what no upload that ends meanwhile could make room for, before a byte of it is read. */
+function refuseHopeless({ bucket, owner }: Holder, size: number): void {
+  if (bucket.quotaBytes !== null && size > bucket.quotaBytes) throw quotaExceeded('The bucket')
+  if (owner !== null && bucket.userQuotaBytes !== null && size > bucket.userQuotaBytes)
+    throw quotaExceeded('Your space in this bucket')
+}
+
+const defaultBounds: StagedBounds = { userBytes: stagedUserBytesMax, bytes: stagedBytesMax }
