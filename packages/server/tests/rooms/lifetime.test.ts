@@ -150,7 +150,8 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
         const id = newId()
         const ann = await join(server, 'ann', { namespace, id })
         await ann.act('set', 'kept', 'request')
-        await ann.act('later', 60_000)
+        // Before the socket counts as stale.
+        await ann.act('later', 30_000)
         await server.restart()
         expect((await ann.closed).code).toBe(1012)
         const back = await join(server, 'ann', { namespace, id })
@@ -161,7 +162,7 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
         await back.act('set', 'other')
         expect(await back.act('set', 'again', 'request')).toMatchObject({ type: 'action_result' })
         expect((await back.act('get')).result.server).toBe('other')
-        clock.advance(60_000)
+        clock.advance(30_000)
         expect((await back.nextOf('shared_delta')).delta).toBeDefined()
         await back.close()
       },
