@@ -5,7 +5,7 @@ import type { Config, Settings } from '../config/config.ts'
 import type { Blobs } from '../engines/blobs/blobs.ts'
 import type { Cluster } from '../engines/cluster/cluster.ts'
 import type { Images } from '../engines/images/images.ts'
-import { openBlobs, openCluster, openImages, openSql } from '../engines/open.ts'
+import { hasImageLibrary, openBlobs, openCluster, openImages, openSql } from '../engines/open.ts'
 import type { Sql } from '../engines/sql/sql.ts'
 import type { Schema } from '../features/records/schema/schema.ts'
 import { findLeftovers } from '../features/records/schema/schema-leftovers.ts'
@@ -58,5 +58,7 @@ export async function openEngines(
   // A start does not wait for the store, but asks for it, so that the log says where it is away.
   void blobs.findFault().catch(() => null)
   const images = openImages()
+  const transforming = [...config.buckets.values()].filter((bucket) => bucket.images).map(({ name }) => name)
+  if (transforming.length > 0 && !hasImageLibrary()) log.warn('images.unsupported', { buckets: transforming })
   return { sql, cluster, blobs, images, store, ...closing([sql, cluster, blobs, images]) }
 }

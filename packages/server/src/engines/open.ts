@@ -13,6 +13,9 @@ import type { Cluster } from './cluster/cluster.ts'
 import { createMemoryCluster } from './cluster/memory.ts'
 import type { Images } from './images/images.ts'
 import { openImageProcesses } from './images/process.ts'
+
+export { hasImageLibrary } from './images/process.ts'
+
 import type { Sandboxes } from './sandbox/sandbox.ts'
 import { createSqliteSandboxes } from './sandbox/sqlite.ts'
 import type { Circuit } from './sql/circuit.ts'

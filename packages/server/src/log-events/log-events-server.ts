@@ -80,6 +80,12 @@ export const serverLogEvents = {
     meaning: 'A request could not be counted for analytics; its response was not affected.',
     action: reportBug,
   },
+  'images.unsupported': {
+    level: 'warn',
+    fields: ['buckets'],
+    meaning: 'Buckets allow image transformations, but the image library is not installed; such requests are refused.',
+    action: 'Install the optional dependency `sharp`.',
+  },
   'job.failed': {
     level: 'error',
     fields: ['job', 'error'],

@@ -9,7 +9,7 @@ import { type Engine, engines } from './engines.ts'
 import { rootKey, tokenSecret } from './server.ts'
 import { createTokenSigner } from './users/tokens.ts'
 
-const main = join(import.meta.dir, '../../src/main.ts')
+const ownMain = join(import.meta.dir, '../../src/main.ts')
 
 export interface SpawnedServer {
   readonly url: string
@@ -39,6 +39,8 @@ export interface SpawnOptions {
   readonly preload?: string
   /** The most file handles the process may have. */
   readonly handles?: number
+  /** Path of the program, where it is not this repository's. */
+  readonly main?: string
 }
 
 /**
@@ -48,7 +50,7 @@ export interface SpawnOptions {
 export async function spawnServer(
   configText: string,
   engine = engines[0] as Engine,
-  { preload, handles }: SpawnOptions = {},
+  { preload, handles, main = ownMain }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const storage = await engine.openStorage()
   const { databaseUrl, redisUrl, redisPrefix, s3 } = storage.settings

@@ -17,7 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-const scripts = join(import.meta.dir, '../../../../scripts')
+const repository = join(import.meta.dir, '../../../..')
+/** The launchers and what they import, by path from the top of the repository. */
+const launchers = ['packages/server/bin/bun.mjs', 'scripts/prepare.mjs', 'scripts/run.mjs', 'scripts/start.mjs']
 const root = mkdtempSync(join(tmpdir(), 'plinth-launchers-'))
 let clone = ''
 
@@ -45,9 +47,9 @@ const lock = (packages: object): string => JSON.stringify({ packages: { '': {}, 
 
 beforeEach(() => {
   clone = mkdtempSync(join(root, 'clone-'))
-  for (const name of ['bun.mjs', 'prepare.mjs', 'run.mjs', 'start.mjs']) {
-    mkdirSync(join(clone, 'scripts'), { recursive: true })
-    copyFileSync(join(scripts, name), join(clone, 'scripts', name))
+  for (const path of launchers) {
+    mkdirSync(dirname(join(clone, path)), { recursive: true })
+    copyFileSync(join(repository, path), join(clone, path))
   }
   write('package.json', '{"type":"module"}')
   write('package-lock.json', lock({ 'node_modules/bun': { version: '1' } }))
@@ -164,11 +166,11 @@ describe('npm start', () => {
   })
 
   test('loads nothing that must be installed or is large before its first line', () => {
-    const imported = (name: string): string[] =>
-      [...readFileSync(join(scripts, name), 'utf8').matchAll(/^import .* from '([^']+)'/gm)].map(
+    const imported = (path: string): string[] =>
+      [...readFileSync(join(repository, path), 'utf8').matchAll(/^import .* from '([^']+)'/gm)].map(
         ([, from = '']) => from,
       )
-    for (const name of ['start.mjs', 'bun.mjs', 'prepare.mjs'])
-      expect(imported(name).filter((from) => !/^(?:node:|\.\/(?:bun|prepare)\.mjs$)/.test(from))).toEqual([])
+    for (const path of launchers)
+      expect(imported(path).filter((from) => !/^node:|\/(?:bun|prepare)\.mjs$/.test(from))).toEqual([])
   })
 })

@@ -15,7 +15,7 @@ function processesOf(server: SpawnedServer): number[] {
   return stdout
     .toString()
     .split('\n')
-    .filter((line) => line.includes(server.dataFolder) && line.includes('sandbox-sqlite-child'))
+    .filter((line) => line.includes(server.dataFolder) && line.includes('sandbox/sqlite-child'))
     .map((line) => Number.parseInt(line, 10))
 }
 

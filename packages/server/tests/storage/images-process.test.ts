@@ -22,7 +22,7 @@ async function* inPieces(bytes: Uint8Array, size = 100): AsyncGenerator<Uint8Arr
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-const ofThis = (): number[] => childrenOf(process.pid, 'images-child')
+const ofThis = (): number[] => childrenOf(process.pid, 'images/child')
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -28,7 +28,7 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
   })
   afterAll(() => server.remove())
 
-  const children = (): number[] => childrenOf(server.pid, 'images-child')
+  const children = (): number[] => childrenOf(server.pid, 'images/child')
   const get = (key: string, query: string, init: RequestInit = {}): Promise<Response> =>
     fetch(`${server.url}${filePath('pictures', key)}?${query}`, init)
   const expectHealthy = async (): Promise<void> => {

@@ -3,7 +3,7 @@
  * loads `sharp`: what its encoders do to threads and memory stays in a process that can be killed.
  */
 import { setPriority } from 'node:os'
-import sharp, { type Metadata } from 'sharp'
+import type { Metadata, default as Sharp } from 'sharp'
 import {
   imageFormatPixelsMax,
   imageOutputBytesMax,
@@ -22,6 +22,8 @@ export type ImageRequest = ImageVariant
 /** What the child sends. The picture follows `done` in a frame of its own. */
 export type ImageReply =
   | { readonly kind: 'ready' }
+  /** Instead of `ready`: the optional package `sharp` is not installed, or has no build for this machine. */
+  | { readonly kind: 'unsupported' }
   /** A process that is spent has grown so large that it should be given no more work. */
   | { readonly kind: 'done'; readonly isSpent: boolean }
   | { readonly kind: 'refused'; readonly message: string; readonly isSpent: boolean }
@@ -51,7 +53,7 @@ function formatOf({ format }: ImageVariant, original: Metadata): OutputFormat {
 /** The fastest settings of the slow encoders: the default of AVIF takes thirteen times as long for 1% of the bytes. */
 const effort: { readonly [Format in OutputFormat]?: number } = { avif: 2, gif: 1 }
 
-async function render(source: Uint8Array, variant: ImageVariant): Promise<Uint8Array> {
+async function render(sharp: typeof Sharp, source: Uint8Array, variant: ImageVariant): Promise<Uint8Array> {
   const image = sharp(source, { limitInputPixels: imagePixelsMax, failOn: 'error', sequentialRead: true, pages: 1 })
   const original = await image.metadata()
   const format = formatOf(variant, original)
@@ -83,12 +85,12 @@ const reply = (said: ImageReply): string => JSON.stringify(said)
 /** Memory is not given back to the system, and must not count against the next picture. */
 const isSpent = (): boolean => process.memoryUsage.rss() > imageProcessBytesMax / 2
 
-async function answer(variant: ImageVariant, source: Uint8Array): Promise<void> {
+async function respond(sharp: typeof Sharp, variant: ImageVariant, source: Uint8Array): Promise<void> {
   const watch = setInterval(() => {
     if (process.memoryUsage.rss() > imageProcessBytesMax) end(tooLargeSignal)
   }, imageProcessLookMs)
   try {
-    const picture = await render(source, variant)
+    const picture = await render(sharp, source, variant)
     await send(reply({ kind: 'done', isSpent: isSpent() }), picture)
   } catch (error) {
     const message = error instanceof ImageError ? error.message : 'The file cannot be read as a picture'
@@ -98,8 +100,16 @@ async function answer(variant: ImageVariant, source: Uint8Array): Promise<void> 
   }
 }
 
+const loadSharp = (): Promise<typeof Sharp | null> =>
+  import('sharp').then(
+    (library) => library.default,
+    () => null,
+  )
+
 async function serve(): Promise<void> {
   setPriority(imageProcessNiceness)
+  const sharp = await loadSharp()
+  if (sharp === null) return send(reply({ kind: 'unsupported' }))
   // One thread per process: the number of processes bounds the processors that pictures take.
   sharp.concurrency(1)
   sharp.cache(false)
@@ -109,7 +119,7 @@ async function serve(): Promise<void> {
     if (variant === null) variant = JSON.parse(body.toString()) as ImageRequest
     else if (body.length > 0) parts.push(body)
     else {
-      void answer(variant, Buffer.concat(parts))
+      void respond(sharp, variant, Buffer.concat(parts))
       variant = null
       parts = []
     }

@@ -18,10 +18,13 @@ export interface ImageVariant {
   readonly format: ImageFormat | null
 }
 
-/** Why a picture cannot be made; the message is for the caller. `slow`: it may succeed on a less busy machine. */
+/**
+ * Why a picture cannot be made; the message is for the caller. `slow`: it may succeed on a less busy machine.
+ * `unsupported`: this installation has no image library.
+ */
 export class ImageError extends Error {
   constructor(
-    readonly kind: 'refused' | 'slow',
+    readonly kind: 'refused' | 'slow' | 'unsupported',
     message: string,
   ) {
     super(message)

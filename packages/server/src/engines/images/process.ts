@@ -52,6 +52,10 @@ class ImageProcess {
       this.process.markReady()
       return
     }
+    if (reply.kind === 'unsupported') {
+      this.process.kill(unsupported())
+      return
+    }
     this.isSpent = reply.isSpent
     if (reply.kind === 'done') this.isPictureNext = true
     else this.settle(({ reject }) => reject(new ImageError('refused', reply.message)))
@@ -95,6 +99,22 @@ class ImageProcess {
 interface Bounds {
   readonly signal: AbortSignal
   readonly timeoutMs: number
+}
+
+const unsupported = (): ImageError =>
+  new ImageError(
+    'unsupported',
+    'Image transformations need the optional package sharp, which this server does not have',
+  )
+
+/** Whether the optional package is installed; a build for another machine is found out by the first picture. */
+export function hasImageLibrary(): boolean {
+  try {
+    import.meta.resolve('sharp')
+    return true
+  } catch {
+    return false
+  }
 }
 
 const tooSlow = (timeoutMs: number): ImageError =>

@@ -105,7 +105,8 @@ function refusalOf(error: unknown): unknown {
   if (error instanceof QueueFullError) return error.bound === 'caller' ? rateLimited(1) : unavailable()
   if (error instanceof QueueTimeoutError) return unavailable()
   if (!(error instanceof ImageError)) return error
-  return error.kind === 'slow' ? unavailable(imageSlowRetryMs / 1000, error.message) : badRequest(error.message)
+  if (error.kind === 'refused') return badRequest(error.message)
+  return unavailable(imageSlowRetryMs / 1000, error.message)
 }
 
 interface PicturesDeps {

@@ -1,0 +1,54 @@
+/** A server installed without its optional packages starts, and says at the feature what is missing. */
+import { afterEach, expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { filePath, store } from '../harness/storage/files.ts'
+
+const configText = `
+import { defineConfig } from 'plinth'
+export default defineConfig({
+  storage: { buckets: { pictures: { images: true, access: { read: true, write: true } } } },
+  vector: { notes: { dimensions: 2, metric: 'cosine' } },
+})
+`
+const packageFolder = join(import.meta.dir, '../..')
+const modules = join(packageFolder, '../../node_modules')
+const optional: ReadonlySet<string> = new Set(['sharp', '@img', 'usearch', 'plinth'])
+const redDot = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/q842iQAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+let server: SpawnedServer | undefined
+let copy = ''
+afterEach(async () => {
+  await server?.remove()
+  rmSync(copy, { recursive: true, force: true })
+})
+
+/** A copy of the server whose `node_modules` lacks the optional packages. Gives the path of its program. */
+function copyWithoutOptionalPackages(): string {
+  copy = mkdtempSync(join(tmpdir(), 'plinth-copy-'))
+  cpSync(join(packageFolder, 'src'), join(copy, 'src'), { recursive: true })
+  cpSync(join(packageFolder, 'package.json'), join(copy, 'package.json'))
+  mkdirSync(join(copy, 'node_modules'))
+  for (const name of readdirSync(modules))
+    if (!optional.has(name) && !name.startsWith('.')) symlinkSync(join(modules, name), join(copy, 'node_modules', name))
+  return join(copy, 'src/main.ts')
+}
+
+test('without sharp and usearch the server starts and refuses image transformations with the reason', async () => {
+  server = await spawnServer(configText, undefined, { main: copyWithoutOptionalPackages() })
+  const { service } = server
+  await store(service, 'pictures', { key: 'dot.png', content: redDot, type: 'image/png' })
+  expect((await service.get(filePath('pictures', 'dot.png'))).status).toBe(200)
+  const { status, body } = await service.get(`${filePath('pictures', 'dot.png')}?width=10`)
+  expect(status).toBe(503)
+  expect(body).toMatchObject({
+    slug: 'unavailable',
+    message: 'Image transformations need the optional package sharp, which this server does not have',
+  })
+  expect((await service.get('/api/health')).status).toBe(200)
+})
