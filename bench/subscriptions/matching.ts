@@ -1,14 +1,14 @@
 /**
- * What it costs to find out whom a change concerns, by the number of distinct subscriptions: the views of
- * `features/subscriptions` by themselves, in a process of their own, one size a process. Every answer is checked.
+ * CPU time to find the subscriptions that a change affects, by the number of distinct ones: the shared queries of
+ * `features/subscriptions` alone, in a process of their own, one size per process. Every result is checked.
  */
 import { fileURLToPath } from 'node:url'
 import { silentLog } from '../../packages/server/src/base/log.ts'
 import { loadConfig } from '../../packages/server/src/config/load.ts'
-import type { Change, TableCall } from '../../packages/server/src/features/subscriptions/feed.ts'
-import { type At, createJudge } from '../../packages/server/src/features/subscriptions/judge.ts'
-import { createSight } from '../../packages/server/src/features/subscriptions/sight.ts'
-import { createViews } from '../../packages/server/src/features/subscriptions/views.ts'
+import type { Change, TableCall } from '../../packages/server/src/features/subscriptions/change-feed.ts'
+import { createClassifier, type LogPoint } from '../../packages/server/src/features/subscriptions/classifier.ts'
+import { SharedQueries } from '../../packages/server/src/features/subscriptions/shared-queries.ts'
+import { createSubscriptionQuery } from '../../packages/server/src/features/subscriptions/subscription-query.ts'
 import { always, type Expr } from '../../packages/server/src/query/expr.ts'
 import { parseFilterGroups } from '../../packages/server/src/query/filter.ts'
 import type { Table } from '../../packages/server/src/query/table.ts'
@@ -42,11 +42,11 @@ const changesVariety = 20_000
 const changesPerLook = 64
 const warmupSeconds = 0.3
 
-/** Nothing here is decided by another table, so no log is read. */
-const nowhere = { following: null, place: null } as unknown as At
-const noViews: ReadonlySet<never> = new Set()
+/** No rule here reads another table, so no log is read. */
+const nowhere = { tail: null, position: null } as unknown as LogPoint
+const noQueries: ReadonlySet<never> = new Set()
 
-/** Member: the number of the author the view is for. */
+/** Subscriber: the number of the author of the query. */
 type Watched = number
 
 async function readTable(name: string): Promise<Table> {
@@ -77,8 +77,8 @@ function changeOf(turn: number, table: Table, authors: number): { change: Change
   const author = hash(turn) % authors
   const id = `matched-${turn}`
   const before = { id, ...newRowAt(turn), authorId: authorAt(author), published: false }
-  const place = { from: '0', to: '0', seq: turn, atMs: 0, mark: null }
-  const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, place, size: 0 }
+  const position = { from: '0', to: '0', seq: turn, atMs: 0, mark: null }
+  const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, position, size: 0 }
   return { author, change: { ...row, before, after: { ...before, views: before.views + 1 }, afterText: null } }
 }
 
@@ -96,14 +96,22 @@ async function runMatching({ kind, subscriptions, seconds }: MatchingJob): Promi
   const permissions = { read: () => always, readDependsOnClaims: () => false }
   const call = { table, permissions, address: { namespace: 'shared', instanceId: null } } as unknown as TableCall
   const channel = 'dblive:shared:notes'
-  const views = createViews<Watched>(createJudge(silentLog))
+  const queries = new SharedQueries<Watched>(createClassifier(silentLog))
   Bun.gc(true)
   const bytesBefore = process.memoryUsage().rss
   const added = cpuStopwatch()
   for (let author = 0; author < subscriptions; author++)
-    views
-      .get(createSight({ channel, call, docId: null, filters: conditionOf(kind, table, author), hasPrevious: false }))
-      .members.add(author)
+    queries
+      .get(
+        createSubscriptionQuery({
+          channel,
+          call,
+          docId: null,
+          filters: conditionOf(kind, table, author),
+          hasPrevious: false,
+        }),
+      )
+      .subscribers.add(author)
   const addCpuUs = added() / subscriptions
   Bun.gc(true)
   const bytesPerView = (process.memoryUsage().rss - bytesBefore) / subscriptions
@@ -118,11 +126,11 @@ async function runMatching({ kind, subscriptions, seconds }: MatchingJob): Promi
     while (performance.now() - startedAt < forSeconds * 1000)
       for (let left = changesPerLook; left > 0; left--) {
         const { change, author } = changes[turn++ % changes.length] as (typeof changes)[number]
-        const judged = views.concerned(change, nowhere, noViews)
-        const concerned = judged instanceof Promise ? await judged : judged
-        const [only] = concerned
-        if (concerned.length !== 1 || !only?.[0].members.has(author) || only[1] !== 'modified')
-          throw new Error(`${kind}: a change of ${authorAt(author)} concerned ${concerned.length} views`)
+        const classified = queries.affectedBy(change, nowhere, noQueries)
+        const affected = classified instanceof Promise ? await classified : classified
+        const [only] = affected
+        if (affected.length !== 1 || !only?.[0].subscribers.has(author) || only[1] !== 'modified')
+          throw new Error(`${kind}: a change of ${authorAt(author)} affected ${affected.length} queries`)
       }
     return matched() / (turn - first)
   }

@@ -13,8 +13,8 @@ export function countSockets(metrics: Metrics, sockets: Sockets, { delivery }: S
   metrics.gauge('sockets_open', 'WebSockets open.', () => sockets.size)
   metrics.gauge('sockets_pending', 'WebSockets that have not shown yet what they are for.', () => sockets.pendingSize)
   metrics.counter('sockets_slow_closed_total', 'WebSockets closed for not reading.', () => sockets.slowCloses)
-  metrics.gauge('subscription_views', 'Distinct subscriptions.', () => delivery.views)
-  metrics.gauge('subscriptions_held', 'Subscriptions set aside until their socket has read.', () => delivery.held)
+  metrics.gauge('subscription_views', 'Distinct subscriptions.', () => delivery.sharedQueries)
+  metrics.gauge('subscriptions_held', 'Subscriptions paused until their client has read.', () => delivery.paused)
 }
 
 /** What `/metrics` says of rooms. */

@@ -49,7 +49,7 @@ export const dependencyAttemptsMax = 25
 export const gatheredChangesMax = 10_000
 export const gatheredCharsMax = 8 * MiB
 
-/** A request with as many changes goes out as one message. CONTRACT "Subscriptions". */
+/** Changes of one request from which they are sent as one message (rule SUB-29). */
 export const batchedChangesMin = 10
 /** Characters of one `batch_changes`; a request that changed more is told in several. */
 export const batchedCharsMax = 256 * KiB
@@ -70,7 +70,7 @@ export const subscriptionsPerAddressMax = 50_000
 /** Characters of the filters in these: filters are kept for as long as they are watched. */
 export const filterCharsPerUserMax = MiB
 export const filterCharsPerAddressMax = 16 * MiB
-/** SPEC "Limits": conditions in each of a subscription's filters. */
+/** Conditions in each group of a subscription's filters (rule SUB-8). */
 export const subscriptionFiltersMax = 5
 /** Messages a second from one socket: a page that opens asks for all it shows at once. */
 export const subscriptionMessageRate = 100
@@ -79,11 +79,11 @@ export const subscriptionMessageBytesMax = 64 * KiB
 export const broadcastEventCharsMax = 128
 /** Of a channel that belongs to no table; with `broadcast:` it is within `channelCharsMax`. */
 export const broadcastNameCharsMax = 256
-/** CONTRACT: the payload of a client's broadcast, as JSON; it goes to any number of sockets, at the message rate. */
+/** The payload of a client's broadcast as JSON (rule SUB-93): it is sent to any number of sockets. */
 export const broadcastPayloadBytesMax = 16 * KiB
 /** A broadcast goes to any number of sockets; whoever has more to say sends a reference. */
 export const broadcastBodyBytesMax = 64 * KiB
 /** `dblive:` and four names of the longest kind. */
 export const channelCharsMax = 512
 /** Two snapshots of a busy server: 20 digits for each running transaction. */
-export const placeCharsMax = 16 * KiB
+export const cursorCharsMax = 16 * KiB

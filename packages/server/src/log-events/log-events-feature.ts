@@ -203,7 +203,7 @@ export const featureLogEvents = {
     meaning: 'The rule of a broadcast channel threw an error and denied the request.',
     action: fixRule,
   },
-  'subscriptions.judge_failed': {
+  'subscriptions.rule_failed': {
     level: 'error',
     fields: ['channel', 'error'],
     meaning: 'A rule could not be evaluated for a change; its subscribers do not receive the change.',
@@ -212,7 +212,8 @@ export const featureLogEvents = {
   'subscriptions.reconcile_failed': {
     level: 'error',
     fields: ['channel', 'error'],
-    meaning: 'A shared query could not be brought up to date; its subscribers are disconnected and resume.',
+    meaning:
+      'A shared query could not be updated after a change of a table that its rule reads; its subscribers list again.',
     action: 'Check the database.',
   },
   'subscriptions.resume_failed': {

@@ -6,8 +6,8 @@ import { silentLog } from '../../src/base/log.ts'
 import { openPostgres } from '../../src/engines/postgres/postgres.ts'
 import type { Database } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
+import { createChangeLogReader, type LogPosition } from '../../src/features/records/changes/change-log-reader.ts'
 import { changeLog, changeOf, createAppendChange, createChangeLog } from '../../src/features/records/changes/changes.ts'
-import { createFeedReader, type Place } from '../../src/features/records/changes/feed-reader.ts'
 import { createDatabase } from '../harness/databases.ts'
 
 const ref = { namespace: 'main', perInstance: false }
@@ -60,7 +60,7 @@ if (serverUrl)
       for (const step of createChangeLog(ref, database.dialect)) await tx.run(step)
     })
     const log = database.dialect.target(changeLog(ref))
-    const reader = createFeedReader(database, address, false, systemClock.now, engine)
+    const reader = createChangeLogReader(database, address, false, systemClock.now, engine)
 
     const transactions = 4
     const step = fc.oneof(
@@ -70,8 +70,8 @@ if (serverUrl)
     )
     const run = async (steps: readonly (typeof step extends fc.Arbitrary<infer T> ? T : never)[]): Promise<void> => {
       await database.write((tx) => tx.run(sql`DELETE FROM ${log}`))
-      let place: Place = await reader.here()
-      const since = place
+      let position: LogPosition = await reader.currentPosition()
+      const since = position
       const read: string[] = []
       const all: string[] = []
       let names = 0
@@ -86,9 +86,9 @@ if (serverUrl)
         for (let n = 0; n < of.count; n++) all.push(`${name}-${n}`)
       }
       const readPage = async (limit: number): Promise<boolean> => {
-        const page = await reader.read(place, { changes: limit, bytes: 1000 })
+        const page = await reader.read(position, { changes: limit, bytes: 1000 })
         read.push(...page.changes.map(({ id }) => id))
-        place = page.next
+        position = page.next
         return page.isLast
       }
       for (const one of steps) {
@@ -110,7 +110,7 @@ if (serverUrl)
       // From the start to the end in one go, the same changes are there once each.
       const again: string[] = []
       for (let at = since, isLast = false; !isLast; ) {
-        const page = await reader.readUntil(at, place, { changes: 3, bytes: 1000 })
+        const page = await reader.readUntil(at, position, { changes: 3, bytes: 1000 })
         again.push(...page.changes.map(({ id }) => id))
         at = page.next
         isLast = page.isLast

@@ -4,7 +4,7 @@ import { createSlices, startSlice } from './slices.ts'
 
 test('a slice lasts its time, and the next one begins after the event loop had its chance', async () => {
   let nowMs = 0
-  const next = createSlices(() => nowMs)
+  const next = createSlices({ elapsedMs: () => nowMs })
   nowMs = eventLoopSliceMs - 1
   expect(next()).toBeUndefined()
   nowMs = eventLoopSliceMs
@@ -22,9 +22,18 @@ test('a slice lasts its time, and the next one begins after the event loop had i
 
 test('work that ends with its slice learns when it is over', () => {
   let nowMs = 5
-  const isOver = startSlice(() => nowMs)
+  const isOver = startSlice({ elapsedMs: () => nowMs })
   nowMs += eventLoopSliceMs - 1
   expect(isOver()).toBe(false)
   nowMs += 1
   expect(isOver()).toBe(true)
+})
+
+test('a slice may be shorter or longer than the default', () => {
+  let nowMs = 0
+  const next = createSlices({ sliceMs: 3, elapsedMs: () => nowMs })
+  nowMs = 2
+  expect(next()).toBeUndefined()
+  nowMs = 3
+  expect(next()).toBeInstanceOf(Promise)
 })

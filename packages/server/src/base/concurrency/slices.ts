@@ -22,22 +22,32 @@ export async function mapInSlices<Item, Result>(
   return results
 }
 
-/** Begins the first slice. `elapsedMs` is monotonic. */
-export function createSlices(elapsedMs: () => number = () => performance.now()): NextSlice {
-  let endMs = elapsedMs() + eventLoopSliceMs
+export interface SliceOptions {
+  /** How long a slice lasts. */
+  readonly sliceMs?: number
+  /** A monotonic clock. */
+  readonly elapsedMs?: () => number
+}
+
+/** Begins the first slice. */
+export function createSlices(options: SliceOptions = {}): NextSlice {
+  let isOver = startSlice(options)
   return () => {
-    if (elapsedMs() < endMs) return undefined
+    if (!isOver()) return undefined
     return new Promise((resolve) =>
       setImmediate(() => {
-        endMs = elapsedMs() + eventLoopSliceMs
+        isOver = startSlice(options)
         resolve()
       }),
     )
   }
 }
 
-/** Gives a function that says whether the slice that begins with this call is over. For work that ends there. */
-export function startSlice(elapsedMs: () => number = () => performance.now()): () => boolean {
-  const endMs = elapsedMs() + eventLoopSliceMs
+/** Gives a function that returns whether the slice that begins with this call is over, for work that ends there. */
+export function startSlice({
+  sliceMs = eventLoopSliceMs,
+  elapsedMs = () => performance.now(),
+}: SliceOptions = {}): () => boolean {
+  const endMs = elapsedMs() + sliceMs
   return () => elapsedMs() >= endMs
 }

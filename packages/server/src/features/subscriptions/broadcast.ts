@@ -1,6 +1,6 @@
 /**
- * Broadcasts: events to every socket that watches a channel, on every node. They travel at most once and are never
- * stored. A channel is a table's, or one of no table that the configuration declares (`broadcast:{name}`).
+ * Broadcasts: events to all sockets that subscribe to a channel, on every node. Delivered at most once and not stored.
+ * The channel is that of a table, or one that the configuration declares (`broadcast:{name}`).
  */
 import type { Caller } from '../../access/caller.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
@@ -15,7 +15,7 @@ export interface Broadcast {
 
 type BroadcastRule = boolean | ((auth: Caller['auth'], name: string) => unknown)
 
-/** Declared channels of no table, in the order in which they are tried. */
+/** Declared broadcast channels; the first that matches a name decides. */
 export type BroadcastChannels = readonly {
   readonly name: string
   readonly isPrefix: boolean
@@ -23,16 +23,16 @@ export type BroadcastChannels = readonly {
   readonly publish: BroadcastRule
 }[]
 
-/** The scope of a service key that may use every broadcast channel. */
+/** The scope that admits a service key to all broadcast channels. */
 export const broadcastScope = 'db:channel:*:broadcast'
 
 const channelPrefix = 'broadcast:'
 const namePattern = /^[^\s\p{C}]+$/u
 
-/** Whether a channel is one of no table, declared or not. */
+/** Whether a channel is a broadcast channel, declared or not. */
 export const isBroadcast = (channel: string): boolean => channel.startsWith(channelPrefix)
 
-/** The name in a channel `broadcast:{name}`; null where it is no such channel. */
+/** The name in a channel `broadcast:{name}`; null for any other channel. */
 export function broadcastNameOf(channel: string): string | null {
   if (!isBroadcast(channel)) return null
   const name = channel.slice(channelPrefix.length)
@@ -49,7 +49,7 @@ export interface Broadcasts {
 
 const busChannel = 'broadcasts'
 
-/** What the sockets that watch a channel listen to. */
+/** The topic of a channel's broadcasts. */
 export const broadcastTopic = (channel: string): string => `broadcast ${channel}`
 
 export function createBroadcasts(

@@ -1,4 +1,4 @@
-/** How much may be watched at once by one user and from one address, over all of their sockets. */
+/** Bounds the subscriptions of one user and of one address, over all of their sockets. */
 import type { Caller } from '../../access/caller.ts'
 import {
   filterCharsPerAddressMax,
@@ -6,13 +6,13 @@ import {
   subscriptionsPerAddressMax,
   subscriptionsPerUserMax,
 } from '../../limits/subscriptions.ts'
-import { SubscriptionError } from './refusal.ts'
+import { SubscriptionError } from './subscription-error.ts'
 
 export interface Budget {
   /**
-   * Counts one subscription with filters of so many characters until the function it gives is called. Throws
+   * Counts one subscription with filters of so many characters until the returned function is called. Throws
    * `SubscriptionError`, with nothing counted, where a bound would be exceeded. Service keys are not counted.
-   * `replacedChars` are those of a subscription that is released next, which is not held against the new one.
+   * `replacedChars` are those of a subscription that is released next and does not count against the new one.
    */
   reserve(caller: Caller, address: string, filterChars: number, replacedChars?: number): () => void
 }
@@ -79,10 +79,10 @@ export function createBudget(bounds = defaultBounds): Budget {
       const owners = ownersOf(caller, address, bounds)
       for (const owner of owners) check(owner, filterChars, replacedChars)
       for (const owner of owners) count(owner, 1, filterChars)
-      let isHeld = true
+      let isCounted = true
       return () => {
-        if (!isHeld) return
-        isHeld = false
+        if (!isCounted) return
+        isCounted = false
         for (const owner of owners) count(owner, -1, filterChars)
       }
     },

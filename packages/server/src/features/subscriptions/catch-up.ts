@@ -1,178 +1,192 @@
 /**
- * Catching up: brings a paused member (a socket that reads slowly, a client that comes back with a cursor) to where the
- * other members are, a bounded step of the log at a time. A few run at once; the others wait.
+ * Catching up: brings a paused subscriber (a slow socket, a client that resumes with a cursor) to the position of the
+ * others, a bounded step of the log at a time. A bounded number run at once; the others wait in a queue.
  */
 import { createGate } from '../../base/concurrency/gate.ts'
+import { createSlices } from '../../base/concurrency/slices.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { catchUpCharsMax, deliverySliceMs, recoveriesMax, recoveriesWaitingMax } from '../../limits/subscriptions.ts'
-import { type Following, isSamePlace, type Place } from './feed.ts'
-import { createGathering } from './gather.ts'
-import { type Judge, TooMuchChanged } from './judge.ts'
-import type { FollowedLog, Member, Membership } from './members.ts'
-import { coalesce, messagesOf, type Told, type Write } from './messages.ts'
+import { isSamePosition, type LogPosition, type LogTail } from './change-feed.ts'
+import { createWindowCollector } from './change-window.ts'
+import { type Classifier, TooManyChanges } from './classifier.ts'
+import { type ChangeEvent, coalesce, messagesOf, type Serialize } from './messages.ts'
 import { reconcile } from './reconcile.ts'
-import type { Sight } from './sight.ts'
-import type { View } from './views.ts'
+import type { SharedQuery } from './shared-queries.ts'
+import type { Subscriber, Subscribers, WatchedLog } from './subscribers.ts'
+import type { SubscriptionQuery } from './subscription-query.ts'
 
-/** What a member is told next, and the places it goes from and to. */
+/** The next events of a subscriber, and the positions that they lead from and to. */
 export interface Step {
-  readonly from: Place
-  readonly end: Place
-  readonly told: readonly Told[]
-}
-
-export interface CatchUp {
-  /** Runs work that reads a log, when it is its turn. Rejects with `EngineError` `busy` when too many wait. */
-  inTurn<T>(work: () => Promise<T>): Promise<T>
-  /** The next step towards `end`; null where too much was missed. Rejects with `EngineError`. */
-  next(sight: Sight, following: Following, from: Place, end: Place): Promise<Step | null>
-  /**
-   * Tells a paused member what it has missed, `first` to begin with, and resumes it, unless it reads too slowly; then
-   * it stays paused. To be run in turn.
-   */
-  run(member: Member, options: { readonly isSlow: boolean; readonly first: Step | null }): Promise<void>
+  readonly from: LogPosition
+  readonly end: LogPosition
+  readonly events: readonly ChangeEvent[]
 }
 
 interface CatchUpDeps {
-  readonly judge: Judge
-  readonly membership: Membership
-  readonly writerOf: (one: FollowedLog, following: Following) => Write
-  readonly format: (one: FollowedLog, following: Following, sight: Sight, place: Place) => string
+  readonly classifier: Classifier
+  readonly subscribers: Subscribers
+  readonly serializerOf: (watched: WatchedLog, tail: LogTail) => Serialize
+  readonly formatCursor: (watched: WatchedLog, tail: LogTail, query: SubscriptionQuery, position: LogPosition) => string
   /** How many run at once, and how many wait. */
-  readonly turns?: { readonly running: number; readonly waiting: number }
+  readonly concurrency?: { readonly running: number; readonly waiting: number }
 }
 
-const defaultTurns = { running: recoveriesMax, waiting: recoveriesWaitingMax }
+const defaultConcurrency = { running: recoveriesMax, waiting: recoveriesWaitingMax }
 
-export const isAt = (one: Place, other: Place): boolean => one.from === one.to && one.to === other.to
+/** Whether a position is that between two batches of the log. */
+export const isAt = (one: LogPosition, other: LogPosition): boolean => one.from === one.to && one.to === other.to
 
-/** Says when this work has had the event loop for long enough. */
-export function createSlices(): { readonly isOver: boolean; next(): Promise<void> } {
-  let startMs = performance.now()
-  return {
-    get isOver() {
-      return performance.now() - startMs >= deliverySliceMs
-    },
-    async next() {
-      await new Promise<void>((resolve) => setImmediate(resolve))
-      startMs = performance.now()
-    },
-  }
-}
+export class CatchUp {
+  private readonly gate: ReturnType<typeof createGate>
 
-export function createCatchUp(deps: CatchUpDeps): CatchUp {
-  const { judge, membership, writerOf, format, turns = defaultTurns } = deps
-  const gate = createGate(turns)
-
-  /** All changes up to the end as one step. */
-  async function gatherStep(sight: Sight, following: Following, from: Place, end: Place): Promise<Step | null> {
-    const gathering = createGathering(sight, from)
-    for (let place = from; !isAt(place, end); ) {
-      const page = await following.read(place, end)
-      if (!page) return null
-      gathering.add(page.changes)
-      place = page.next
-    }
-    return { from, end, told: await reconcile(sight, gathering.to(end), following) }
+  constructor(private readonly deps: CatchUpDeps) {
+    this.gate = createGate(deps.concurrency ?? defaultConcurrency)
   }
 
-  async function pageStep(sight: Sight, following: Following, from: Place, end: Place): Promise<Step | null> {
-    const page = await following.read(from, end)
-    if (!page) return null
-    const { changes, next } = page
-    const told: Told[] = []
-    const slices = createSlices()
-    for (const change of changes) {
-      const judged = judge.judge(sight, change, { following, place: next })
-      const type = judged instanceof Promise ? await judged : judged
-      if (type) told.push({ type, change })
-      if (slices.isOver) await slices.next()
-    }
-    return { from, end: next, told }
+  /** Runs work that reads a log when a slot is free. Rejects with `EngineError` `busy` when too many wait. */
+  schedule<T>(work: () => Promise<T>): Promise<T> {
+    return this.gate.enter(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
   }
 
-  async function next(sight: Sight, following: Following, from: Place, end: Place): Promise<Step | null> {
-    if (isAt(from, end)) return { from, end, told: [] }
+  /** The next step towards `end`; null where too much was missed. Rejects with `EngineError`. */
+  async next(query: SubscriptionQuery, tail: LogTail, from: LogPosition, end: LogPosition): Promise<Step | null> {
+    if (isAt(from, end)) return { from, end, events: [] }
     try {
-      return await (sight.isCurrentOnly ? gatherStep : pageStep)(sight, following, from, end)
+      return await (query.isCurrentOnly
+        ? reconciledStep(query, tail, from, end)
+        : this.pageStep(query, tail, from, end))
     } catch (error) {
-      if (error instanceof TooMuchChanged) return null
+      if (error instanceof TooManyChanges) return null
       throw error
     }
   }
 
-  /** Sends a step; false where the member is behind with reading and stays paused. */
-  function send(member: Member, view: View<Member>, step: Step, write: Write, isSlow: boolean): boolean {
-    // A slow socket gets each row's last word.
-    const told = isSlow && !view.isCurrentOnly ? coalesce(step.told) : step.told
-    for (const { text, place } of messagesOf(view, told, write, isSlow ? () => false : undefined)) {
-      member.outlet.send(text)
-      // What is told out of order comes first, at the place of the start: nothing goes on from within it.
-      const isSafe = !isSamePlace(place, step.from)
-      if (!isSafe || member.outlet.buffered <= catchUpCharsMax) continue
-      member.pausedAt = place
-      return false
-    }
-    member.pausedAt = step.end
-    return member.outlet.buffered <= catchUpCharsMax
-  }
-
-  async function run(member: Member, { isSlow, first }: { isSlow: boolean; first: Step | null }): Promise<void> {
-    const { log: one, view } = member
-    if (!one || !view || !member.pausedAt || member.run) return
-    const own = {}
-    member.run = own
-    const isStill = (): boolean => member.run === own && member.view === view && member.outlet.isOpen
-    const following = await one.following
-    let ready = first
-
-    /** Takes the member a step towards the end; false where it goes no further for now. */
-    async function advance(end: Place): Promise<boolean> {
-      const { pausedAt } = member
-      if (!pausedAt || !one || !view) return false
-      const step = ready ?? (await next(view, following, pausedAt, end))
-      ready = null
-      if (!isStill()) return false
-      if (step) return send(member, view, step, writerOf(one, following), isSlow)
-      lose(end)
-      return false
-    }
-
-    function lose(end: Place): void {
-      if (!one || !view) return
-      membership.resume(member)
-      member.onLost(format(one, following, view, end))
-    }
-
+  /**
+   * Sends a paused subscriber what it missed, beginning with `first`, and resumes it, unless it reads too slowly; then
+   * it stays paused. To be scheduled.
+   */
+  async run(subscriber: Subscriber, options: { readonly isSlow: boolean; readonly first: Step | null }): Promise<void> {
+    const { log: watched, query, pausedAt, catchUp } = subscriber
+    if (!watched || !query || !pausedAt || catchUp) return
+    const token = {}
+    subscriber.catchUp = token
     try {
-      for (let isDone = false; !isDone && isStill(); ) {
-        const near = await following.between((place) => place)
-        // A member may have been paused for longer than the log reaches back.
-        if (!ready && isStill() && !(await following.reaches(member.pausedAt ?? near, near))) {
-          await following.between((end) => {
-            if (isStill()) lose(end)
-          })
-          return
-        }
-        while (isStill() && member.pausedAt && !isAt(member.pausedAt, near)) if (!(await advance(near))) return
-        isDone = await following.between(async (end) => {
-          if (!isStill()) return true
-          if (!(await advance(end))) return true
-          if (!member.pausedAt || !isAt(member.pausedAt, end)) return false
-          membership.resume(member)
-          return true
-        })
-      }
+      const tail = await watched.tail
+      const isCurrent = (): boolean =>
+        subscriber.catchUp === token && subscriber.query === query && subscriber.connection.isOpen
+      await this.advanceToEnd({ subscriber, watched, query, tail, isCurrent, ...options, ready: options.first })
     } finally {
-      if (member.run === own) member.run = null
+      if (subscriber.catchUp === token) subscriber.catchUp = null
     }
   }
 
-  return {
-    inTurn(work) {
-      return gate.enter(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
-    },
-    next,
-    run,
+  /** Repeats to the end of the log, which moves meanwhile, until nothing is missing while the log is held. */
+  private async advanceToEnd(run: Run): Promise<void> {
+    const { subscriber, tail, isCurrent } = run
+    for (let isDone = false; !isDone && isCurrent(); ) {
+      const near = await tail.atPosition((position) => position)
+      // A subscriber may have been paused for longer than changes are kept.
+      if (!run.ready && isCurrent() && !(await tail.isReachableFrom(subscriber.pausedAt ?? near, near))) {
+        await tail.atPosition((end) => {
+          if (isCurrent()) this.abandon(run, end)
+        })
+        return
+      }
+      while (isCurrent() && subscriber.pausedAt && !isAt(subscriber.pausedAt, near))
+        if (!(await this.advance(run, near))) return
+      isDone = await tail.atPosition(async (end) => {
+        if (!isCurrent() || !(await this.advance(run, end))) return true
+        if (!subscriber.pausedAt || !isAt(subscriber.pausedAt, end)) return false
+        this.deps.subscribers.resume(subscriber)
+        return true
+      })
+    }
   }
+
+  /** Takes the subscriber a step towards the end; false where it cannot continue for now. */
+  private async advance(run: Run, end: LogPosition): Promise<boolean> {
+    const { subscriber, query, tail, isCurrent } = run
+    if (!subscriber.pausedAt) return false
+    const step = run.ready ?? (await this.next(query, tail, subscriber.pausedAt, end))
+    run.ready = null
+    if (!isCurrent()) return false
+    if (step) return this.send(run, step)
+    this.abandon(run, end)
+    return false
+  }
+
+  /** Too much was missed: the client lists again, and receives what follows the end. */
+  private abandon({ subscriber, watched, query, tail }: Run, end: LogPosition): void {
+    this.deps.subscribers.resume(subscriber)
+    subscriber.onUnrecoverable(this.deps.formatCursor(watched, tail, query, end))
+  }
+
+  /** Sends a step; false where the client has too much unread and stays paused. */
+  private send({ subscriber, watched, query, tail, isSlow }: Run, step: Step): boolean {
+    const { connection } = subscriber
+    // A slow client receives the final state of each row.
+    const events = isSlow && !query.isCurrentOnly ? coalesce(step.events) : step.events
+    const serialize = this.deps.serializerOf(watched, tail)
+    for (const { text, position } of messagesOf(query, events, serialize, isSlow ? () => false : undefined)) {
+      connection.send(text)
+      // Events out of the log's order carry the position of the start: pausing there would make no progress.
+      const isProgress = !isSamePosition(position, step.from)
+      if (!isProgress || connection.buffered <= catchUpCharsMax) continue
+      subscriber.pausedAt = position
+      return false
+    }
+    subscriber.pausedAt = step.end
+    return connection.buffered <= catchUpCharsMax
+  }
+
+  private async pageStep(
+    query: SubscriptionQuery,
+    tail: LogTail,
+    from: LogPosition,
+    end: LogPosition,
+  ): Promise<Step | null> {
+    const page = await tail.changesBetween(from, end)
+    if (!page) return null
+    const { changes, next } = page
+    const events: ChangeEvent[] = []
+    const nextSlice = createSlices({ sliceMs: deliverySliceMs })
+    for (const change of changes) {
+      const classified = this.deps.classifier.classify(query, change, { tail, position: next })
+      const type = classified instanceof Promise ? await classified : classified
+      if (type) events.push({ type, change })
+      const pause = nextSlice()
+      if (pause) await pause
+    }
+    return { from, end: next, events }
+  }
+}
+
+/** One run of `CatchUp`. */
+interface Run {
+  readonly subscriber: Subscriber
+  readonly watched: WatchedLog
+  readonly query: SharedQuery<Subscriber>
+  readonly tail: LogTail
+  readonly isSlow: boolean
+  /** False once the subscriber has left, joined another query or disconnected. */
+  readonly isCurrent: () => boolean
+  /** A step that has been read already. */
+  ready: Step | null
+}
+
+/** All changes up to the end as one step. */
+async function reconciledStep(
+  query: SubscriptionQuery,
+  tail: LogTail,
+  from: LogPosition,
+  end: LogPosition,
+): Promise<Step | null> {
+  const collector = createWindowCollector(query, from)
+  for (let position = from; !isAt(position, end); ) {
+    const page = await tail.changesBetween(position, end)
+    if (!page) return null
+    collector.add(page.changes)
+    position = page.next
+  }
+  return { from, end, events: await reconcile(query, collector.upTo(end), tail) }
 }

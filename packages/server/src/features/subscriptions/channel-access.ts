@@ -1,4 +1,4 @@
-/** Which channels a caller may use, and what it sees of them: the one place that reads rules for a socket. */
+/** Evaluates access rules for sockets: which channels a caller may use, and which rows of them it may see. */
 import type { Caller } from '../../access/caller.ts'
 import { denied, required } from '../../access/check.ts'
 import { permitsScope } from '../../access/service-keys.ts'
@@ -8,10 +8,10 @@ import { subscriptionFiltersMax } from '../../limits/subscriptions.ts'
 import type { Expr } from '../../query/expr.ts'
 import { parseFilterGroups } from '../../query/filter.ts'
 import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcast.ts'
+import type { Resolve, TableCall } from './change-feed.ts'
 import { type FindNamespace, findTarget } from './channels.ts'
-import type { Resolve, TableCall } from './feed.ts'
-import { refusing, SubscriptionError } from './refusal.ts'
-import { createSight, type Sight } from './sight.ts'
+import { asSubscriptionError, SubscriptionError } from './subscription-error.ts'
+import { createSubscriptionQuery, type SubscriptionQuery } from './subscription-query.ts'
 
 /** The two groups as they were sent; null for none. */
 export interface Filters {
@@ -19,16 +19,16 @@ export interface Filters {
   readonly orFilters: unknown
 }
 
-/** What a subscription asks for beside its channel. */
-export interface Wanted extends Filters {
-  /** Whether changes carry the record before them, which only a service key may ask for. */
+/** The options of a subscription besides its channel. */
+export interface SubscriptionOptions extends Filters {
+  /** Whether changes carry the record before them, for service keys only. */
   readonly previous: boolean
 }
 
 export interface ChannelAccess {
-  /** What the caller sees of a table's channel: what the rule allows AND the document AND the filters. */
-  sight(caller: Caller, channel: string, wanted: Wanted): Promise<Sight>
-  /** Checks that the caller may use a channel of no table. */
+  /** The query of a table's channel for a caller: the read rule AND the record id AND the filters. */
+  query(caller: Caller, channel: string, options: SubscriptionOptions): Promise<SubscriptionQuery>
+  /** Checks that the caller may use a broadcast channel. */
   useBroadcast(caller: Caller, channel: string, use: 'subscribe' | 'publish'): Promise<void>
 }
 
@@ -47,7 +47,7 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
         `At most ${subscriptionFiltersMax} conditions are allowed in each group`,
       )
   try {
-    // Hidden fields are hidden from everybody here: what is watched may be shown to anybody who sees the socket's page.
+    // Hidden fields are hidden from all subscribers, service keys included.
     return parseFilterGroups(
       { table: call.table, showsHidden: false },
       { filters: filters ?? undefined, orFilters: orFilters ?? undefined },
@@ -61,32 +61,32 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
 /** Every function throws `SubscriptionError`. */
 export function createChannelAccess({ resolve, findNamespace, broadcasts, log }: ChannelAccessDeps): ChannelAccess {
   return {
-    async sight(caller, channel, wanted) {
+    async query(caller, channel, options) {
       const target = findTarget(channel, findNamespace)
-      if (!target) throw new SubscriptionError('INVALID_CHANNEL', 'There is no such channel')
+      if (!target) throw new SubscriptionError('INVALID_CHANNEL', 'This channel does not exist')
       const { table: tableName, docId, ...path } = target
-      const call = await refusing(async () => {
+      const call = await asSubscriptionError(async () => {
         const opened = await resolve({ ...path, tableName }, caller)
         required(opened.permissions.read(), caller)
         if (caller.kind === 'service' && !permitsScope(caller.scopes, `db:table:${tableName}:read`))
           throw denied(caller)
         return opened
       })
-      if (wanted.previous && caller.kind !== 'service')
-        throw new SubscriptionError('CHANNEL_ACCESS_DENIED', 'Only a service key may ask for previous records')
-      return createSight({
+      if (options.previous && caller.kind !== 'service')
+        throw new SubscriptionError('CHANNEL_ACCESS_DENIED', 'Only a service key may subscribe with previous: true')
+      return createSubscriptionQuery({
         channel,
         call,
         docId,
-        filters: parseFilters(call, wanted),
-        hasPrevious: wanted.previous,
+        filters: parseFilters(call, options),
+        hasPrevious: options.previous,
       })
     },
     async useBroadcast(caller, channel, use) {
       const name = broadcastNameOf(channel)
       const found = name === null ? undefined : findBroadcast(broadcasts(), name)
-      if (name === null || !found) throw new SubscriptionError('INVALID_CHANNEL', 'There is no such channel')
-      await refusing(() => {
+      if (name === null || !found) throw new SubscriptionError('INVALID_CHANNEL', 'This channel does not exist')
+      await asSubscriptionError(() => {
         if (caller.kind === 'service') {
           if (!permitsScope(caller.scopes, broadcastScope)) throw denied(caller)
           return

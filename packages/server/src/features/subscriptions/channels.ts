@@ -1,11 +1,11 @@
 /**
- * Channels: the texts that name what is watched, and the texts themselves made from it. Whether such a table exists and
- * who may watch it is decided elsewhere.
+ * Parses and formats channel names. Does not check whether the table exists or who may subscribe to it
+ * (`channel-access`).
  */
 import { invalidField } from '../../errors.ts'
 import { channelCharsMax } from '../../limits/subscriptions.ts'
 
-/** A table or one of its records, as a channel names it. */
+/** The table, or the record, that a channel names. */
 export interface Target {
   readonly namespace: string
   readonly instanceId: string | null
@@ -15,7 +15,7 @@ export interface Target {
 
 const prefix = 'dblive'
 
-/** Whether a namespace is dynamic; null for one that is not declared. */
+/** Whether a namespace is dynamic; undefined for one that is not declared. */
 export type FindNamespace = (name: string) => { readonly instance: boolean } | undefined
 
 export const formatChannel = ({ namespace, instanceId, table, docId }: Target): string =>
@@ -23,7 +23,7 @@ export const formatChannel = ({ namespace, instanceId, table, docId }: Target): 
 
 /**
  * `dblive:{namespace}[:{instanceId}]:{table}[:{docId}]`; the namespace says whether there is an instance. Null for a
- * text that is no channel of a declared namespace. No part holds a colon or is empty, so each channel has one reading.
+ * text that is not a channel of a declared namespace. No part contains a colon or is empty, so parsing is unambiguous.
  */
 export function findTarget(channel: string, findNamespace: FindNamespace): Target | null {
   if (channel.length > channelCharsMax) return null
@@ -36,7 +36,7 @@ export function findTarget(channel: string, findNamespace: FindNamespace): Targe
   return { namespace, instanceId, table, docId }
 }
 
-/** The query of `/subscribe` and `/connect-check`: a whole channel, or its parts. */
+/** The query of `/subscribe` and `/connect-check`: a channel, or its parts. */
 export interface ChannelQuery {
   readonly channel?: string | undefined
   readonly namespace?: string | undefined
@@ -45,26 +45,26 @@ export interface ChannelQuery {
   readonly docId?: string | undefined
 }
 
-/** Whether a query names a channel at all; `since` is of none. */
+/** Whether a query names a channel, completely or in part. */
 export const namesChannel = ({ channel, namespace, table, instanceId, docId }: ChannelQuery): boolean =>
   [channel, namespace, table, instanceId, docId].some((part) => part !== undefined)
 
 const partPattern = /^[^:]+$/
 
-/** The channel a query names. Throws 400 where a part is missing or would not be read back as it was written. */
+/** The channel of a query. Throws 400 where a part is missing or would not be parsed as the same channel. */
 export function parseChannelQuery(query: ChannelQuery, findNamespace: FindNamespace): string {
   if (query.channel !== undefined) return query.channel
   for (const name of ['namespace', 'table'] as const)
     if (query[name] === undefined) throw invalidField(name, 'required', 'is required without a channel')
   for (const name of ['namespace', 'table', 'instanceId', 'docId'] as const)
     if (query[name] !== undefined && !partPattern.test(query[name]))
-      throw invalidField(name, 'pattern', 'must not be empty or hold a colon')
+      throw invalidField(name, 'pattern', 'must not be empty or contain a colon')
   const { namespace = '', table = '', instanceId = null, docId = null } = query
-  // With an instance too many, or without the one it needs, the parts are those of another channel.
+  // With a superfluous instance, or without a required one, the parts would form another channel.
   const isDynamic = findNamespace(namespace)?.instance
   if (isDynamic !== undefined && isDynamic !== (instanceId !== null))
     throw isDynamic
       ? invalidField('instanceId', 'required', 'is required in a dynamic namespace')
-      : invalidField('instanceId', 'unknown', 'is nothing in a static namespace')
+      : invalidField('instanceId', 'unknown', 'is not allowed in a static namespace')
   return formatChannel({ namespace, table, instanceId, docId })
 }

@@ -1,258 +1,293 @@
 /**
- * Delivery: brings the committed changes of a log to the sockets whose views they concern, in order, serialized once.
- * Sockets that read too slowly are paused and catch up when they have read; a client that comes back with a cursor
- * catches up from there before it gets anything new. Both are the same thing (`catch-up`).
+ * Delivery: serializes each change once per shared query and publishes it in order. Slow clients are paused and caught
+ * up; clients that resume with a cursor take the same path (`catch-up`).
  */
+
+import { createSlices } from '../../base/concurrency/slices.ts'
 import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress } from '../../engines/sql/sql.ts'
-import { dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
-import { createCatchUp, createSlices, isAt, type Step } from './catch-up.ts'
-import type { Cursors } from './cursors.ts'
-import { type Feed, type Following, isSamePlace, type Place, type Span } from './feed.ts'
-import { gather } from './gather.ts'
-import { createJudge, TooMuchChanged } from './judge.ts'
-import { createMembership, type FollowedLog, type Member } from './members.ts'
-import { createWriter, messagesOf, resyncText, type Told, type Write } from './messages.ts'
+import { deliverySliceMs, dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
+import { CatchUp, isAt, type Step } from './catch-up.ts'
+import { type Feed, isSamePosition, type LogPosition, type LogTail, type Span } from './change-feed.ts'
+import { windowOf } from './change-window.ts'
+import { type Classifier, createClassifier, TooManyChanges } from './classifier.ts'
+import type { CursorCodec } from './cursor-codec.ts'
+import { type ChangeEvent, createSerializer, messagesOf, resyncText, type Serialize } from './messages.ts'
 import { reconcile } from './reconcile.ts'
-import type { Sight } from './sight.ts'
-import { createViews, type View } from './views.ts'
+import { SharedQueries, type SharedQuery } from './shared-queries.ts'
+import { type Subscriber, Subscribers, type WatchedLog } from './subscribers.ts'
+import type { SubscriptionQuery } from './subscription-query.ts'
 
 export interface Joined {
   readonly cursor: string
-  /** Whether everything since the given cursor is told; undefined without one. */
+  /** Whether all changes since the given cursor follow; undefined without one. */
   readonly recovered?: boolean
 }
 
-export interface Delivery {
-  /**
-   * Makes the member part of a view, or moves it from another of the same table: it hears every change behind the
-   * cursor that `onJoined` is told in the same turn, before anything is sent. With `since`, a cursor from before, first
-   * what was missed. Rejects with `EngineError` when the log cannot be read; where `onJoined` has been called then, the
-   * socket is to be closed.
-   */
-  join(member: Member, sight: Sight, since: string | null, onJoined: (joined: Joined) => void): Promise<void>
-  leave(member: Member): void
-  /** To be called when a member's socket has read everything it was sent. Rejects like `join`. */
-  resume(member: Member): Promise<void>
-  /** How many views there are, and how many members are paused. */
-  readonly views: number
-  readonly held: number
-}
+type OnJoined = (joined: Joined) => void
 
 interface DeliveryDeps {
   readonly feed: Feed
-  readonly cursors: Cursors
+  readonly cursors: CursorCodec
   /** Sends a text to every socket that listens to a topic. */
   readonly publish: (topic: string, text: string) => void
   readonly log: Log
 }
 
-/** What views are told of a page, and those that are told to list again. */
-interface News {
-  readonly told: Map<View<Member>, readonly Told[]>
-  readonly lost: Set<View<Member>>
+/** Events of a page by shared query, and the queries whose clients have to list again. */
+interface PageEvents {
+  readonly events: Map<SharedQuery<Subscriber>, ChangeEvent[]>
+  readonly resync: Set<SharedQuery<Subscriber>>
 }
 
-export function createDelivery({ feed, cursors, publish, log }: DeliveryDeps): Delivery {
-  const logs = new Map<string, FollowedLog>()
-  const judge = createJudge(log)
-  const membership = createMembership()
+export class Delivery {
+  private readonly logs = new Map<string, WatchedLog>()
+  private readonly classifier: Classifier
+  private readonly subscribers = new Subscribers()
+  private readonly catchUp: CatchUp
 
-  const nameOf = ({ name }: FollowedLog, { history }: Following): string => `${name}\n${history}`
-  const format = (one: FollowedLog, following: Following, { access }: Pick<Sight, 'access'>, place: Place): string =>
-    cursors.format(nameOf(one, following), access, place)
-  const writerOf = (one: FollowedLog, following: Following): Write =>
-    createWriter((access, place) => format(one, following, { access }, place))
-  const catchUp = createCatchUp({ judge, membership, writerOf, format })
-
-  function open(address: DatabaseAddress): FollowedLog {
-    const own = feed.logOf(address)
-    const name = `${own.namespace}\n${own.instanceId ?? ''}`
-    const found = logs.get(name)
-    if (found) return found
-    const opened: FollowedLog = {
-      name,
-      views: createViews<Member>(judge),
-      following: feed.follow(address, (span) => deliver(opened, span)),
-      members: 0,
-    }
-    logs.set(name, opened)
-    return opened
+  constructor(private readonly deps: DeliveryDeps) {
+    this.classifier = createClassifier(deps.log)
+    this.catchUp = new CatchUp({
+      classifier: this.classifier,
+      subscribers: this.subscribers,
+      serializerOf: (watched, tail) => this.serializerOf(watched, tail),
+      formatCursor: (watched, tail, query, position) => this.formatCursor(watched, tail, query, position),
+    })
   }
 
-  /** One that could not be followed is tried again by the next member. */
-  function letGo(one: FollowedLog): void {
-    if (one.members > 0) return
-    if (logs.get(one.name) === one) logs.delete(one.name)
-    one.following.then(
-      (following) => following.stop(),
+  /** Number of distinct subscriptions. */
+  get sharedQueries(): number {
+    let count = 0
+    for (const { queries } of this.logs.values()) count += queries.size
+    return count
+  }
+
+  /** Number of subscribers that are paused. */
+  get paused(): number {
+    return this.subscribers.paused
+  }
+
+  /**
+   * Adds the subscriber to a query, or moves it from another query of the same table: it receives every change after
+   * the cursor that `onJoined` is called with before anything is sent. With `since`, an earlier cursor, what was missed
+   * comes first. Rejects with `EngineError` when the log cannot be read; where `onJoined` has been called by then, the
+   * socket has to be closed.
+   */
+  async join(
+    subscriber: Subscriber,
+    query: SubscriptionQuery,
+    since: string | null,
+    onJoined: OnJoined,
+  ): Promise<void> {
+    const watched = this.watch(query.call.address)
+    watched.subscribers += 1
+    try {
+      if (since === null) await this.joinAtEnd(watched, subscriber, query, onJoined)
+      else await this.catchUp.schedule(() => this.joinSince(watched, subscriber, query, since, onJoined))
+    } finally {
+      watched.subscribers -= 1
+      this.release(watched)
+    }
+  }
+
+  leave(subscriber: Subscriber): void {
+    const watched = subscriber.log
+    this.subscribers.leave(subscriber)
+    if (watched) this.release(watched)
+  }
+
+  /** To be called when the subscriber's socket has read everything it was sent. Rejects like `join`. */
+  async resume(subscriber: Subscriber): Promise<void> {
+    if (subscriber.pausedAt && !subscriber.catchUp)
+      await this.catchUp.schedule(() => this.catchUp.run(subscriber, { isSlow: true, first: null }))
+  }
+
+  private watch(address: DatabaseAddress): WatchedLog {
+    const { feed } = this.deps
+    const own = feed.logOf(address)
+    const name = `${own.namespace}\n${own.instanceId ?? ''}`
+    const found = this.logs.get(name)
+    if (found) return found
+    const watched: WatchedLog = {
+      name,
+      queries: new SharedQueries<Subscriber>(this.classifier),
+      tail: feed.follow(address, (span) => this.deliver(watched, span)),
+      subscribers: 0,
+    }
+    this.logs.set(name, watched)
+    return watched
+  }
+
+  /** Stops following a log without subscribers. The next subscriber follows it again, also one that failed to open. */
+  private release(watched: WatchedLog): void {
+    if (watched.subscribers > 0) return
+    if (this.logs.get(watched.name) === watched) this.logs.delete(watched.name)
+    watched.tail.then(
+      (tail) => tail.stop(),
       () => undefined,
     )
   }
 
-  async function deliver(one: FollowedLog, span: Span): Promise<void> {
-    const following = await one.following
-    const slices = createSlices()
-    const { told, lost } = await judgeSpan(one, span, following)
-    const write = writerOf(one, following)
-    for (const view of lost) {
-      tell(view, resyncText(view.channel, format(one, following, view, span.to)))
-      told.delete(view)
+  private async deliver(watched: WatchedLog, span: Span): Promise<void> {
+    const tail = await watched.tail
+    const nextSlice = createSlices({ sliceMs: deliverySliceMs })
+    const { events, resync } = await this.classifyPage(watched, span, tail)
+    const serialize = this.serializerOf(watched, tail)
+    for (const query of resync) {
+      this.fanOut(query, resyncText(query.channel, this.formatCursor(watched, tail, query, span.to)))
+      events.delete(query)
     }
-    for (const [view, events] of told) {
+    for (const [query, own] of events) {
       let unchecked = 0
-      for (const { text, place } of messagesOf(view, events, write)) {
-        tell(view, text)
+      for (const { text, position } of messagesOf(query, own, serialize)) {
+        this.fanOut(query, text)
         unchecked += text.length
-        // Within what was gathered there is no place to go on from.
-        if (unchecked >= slowCheckChars && !isSamePlace(place, span.from)) unchecked = pauseSlow(view, place)
-        if (slices.isOver) await slices.next()
+        // A reconciled event carries the position of the start: pausing there would repeat the whole page.
+        if (unchecked >= slowCheckChars && !isSamePosition(position, span.from)) {
+          this.pauseSlowConsumers(query, position)
+          unchecked = 0
+        }
+        const pause = nextSlice()
+        if (pause) await pause
       }
-      const place = events.at(-1)?.change.place
-      if (place) pauseSlow(view, place)
+      const position = own.at(-1)?.change.position
+      if (position) this.pauseSlowConsumers(query, position)
     }
   }
 
-  async function judgeSpan(one: FollowedLog, span: Span, following: Following): Promise<News> {
-    const slices = createSlices()
-    const at = { following, place: span.to }
-    const told = new Map<View<Member>, Told[]>()
-    const lost = new Set<View<Member>>()
-    const dependents = one.views.dependents(span.changes)
+  private async classifyPage(watched: WatchedLog, span: Span, tail: LogTail): Promise<PageEvents> {
+    const nextSlice = createSlices({ sliceMs: deliverySliceMs })
+    const at = { tail, position: span.to }
+    const page: PageEvents = { events: new Map(), resync: new Set() }
+    const dependents = watched.queries.dependents(span.changes)
     for (const change of span.changes) {
-      const concerned = one.views.concerned(change, at, dependents)
-      for (const [view, verdict] of concerned instanceof Promise ? await concerned : concerned) {
-        const events = told.get(view)
-        if (verdict === 'lost') lost.add(view)
-        else if (events) events.push({ type: verdict, change })
-        else told.set(view, [{ type: verdict, change }])
+      const affected = watched.queries.affectedBy(change, at, dependents)
+      for (const [query, classification] of affected instanceof Promise ? await affected : affected) {
+        const own = page.events.get(query)
+        if (classification === 'resync') page.resync.add(query)
+        else if (own) own.push({ type: classification, change })
+        else page.events.set(query, [{ type: classification, change }])
       }
-      if (slices.isOver) await slices.next()
+      const pause = nextSlice()
+      if (pause) await pause
     }
-    const news: News = { told, lost }
     let count = 0
-    for (const view of dependents) {
+    for (const query of dependents) {
       count += 1
-      if (count > dependentViewsMax) lost.add(view)
-      else await judgeDependent(view, span, following, news)
+      if (count > dependentViewsMax) page.resync.add(query)
+      else await this.reconcileDependent(query, span, tail, page)
     }
-    return news
+    return page
   }
 
-  /** A failure hides what the view would be told of, and harms no other. */
-  async function judgeDependent(
-    view: View<Member>,
+  /** A failure makes the clients of the query list again and affects no other query. */
+  private async reconcileDependent(
+    query: SharedQuery<Subscriber>,
     span: Span,
-    following: Following,
-    { told, lost }: News,
+    tail: LogTail,
+    page: PageEvents,
   ): Promise<void> {
     try {
-      const events = await reconcile(view, gather(view, span), following)
-      if (events.length > 0) told.set(view, events)
+      const events = await reconcile(query, windowOf(query, span), tail)
+      if (events.length > 0) page.events.set(query, [...events])
     } catch (error) {
-      if (!(error instanceof TooMuchChanged))
-        log.error('subscriptions.reconcile_failed', { channel: view.channel, error })
-      lost.add(view)
+      if (!(error instanceof TooManyChanges))
+        this.deps.log.error('subscriptions.reconcile_failed', { channel: query.channel, error })
+      page.resync.add(query)
     }
   }
 
-  /** Sends a text to the members of a view that are not paused. */
-  function tell(view: View<Member>, text: string): void {
-    const [only] = view.members
-    if (view.members.size > 1) publish(view.topic, text)
-    else if (only && !only.pausedAt) only.outlet.send(text)
+  /** Sends a text to the subscribers of a query that are not paused. */
+  private fanOut(query: SharedQuery<Subscriber>, text: string): void {
+    const [only] = query.subscribers
+    if (query.subscribers.size > 1) this.deps.publish(query.topic, text)
+    else if (only && !only.pausedAt) only.connection.send(text)
   }
 
-  /** Pauses members that have not read what was sent up to the place. Gives what is unchecked then. */
-  function pauseSlow(view: View<Member>, place: Place): 0 {
-    for (const member of view.members)
-      if (!member.pausedAt && member.outlet.buffered > socketSlowBytes) membership.pause(member, place)
-    return 0
+  /** Pauses subscribers whose clients have not read what was sent up to the position. */
+  private pauseSlowConsumers(query: SharedQuery<Subscriber>, position: LogPosition): void {
+    for (const subscriber of query.subscribers)
+      if (!subscriber.pausedAt && subscriber.connection.buffered > socketSlowBytes)
+        this.subscribers.pause(subscriber, position)
   }
 
-  /** What follows a cursor for a sight; null where that is not known. */
-  async function stepSince(one: FollowedLog, following: Following, sight: Sight, since: string): Promise<Step | null> {
-    await following.look()
-    let from = cursors.parse(nameOf(one, following), sight.access, since)
-    const near = await following.between((place) => place)
-    if (!from || !(await following.reaches(from, near))) return null
+  /** What follows a cursor for a query; null where that is not known. */
+  private async stepSince(
+    watched: WatchedLog,
+    tail: LogTail,
+    query: SubscriptionQuery,
+    since: string,
+  ): Promise<Step | null> {
+    await tail.refreshHistory()
+    let from = this.deps.cursors.parse(historyName(watched, tail), query.access, since)
+    const near = await tail.atPosition((position) => position)
+    if (!from || !(await tail.isReachableFrom(from, near))) return null
     for (;;) {
-      const step = await catchUp.next(sight, following, from, near)
-      // The cursor says what has been told before what follows, so it moves on over what the sight does not show.
-      if (!step || step.told.length > 0 || isAt(step.end, near)) return step
+      const step = await this.catchUp.next(query, tail, from, near)
+      // Changes that the query does not show are skipped, so that the cursor moves past them.
+      if (!step || step.events.length > 0 || isAt(step.end, near)) return step
       from = step.end
     }
   }
 
-  async function joinSince(
-    one: FollowedLog,
-    member: Member,
-    sight: Sight,
+  private async joinSince(
+    watched: WatchedLog,
+    subscriber: Subscriber,
+    query: SubscriptionQuery,
     since: string,
-    onJoined: (joined: Joined) => void,
+    onJoined: OnJoined,
   ): Promise<void> {
-    const following = await one.following
-    const first = await stepSince(one, following, sight, since)
-    const isPaused = await following.between(async (end) => {
-      if (!member.outlet.isOpen) return false
-      const isEmpty = first?.told.length === 0
-      const late = first && isEmpty ? await catchUp.next(sight, following, first.end, end) : null
-      const isUpToDate = !first || (late !== null && late.told.length === 0 && isAt(late.end, end))
-      if (!member.outlet.isOpen) return false
-      membership.enter(member, one, one.views.get(sight))
+    const tail = await watched.tail
+    const first = await this.stepSince(watched, tail, query, since)
+    const isPaused = await tail.atPosition(async (end) => {
+      if (!subscriber.connection.isOpen) return false
+      const isEmpty = first?.events.length === 0
+      const rest = first && isEmpty ? await this.catchUp.next(query, tail, first.end, end) : null
+      const isUpToDate = !first || (rest !== null && rest.events.length === 0 && isAt(rest.end, end))
+      if (!subscriber.connection.isOpen) return false
+      this.subscribers.enter(subscriber, watched, watched.queries.get(query))
       const from = isEmpty ? first.end : (first?.from ?? end)
-      if (!isUpToDate) membership.pause(member, from)
-      onJoined({ cursor: format(one, following, sight, isUpToDate ? end : from), recovered: first !== null })
+      if (!isUpToDate) this.subscribers.pause(subscriber, from)
+      const cursor = this.formatCursor(watched, tail, query, isUpToDate ? end : from)
+      onJoined({ cursor, recovered: first !== null })
       return !isUpToDate
     })
-    if (isPaused) await catchUp.run(member, { isSlow: false, first: first?.told.length ? first : null })
+    if (isPaused) await this.catchUp.run(subscriber, { isSlow: false, first: first?.events.length ? first : null })
   }
 
-  async function joinNow(
-    one: FollowedLog,
-    member: Member,
-    sight: Sight,
-    onJoined: (joined: Joined) => void,
+  private async joinAtEnd(
+    watched: WatchedLog,
+    subscriber: Subscriber,
+    query: SubscriptionQuery,
+    onJoined: OnJoined,
   ): Promise<void> {
-    const following = await one.following
-    await following.between((end) => {
-      if (!member.outlet.isOpen) return
-      // A member that moves while it is paused is owed what it has not been told yet.
-      const { pausedAt } = member
-      membership.enter(member, one, one.views.get(sight))
-      if (pausedAt) membership.pause(member, pausedAt)
-      onJoined({ cursor: format(one, following, sight, pausedAt ?? end) })
+    const tail = await watched.tail
+    await tail.atPosition((end) => {
+      if (!subscriber.connection.isOpen) return
+      // A subscriber that moves while it is paused has not received everything up to the end yet.
+      const { pausedAt } = subscriber
+      this.subscribers.enter(subscriber, watched, watched.queries.get(query))
+      if (pausedAt) this.subscribers.pause(subscriber, pausedAt)
+      onJoined({ cursor: this.formatCursor(watched, tail, query, pausedAt ?? end) })
     })
-    if (member.pausedAt) await catchUp.inTurn(() => catchUp.run(member, { isSlow: true, first: null }))
+    if (subscriber.pausedAt)
+      await this.catchUp.schedule(() => this.catchUp.run(subscriber, { isSlow: true, first: null }))
   }
 
-  return {
-    get views() {
-      let count = 0
-      for (const { views } of logs.values()) count += views.size
-      return count
-    },
-    get held() {
-      return membership.paused
-    },
-    async join(member, sight, since, onJoined) {
-      const one = open(sight.call.address)
-      one.members += 1
-      try {
-        if (since === null) await joinNow(one, member, sight, onJoined)
-        else await catchUp.inTurn(() => joinSince(one, member, sight, since, onJoined))
-      } finally {
-        one.members -= 1
-        letGo(one)
-      }
-    },
-    leave(member) {
-      const one = member.log
-      membership.leave(member)
-      if (one) letGo(one)
-    },
-    async resume(member) {
-      if (member.pausedAt && !member.run) await catchUp.inTurn(() => catchUp.run(member, { isSlow: true, first: null }))
-    },
+  private formatCursor(
+    watched: WatchedLog,
+    tail: LogTail,
+    { access }: Pick<SubscriptionQuery, 'access'>,
+    position: LogPosition,
+  ): string {
+    return this.deps.cursors.format(historyName(watched, tail), access, position)
+  }
+
+  private serializerOf(watched: WatchedLog, tail: LogTail): Serialize {
+    return createSerializer((access, position) => this.formatCursor(watched, tail, { access }, position))
   }
 }
+
+/** Identifies a log and its history in cursors. */
+const historyName = ({ name }: WatchedLog, { history }: LogTail): string => `${name}\n${history}`

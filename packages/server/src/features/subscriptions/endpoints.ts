@@ -1,4 +1,4 @@
-/** The HTTP surface of subscriptions: what each endpoint takes and answers. What happens is the handlers' matter. */
+/** The HTTP endpoints of subscriptions: parameters, bodies and responses. */
 import { z } from 'zod'
 import {
   type Call,
@@ -21,12 +21,12 @@ const channelQuery = z.object({
   channel: z
     .string()
     .optional()
-    .describe('A whole channel; otherwise `namespace` and `table`. A socket may be opened without any.'),
+    .describe('The channel; otherwise `namespace` and `table`. A socket may be opened without a channel.'),
   namespace: z.string().optional(),
   table: z.string().optional(),
-  instanceId: z.string().optional().describe('Which database of a dynamic namespace.'),
-  docId: z.string().optional().describe('Watches one record only.'),
-  since: z.string().optional().describe('A cursor to go on from, once the channel is subscribed to.'),
+  instanceId: z.string().optional().describe('The database of a dynamic namespace.'),
+  docId: z.string().optional().describe('Subscribes to one record only.'),
+  since: z.string().optional().describe('A cursor to resume from when the channel is subscribed to.'),
 })
 
 const broadcastBody = z.object({
@@ -64,13 +64,13 @@ export function subscriptionEndpoints(handlers: Handlers): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/db/connect-check'],
       tag,
-      summary: 'Whether a WebSocket to /api/db/subscribe with the same query would be opened',
+      summary: 'Check whether a WebSocket to /api/db/subscribe with the same query would be opened',
       description:
-        'A refusal has the same members with `ok` false: 400 for a request that names no channel, 404 for a namespace or table that is not declared, 429 while too many sockets from this address have not shown yet what they are for.',
+        'An error has the same properties with `ok` false: 400 without a valid channel, 404 for a namespace or table that is not declared, 429 while too many sockets from this address are unauthenticated.',
       credentials: 'public',
       rateLimit: 'db',
       query: channelQuery,
-      replies: { 200: { description: 'It would', schema: readiness } },
+      replies: { 200: { description: 'The socket would be opened', schema: readiness } },
       errors: [404],
       handle: handlers.check,
     }),
@@ -79,9 +79,9 @@ export function subscriptionEndpoints(handlers: Handlers): readonly Endpoint[] {
       method: 'POST',
       paths: ['/api/db/broadcast'],
       tag,
-      summary: 'Send an event to everybody who watches a channel',
+      summary: 'Broadcast an event to all subscribers of a channel',
       description:
-        'The channel of a table, or `broadcast:{name}` for a declared broadcast. Arrives as `broadcast_event`. Without a service key 403.',
+        'The channel of a table, or `broadcast:{name}` for a declared broadcast. Arrives as `broadcast_event`. 403 without a service key.',
       credentials: 'key',
       scope: () => broadcastScope,
       rateLimit: 'db',
@@ -99,7 +99,7 @@ export const subscribeEndpoint = ({ open, refuseCrowd }: Handlers): SocketEndpoi
     name: 'subscriptions.subscribe',
     path: '/api/db/subscribe',
     tag,
-    summary: 'Watch channels over a WebSocket',
+    summary: 'Subscribe to channels over a WebSocket',
     kind: 'subscriptions',
     rateLimit: 'db',
     query: channelQuery,

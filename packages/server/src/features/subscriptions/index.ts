@@ -1,6 +1,6 @@
 /**
- * Subscriptions: SPEC's chapter of live changes. Wires channels, sessions, delivery and broadcasts; what is watched is
- * `features/records`', which this feature knows only through what `app` hands in.
+ * Live subscriptions (rules SUB-*): connects channels, sessions, delivery and broadcasts. `app` passes in the change
+ * feed of `features/records`.
  */
 
 import type { Log } from '../../base/log.ts'
@@ -14,12 +14,12 @@ import type { Sockets } from '../../http/sockets/sockets.ts'
 import { pendingSocketsMax, socketAuthTimeoutMs } from '../../limits/sockets.ts'
 import { type BroadcastChannels, broadcastNameOf, createBroadcasts, findBroadcast, isBroadcast } from './broadcast.ts'
 import { createBudget } from './budget.ts'
+import type { Feed, Resolve } from './change-feed.ts'
 import { createChannelAccess } from './channel-access.ts'
 import { type FindNamespace, findTarget, namesChannel, parseChannelQuery } from './channels.ts'
-import { createCursors } from './cursors.ts'
-import { createDelivery, type Delivery } from './delivery.ts'
+import { createCursorCodec } from './cursor-codec.ts'
+import { Delivery } from './delivery.ts'
 import { type ChannelCall, subscribeEndpoint, subscriptionEndpoints } from './endpoints.ts'
-import type { Feed, Resolve } from './feed.ts'
 import { createSession, type Session } from './session.ts'
 
 interface Namespace {
@@ -31,7 +31,7 @@ export interface SubscriptionsDeps {
   readonly feed: Feed
   readonly resolve: Resolve
   readonly namespaces: () => ReadonlyMap<string, Namespace>
-  /** Declared channels of no table. */
+  /** Declared broadcast channels. */
   readonly broadcasts: () => BroadcastChannels
   readonly cluster: Pick<Cluster, 'publish' | 'subscribe' | 'isHealthy'>
   readonly sockets: Pick<Sockets, 'pending'>
@@ -45,12 +45,12 @@ export interface SubscriptionsDeps {
 export interface Subscriptions {
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
-  readonly delivery: Pick<Delivery, 'views' | 'held'>
-  /** Judges everything that is watched anew, after the configuration changed. */
+  readonly delivery: Pick<Delivery, 'sharedQueries' | 'paused'>
+  /** Evaluates the access of all subscriptions again, after the configuration changed. */
   reset(): Promise<void>
 }
 
-/** Why a socket would not be opened. */
+/** Why a socket is not opened. */
 const refusals = {
   400: { slug: 'invalid-input', type: 'db_connect_invalid_request', category: 'request' },
   404: { slug: 'not-found', type: 'db_namespace_not_configured', category: 'config' },
@@ -62,7 +62,7 @@ const crowdedMessage = 'Too many connections from this address are open or waiti
 export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const { feed, resolve, namespaces, cluster, sockets, publish, secret, log } = deps
   const findNamespace: FindNamespace = (name) => namespaces().get(name)
-  const delivery = createDelivery({ feed, cursors: createCursors(secret), publish, log })
+  const delivery = new Delivery({ feed, cursors: createCursorCodec(secret), publish, log })
   const access = createChannelAccess({ resolve, findNamespace, broadcasts: deps.broadcasts, log })
   const budget = createBudget()
   const broadcasts = createBroadcasts(cluster, publish)
@@ -73,10 +73,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     maxPending: pendingSocketsMax,
   })
 
-  function refused(call: ChannelCall, status: keyof typeof refusals, message: string, channel?: string): Reply {
+  function rejection(call: ChannelCall, status: keyof typeof refusals, message: string, channel?: string): Reply {
     const named = channel === undefined ? {} : { channel }
     const body = { ok: false, code: status, ...refusals[status], message, ...named, ...state(call) }
-    // Whoever is pending is so for that long at most.
+    // A socket is pending for that long at most.
     const headers = { 'Retry-After': String(socketAuthTimeoutMs / 1000) }
     return status === 429 ? json(body, status, headers) : json(body, status)
   }
@@ -86,31 +86,31 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     return name !== null && findBroadcast(deps.broadcasts(), name) !== undefined
   }
 
-  /** The channel a call names, or the answer that it names none. */
+  /** The channel of a call, or the error response. */
   function channelOf(call: ChannelCall): string | Reply {
     let channel: string
     try {
       channel = parseChannelQuery(call.query, findNamespace)
     } catch (error) {
-      return refused(call, 400, (error as ApiError).message)
+      return rejection(call, 400, (error as ApiError).message)
     }
     if (isBroadcast(channel)) {
       if (isDeclared(channel)) return channel
-      return refused(call, 404, 'This broadcast channel is not configured', channel)
+      return rejection(call, 404, 'This broadcast channel is not configured', channel)
     }
     const [, namespace = ''] = channel.split(':')
     const target = findTarget(channel, findNamespace)
     if (target && namespaces().get(namespace)?.tables.has(target.table)) return channel
-    if (target) return refused(call, 404, 'This table is not configured', channel)
+    if (target) return rejection(call, 404, 'This table is not configured', channel)
     return channel.startsWith('dblive:') && namespace !== '' && !findNamespace(namespace)
-      ? refused(call, 404, 'This namespace is not configured', channel)
-      : refused(call, 400, 'This is not a channel')
+      ? rejection(call, 404, 'This namespace is not configured', channel)
+      : rejection(call, 400, 'This is not a channel')
   }
 
   const crowded = (call: ChannelCall): Reply => {
-    if (!namesChannel(call.query)) return refused(call, 429, crowdedMessage)
+    if (!namesChannel(call.query)) return rejection(call, 429, crowdedMessage)
     const channel = channelOf(call)
-    return typeof channel === 'string' ? refused(call, 429, crowdedMessage, channel) : channel
+    return typeof channel === 'string' ? rejection(call, 429, crowdedMessage, channel) : channel
   }
 
   const handlers: Parameters<typeof subscriptionEndpoints>[0] = {
@@ -126,8 +126,8 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
       const channel = namesChannel(call.query) ? channelOf(call) : null
       if (channel !== null && typeof channel !== 'string') return channel
       return (connection) => {
-        const asked = { channel, since: call.query.since, address: countedAddress(call.address) }
-        return sessions.add(createSession(connection, asked, { access, delivery, broadcasts, budget, log }))
+        const request = { channel, since: call.query.since, address: countedAddress(call.address) }
+        return sessions.add(createSession(connection, request, { access, delivery, broadcasts, budget, log }))
       }
     },
     refuseCrowd: crowded,

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import type { ChangeType } from './judge.ts'
-import { coalesce, type Told } from './messages.ts'
+import type { ChangeType } from './classifier.ts'
+import { type ChangeEvent, coalesce } from './messages.ts'
 
-function events(...steps: readonly (readonly [ChangeType, string])[]): Told[] {
+function events(...steps: readonly (readonly [ChangeType, string])[]): ChangeEvent[] {
   return steps.map(([type, id], seq) => {
-    const place = { from: '0', to: '9', seq, atMs: 0, mark: null }
-    const change = { instanceId: null, table: 'items', id, requestId: 'r', atMs: 0, place, size: 0 }
+    const position = { from: '0', to: '9', seq, atMs: 0, mark: null }
+    const change = { instanceId: null, table: 'items', id, requestId: 'r', atMs: 0, position, size: 0 }
     return { type, change: { ...change, before: null, after: null, afterText: null } }
   })
 }
@@ -23,7 +23,7 @@ test('[SOCK-30] several changes of a record become one, and one that came and we
       ['added', 'back'],
     ),
   )
-  expect(together.map(({ type, change }) => [type, change.id, change.place.seq])).toEqual([
+  expect(together.map(({ type, change }) => [type, change.id, change.position.seq])).toEqual([
     ['modified', 'kept', 1],
     ['added', 'new', 4],
     ['removed', 'gone', 5],

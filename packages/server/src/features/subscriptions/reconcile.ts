@@ -1,62 +1,65 @@
 /**
- * Brings one subscription from one place of the log to another at once: each row's way through all changes between the
- * two as a single change, and with them the rows that only tables which the rule depends on have moved into the view or
- * out of it. Needed where these tables change, and where earlier values may not be told.
+ * Moves one subscription from one position of the log to another at once: all changes of a row between the two become
+ * one event, and rows that entered or left the view only because other tables changed are included. Needed where
+ * tables that the rule reads have changed, and where earlier values must not be revealed.
  *
- * A client may hold rows as they were at any point between the two places: it lists when it likes, and it may have been
- * cut off within a step. So a row is reported unless it was invisible at every point, or visible and unchanged at every
- * point: as removed where it was visible at any point and is not at the end, as added where it was invisible at any
- * point and is visible at the end.
+ * A client may hold rows as they were at any point between the two positions: it lists when it likes, and it may have
+ * been disconnected within a step. So a row is reported unless it was invisible at every point, or visible and
+ * unchanged at every point: as removed where it was visible at any point and is not at the end, as added where it was
+ * invisible at any point and is visible at the end.
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { dependencyPartsMax, dependentCharsMax, dependentRowsMax } from '../../limits/subscriptions.ts'
 import { asOf, mergeEqualities, type Past, partsOf } from '../../query/dependencies.ts'
 import { allOf, anyOf, type Expr, negate } from '../../query/expr.ts'
-import type { Change, Following, Place, Row } from './feed.ts'
-import { type Gathered, groupsOf } from './gather.ts'
-import { type At, atPlace, pastOf, settled, TooMuchChanged, transition } from './judge.ts'
-import type { Told } from './messages.ts'
-import type { Sight } from './sight.ts'
+import type { Change, LogPosition, LogTail, Row } from './change-feed.ts'
+import { type ChangeWindow, groupsOf } from './change-window.ts'
+import { type LogPoint, pastOf, readAsOf, residual, TooManyChanges, transition } from './classifier.ts'
+import type { ChangeEvent } from './messages.ts'
+import type { SubscriptionQuery } from './subscription-query.ts'
 
-/** A row that only other tables have moved. */
-interface Moved {
+/** A row that entered or left the view because other tables changed. */
+interface MovedRow {
   readonly id: string
   /** Null for one that has left. */
   readonly row: Row | null
 }
 
-interface Window {
-  readonly sight: Sight
-  readonly at: At
-  readonly gathered: Gathered
+interface Reconciliation {
+  readonly query: SubscriptionQuery
+  readonly at: LogPoint
+  readonly window: ChangeWindow
   /** The condition at the start, and after each group of changes of other tables. */
   readonly conditions: readonly Expr[]
   /** Whether a condition without references to a row holds. */
-  holds(expr: Expr | boolean): boolean | Promise<boolean>
+  evaluate(expr: Expr | boolean): boolean | Promise<boolean>
 }
 
 /**
- * What the subscriber is told, in order. Until everything that is not in the order of the log has been told, the place
- * of a change is that of the start, so that a client which is cut off gets all of it again. Rejects with
- * `TooMuchChanged`.
+ * The events, in order. Until all rows that are out of the log's order have been sent, the position of an event is the
+ * start, so that a client that is disconnected receives all of them again. Rejects with `TooManyChanges`.
  */
-export async function reconcile(sight: Sight, gathered: Gathered, following: Following): Promise<readonly Told[]> {
-  const at = { following, place: gathered.to }
-  if (sight.tables.length === 0) return assemble(gathered, [], await changedRows(windowOf(sight, at, gathered)))
-  return atPlace(sight, at, async (past, hasMoved) => {
-    const window = windowOf(sight, at, gathered, past)
-    const moved = await movedRows(window)
-    const changed = await changedRows(window)
-    const [answer] = await sight.call.database.all<{ moved: unknown }>(sql`SELECT (${hasMoved}) AS moved`)
-    return { value: assemble(gathered, moved, changed), moved: answer?.moved }
+export async function reconcile(
+  query: SubscriptionQuery,
+  window: ChangeWindow,
+  tail: LogTail,
+): Promise<readonly ChangeEvent[]> {
+  const at = { tail, position: window.to }
+  if (query.tables.length === 0) return assemble(window, [], await changedRows(prepare(query, at, window)))
+  return readAsOf(query, at, async (past, hasMoved) => {
+    const reconciliation = prepare(query, at, window, past)
+    const moved = await movedRows(reconciliation)
+    const changed = await changedRows(reconciliation)
+    const [row] = await query.call.database.all<{ moved: unknown }>(sql`SELECT (${hasMoved}) AS moved`)
+    return { value: assemble(window, moved, changed), moved: row?.moved }
   })
 }
 
-function windowOf(sight: Sight, at: At, gathered: Gathered, past: Past = new Map()): Window {
-  const { condition, call } = sight
+function prepare(query: SubscriptionQuery, at: LogPoint, window: ChangeWindow, past: Past = new Map()): Reconciliation {
+  const { condition, call } = query
   const conditions = [asOf(condition, past)]
   let earlier = past
-  for (const group of groupsOf(gathered).toReversed()) {
+  for (const group of groupsOf(window).toReversed()) {
     const before = new Map([...earlier].map(([table, rows]) => [table, new Map(rows)]))
     for (const change of group.toReversed()) {
       const rows = before.get(change.table) ?? new Map<string, Row | null>()
@@ -65,32 +68,32 @@ function windowOf(sight: Sight, at: At, gathered: Gathered, past: Past = new Map
     earlier = before
     conditions.unshift(asOf(condition, earlier))
   }
-  const known = new Map<string, Promise<boolean>>()
+  const results = new Map<string, Promise<boolean>>()
   return {
-    sight,
+    query,
     at,
-    gathered,
+    window,
     conditions,
-    holds(expr) {
+    evaluate(expr) {
       if (typeof expr === 'boolean') return expr
       const key = JSON.stringify(expr)
       const { backEnd, database, table } = call
-      const asked =
-        known.get(key) ??
+      const result =
+        results.get(key) ??
         database
           .all<{ is: unknown }>(sql`SELECT (${backEnd.condition(expr, table)}) AS "is"`)
-          .then(([answer]) => backEnd.dialect.toBoolean(answer?.is))
-      known.set(key, asked)
-      return asked
+          .then(([row]) => backEnd.dialect.toBoolean(row?.is))
+      results.set(key, result)
+      return result
     },
   }
 }
 
 /** Rows of the subscription's table that have changed themselves. */
-async function changedRows(window: Window): Promise<readonly Told[]> {
-  const told: Told[] = []
-  const end = window.conditions.length - 1
-  for (const steps of window.gathered.rows.values()) {
+async function changedRows(reconciliation: Reconciliation): Promise<readonly ChangeEvent[]> {
+  const events: ChangeEvent[] = []
+  const end = reconciliation.conditions.length - 1
+  for (const steps of reconciliation.window.rows.values()) {
     const states: (readonly [Row | null, number])[] = []
     let version = steps[0]?.change.before ?? null
     let group = 0
@@ -101,24 +104,24 @@ async function changedRows(window: Window): Promise<readonly Told[]> {
     }
     for (; group < end; group++) states.push([version, group])
     states.push([version, end])
-    const type = await typeOf(window, states)
+    const type = await typeOf(reconciliation, states)
     const last = steps.at(-1)?.change
-    if (type && last) told.push({ type, change: last })
+    if (type && last) events.push({ type, change: last })
   }
-  return told
+  return events
 }
 
-/** What a row's states, each with the number of the condition it was under, come to. */
+/** The one change that a row's states amount to, each state with the number of the condition that was in force. */
 async function typeOf(
-  { conditions, holds }: Window,
+  { conditions, evaluate }: Reconciliation,
   states: readonly (readonly [Row | null, number])[],
 ): Promise<ReturnType<typeof transition>> {
   const visible = states.map(([row, condition]) =>
-    settled(conditions[condition] ?? { kind: 'const', value: false }, row),
+    residual(conditions[condition] ?? { kind: 'const', value: false }, row),
   )
   const [atStart = false, atEnd = false] = [visible.at(0), visible.at(-1)]
-  if (await holds(atEnd)) return transition(await holds(atStart), true)
-  return (await holds(anyState(visible))) ? 'removed' : null
+  if (await evaluate(atEnd)) return transition(await evaluate(atStart), true)
+  return (await evaluate(anyState(visible))) ? 'removed' : null
 }
 
 /** Whether a row is visible in any of some states, as one condition. */
@@ -129,61 +132,63 @@ function anyState(states: readonly (Expr | boolean)[]): Expr | boolean {
   return distinct.size > 0 && anyOf([...distinct.values()])
 }
 
-/** The rows that changes of other tables concern. */
-function concernedRows({ sight, gathered }: Window): Expr {
+/** The rows that changes of other tables may have moved. */
+function affectedRows({ query, window }: Reconciliation): Expr {
   const parts: Expr[] = []
-  for (const { table, concerns } of sight.dependencies)
-    for (const { change } of gathered.others)
+  for (const { table, concerns } of query.dependencies)
+    for (const { change } of window.others)
       if (change.table === table) for (const row of [change.before, change.after]) if (row) parts.push(concerns(row))
-  const concerned = mergeEqualities(parts)
-  if (partsOf(concerned) > dependencyPartsMax) throw new TooMuchChanged('Too many rows of other tables have changed')
-  return concerned
+  const affected = mergeEqualities(parts)
+  if (partsOf(affected) > dependencyPartsMax) throw new TooManyChanges('Too many rows of other tables have changed')
+  return affected
 }
 
-async function movedRows(window: Window): Promise<readonly Moved[]> {
-  const { sight, at, gathered } = window
-  const concerned = concernedRows(window)
-  if (concerned.kind === 'const' && !concerned.value) return []
-  const found = await findMoved(window, concerned)
-  // Rows that have changed since they were found are taken as they were at the place.
-  const later = await at.following.since(at.place, [sight.call.table.name])
-  if (!later) throw new TooMuchChanged('The rows that a rule concerns keep changing')
-  const since = pastOf(later.changes, sight.call.address.instanceId).get(sight.call.table.name)
+async function movedRows(reconciliation: Reconciliation): Promise<readonly MovedRow[]> {
+  const { query, at, window } = reconciliation
+  const affected = affectedRows(reconciliation)
+  if (affected.kind === 'const' && !affected.value) return []
+  const found = await findMoved(reconciliation, affected)
+  // Rows that have changed since they were found are evaluated as they were at the position.
+  const later = await at.tail.changesSince(at.position, [query.call.table.name])
+  if (!later) throw new TooManyChanges('The rows that a rule affects keep changing')
+  const since = pastOf(later.changes, query.call.address.instanceId).get(query.call.table.name)
   if (!since) return found
   const moved = found.filter(({ id }) => !since.has(id))
   for (const [id, row] of since) {
-    if (!row || gathered.rows.has(id)) continue
-    const visible = await Promise.all(window.conditions.map((one) => window.holds(settled(one, row))))
+    if (!row || window.rows.has(id)) continue
+    const visible = await Promise.all(
+      reconciliation.conditions.map((condition) => reconciliation.evaluate(residual(condition, row))),
+    )
     if (visible.some((one) => one !== visible[0])) moved.push({ id, row: visible.at(-1) ? row : null })
   }
   return moved
 }
 
-async function findMoved({ sight, gathered, conditions }: Window, concerned: Expr): Promise<Moved[]> {
-  const { table, backEnd, database, rows } = sight.call
+async function findMoved({ query, window, conditions }: Reconciliation, affected: Expr): Promise<MovedRow[]> {
+  const { table, backEnd, database, rows } = query.call
   const where = (expr: Expr): SqlText => sql`(${backEnd.condition(expr, table)}) IS TRUE`
-  const own: Expr = { kind: 'in', field: 'id', values: [...gathered.rows.keys()], negated: true }
+  const own: Expr = { kind: 'in', field: 'id', values: [...window.rows.keys()], negated: true }
   const varies = allOf([anyOf(conditions), negate(allOf(conditions))])
   const found = await database.all<{ id: string; is: unknown }>(
-    sql`SELECT id, ${where(conditions.at(-1) ?? concerned)} AS "is" FROM ${rows.from}
-      WHERE ${backEnd.condition(allOf([concerned, own, varies]), table)} LIMIT ${dependentRowsMax + 1}`,
+    sql`SELECT id, ${where(conditions.at(-1) ?? affected)} AS "is" FROM ${rows.from}
+      WHERE ${backEnd.condition(allOf([affected, own, varies]), table)} LIMIT ${dependentRowsMax + 1}`,
   )
-  if (found.length > dependentRowsMax) throw new TooMuchChanged('Too many rows are concerned')
+  if (found.length > dependentRowsMax) throw new TooManyChanges('Too many rows are affected')
   const { toBoolean } = backEnd.dialect
-  const gone = found.filter((one) => !toBoolean(one.is)).map(({ id }): Moved => ({ id, row: null }))
-  const come = await readRows(
-    sight,
+  const removed = found.filter((one) => !toBoolean(one.is)).map(({ id }): MovedRow => ({ id, row: null }))
+  const added = await readRows(
+    query,
     found.filter((one) => toBoolean(one.is)).map(({ id }) => id),
   )
-  return [...gone, ...come]
+  return [...removed, ...added]
 }
 
-/** Rows read at a time: few enough that the largest records do no harm. */
+/** Rows read at a time: few enough for the memory that the largest records take. */
 const rowsPerRead = 16
 
-async function readRows({ call }: Sight, ids: readonly string[]): Promise<Moved[]> {
+async function readRows({ call }: SubscriptionQuery, ids: readonly string[]): Promise<MovedRow[]> {
   const { rows, backEnd, table, database } = call
-  const read: Moved[] = []
+  const read: MovedRow[] = []
   let chars = 0
   for (let start = 0; start < ids.length; start += rowsPerRead) {
     const some: Expr = { kind: 'in', field: 'id', values: ids.slice(start, start + rowsPerRead), negated: false }
@@ -195,45 +200,65 @@ async function readRows({ call }: Sight, ids: readonly string[]): Promise<Moved[
       chars += JSON.stringify(row).length
       read.push({ id: row.id as string, row })
     }
-    if (chars > dependentCharsMax) throw new TooMuchChanged('The rows that are concerned are too large')
+    if (chars > dependentCharsMax) throw new TooManyChanges('The affected rows are too large')
   }
   return read
 }
 
 /**
- * In the order of each row's first change, at the place of that change: going on from there tells again what has
- * changed since. Where tables that the rule depends on have changed, rows are told that no place stands for, so that
+ * In the order of each row's first change, at the position of that change: resuming there repeats what has changed
+ * since. Where tables that the rule reads have changed, some events have no position of their own in the log, so that
  * all but the last are at the start.
  */
-function assemble(gathered: Gathered, moved: readonly Moved[], changed: readonly Told[]): readonly Told[] {
-  const { from, to, rows, others } = gathered
+function assemble(
+  window: ChangeWindow,
+  moved: readonly MovedRow[],
+  changed: readonly ChangeEvent[],
+): readonly ChangeEvent[] {
+  const { from, to, rows, others } = window
   const cause = others.at(-1)?.change
-  const told = cause
-    ? [...moved.map((one) => toldOf(one, cause)), ...changed].map((one) => at(one, from))
-    : changed.map((one) => at(one, rows.get(one.change.id)?.[0]?.change.place ?? from))
+  const events = cause
+    ? [...moved.map((one) => membershipEvent(one, cause)), ...changed].map((one) => movedTo(one, from))
+    : changed.map((one) => movedTo(one, rows.get(one.change.id)?.[0]?.change.position ?? from))
   let chars = 0
-  for (const { change } of told) chars += change.afterText?.length ?? 0
-  if (chars > dependentCharsMax) throw new TooMuchChanged('The rows that are concerned are too large')
-  const last = told.at(-1)
-  return last ? [...told.slice(0, -1), at(last, to)] : told
+  for (const { change } of events) chars += change.afterText?.length ?? 0
+  if (chars > dependentCharsMax) throw new TooManyChanges('The affected rows are too large')
+  const last = events.at(-1)
+  return last ? [...events.slice(0, -1), movedTo(last, to)] : events
 }
 
-const toldOf = ({ id, row }: Moved, cause: Change): Told => ({
+const membershipEvent = ({ id, row }: MovedRow, cause: Change): ChangeEvent => ({
   type: row ? 'added' : 'removed',
   change: { ...plain(cause), id, before: null, after: row, afterText: row && JSON.stringify(row) },
 })
 
-const plain = ({ instanceId, table, id, requestId, atMs, place, before, after, afterText, size }: Change): Change => ({
+/** A copy of a change, whose members may be getters. */
+const plain = ({
   instanceId,
   table,
   id,
   requestId,
   atMs,
-  place,
+  position,
+  before,
+  after,
+  afterText,
+  size,
+}: Change): Change => ({
+  instanceId,
+  table,
+  id,
+  requestId,
+  atMs,
+  position,
   before,
   after,
   afterText,
   size,
 })
 
-const at = ({ type, change }: Told, place: Place): Told => ({ type, change: { ...plain(change), place } })
+/** The event at another position of the log. */
+const movedTo = ({ type, change }: ChangeEvent, position: LogPosition): ChangeEvent => ({
+  type,
+  change: { ...plain(change), position },
+})

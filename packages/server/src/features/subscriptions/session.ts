@@ -1,6 +1,6 @@
 /**
- * One socket's subscriptions: parses its messages, asks `channel-access` what the caller may do, and has `delivery`
- * bring the changes. The socket itself is `http/socket`'s.
+ * The subscriptions of one socket: handles its messages, checks access (`channel-access`), and joins subscribers to
+ * queries (`delivery`). `http/socket` owns the connection and authentication.
  */
 import type { Log } from '../../base/log.ts'
 import { EngineError } from '../../engines/sql/error.ts'
@@ -15,19 +15,19 @@ import {
 } from '../../limits/subscriptions.ts'
 import { type Broadcasts, broadcastTopic, isBroadcast } from './broadcast.ts'
 import type { Budget } from './budget.ts'
-import type { ChannelAccess, Filters, Wanted } from './channel-access.ts'
+import type { ChannelAccess, Filters, SubscriptionOptions } from './channel-access.ts'
 import type { Delivery, Joined } from './delivery.ts'
-import { createMember, type Member } from './members.ts'
-import { SubscriptionError } from './refusal.ts'
-import { sightKey } from './sight.ts'
+import { createSubscriber, type Subscriber } from './subscribers.ts'
+import { SubscriptionError } from './subscription-error.ts'
+import { queryKey } from './subscription-query.ts'
 
 interface Subscription {
-  /** Null for a channel of no table. */
-  readonly member: Member | null
-  wanted: Wanted
-  /** Of the sight it has now. */
+  /** Null for a broadcast channel. */
+  readonly subscriber: Subscriber | null
+  options: SubscriptionOptions
+  /** Of its current query. */
   key: string
-  /** Gives its part of the budget back. */
+  /** Returns its part of the budget. */
   release: () => void
 }
 
@@ -40,36 +40,36 @@ export interface SessionDeps {
 }
 
 export interface Session extends Conversation {
-  /** Judges every subscription again, since what may be watched has changed, and says what came of it. */
+  /** Evaluates the access of every subscription again, and reports to the client what has changed. */
   reset(): Promise<void>
 }
 
 interface Reviewed {
-  /** Channels that may not be watched any longer. */
+  /** Channels that the caller may no longer subscribe to. */
   readonly revoked: readonly string[]
-  /** Channels whose view is another now and is to be listed again. */
+  /** Channels that show other rows now and have to be listed again. */
   readonly changed: readonly string[]
 }
 
-/** Called with a channel whose view is another now, in the moment it becomes so. */
+/** Called with a channel whose query is replaced, between the events of the two. */
 type OnChanged = (channel: string, cursor: string) => void
 
-const noFilters: Wanted = { filters: null, orFilters: null, previous: false }
+const noFilters: SubscriptionOptions = { filters: null, orFilters: null, previous: false }
 
 const isNothing = (group: unknown): boolean => group === null || (Array.isArray(group) && group.length === 0)
 
-/** Whether the server leaves out changes that the filters do. */
+/** Whether any filter is in force. */
 const hasFilters = ({ filters, orFilters }: Filters): boolean => !isNothing(filters) || !isNothing(orFilters)
 
-const charsOf = (wanted: Filters): number =>
-  hasFilters(wanted) ? JSON.stringify([wanted.filters, wanted.orFilters]).length : 0
+const charsOf = (options: Filters): number =>
+  hasFilters(options) ? JSON.stringify([options.filters, options.orFilters]).length : 0
 
-/** The channel that a message names; the empty text, which is none, for what is no text. */
+/** The channel of a message; empty, which is not a channel, where it is not a string. */
 const channelOf = ({ channel }: JsonObject): string => (typeof channel === 'string' ? channel : '')
 
 /**
- * The groups of a message, each under either of its names, as `filters` in socket messages or `filter` as in requests;
- * undefined where a group is left out. Throws for both names at once.
+ * The filter groups of a message, each under either of its names (`filters`, or `filter` as in requests); undefined
+ * where a group is left out. Throws for both names at once.
  */
 function groupsOf(message: JsonObject): { readonly filters: unknown; readonly orFilters: unknown } {
   const either = (name: string, alias: string): unknown => {
@@ -80,22 +80,22 @@ function groupsOf(message: JsonObject): { readonly filters: unknown; readonly or
   return { filters: either('filters', 'filter'), orFilters: either('orFilters', 'orFilter') }
 }
 
-/** The cursor of a message. What is no text is a cursor that is not known. */
+/** The cursor of a message; empty, which is not recovered, where it is not a string. */
 const sinceOf = ({ since }: JsonObject): string | null =>
   since === undefined || since === null ? null : typeof since === 'string' ? since : ''
 
-/** What the socket's address asks for. */
-export interface Asked {
+/** The query of the upgrade request. */
+export interface UpgradeRequest {
   /** Null to wait for messages. */
   readonly channel: string | null
-  /** A cursor to go on from. */
+  /** A cursor to resume from. */
   readonly since?: string | undefined
-  /** As budgets count it. */
+  /** The address that budgets count. */
   readonly address: string
 }
 
-/** The channel of the address is subscribed to as soon as the caller is known. */
-export function createSession(connection: Connection, asked: Asked, deps: SessionDeps): Session {
+/** Subscribes to the channel of the URL as soon as the caller is known. */
+export function createSession(connection: Connection, request: UpgradeRequest, deps: SessionDeps): Session {
   const { access, delivery, broadcasts, budget, log } = deps
   const subscriptions = new Map<string, Subscription>()
 
@@ -109,22 +109,25 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     if (code === 'NOT_AUTHENTICATED') connection.close(closeCodes.badMessage, code)
   }
 
-  /** Says that changes were missed which are no longer known. */
-  const sayLost = (channel: string, cursor: string): void =>
-    saySubscribed(channel, subscriptions.get(channel)?.wanted ?? noFilters, { cursor, recovered: false })
+  /** Reports that changes were missed that are no longer known. */
+  const sendUnrecovered = (channel: string, cursor: string): void =>
+    sendSubscribed(channel, subscriptions.get(channel)?.options ?? noFilters, { cursor, recovered: false })
 
-  const saySubscribed = (channel: string, filters: Filters, joined: Partial<Joined>): void =>
+  const sendSubscribed = (channel: string, filters: Filters, joined: Partial<Joined>): void =>
     connection.send({ type: 'subscribed', channel, serverFilter: hasFilters(filters), ...joined })
 
-  /** Counts a subscription; one that it replaces is to be released when it does. */
-  function reserve(channel: string, wanted: Wanted): () => void {
+  /** Counts a subscription; the one that it replaces is released afterwards. */
+  function reserve(channel: string, options: SubscriptionOptions): () => void {
     if (!subscriptions.has(channel) && subscriptions.size >= subscriptionsPerSocketMax)
-      throw new SubscriptionError('RATE_LIMITED', `A socket may watch at most ${subscriptionsPerSocketMax} channels`)
+      throw new SubscriptionError(
+        'RATE_LIMITED',
+        `A socket may subscribe to at most ${subscriptionsPerSocketMax} channels`,
+      )
     const replaced = subscriptions.get(channel)
-    return budget.reserve(connection.caller, asked.address, charsOf(wanted), replaced && charsOf(replaced.wanted))
+    return budget.reserve(connection.caller, request.address, charsOf(options), replaced && charsOf(replaced.options))
   }
 
-  function remember(channel: string, subscription: Subscription): void {
+  function register(channel: string, subscription: Subscription): void {
     subscriptions.get(channel)?.release()
     subscriptions.set(channel, subscription)
     connection.listen(broadcastTopic(channel))
@@ -134,20 +137,22 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   async function subscribe(message: JsonObject): Promise<void> {
     const channel = channelOf(message)
     const { filters = null, orFilters = null } = groupsOf(message)
-    const wanted = { filters, orFilters, previous: message.previous === true }
+    const options = { filters, orFilters, previous: message.previous === true }
     if (isBroadcast(channel)) return subscribeToBroadcast(channel, sinceOf(message))
-    const sight = await access.sight(connection.caller, channel, wanted)
-    const release = reserve(channel, wanted)
-    const member = subscriptions.get(channel)?.member ?? createMember(connection, (cursor) => sayLost(channel, cursor))
+    const query = await access.query(connection.caller, channel, options)
+    const release = reserve(channel, options)
+    const subscriber =
+      subscriptions.get(channel)?.subscriber ??
+      createSubscriber(connection, (cursor) => sendUnrecovered(channel, cursor))
     let hasJoined = false
     try {
-      await delivery.join(member, sight, sinceOf(message), (joined) => {
+      await delivery.join(subscriber, query, sinceOf(message), (joined) => {
         hasJoined = true
-        remember(channel, { member, wanted, key: sightKey(sight), release })
-        saySubscribed(channel, wanted, joined)
+        register(channel, { subscriber, options, key: queryKey(query), release })
+        sendSubscribed(channel, options, joined)
       })
     } catch (error) {
-      // What it was promised cannot be brought now; its cursor is good for another attempt.
+      // The promised changes cannot be delivered now; the client resumes with the cursor.
       if (hasJoined) connection.close(closeCodes.restarting, 'UNAVAILABLE')
       throw error
     } finally {
@@ -157,9 +162,9 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
 
   async function subscribeToBroadcast(channel: string, since: string | null): Promise<void> {
     await access.useBroadcast(connection.caller, channel, 'subscribe')
-    remember(channel, { member: null, wanted: noFilters, key: '', release: reserve(channel, noFilters) })
-    // Nothing of it is stored.
-    saySubscribed(channel, noFilters, since === null ? {} : { recovered: false })
+    register(channel, { subscriber: null, options: noFilters, key: '', release: reserve(channel, noFilters) })
+    // Broadcasts are not stored.
+    sendSubscribed(channel, noFilters, since === null ? {} : { recovered: false })
   }
 
   async function publish(message: JsonObject): Promise<void> {
@@ -184,7 +189,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     subscriptions.delete(channel)
     found.release()
     connection.unlisten(broadcastTopic(channel))
-    if (found.member) delivery.leave(found.member)
+    if (found.subscriber) delivery.leave(found.subscriber)
   }
 
   function unsubscribe(message: JsonObject): void {
@@ -196,20 +201,20 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   async function updateFilters(message: JsonObject): Promise<void> {
     const channel = channelOf(message)
     const found = subscriptions.get(channel)
-    if (!found?.member) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
+    if (!found?.subscriber) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
     const groups = groupsOf(message)
     const next = {
-      ...found.wanted,
+      ...found.options,
       ...(groups.filters === undefined ? {} : { filters: groups.filters }),
       ...(groups.orFilters === undefined ? {} : { orFilters: groups.orFilters }),
     }
-    const sight = await access.sight(connection.caller, channel, next)
+    const query = await access.query(connection.caller, channel, next)
     let unused = reserve(channel, next)
     try {
-      await delivery.join(found.member, sight, null, ({ cursor }) => {
+      await delivery.join(found.subscriber, query, null, ({ cursor }) => {
         ;[found.release, unused] = [unused, found.release]
-        found.wanted = next
-        found.key = sightKey(sight)
+        found.options = next
+        found.key = queryKey(query)
         connection.send({ type: 'filters_updated', channel, serverFilter: hasFilters(next), cursor })
       })
     } finally {
@@ -217,20 +222,20 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
     }
   }
 
-  /** Gives whether the view has changed. Throws where the channel may not be watched any longer. */
+  /** Returns whether the query has changed. Throws where the caller may no longer subscribe to the channel. */
   async function reviewOne(channel: string, subscription: Subscription, onChanged: OnChanged): Promise<boolean> {
-    const { member, wanted } = subscription
-    // An anonymous socket's subscriptions become the user's.
+    const { subscriber, options } = subscription
+    // The subscriptions of an anonymous socket count as the user's once it is authenticated.
     subscription.release()
-    subscription.release = budget.reserve(connection.caller, asked.address, charsOf(wanted))
-    if (!member) {
+    subscription.release = budget.reserve(connection.caller, request.address, charsOf(options))
+    if (!subscriber) {
       await access.useBroadcast(connection.caller, channel, 'subscribe')
       return false
     }
-    const sight = await access.sight(connection.caller, channel, wanted)
-    const key = sightKey(sight)
+    const query = await access.query(connection.caller, channel, options)
+    const key = queryKey(query)
     if (key === subscription.key) return false
-    await delivery.join(member, sight, null, ({ cursor }) => {
+    await delivery.join(subscriber, query, null, ({ cursor }) => {
       subscription.key = key
       onChanged(channel, cursor)
     })
@@ -244,7 +249,7 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
       try {
         if (await reviewOne(channel, subscription, onChanged)) changed.push(channel)
       } catch (error) {
-        // Whatever keeps it from being judged, nothing is shown that might not be allowed.
+        // Without a decision nothing may be shown.
         if (!(error instanceof SubscriptionError)) log.error('subscriptions.review_failed', { channel, error })
         leave(channel)
         revoked.push(channel)
@@ -268,23 +273,23 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
   }
 
   const subscribeToUrl = (): void | Promise<void> =>
-    asked.channel === null || subscriptions.has(asked.channel)
+    request.channel === null || subscriptions.has(request.channel)
       ? undefined
-      : answer(() => subscribe({ channel: asked.channel, since: asked.since }))
+      : answer(() => subscribe({ channel: request.channel, since: request.since }))
 
   return {
     messageRate: subscriptionMessageRate,
     reset: () =>
       connection.perform(async () => {
-        const { revoked } = await review(sayLost)
+        const { revoked } = await review(sendUnrecovered)
         for (const channel of revoked)
           connection.send({ type: 'error', code: 'CHANNEL_ACCESS_DENIED', message: 'Access denied', channel })
       }),
     onOpen: () => (connection.caller.kind === 'service' ? subscribeToUrl() : undefined),
     async onAuth(_, isRefresh) {
       const { revoked, changed } = await review()
-      const anew = changed.length > 0 ? { changedChannels: changed } : {}
-      return isRefresh || revoked.length > 0 ? { revokedChannels: revoked, ...anew } : anew
+      const changes = changed.length > 0 ? { changedChannels: changed } : {}
+      return isRefresh || revoked.length > 0 ? { revokedChannels: revoked, ...changes } : changes
     },
     afterAuth: (isRefresh) => (isRefresh ? undefined : subscribeToUrl()),
     onMessage(type, message) {
@@ -293,17 +298,17 @@ export function createSession(connection: Connection, asked: Asked, deps: Sessio
       return answer(() => handle(message))
     },
     onDrained() {
-      for (const { member } of subscriptions.values())
-        if (member?.pausedAt)
-          delivery.resume(member).catch((error) => {
+      for (const { subscriber } of subscriptions.values())
+        if (subscriber?.pausedAt)
+          delivery.resume(subscriber).catch((error) => {
             log.error('subscriptions.resume_failed', { error })
             connection.close(closeCodes.restarting, 'UNAVAILABLE')
           })
     },
     onClose() {
-      for (const { member, release } of subscriptions.values()) {
+      for (const { subscriber, release } of subscriptions.values()) {
         release()
-        if (member) delivery.leave(member)
+        if (subscriber) delivery.leave(subscriber)
       }
       subscriptions.clear()
     },

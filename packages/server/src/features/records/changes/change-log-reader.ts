@@ -1,8 +1,7 @@
 /**
- * Reads a change log from place to place: every change once, in an order that stays, whatever order transactions commit
- * in. Knows nothing of who wants to hear of them (`feed`).
+ * Reads a change log from position to position: every change once, in a stable order, regardless of the order in which
+ * transactions commit. `change-feed` follows logs with it.
  */
-
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
@@ -11,21 +10,21 @@ import type { RecordRow } from '../rows.ts'
 import { changeBytes, changeLog, readBefore } from './changes.ts'
 
 /**
- * Everything within `from`, and of what `to` adds to it, in order of `seq`, what comes up to `seq`. Where both are the
- * same snapshot, the place is between two batches. A batch is in order of `seq`, since whoever changes a row after
- * somebody else takes the number after.
+ * All changes within the snapshot `from`, and of those that the snapshot `to` adds the ones up to number `seq`. Where
+ * both snapshots are the same, the position is between two batches. A batch is in order of `seq`: of two changes of a
+ * row the later one has the larger number.
  */
-export interface Place {
+export interface LogPosition {
   readonly from: string
   readonly to: string
   readonly seq: number
-  /** A time, in milliseconds since 1970, at which nothing beyond the place had been committed. */
+  /** A time, in milliseconds since 1970, when nothing beyond the position had been committed. */
   readonly atMs: number
-  /** The last change up to the place, by which another history is recognized; null where the log was empty. */
+  /** The last change up to the position, which identifies the history; null where the log was empty. */
   readonly mark: Mark | null
 }
 
-/** A change of a log by its number, and enough of it to tell it from the one of the same number in another history. */
+/** The number of a change, and a hash that differs for the change of the same number in another history. */
 export interface Mark {
   readonly seq: number
   readonly atMs: number
@@ -44,7 +43,7 @@ export interface PageSize {
   readonly bytes: number
 }
 
-/** A row's way through one write, as the log holds it. Records are parsed when somebody looks. */
+/** The change of a row by one write, as the log stores it. Records are parsed on first access. */
 export class LoggedChange {
   readonly instanceId: string | null
   readonly table: string
@@ -57,7 +56,7 @@ export class LoggedChange {
   private parsedBefore: RecordRow | null | undefined
   private parsedAfter: RecordRow | null | undefined
 
-  private knownPlace: Place | null = null
+  private knownPosition: LogPosition | null = null
 
   constructor(
     private readonly row: LogRow,
@@ -73,13 +72,13 @@ export class LoggedChange {
     this.afterText = row.after
   }
 
-  /** The place just behind this change. */
-  get place(): Place {
-    this.knownPlace ??= { ...this.batch, seq: Number(this.row.seq), mark: markOf(this.row) }
-    return this.knownPlace
+  /** The position after this change. */
+  get position(): LogPosition {
+    this.knownPosition ??= { ...this.batch, seq: Number(this.row.seq), mark: markOf(this.row) }
+    return this.knownPosition
   }
 
-  /** Characters of what the log holds. */
+  /** Characters that the log stores. */
   get size(): number {
     return (this.beforeText?.length ?? 0) + (this.afterText?.length ?? 0)
   }
@@ -99,39 +98,39 @@ const parse = (text: string | null): RecordRow | null => (text === null ? null :
 
 export interface Page {
   readonly changes: readonly LoggedChange[]
-  /** Where to go on. */
-  readonly next: Place
-  /** Nothing more was there when the page was read. */
+  /** Where the next page begins. */
+  readonly next: LogPosition
+  /** Whether nothing followed when the page was read. */
   readonly isLast: boolean
 }
 
-/** What becomes of a table since a place. */
+/** The changes of some tables since a position. */
 export interface Later {
   readonly changes: readonly LoggedChange[]
-  /** The place behind the last of them. */
-  readonly end: Place
+  /** The position after the last of them. */
+  readonly end: LogPosition
 }
 
-export interface FeedReader {
-  /** The place behind everything committed so far. */
-  here(): Promise<Place>
-  /** The changes behind a place, a page of them. */
-  read(place: Place, size: PageSize): Promise<Page>
-  /** A page of the changes between two places, of which the second is between batches and not before the first. */
-  readUntil(place: Place, end: Place, size: PageSize): Promise<Page>
-  /** How many changes there are between two places, and their bytes, counted up to `max` changes. */
-  measure(place: Place, end: Place, max: number): Promise<PageSize>
-  /** What has become of these tables since a place; null where that is more than `size`. */
-  since(place: Place, tables: readonly string[], size: PageSize): Promise<Later | null>
-  /** Whether anything has become of these tables since a place, as a part of a statement. */
-  hasMoved(place: Place, tables: readonly string[]): SqlText
-  /** Whether a place is of the history that the log has now. `trimmedMs`: older changes may be gone. */
-  knows(place: Place, now: Place, trimmedMs: number): Promise<boolean>
-  /** Names the history of the log: another one after it was lost or put back. */
+export interface ChangeLogReader {
+  /** The position after everything committed so far. */
+  currentPosition(): Promise<LogPosition>
+  /** A page of the changes after a position. */
+  read(position: LogPosition, size: PageSize): Promise<Page>
+  /** A page of the changes between two positions, of which the second is between batches and not before the first. */
+  readUntil(position: LogPosition, end: LogPosition, size: PageSize): Promise<Page>
+  /** How many changes there are between two positions, and their bytes, counted up to `max` changes. */
+  measure(position: LogPosition, end: LogPosition, max: number): Promise<PageSize>
+  /** The changes of these tables since a position; null where they exceed `size`. */
+  changesSince(position: LogPosition, tables: readonly string[], size: PageSize): Promise<Later | null>
+  /** Whether these tables have changed since a position, as a part of a statement. */
+  hasChangedSince(position: LogPosition, tables: readonly string[]): SqlText
+  /** Whether a position is of the log's current history. `trimmedMs`: changes before this time may be deleted. */
+  isOfHistory(position: LogPosition, now: LogPosition, trimmedMs: number): Promise<boolean>
+  /** Identifies the history of the log, which changes when the log is lost or restored. */
   history(): Promise<string>
 }
 
-type Batch = Omit<Place, 'seq' | 'mark'>
+type Batch = Omit<LogPosition, 'seq' | 'mark'>
 
 interface LogRow {
   readonly seq: number | string
@@ -153,19 +152,19 @@ export function logAddress({ namespace, instanceId }: DatabaseAddress, { keepsIn
 }
 
 /**
- * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic, `storage`
- * names what all logs are in.
+ * `address` is a `logAddress`, `database` the one there; `perInstance` says whether the namespace is dynamic,
+ * `storage` names what all logs are in.
  */
-export function createFeedReader(
+export function createChangeLogReader(
   database: Database,
   { namespace, instanceId }: DatabaseAddress,
   perInstance: boolean,
   nowMs: () => number,
   storage: Pick<Sql, 'origin'>,
-): FeedReader {
+): ChangeLogReader {
   const { dialect } = database
   const { logView } = dialect
-  // Whole, of all instances where they share it.
+  // All of it, of all instances where they share one.
   const log = changeLog({ namespace, perInstance: false })
   const from = dialect.target(log)
   const columns = columnsOf(dialect, { namespace, perInstance })
@@ -181,33 +180,33 @@ export function createFeedReader(
   }
 
   /** Where a page of a batch ends: within the batch where it is full. */
-  function pageOf(rows: readonly LogRow[], batch: Batch, before: Place, size: PageSize): Omit<Page, 'isLast'> {
+  function pageOf(rows: readonly LogRow[], batch: Batch, before: LogPosition, size: PageSize): Omit<Page, 'isLast'> {
     const changes = rows.map((row) => new LoggedChange(row, instanceId, batch))
     const last = rows.at(-1)
     const isFull = last !== undefined && (rows.length === size.changes || last.cut !== null)
-    const end = changes.at(-1)?.place
+    const end = changes.at(-1)?.position
     if (isFull && end) return { changes, next: end }
     const { to, atMs } = batch
     return { changes, next: { from: to, to, seq: 0, atMs, mark: end?.mark ?? before.mark } }
   }
 
-  /** What is left of a batch whose end is known. */
-  async function readBatch(place: Place, size: PageSize): Promise<Page> {
-    const { from, to, seq, atMs } = place
+  /** The rest of a batch whose end is known. */
+  async function readBatch(position: LogPosition, size: PageSize): Promise<Page> {
+    const { from, to, seq, atMs } = position
     const rows = await select(sql`${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}`, size)
-    return { ...pageOf(rows, { from, to, atMs }, place, size), isLast: false }
+    return { ...pageOf(rows, { from, to, atMs }, position, size), isLast: false }
   }
 
   const ofTables = (tables: readonly string[]): SqlText => dialect.inList(ident('table'), tables, 'text')
 
-  /** Everything behind a place, also one within a batch. */
-  const behind = ({ from, to, seq }: Place): SqlText =>
+  /** Everything after a position, also one within a batch. */
+  const after = ({ from, to, seq }: LogPosition): SqlText =>
     from === to
       ? logView.beyond(from)
       : sql`((${logView.beyond(from)} AND ${logView.within(to)} AND seq > ${seq}) OR (${logView.beyond(to)}))`
 
   return {
-    async here() {
+    async currentPosition() {
       const atMs = nowMs()
       const [row] = await database.all<Partial<LogRow> & { now: string }>(
         sql`SELECT ${logView.snapshot(log)} AS now, last.* FROM (SELECT 1) AS one LEFT JOIN
@@ -217,49 +216,50 @@ export function createFeedReader(
       const mark = row?.seq === undefined || row.seq === null ? null : markOf(row as LogRow)
       return { from: snapshot, to: snapshot, seq: 0, atMs, mark }
     },
-    async read(place, size) {
-      if (place.from !== place.to) return readBatch(place, size)
+    async read(position, size) {
+      if (position.from !== position.to) return readBatch(position, size)
       const atMs = nowMs()
-      const { from } = place
+      const { from } = position
       const rows = await select(logView.beyond(from), size)
       const to = rows[0]?.snapshot
-      if (to === undefined) return { changes: [], next: { ...place, atMs }, isLast: true }
-      const page = pageOf(rows, { from, to, atMs }, place, size)
+      if (to === undefined) return { changes: [], next: { ...position, atMs }, isLast: true }
+      const page = pageOf(rows, { from, to, atMs }, position, size)
       return { ...page, isLast: page.next.from === page.next.to }
     },
-    async readUntil(place, end, size) {
-      const isBetween = place.from === place.to
-      const page = await readBatch(isBetween ? { ...place, to: end.to, atMs: end.atMs } : place, size)
+    async readUntil(position, end, size) {
+      const isBetween = position.from === position.to
+      const page = await readBatch(isBetween ? { ...position, to: end.to, atMs: end.atMs } : position, size)
       return { ...page, isLast: page.next.from === end.to }
     },
-    async measure(place, end, max) {
+    async measure(position, end, max) {
       const [row] = await database.all<{ changes: number | string; bytes: number | string }>(
         sql`SELECT count(*) AS changes, coalesce(sum(bytes), 0) AS bytes FROM
-          (SELECT ${changeBytes} AS bytes FROM ${from} WHERE ${behind(place)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
+          (SELECT ${changeBytes} AS bytes FROM ${from} WHERE ${after(position)} AND ${logView.within(end.to)} ORDER BY seq LIMIT ${max}) AS part`,
       )
       return { changes: Number(row?.changes), bytes: Number(row?.bytes) }
     },
-    async since(place, tables, size) {
+    async changesSince(position, tables, size) {
       const atMs = nowMs()
-      const { mark } = place
+      const { mark } = position
       const [now] = await database.all<{ snapshot: string }>(sql`SELECT ${logView.snapshot(log)} AS snapshot`)
-      const to = now?.snapshot ?? place.to
-      const condition = sql`${behind(place)} AND ${logView.within(to)} AND ${ofTables(tables)}`
+      const to = now?.snapshot ?? position.to
+      const condition = sql`${after(position)} AND ${logView.within(to)} AND ${ofTables(tables)}`
       const rows = await select(condition, size)
       if (rows.length === size.changes || (rows[0]?.cut ?? null) !== null) return null
-      const changes = rows.map((row) => new LoggedChange(row, instanceId, { from: place.from, to, atMs }))
+      const changes = rows.map((row) => new LoggedChange(row, instanceId, { from: position.from, to, atMs }))
       return { changes, end: { from: to, to, seq: 0, atMs, mark } }
     },
-    hasMoved: (place, tables) => sql`EXISTS (SELECT 1 FROM ${from} WHERE ${behind(place)} AND ${ofTables(tables)})`,
-    async knows({ to, mark }, now, trimmedMs) {
+    hasChangedSince: (position, tables) =>
+      sql`EXISTS (SELECT 1 FROM ${from} WHERE ${after(position)} AND ${ofTables(tables)})`,
+    async isOfHistory({ to, mark }, now, trimmedMs) {
       if (logView.isAhead(to, now.to)) return false
       if (!mark) return true
       const [row] = await database.all<LogRow>(sql`SELECT ${columns} FROM ${from} WHERE seq = ${mark.seq}`)
-      // A change that is gone can only be compared by its age.
+      // A change that is deleted can only be compared by its age.
       return row ? markOf(row).hash === mark.hash : mark.atMs < trimmedMs
     },
     async history() {
-      // A database made by its first write would have another name before it than after it.
+      // A database that its first write creates would have another id before it than after it.
       if (instanceId !== null) return storage.origin()
       const histories = dialect.target({ namespace, name: '_history', perInstance: false })
       const [origin, [row]] = await Promise.all([

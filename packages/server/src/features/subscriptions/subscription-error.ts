@@ -1,7 +1,7 @@
-/** What is answered to a socket's message that is refused, and which refusal another error of the platform becomes. */
+/** Errors of subscription messages, and how other errors of the platform map to them. */
 import { ApiError } from '../../errors.ts'
 
-/** `code` and message of the `error` that is sent. */
+/** Sent as `error` with `code` and message. */
 export class SubscriptionError extends Error {
   constructor(
     readonly code: string,
@@ -11,8 +11,8 @@ export class SubscriptionError extends Error {
   }
 }
 
-/** Runs what throws an `ApiError` where the caller may not do a thing; rejects with the `SubscriptionError` instead. */
-export async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
+/** Runs a check that throws `ApiError`; rejects with the corresponding `SubscriptionError` instead. */
+export async function asSubscriptionError<T>(run: () => T | Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {

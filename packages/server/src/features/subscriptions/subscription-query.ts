@@ -1,32 +1,32 @@
-/** What one distinct subscription shows: a channel's table, and the condition of the rows in it. Pure. */
+/** The query of a subscription: the table of its channel, and the condition of the rows that it shows. Pure. */
 import { fingerprint } from '../../base/crypto/hash.ts'
 import { type Dependency, dependenciesOf } from '../../query/dependencies.ts'
 import { allOf, type Expr } from '../../query/expr.ts'
 import type { Table } from '../../query/table.ts'
-import type { TableCall } from './feed.ts'
+import type { TableCall } from './change-feed.ts'
 
-export interface Sight {
+export interface SubscriptionQuery {
   readonly channel: string
   /** Of the first caller; nothing in it that is specific to the caller is used. */
   readonly call: TableCall
-  /** Document, filters and rule together. */
+  /** Record id, filters and read rule combined. */
   readonly condition: Expr
   /** Every `exists` of the condition. */
   readonly dependencies: readonly Dependency[]
-  /** Tables that these read. */
+  /** The tables that these read. */
   readonly tables: readonly string[]
-  /** Tells what the read rule allows from what it allows other callers, or the same caller with other claims. */
+  /** Fingerprint of what the read rule allows, which differs for other callers or claims. */
   readonly access: string
   /**
-   * Whether access depends on more than the row: recovery tells rows as they are now, since earlier values may be from
-   * before the caller had access.
+   * Whether access depends on more than the row: recovery reports rows as they are now, since earlier values may be
+   * from before the caller had access.
    */
   readonly isCurrentOnly: boolean
   /** Whether changes carry the record before them. */
   readonly hasPrevious: boolean
 }
 
-export interface SightParts {
+export interface QueryParts {
   readonly channel: string
   readonly call: TableCall
   readonly docId: string | null
@@ -34,7 +34,7 @@ export interface SightParts {
   readonly hasPrevious: boolean
 }
 
-export function createSight({ channel, call, docId, filters, hasPrevious }: SightParts): Sight {
+export function createSubscriptionQuery({ channel, call, docId, filters, hasPrevious }: QueryParts): SubscriptionQuery {
   const { permissions, table, address } = call
   const rule = permissions.read()
   const parts = [rule, filters]
@@ -48,13 +48,13 @@ export function createSight({ channel, call, docId, filters, hasPrevious }: Sigh
     dependencies,
     tables: [...new Set(dependencies.map((one) => one.table))],
     access: fingerprint(JSON.stringify([table.name, address.instanceId, rule])),
-    // An instance is entered by a rule of its own, which may depend on claims too.
+    // Access to an instance has its own rule, which may depend on claims too.
     isCurrentOnly: dependencies.length > 0 || address.instanceId !== null || permissions.readDependsOnClaims(),
     hasPrevious,
   }
 }
 
-/** Tables by the configuration they are of: after a change of it, subscriptions are new ones. */
+/** Numbers the tables of each configuration: after a change of it, queries differ. */
 const tableNumbers = new WeakMap<Table, number>()
 let tables = 0
 
@@ -64,6 +64,6 @@ function numberOf(table: Table): number {
   return found
 }
 
-/** Two sights of the same key show the same. */
-export const sightKey = ({ channel, call, condition, access, hasPrevious }: Sight): string =>
+/** Queries with the same key show the same rows. */
+export const queryKey = ({ channel, call, condition, access, hasPrevious }: SubscriptionQuery): string =>
   JSON.stringify([numberOf(call.table), channel, condition, access, hasPrevious])

@@ -1,7 +1,7 @@
 /**
- * The feed of committed changes: follows the log of every database somebody watches, in order, one reader per log. A
- * write wakes the readers of this process at once and those of the other nodes by a message; a message that is lost
- * costs a moment, since logs are also looked at from time to time. Nothing is told before it is on disk.
+ * Change data capture: follows the log of every database with subscribers, in order, one reader per log. A write wakes
+ * the readers of this process at once and those of the other nodes by a message; polling bounds the delay when a
+ * message is lost. A change is delivered once it is on disk.
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
@@ -21,72 +21,72 @@ import {
 } from '../../../limits/subscriptions.ts'
 import type { Namespaces } from '../schema/tables.ts'
 import {
-  createFeedReader,
-  type FeedReader,
+  type ChangeLogReader,
+  createChangeLogReader,
   type Later,
   type LoggedChange,
+  type LogPosition,
   logAddress,
   type Page,
   type PageSize,
-  type Place,
-} from './feed-reader.ts'
+} from './change-log-reader.ts'
 import { findTrimmed, type LogBounds } from './trim.ts'
 
-/** Told of a log's changes, in order, a page at a time; the next page waits until it is done. Must not throw. */
+/** Receives a log's changes in order, one page at a time; the next page waits for it. Must not throw. */
 export type OnChanges = (page: Span) => void | Promise<void>
 
-/** All changes between two places. */
+/** All changes between two positions. */
 export interface Span {
-  readonly from: Place
-  readonly to: Place
+  readonly from: LogPosition
+  readonly to: LogPosition
   readonly changes: readonly LoggedChange[]
 }
 
-/** One log being followed. */
-export interface Following {
+/** A log that is followed. */
+export interface LogTail {
   /**
-   * Runs `task` between two pages, once everything committed before the call has been told, with the place it stands
-   * at: whatever `task` registers hears every change behind that place, and none before it. Rejects with `EngineError`
-   * when the log cannot be read, and with what `task` throws.
+   * Runs `task` between two pages, once everything committed before the call has been delivered, with the position
+   * between them: what `task` registers receives every change after that position, and none before it. Rejects with
+   * `EngineError` when the log cannot be read, and with what `task` throws.
    */
-  between<T>(task: (place: Place) => T | Promise<T>): Promise<T>
-  /** Names the history of the log as it was when last looked at; `look` looks again. */
+  atPosition<T>(task: (position: LogPosition) => T | Promise<T>): Promise<T>
+  /** Identifies the history of the log as of the last read; `refreshHistory` reads it again. */
   readonly history: string
-  look(): Promise<string>
+  refreshHistory(): Promise<string>
   /**
-   * Whether all changes between a place and a later one that `between` gave are known, and few enough for a client to
-   * be brought up to date with them.
+   * Whether all changes between a position and a later one from `atPosition` are known, and few enough for a client to
+   * catch up.
    */
-  reaches(since: Place, end: Place): Promise<boolean>
-  /** A bounded page of the changes between the two; null where some of them are gone. */
-  read(since: Place, end: Place): Promise<Page | null>
-  /** What has become of tables since a place; null where it is too much to be held. */
-  since(place: Place, tables: readonly string[]): Promise<Later | null>
-  /** Whether anything has become of them since, as a part of a statement to a database with this log. */
-  hasMoved(place: Place, tables: readonly string[]): SqlText
-  /** Ends the following. */
+  isReachableFrom(since: LogPosition, end: LogPosition): Promise<boolean>
+  /** A bounded page of the changes between the two; null where some of them are deleted. */
+  changesBetween(since: LogPosition, end: LogPosition): Promise<Page | null>
+  /** The changes of these tables since a position; null where they are too many to keep in memory. */
+  changesSince(position: LogPosition, tables: readonly string[]): Promise<Later | null>
+  /** Whether these tables have changed since, as a part of a statement to a database with this log. */
+  hasChangedSince(position: LogPosition, tables: readonly string[]): SqlText
+  /** Stops following. */
   stop(): void
 }
 
 export interface Feed {
-  /** Follows the log of a database from now on. Rejects with `EngineError` `unavailable`. */
-  follow(address: DatabaseAddress, onChanges: OnChanges): Promise<Following>
+  /** Follows the log of a database from its end. Rejects with `EngineError` `unavailable`. */
+  follow(address: DatabaseAddress, onChanges: OnChanges): Promise<LogTail>
   /** The address of the log that a database's changes are in. */
   logOf(address: DatabaseAddress): DatabaseAddress
-  /** To be called when a write of this process has been committed to the database at the address. */
+  /** To be called when this process has committed a write to the database at the address. */
   wake(address: DatabaseAddress, database: Database): void
   close(): void
 }
 
 const channel = 'changes'
 
-/** Leaves what may go on in the next page to it, so that a request's changes are told together where possible. */
-function wholeRequests(page: Page): Page {
+/** Leaves a request that may continue in the next page to it, so that its changes are delivered together. */
+function completeRequests(page: Page): Page {
   const { changes, isLast } = page
   const last = changes.at(-1)
   if (isLast || !last) return page
   const end = changes.findLastIndex(({ requestId }) => requestId !== last.requestId) + 1
-  const next = changes[end - 1]?.place
+  const next = changes[end - 1]?.position
   return next ? { changes: changes.slice(0, end), next, isLast } : page
 }
 
@@ -94,13 +94,13 @@ function wholeRequests(page: Page): Page {
 const isShared = ({ dialect }: Database): boolean => dialect.follow !== null
 
 interface Follower {
-  readonly reader: FeedReader
+  readonly reader: ChangeLogReader
   readonly database: Database
   readonly onChanges: OnChanges
-  place: Place
-  /** What waits for the next moment between pages. */
+  position: LogPosition
+  /** Run at the next point between pages. */
   tasks: Task[]
-  /** Whether the log has to be looked at again. */
+  /** Whether the log has to be read again. */
   isWoken: boolean
   isRunning: boolean
   isStopped: boolean
@@ -110,19 +110,19 @@ interface Follower {
 
 interface Task {
   /** Never rejects. */
-  readonly run: (place: Place) => Promise<void>
+  readonly run: (position: LogPosition) => Promise<void>
   readonly reject: (error: unknown) => void
 }
 
-/** Tells everything behind the follower's place. */
+/** Delivers everything after the follower's position. */
 async function advance(follower: Follower): Promise<void> {
   for (let isLast = false; !isLast; ) {
-    const page = wholeRequests(await follower.reader.read(follower.place, pageSize))
+    const page = completeRequests(await follower.reader.read(follower.position, pageSize))
     if (page.changes.length > 0) {
       await follower.database.synced()
-      await follower.onChanges({ from: follower.place, to: page.next, changes: page.changes })
+      await follower.onChanges({ from: follower.position, to: page.next, changes: page.changes })
     }
-    follower.place = page.next
+    follower.position = page.next
     isLast = page.isLast
   }
 }
@@ -141,7 +141,7 @@ export interface FeedDeps {
 
 export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDeps): Feed {
   const followers = new Map<string, Set<Follower>>()
-  const noticed = new Set<string>()
+  const notifying = new Set<string>()
   let unsubscribe: (() => void) | null = null
   let poll: ReturnType<typeof setInterval> | null = null
 
@@ -156,7 +156,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     setTimeout(wakeOne, feedPollMs, follower).unref()
   }
 
-  /** One look at the log serves everybody who waits for one. */
+  /** One read of the log serves all tasks that wait for it. */
   async function run(follower: Follower): Promise<void> {
     follower.isRunning = true
     while (follower.isWoken || follower.tasks.length > 0) {
@@ -164,7 +164,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
       follower.tasks = []
       follower.isWoken = false
       try {
-        // After a failure it may be another server that answers.
+        // After a failure another server may answer.
         if (follower.hasFailed) follower.history = await follower.reader.history()
         await advance(follower)
         follower.hasFailed = false
@@ -173,7 +173,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
         if (!follower.isStopped) failed(follower, error)
         continue
       }
-      for (const task of tasks) await task.run(follower.place)
+      for (const task of tasks) await task.run(follower.position)
     }
     follower.isRunning = false
   }
@@ -184,12 +184,12 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     if (!follower.isRunning) void run(follower)
   }
 
-  function between<T>(follower: Follower, task: (place: Place) => T | Promise<T>): Promise<T> {
+  function atPosition<T>(follower: Follower, task: (position: LogPosition) => T | Promise<T>): Promise<T> {
     if (follower.isStopped) return Promise.reject(new EngineError('unavailable', 'The log is no longer followed'))
     return new Promise<T>((resolve, reject) => {
-      const run = async (place: Place): Promise<void> => {
+      const run = async (position: LogPosition): Promise<void> => {
         try {
-          resolve(await task(place))
+          resolve(await task(position))
         } catch (error) {
           reject(error)
         }
@@ -203,12 +203,12 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     for (const follower of followers.get(key) ?? []) wakeOne(follower)
   }
 
-  /** Tells the other nodes, once for the many writes of a moment. */
-  function notice(key: string): void {
-    if (noticed.has(key)) return
-    noticed.add(key)
+  /** Notifies the other nodes, once for all writes of a short time. */
+  function notifyNodes(key: string): void {
+    if (notifying.has(key)) return
+    notifying.add(key)
     setTimeout(() => {
-      noticed.delete(key)
+      notifying.delete(key)
       bus.publish(channel, key)
     }, feedNoticeMs)
   }
@@ -226,12 +226,12 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     const database = sql.database(own)
     if (isShared(database)) listen()
     const perInstance = namespaces().get(address.namespace)?.instance === true
-    const reader = createFeedReader(database, own, perInstance, () => clock.now(), sql)
+    const reader = createChangeLogReader(database, own, perInstance, () => clock.now(), sql)
     const history = await reader.history()
-    const place = await reader.here()
+    const position = await reader.currentPosition()
     await database.synced()
     const quiet = { isWoken: false, isRunning: false, isStopped: false, hasFailed: false }
-    return { reader, database, onChanges, place, history, tasks: [], ...quiet }
+    return { reader, database, onChanges, position, history, tasks: [], ...quiet }
   }
 
   return {
@@ -241,32 +241,32 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
       const others = followers.get(key) ?? new Set()
       followers.set(key, others.add(follower))
       return {
-        between: (task) => between(follower, task),
+        atPosition: (task) => atPosition(follower, task),
         get history() {
           return follower.history
         },
-        async look() {
+        async refreshHistory() {
           follower.history = await follower.reader.history()
           return follower.history
         },
-        async reaches(since, end) {
+        async isReachableFrom(since, end) {
           const { reader } = follower
           const nowMs = clock.now()
-          // Rows are dated by when their request began, so the log is a little shorter than it says.
+          // Changes carry the time when their request began, so some are deleted slightly before the retention ends.
           const { retentionMs } = changes()
           if (nowMs - since.atMs > 0.9 * retentionMs) return false
-          if (!(await reader.knows(since, end, nowMs - retentionMs))) return false
-          const missed = await reader.measure(since, end, recoveredChangesMax + 1)
-          return missed.changes <= recoveredChangesMax && missed.bytes <= recoveredBytesMax
+          if (!(await reader.isOfHistory(since, end, nowMs - retentionMs))) return false
+          const size = await reader.measure(since, end, recoveredChangesMax + 1)
+          return size.changes <= recoveredChangesMax && size.bytes <= recoveredBytesMax
         },
-        async read(since, end) {
+        async changesBetween(since, end) {
           const page = await follower.reader.readUntil(since, end, recoverySize)
-          // Asked for afterwards: the log is also trimmed while it is read.
+          // Read afterwards: the log is also trimmed meanwhile.
           const trimmed = await findTrimmed(follower.database, address.namespace)
           return follower.database.dialect.logView.isBeyond(trimmed, since.from) ? null : page
         },
-        since: (place, tables) => follower.reader.since(place, tables, recoverySize),
-        hasMoved: (place, tables) => follower.reader.hasMoved(place, tables),
+        changesSince: (position, tables) => follower.reader.changesSince(position, tables, recoverySize),
+        hasChangedSince: (position, tables) => follower.reader.hasChangedSince(position, tables),
         stop() {
           follower.isStopped = true
           others.delete(follower)
@@ -278,7 +278,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     wake(address, database) {
       const key = keyOf(address)
       wakeAll(key)
-      if (isShared(database)) notice(key)
+      if (isShared(database)) notifyNodes(key)
     },
     close() {
       unsubscribe?.()

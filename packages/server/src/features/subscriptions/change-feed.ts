@@ -1,6 +1,6 @@
 /**
- * What subscriptions need of the records they watch: the words of the two, so that neither feature has to know the
- * other. `app` hands in what `features/records` has.
+ * The port of the change feed that subscriptions follow, so that this feature does not depend on `features/records`,
+ * which implements it. `app` connects the two.
  */
 import type { Caller } from '../../access/caller.ts'
 import type { Permissions } from '../../access/check.ts'
@@ -10,8 +10,8 @@ import type { TableView } from '../../query/filter.ts'
 import type { Table } from '../../query/table.ts'
 import type { SqlBackEnd } from '../../query/to-sql.ts'
 
-/** See `features/records/feed-reader`. */
-export interface Place {
+/** See `features/records/change-log-reader`. */
+export interface LogPosition {
   readonly from: string
   readonly to: string
   readonly seq: number
@@ -19,57 +19,59 @@ export interface Place {
   readonly mark: { readonly seq: number; readonly atMs: number; readonly hash: string } | null
 }
 
-/** Whether two places are the same. */
-export const isSamePlace = (one: Place, other: Place): boolean =>
+export const isSamePosition = (one: LogPosition, other: LogPosition): boolean =>
   one.from === other.from && one.to === other.to && one.seq === other.seq
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** One row's way through one write. */
+/** The change of one row by one write. */
 export interface Change {
   readonly instanceId: string | null
   readonly table: string
   readonly id: string
   readonly requestId: string
   readonly atMs: number
-  readonly place: Place
-  /** Whole records, hidden fields included; null where there was or is none. */
+  readonly position: LogPosition
+  /** Complete records, hidden fields included; null where there was or is none. */
   readonly before: Row | null
   readonly after: Row | null
   readonly afterText: string | null
-  /** Characters of what is held of it. */
+  /** Characters of the change in memory. */
   readonly size: number
 }
 
-/** All changes of a log between two places. */
+/** All changes of a log between two positions. */
 export interface Span {
-  readonly from: Place
-  readonly to: Place
+  readonly from: LogPosition
+  readonly to: LogPosition
   readonly changes: readonly Change[]
 }
 
-/** See `features/records/feed`. */
-export interface Following {
+/** See `features/records/change-feed`. */
+export interface LogTail {
   readonly history: string
-  look(): Promise<string>
-  between<T>(task: (place: Place) => T | Promise<T>): Promise<T>
-  reaches(since: Place, end: Place): Promise<boolean>
-  read(since: Place, end: Place): Promise<{ readonly changes: readonly Change[]; readonly next: Place } | null>
-  since(
-    place: Place,
+  refreshHistory(): Promise<string>
+  atPosition<T>(task: (position: LogPosition) => T | Promise<T>): Promise<T>
+  isReachableFrom(since: LogPosition, end: LogPosition): Promise<boolean>
+  changesBetween(
+    since: LogPosition,
+    end: LogPosition,
+  ): Promise<{ readonly changes: readonly Change[]; readonly next: LogPosition } | null>
+  changesSince(
+    position: LogPosition,
     tables: readonly string[],
-  ): Promise<{ readonly changes: readonly Change[]; readonly end: Place } | null>
-  hasMoved(place: Place, tables: readonly string[]): SqlText
+  ): Promise<{ readonly changes: readonly Change[]; readonly end: LogPosition } | null>
+  hasChangedSince(position: LogPosition, tables: readonly string[]): SqlText
   stop(): void
 }
 
 export interface Feed {
-  follow(address: DatabaseAddress, onChanges: (span: Span) => void | Promise<void>): Promise<Following>
+  follow(address: DatabaseAddress, onChanges: (span: Span) => void | Promise<void>): Promise<LogTail>
   /** The log a database's changes are in. */
   logOf(address: DatabaseAddress): DatabaseAddress
 }
 
-/** One caller's way to a table. */
+/** Access of one caller to a table. */
 export interface TableCall {
   readonly table: Table
   readonly view: TableView
