@@ -30,3 +30,9 @@ export const rowsReadAtOnceMax = 250
 export const rowsReadAtOnceChars = MiB
 /** The longest that one request occupies the event loop before others get it. */
 export const eventLoopSliceMs = 10
+
+/**
+ * By how much a caller who cannot read a number may increment it: with no more than this no sum is out of range,
+ * whatever is stored, so that a refusal reveals nothing.
+ */
+export const blindIncrementMax = Number.MAX_SAFE_INTEGER

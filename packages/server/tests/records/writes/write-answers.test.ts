@@ -13,6 +13,8 @@ const schema = {
   secret: { type: 'string', unique: true },
   slug: { type: 'string', unique: true },
   views: { type: 'number', default: 7 },
+  score: { type: 'number', default: 5, max: 10 },
+  level: { type: 'number', default: 1, enum: [1, 2, 3] },
   kind: { type: 'string', default: 'draft' },
 } as const
 
@@ -63,7 +65,7 @@ describeServer('what writes answer', { config }, (server) => {
       expect([answer.status, names(answer.body)]).toEqual([201, [...builtIn, 'secret', 'title'].sort()])
       expect(answer.headers.get('etag')).toBeNull()
       expect(names((await both.post(posts, { title: 'C' })).body)).toEqual(
-        [...builtIn, 'kind', 'secret', 'slug', 'title', 'views'].sort(),
+        [...builtIn, 'kind', 'level', 'score', 'secret', 'slug', 'title', 'views'].sort(),
       )
     })
 
@@ -119,6 +121,26 @@ describeServer('what writes answer', { config }, (server) => {
       expect((await writer.delete(`${posts}/a`, { 'if-match': '*' })).status).toBe(200)
     })
 
+    test('[KEY-16] an increment is refused where its outcome would depend on the stored value', async () => {
+      const increment = (client: typeof writer, name: string, value: number) =>
+        client.patch(`${posts}/a`, { [name]: { $op: 'increment', value } })
+      for (const name of ['score', 'level'])
+        for (const value of [0, 1, 5, 6, -100])
+          expect(expectRefusal(await increment(writer, name, value), 403).message).toContain('db:table:posts:read')
+      for (const value of [1e308, -1e308, Number.MAX_SAFE_INTEGER + 1])
+        expectRefusal(await increment(writer, 'views', value), 403)
+      for (const value of [1, Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER])
+        expect((await increment(writer, 'views', value)).status).toBe(200)
+      await server.service.patch(`${posts}/a`, { views: Number.MAX_VALUE })
+      expect((await increment(writer, 'views', Number.MAX_SAFE_INTEGER)).status).toBe(200)
+      const data = { score: { $op: 'increment', value: 1 } }
+      expectRefusal(await writer.post(`${posts}/batch`, { updates: [{ id: 'a', data }] }), 403)
+      const byFilter = { action: 'update', filter: [['id', '==', 'a']], data }
+      expectRefusal(await writer.post(`${posts}/batch-by-filter`, byFilter), 403)
+      expect((await increment(both, 'score', 5)).status).toBe(200)
+      expectRefusal(await increment(both, 'score', 1), 400)
+    })
+
     test('[KEY-14] a conflict names no hidden field, and a replay shows no more than the answer did', async () => {
       const taken = expectRefusal(await writer.post(posts, { secret: 's1' }), 409)
       expect(JSON.stringify(taken)).not.toContain('secret')
@@ -135,12 +157,12 @@ describeServer('what writes answer', { config }, (server) => {
       expect([answer.status, answer.headers.get('etag')]).toEqual([201, null])
       expect(names(answer.body)).toEqual([...builtIn, 'title'].sort())
       const readable = await alice.post(inbox, { id: 'y', kind: 'public' })
-      expect(names(readable.body)).toEqual([...builtIn, 'kind', 'slug', 'title', 'views'].sort())
+      expect(names(readable.body)).toEqual([...builtIn, 'kind', 'level', 'score', 'slug', 'title', 'views'].sort())
       expect(readable.headers.get('etag')).toBe((await alice.get(`${inbox}/y`)).headers.get('etag'))
       const { body } = await alice.post(`${inbox}/batch`, { inserts: [{ title: 'p' }, { kind: 'public' }] })
       expect(body.inserted.map(names)).toEqual([
         [...builtIn, 'title'].sort(),
-        [...builtIn, 'kind', 'slug', 'title', 'views'].sort(),
+        [...builtIn, 'kind', 'level', 'score', 'slug', 'title', 'views'].sort(),
       ])
     })
 

@@ -8,6 +8,7 @@ import { createSlices } from '../../../base/concurrency/slices.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import {
+  accessDenied,
   badRequest,
   conflict,
   type FieldErrors,
@@ -17,13 +18,13 @@ import {
   preconditionFailed,
 } from '../../../errors.ts'
 import { matchesStrongly } from '../../../http/replies/etags.ts'
-import { recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
+import { blindIncrementMax, recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
 import { type Expr, isNever } from '../../../query/expr.ts'
 import { absencesIn, settle } from '../../../query/matches.ts'
 import { type Change, changeOf } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
 import type { RecordRow } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
+import { readScopeOf, type TableCall } from '../schema/tables.ts'
 import { tagOf } from './answer.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
 import type { Stored, Write } from './write-context.ts'
@@ -213,9 +214,27 @@ function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): vo
   if (!matchesStrongly(ifMatch, tag)) throw preconditionFailed()
 }
 
+/**
+ * Refuses an increment whose outcome would depend on a value that the caller cannot read: its refusal would reveal the
+ * value. Increments within `blindIncrementMax` of an unbounded number never fail. Throws 403.
+ */
+function checkIncrements({ call }: Write, { changes }: Patch): void {
+  if (!isNever(call.permissions.read())) return
+  for (const [name, { field, operator }] of changes) {
+    if (operator?.$op !== 'increment') continue
+    const isBounded = field?.min !== undefined || field?.max !== undefined || field?.enum !== undefined
+    if (field && !isBounded && Math.abs(operator.by) <= blindIncrementMax) continue
+    const condition = field
+      ? 'that has a minimum, a maximum or an enumeration, or by more than 2^53,'
+      : 'without a schema'
+    throw accessDenied(`increment of "${name}" ${condition} needs the scope ${readScopeOf(call.table.name)}`)
+  }
+}
+
 /** Applies a patch to a row that was read in this transaction; both rules are judged. Gives the record afterwards. */
 export async function updateRow(write: Write, before: RecordRow, patch: Patch, fixed?: FixedFields): Promise<Stored> {
   const { call } = write
+  checkIncrements(write, patch)
   await require(write, call.permissions.updateBefore(), before)
   const { after, changed } = applyPatch(before, patch, write.nowMs, fixed)
   await require(write, call.permissions.updateAfter(), after)
