@@ -47,7 +47,7 @@ export async function openNodes(
 
 /** Asks until the answer has this status. */
 export async function untilStatus(status: number, node: TestServer, path: string): Promise<void> {
-  for (let turns = 0; turns < 600; turns++) {
+  for (let attempts = 0; attempts < 5000; attempts++) {
     if ((await node.anonymous.get(path)).status === status) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

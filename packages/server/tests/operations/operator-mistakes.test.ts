@@ -109,6 +109,19 @@ const mistakes: readonly Mistake[] = [
   withEnv({ PLINTH_PUBLIC_URL: 'https://a.example/path' }, 'PLINTH_PUBLIC_URL', 'no path'),
 ]
 
+const {
+  PLINTH_TEST_DATABASE_URL: databaseUrl,
+  PLINTH_TEST_REDIS_URL: redisUrl,
+  PLINTH_TEST_S3_URL: s3Url,
+} = process.env
+
+/** The address of a server with the password of nobody. */
+function withPassword(href: string): string {
+  const url = new URL(href)
+  url.password = password
+  return url.href
+}
+
 describe('a mistake of an operator', () => {
   for (const { what, words, env = {}, says, code = 1 } of mistakes)
     test(`[FAULT-9] ${what}`, async () => {
@@ -129,19 +142,19 @@ describe('a mistake of an operator', () => {
   })
 
   /** Engines that may come later: the server waits for them, and its log says for what. */
-  const waitedFor: readonly [string, Env, readonly string[]][] = [
+  const waitedFor: [string, Env, readonly string[]][] = [
     [
-      'PostgreSQL',
+      'PostgreSQL that cannot be reached',
       { DATABASE_URL: `postgres://u:${password}@127.0.0.1:1/d` },
       ['PostgreSQL at 127.0.0.1:1', 'ECONNREFUSED'],
     ],
     [
-      'Redis',
+      'Redis that cannot be reached',
       { REDIS_URL: `redis://:${password}@127.0.0.1:1` },
       ['redis.connection_lost', '127.0.0.1:1', 'ECONNREFUSED'],
     ],
     [
-      'the store of files',
+      'a store that cannot be reached',
       {
         S3_ENDPOINT: 'http://127.0.0.1:1',
         S3_BUCKET: 'bucket',
@@ -151,8 +164,31 @@ describe('a mistake of an operator', () => {
       ['engine.unavailable', 'The S3 store at http://127.0.0.1:1', 'ECONNREFUSED'],
     ],
   ]
+  if (redisUrl !== undefined)
+    waitedFor.push([
+      'Redis with another password',
+      { REDIS_URL: withPassword(redisUrl) },
+      ['redis.connection_lost', new URL(redisUrl).host, 'WRONGPASS'],
+    ])
+  if (s3Url !== undefined) {
+    const { origin, username, password: secret } = new URL(s3Url)
+    const store = { S3_ENDPOINT: origin, S3_BUCKET: 'there-is-none', S3_ACCESS_KEY_ID: username }
+    const name = `The S3 store at ${origin}, bucket \\"there-is-none\\"`
+    waitedFor.push(
+      [
+        'a store with another secret',
+        { ...store, S3_SECRET_ACCESS_KEY: password },
+        [name, 'refuses', '403 AccessDenied'],
+      ],
+      [
+        'a bucket that does not exist',
+        { ...store, S3_SECRET_ACCESS_KEY: secret },
+        [name, 'refuses', '404 NoSuchBucket'],
+      ],
+    )
+  }
   for (const [what, env, says] of waitedFor)
-    test(`[FAULT-9] ${what} that cannot be reached is named in the log`, async () => {
+    test(`[FAULT-9] ${what} is named in the log, and the command goes on to wait for it`, async () => {
       prepare()
       const child = commandLine.spawn(start(), env)
       let out = ''
@@ -163,9 +199,18 @@ describe('a mistake of an operator', () => {
       }
       for (const part of says) expect(out).toContain(part)
       expectSentences(out)
+      expect(child.exitCode).toBeNull()
     })
 
-  const databaseUrl = process.env.PLINTH_TEST_DATABASE_URL
+  test.skipIf(databaseUrl === undefined)('[FAULT-9] a password that PostgreSQL refuses', async () => {
+    prepare()
+    const url = new URL(withPassword(databaseUrl ?? ''))
+    const { error, code } = await commandLine.run(start(), { DATABASE_URL: url.href })
+    expect([code, error]).toEqual([1, expect.stringContaining(`PostgreSQL at ${url.host}, database "postgres"`)])
+    expect(error).toContain('refuses the user or its password')
+    expectSentences(error)
+  })
+
   test.skipIf(databaseUrl === undefined)('[FAULT-9] a database that does not exist', async () => {
     prepare()
     const url = new URL(databaseUrl ?? '')

@@ -87,7 +87,7 @@ function watchWrites(redis: Redis, key: string, log: Log): Writes {
   let failure: EngineError | null = null
 
   function refused(error: Error): void {
-    if (failure === null) log.error('redis.writes_refused', { error })
+    if (failure === null) log.error('redis.writes_refused', { reason: error.message })
     failure = new EngineError('unavailable', `Redis refuses writes: ${error.message}`, [], error)
   }
   return {

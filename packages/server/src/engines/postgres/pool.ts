@@ -90,7 +90,8 @@ export function createPool({ connector, connectionsMax, onFailure, log }: PoolOp
   /** Without room at the server, what waits goes on waiting for the connections there are. */
   function refuse(error: unknown): void {
     if (sqlStateOf(error) === tooManyClientsState && open.size > 0) {
-      if (limit > open.size) log.warn('postgres.pool_reduced', { connections: open.size, error })
+      if (limit > open.size)
+        log.warn('postgres.pool_reduced', { connections: open.size, reason: (error as Error).message })
       limit = open.size
       return
     }

@@ -102,7 +102,8 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
   }
 
   function noteWrites(error: EngineError): void {
-    if (writeFailure === null) log.error('postgres.writes_refused', { engine: address.description, error })
+    if (writeFailure === null)
+      log.error('postgres.writes_refused', { engine: address.description, reason: error.message })
     writeFailure = error
   }
 
@@ -122,7 +123,8 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
       if (scope === 'connection') circuit.suspect()
       if (scope === 'writes') noteWrites(error)
       if (scope !== 'health') return
-      if (currentDamage() === null) log.error('postgres.damaged', { engine: address.description, error })
+      if (currentDamage() === null)
+        log.error('postgres.damaged', { engine: address.description, reason: error.message })
       damage = error
       damagedUntilMs = performance.now() + postgresDamageMs
     },

@@ -168,14 +168,14 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       redirect: 'manual',
     })
     if (response.ok) return response
-    throw new S3Refusal(response.status, textIn(await response.text(), 'Code') ?? codeOf(response.status))
+    throw new S3Refusal(response.status, textIn(await response.text(), 'Code') ?? codeOf(response.status, request))
   }
 
   const engine = `The S3 store at ${endpoint}, bucket "${bucket}"`
 
   /** One line in the log for each outage, not for each request. */
   function setRefusal(found: EngineError | null, isWrite: boolean): void {
-    if (found !== null && refusal === null) log.error('s3.refused', { engine, error: found })
+    if (found !== null && refusal === null) log.error('s3.refused', { engine, reason: found.message })
     if (found === null && refusal !== null) log.info('s3.accepted', { engine })
     refusal = found
     refusesWrites = found !== null && isWrite
@@ -287,4 +287,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
 }
 
 /** An answer to HEAD has no body to name the error in. */
-const codeOf = (status: number): string => (status === 404 ? 'NoSuchKey' : `Http${status}`)
+function codeOf(status: number, { key }: S3Request): string {
+  if (status === 404) return key === undefined ? 'NoSuchBucket' : 'NoSuchKey'
+  return status === 403 ? 'AccessDenied' : `Http${status}`
+}
