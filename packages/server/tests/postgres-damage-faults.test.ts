@@ -115,7 +115,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
       await untilStatus(200, node, '/api/health')
       expect((await node.service.post(items, { text })).status).toBe(201)
       expect((await node.anonymous.get(`${items}/refused`)).status).toBe(404)
-      expect(node.logged()).toContain('postgres.writes_back')
+      expect(node.logged()).toContain('postgres.writes_restored')
     },
   )
 

@@ -130,7 +130,7 @@ export const serverLogEvents = {
   },
   'postgres.damaged': {
     level: 'error',
-    fields: ['engine', 'error'],
+    fields: ['engine', 'reason'],
     meaning: 'PostgreSQL reported damaged data.',
     action: 'Stop the server and restore a backup.',
   },
@@ -142,7 +142,7 @@ export const serverLogEvents = {
   },
   'postgres.pool_reduced': {
     level: 'warn',
-    fields: ['connections', 'error'],
+    fields: ['connections', 'reason'],
     meaning: 'PostgreSQL refused a connection; the pool continues with the open ones.',
     action: 'Raise max_connections or reduce the pool.',
   },
@@ -154,7 +154,7 @@ export const serverLogEvents = {
   },
   'postgres.writes_refused': {
     level: 'error',
-    fields: ['engine', 'error'],
+    fields: ['engine', 'reason'],
     meaning: 'PostgreSQL accepts no writes: its disk is full, or it is read-only.',
     action: 'Free space or restore the primary.',
   },
@@ -184,7 +184,7 @@ export const serverLogEvents = {
   },
   'redis.writes_refused': {
     level: 'error',
-    fields: ['error'],
+    fields: ['reason'],
     meaning: 'Redis refuses writes: it is out of memory, a replica, or cannot save.',
     action: 'Check Redis.',
   },
@@ -202,7 +202,7 @@ export const serverLogEvents = {
   },
   's3.refused': {
     level: 'error',
-    fields: ['engine', 'error'],
+    fields: ['engine', 'reason'],
     meaning: 'The S3 store refuses requests.',
     action: 'Check the bucket, the credentials and their permissions.',
   },
