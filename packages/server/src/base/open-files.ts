@@ -53,20 +53,25 @@ function useReserve(): boolean {
   return true
 }
 
+const releaseOrUseReserve: ReleaseHandles = () => releaseHandles() || useReserve()
+const useReserveOrRelease: ReleaseHandles = () => useReserve() || releaseHandles()
+
 /**
- * Does `open`, again and again while it fails for want of a handle and something else can be closed. Throws what `open`
- * throws.
+ * Does `open`, again and again while it fails for want of a handle and one can be freed. Throws what `open` throws. An
+ * open that needs some handles for a moment only gives those back to the reserve.
  */
-export function withHandles<T>(open: () => T, release: ReleaseHandles = releaseHandles): T {
+export function withHandles<T>(open: () => T, release: ReleaseHandles = releaseOrUseReserve): T {
+  let isShort = false
   for (;;)
     try {
-      return open()
+      const opened = open()
+      if (isShort) fillReserve()
+      return opened
     } catch (error) {
       if (!isOutOfHandles(error) || !release()) throw error
+      isShort = true
     }
 }
-
-const useReserveOrRelease: ReleaseHandles = () => useReserve() || releaseHandles()
 
 /** As `fs.openSync`; close it with `closeShortly`. */
 export const openShortly = (path: string, flags: string | number, mode?: number): number =>

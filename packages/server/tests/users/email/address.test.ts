@@ -122,7 +122,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     return mailbox.nextToken(email)
   }
 
-  test('[MAIL-20] mails the new address, tells the old one, and takes effect with the token', async () => {
+  test('[MAIL-20] sends a link to the new address and a notice to the old one, and takes effect with the token', async () => {
     expect((await change({ newEmail: ` ${newEmail.toUpperCase()} `, password: person.password })).status).toBe(200)
     const notice = await mailbox.next(person.email)
     expect(notice.text).toContain(newEmail)
@@ -157,7 +157,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect((await userOf(person.client)).email).toBe(newEmail)
   })
 
-  test('[MAIL-20] needs the password of whoever has one, and mails nothing without', async () => {
+  test('[MAIL-20] requires the password of an account that has one, and sends no mail without it', async () => {
     const before = mailbox.received.length
     expectRefusal(await change({ newEmail }), 400, 'password')
     expectRefusal(await change({ newEmail, password: 'not the password' }), 401)
@@ -169,7 +169,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect(mailbox.received.length).toBe(before)
   })
 
-  test('[MAIL-20] to one that is somebody’s is answered alike, and mails only the notice', async () => {
+  test('[MAIL-20] answers alike for an address of another account, and sends only the notice', async () => {
     const other = await signUp(server)
     const { password } = person
     const free = await change({ newEmail, password })
@@ -181,7 +181,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect(mailbox.received.filter(({ to }) => to.includes(other.email))).toEqual([])
   })
 
-  test('[MAIL-20] to one that has become somebody’s meanwhile is 409 and changes nothing', async () => {
+  test('[MAIL-20] is 409 and changes nothing if another account has taken the address meanwhile', async () => {
     const token = await changeToken()
     await server.service.post('/api/auth/admin/users', { email: newEmail, password: 'a long password' })
     const refusal = expectRefusal(await verify(token), 409)

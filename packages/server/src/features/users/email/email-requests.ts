@@ -1,6 +1,7 @@
 /**
- * Requests for mails, as anybody may make them about anybody's address: what comes of them must not show who has an
- * account, nor fill a mailbox. Everything that depends on the address happens after the answer, in the mailer's queue.
+ * Requests that send mails, which need no credentials and may name any address. A response must not reveal whether an
+ * account exists, and requests must not flood a mailbox: everything that depends on the address happens after the
+ * response, in the queue of the mailer.
  */
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Account } from '../accounts/accounts.ts'

@@ -1,15 +1,15 @@
 /** A node that is told to stop while an engine gives no answer: it ends in time, with its exit code. */
 import { expect, test } from 'bun:test'
-import type { PrivateServer } from '../scripts/servers/private-server.ts'
-import { provideRedis, provideS3 } from '../scripts/servers/programs.ts'
-import { openRedis } from '../scripts/servers/redis.ts'
-import { createBucket, openS3 } from '../scripts/servers/s3.ts'
-import type { Settings } from '../src/config/config.ts'
-import { closeAfterEach } from './harness/closing.ts'
-import type { Engine } from './harness/engines.ts'
-import { filePath, store } from './harness/files.ts'
-import { type SpawnedServer, spawnServer } from './harness/spawn.ts'
-import { times } from './harness/times.ts'
+import type { PrivateServer } from '../../../../scripts/servers/private-server.ts'
+import { provideRedis, provideS3 } from '../../../../scripts/servers/programs.ts'
+import { openRedis } from '../../../../scripts/servers/redis.ts'
+import { createBucket, openS3 } from '../../../../scripts/servers/s3.ts'
+import type { Settings } from '../../src/config/config.ts'
+import { closeAfterEach } from '../harness/closing.ts'
+import type { Engine } from '../harness/engines.ts'
+import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { filePath, store } from '../harness/storage/files.ts'
+import { times } from '../harness/times.ts'
 
 const closing = closeAfterEach()
 
