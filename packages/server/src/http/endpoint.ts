@@ -93,6 +93,8 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }
   /** Default `jsonBodyBytesMax`. */
   readonly bodyBytesMax?: number | ((params: Params) => number)
+  /** Members of the body that are stored as they are: where the body is large, each may be a `JsonText`. */
+  readonly textMembers?: readonly string[]
   /** Answers may hold a token or another secret, so no cache may store them: `Cache-Control: no-store`. */
   readonly isSecret?: true
   /** How long the connection may be silent while this is answered; default `connectionIdleSeconds`. */

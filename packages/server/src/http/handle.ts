@@ -17,6 +17,7 @@ import {
   internal,
   invalidServiceKey,
   invalidToken,
+  rateLimited,
   unavailable,
 } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
@@ -237,7 +238,7 @@ export function createHandle(parts: HandleParts): Handle {
     const { bodyBytesMax = jsonBodyBytesMax } = endpoint
     const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
     const type = exchange.headers.get('content-type')
-    return readJsonObject(type, exchange.rawBody, bytesMax).then((json) => {
+    return readJsonObject(type, exchange.rawBody, bytesMax, endpoint.textMembers).then((json) => {
       const handle = (): Reply | Promise<Reply> => {
         exchange.body = validate(schema, json)
         return endpoint.handle(exchange)
@@ -387,13 +388,11 @@ function freshen({ method, headers }: Exchange, reply: Reply): Reply {
   return ifNoneMatch !== null && matchesEtag(ifNoneMatch, etag) ? empty(304, reply.headers) : reply
 }
 
-/**
- * What the caller may know of a failure: a refusal as it is, an engine that is away as 503, and of anything else
- * nothing.
- */
+/** What the caller may know of a failure: a refusal, an engine that is away or has too much work; else nothing. */
 function asRefusal(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isOutOfHandles(error)) return unavailable()
+  if (error instanceof EngineError && error.kind === 'crowded') return rateLimited(1, error.message)
   if (error instanceof EngineError && error.kind !== 'unique' && error.kind !== 'oversized') return unavailable()
   return internal()
 }

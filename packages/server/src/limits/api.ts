@@ -64,6 +64,12 @@ export const jsonBodyBytesMax = MiB
 export const listenerBodyFactor = 4
 export const listenerBodyBytesMin = 1024 * MiB
 export const jsonDepthMax = 64
+/** A JSON body below this is parsed in one step: a few milliseconds where it is dense, such as lists of numbers. */
+export const quickBodyBytes = 256 * KiB
+/** Characters of a larger one that are parsed in one step. */
+export const parsePieceChars = 64 * KiB
+/** Items of one array of a body: as many as a megabyte of JSON holds, twice. Growing a longer one takes too long. */
+export const bodyItemsMax = 1_000_000
 /** A refusal names this many bad fields; a body of wrong ones must not make a larger answer. */
 export const fieldErrorsMax = 100
 /** Ours are below 1 KiB with 4 KB of claims in base64 below 8 KiB; longer is refused before any parsing. */

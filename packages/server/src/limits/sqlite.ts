@@ -70,13 +70,20 @@ export const readTurnMs = 5
 export const slowReadBytes = 8 * MiB
 /** Bytes that one read may take on the main thread: a millisecond of copying; a larger page is read in a thread. */
 export const quickReadBytes = MiB
+/**
+ * A search of a large file runs on the main thread where each of its words occurs at most so many times: a millisecond
+ * of ranking, and a few of reading rows for other conditions.
+ */
+export const quickSearchOccurrences = 500
 /** How often a small file is asked for its size: what fills it beyond `slowReadBytes` takes about as long. */
 export const fileSizeCheckMs = 250
 /** How often a statement's plan is looked at again. */
 export const slowReadRunsPerLook = 1000
 export const slowReadTimeoutMs = 30_000
-/** Slow reads waiting per thread; beyond it they are refused with 503. */
-export const slowReadsWaitingMax = 100
+/** Different slow reads waiting per thread; beyond it they are refused with 503. */
+export const slowReadsWaitingMax = 256
+/** Of these, those of one caller, who may be a page of many lists; beyond it they are refused with 429. */
+export const slowReadsWaitingPerCallerMax = 32
 export const readerThreadsMax = 4
 /** Files a reader thread keeps open. */
 export const readerFilesMax = 16

@@ -1,15 +1,21 @@
 /** Responses that would be larger than `limits.responseBytes`, of everything but records and vectors. */
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import type { Room, RoomPlayer } from '../../src/config/define.ts'
 import { query } from '../harness/client.ts'
+import { openFcm } from '../harness/push/fcm.ts'
 import { exec } from '../harness/resources/sql.ts'
 import { join } from '../harness/rooms/rooms.ts'
 import { describeServer } from '../harness/server.ts'
 import { store } from '../harness/storage/files.ts'
 
+const fcm = openFcm()
+afterAll(() => fcm.close())
+
 const responseBytes = 64 * 1024
 const config = {
   limits: { responseBytes: '64kb' },
+  push: { fcm: fcm.config },
+  rateLimits: { push: { requests: 1_000_000 } },
   storage: { buckets: { files: { access: { read: true } } } },
   kv: { names: {} },
   sql: { main: {} },
@@ -164,6 +170,31 @@ describeServer('responses within their bytes', { config, mode: 'development' }, 
     expect(seen.every(({ state }) => state.text.length === 10_000)).toBe(true)
     expect((await server.service.get(`${path}&cursor=x!`)).status).toBe(400)
     for (const player of players) player.close()
+  })
+
+  test('[RES-3] a list of rooms ends early and goes on', async () => {
+    const ids = Array.from({ length: 260 }, (_, n) => `listed-${String(n).padStart(3, '0')}-${'r'.repeat(110)}`)
+    const players = []
+    for (const id of ids) players.push(await join(server, 'ann', { namespace: 'game', id }))
+    const { items, pages } = await walk('/api/room/admin/rooms', 'rooms')
+    const listed = items.map(({ roomId }: { roomId: string }) => roomId)
+    expect(listed.filter((id) => id.startsWith('listed-'))).toEqual(ids)
+    expect(pages).toBeGreaterThan(1)
+    for (const player of players) player.close()
+  })
+
+  test('[RES-3] a list of push logs ends early and goes on', async () => {
+    const device = { deviceId: 'phone', token: 'token-of-a-phone', platform: 'android' }
+    expect((await server.as('ann').post('/api/push/register', device)).status).toBe(200)
+    const titles = Array.from({ length: 60 }, (_, n) => `${n} ${'\u0001é'.repeat(200)}`)
+    for (const title of titles)
+      expect((await server.service.post('/api/push/send', { userId: 'ann', title, body: 'b' })).status).toBe(200)
+    const { items, pages } = await walk('/api/push/logs', 'logs')
+    expect(items.map(({ title }: { title: string }) => title)).toEqual(
+      titles.toReversed().map((title) => title.slice(0, items[0].title.length)),
+    )
+    expect(new Set(items.map(({ id }: { id: string }) => id)).size).toBe(60)
+    expect(pages).toBeGreaterThan(1)
   })
 
   test('[RES-6] summaries are as many as fit', async () => {

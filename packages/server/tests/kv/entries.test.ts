@@ -17,7 +17,12 @@ const scopes: Readonly<Record<string, readonly string[]>> = {
 }
 const free = { writeInterval: 0 }
 const config = {
-  kv: { cache: free, other: free, small: { writeInterval: 0, maxValueSize: '1kb' } },
+  kv: {
+    cache: free,
+    other: free,
+    small: { writeInterval: 0, maxValueSize: '1kb' },
+    large: { writeInterval: 0, maxValueSize: '2mb' },
+  },
   serviceKeys: Object.keys(scopes).map((scope) => ({ name: scope, key: keyOf(scope), scopes: [scope] })),
 }
 
@@ -43,6 +48,29 @@ describeServer('key-value', { config }, (server) => {
     expect((await cache.list()).body.keys).toEqual(['kept'])
     const again = await cache.delete('a')
     expect([again.status, again.body]).toEqual([200, { ok: true }])
+  })
+
+  test('[RES-8, KV-4] a large value comes back as a small one does', async () => {
+    const large = openStore(server.service, 'large')
+    const headers = { 'content-type': 'application/json' }
+    const sendRaw = (raw: string) => server.service.request('POST', kvPath('large'), { raw, headers })
+    const list = Array.from({ length: 12_000 }, (_, n) => ({ n: n / 8, 'é "x"': [null, {}, [n % 2 === 0]] }))
+    for (const value of [
+      list,
+      { __proto__: null, list, nested: { list: [list.slice(0, 5000)] } },
+      'é\n'.repeat(300_000),
+    ]) {
+      const body = JSON.stringify({ action: 'set', key: 'a', value }, null, 1)
+      expect((await sendRaw(body)).status).toBe(200)
+      expect((await large.get('a')).text).toBe(`{"value":${JSON.stringify(value)}}`)
+    }
+    const send = (value: string) => sendRaw(`{"action":"set","key":"a","value":${value}}`)
+    const filler = '1,'.repeat(300_000)
+    expectRefusal(await send(`[${filler}1e999]`), 400, 'value')
+    expectRefusal(await send(`[${filler}]`), 400, 'valid JSON')
+    expectRefusal(await send(`[${filler}${'['.repeat(100)}${']'.repeat(100)}]`), 400, 'deeper')
+    expectRefusal(await send(`[${filler}${filler}${filler}${filler}1]`), 413)
+    expect((await large.delete('a')).status).toBe(200)
   })
 
   test('[KV-1] a namespace that is not declared is not there', async () => {

@@ -5,8 +5,9 @@
 
 export interface FairQueue {
   /**
-   * Runs `work` once a slot is free. Throws `QueueFullError` at a bound, `QueueTimeoutError` after `waitMs` in the
-   * queue, and the reason of `signal` when that aborts while waiting: the entry is then gone.
+   * Runs `work` once a slot is free: in the same step where one is. Throws `QueueFullError` at a bound,
+   * `QueueTimeoutError` after `waitMs` in the queue, and the reason of `signal` when that aborts while waiting: the
+   * entry is then gone.
    */
   enter<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
 }
@@ -16,7 +17,8 @@ export interface FairQueueBounds {
   readonly running: number
   readonly waiting: number
   readonly waitingPerCaller: number
-  readonly waitMs: number
+  /** Null where the signals of the entries bound their wait. */
+  readonly waitMs: number | null
 }
 
 /** No room in the queue: for this caller, or for any. */
@@ -66,10 +68,11 @@ export function createFairQueue(bounds: FairQueueBounds): FairQueue {
         leave()
         reject(signal.reason)
       }
-      const timer = setTimeout(() => {
+      const onTimeout = (): void => {
         leave()
         reject(new QueueTimeoutError())
-      }, bounds.waitMs)
+      }
+      const timer = bounds.waitMs === null ? undefined : setTimeout(onTimeout, bounds.waitMs)
       signal.addEventListener('abort', onAbort)
       entries.add(begin)
       waiting.set(caller, entries)

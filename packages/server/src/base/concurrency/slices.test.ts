@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import { eventLoopSliceMs } from '../../limits/writes.ts'
-import { createSlices, startSlice } from './slices.ts'
+import { createSlices, SliceScheduler, startSlice } from './slices.ts'
 
 test('a slice lasts its time, and the next one begins after the event loop had its chance', async () => {
   let nowMs = 0
-  const next = createSlices({ elapsedMs: () => nowMs })
+  const next = createSlices({ scheduler: new SliceScheduler(() => nowMs) })
+  expect(next()).toBeUndefined()
   nowMs = eventLoopSliceMs - 1
   expect(next()).toBeUndefined()
   nowMs = eventLoopSliceMs
@@ -18,6 +19,46 @@ test('a slice lasts its time, and the next one begins after the event loop had i
   expect(next()).toBeUndefined()
   nowMs += eventLoopSliceMs
   expect(next()).toBeInstanceOf(Promise)
+})
+
+test('all work shares the slices: one runs in each round of the event loop, in the order they paused', async () => {
+  let nowMs = 0
+  let round = 0
+  const scheduler = new SliceScheduler(() => nowMs)
+  const ran: string[] = []
+  const work = async (name: string, units: number): Promise<void> => {
+    const next = createSlices({ scheduler })
+    for (let unit = 0; unit < units; unit++) {
+      ran.push(`${name} in ${round}`)
+      nowMs += eventLoopSliceMs / 2
+      const pause = next()
+      if (pause) await pause
+    }
+  }
+  const countRounds = (): void => {
+    round += 1
+    if (round < 20) setImmediate(countRounds)
+  }
+  setImmediate(countRounds)
+  await Promise.all([work('a', 6), work('b', 4), work('c', 1)])
+  const rounds = ran.map((one) => Number(one.split(' ')[2]))
+  expect(ran.filter((one) => one.startsWith('a'))).toHaveLength(6)
+  // The works begin in one round; from then on, no round has more than two units, which are a slice.
+  for (let at = 1; at < 20; at++) expect(rounds.filter((one) => one === at).length).toBeLessThanOrEqual(2)
+  const names = ran.filter((one) => !one.endsWith(' 0')).map((one) => one.charAt(0))
+  expect(names.indexOf('a')).toBeLessThan(names.indexOf('b'))
+  expect(names.lastIndexOf('a')).toBeGreaterThan(names.indexOf('b'))
+})
+
+test('work with slices of another length has them for itself', async () => {
+  let nowMs = 0
+  const next = createSlices({ sliceMs: 2, elapsedMs: () => nowMs })
+  nowMs = 1
+  expect(next()).toBeUndefined()
+  nowMs = 2
+  await next()
+  nowMs = 3
+  expect(next()).toBeUndefined()
 })
 
 test('work that ends with its slice learns when it is over', () => {

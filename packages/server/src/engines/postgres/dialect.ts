@@ -197,6 +197,7 @@ export const postgresDialect: Dialect = {
       matches: sql`${column} @@ ${query}::text::tsquery`,
       // Divided by the logarithm of the length: a word counts for more in a short text.
       rank: sql`-ts_rank(${column}, ${query}::text::tsquery, 1)`,
+      frequency: null,
     }
   },
   createSearch: (table) => [

@@ -177,4 +177,17 @@ export interface SearchIndex {
   readonly matches: SqlText
   /** Ascending: best first. */
   readonly rank: SqlText
+  readonly frequency: WordFrequency | null
+}
+
+/**
+ * How often words occur, for an engine that searches in this process: ranking looks at every occurrence of every word
+ * before it gives a row, so a search for frequent ones must not run on the event loop.
+ */
+export interface WordFrequency {
+  /** What `query` reads, by name, and the statement that makes it for the lifetime of a connection. */
+  readonly source: string
+  readonly create: SqlText
+  /** Gives a row where one of the words is frequent; takes as long for any words. */
+  readonly query: SqlText
 }

@@ -12,6 +12,8 @@ export type EngineErrorKind =
   | 'outrun'
   /** Too many operations are waiting; nothing was done. */
   | 'busy'
+  /** Too many operations of the same caller are waiting; nothing was done. */
+  | 'crowded'
   /** The engine is away, full, or has failed; nothing was acknowledged. */
   | 'unavailable'
 

@@ -2,6 +2,7 @@
  * A page of rows that may be of any size, in the parts an engine needs to bound it before it reads them: the select
  * list with its long columns, the source, the order, and how many rows.
  */
+import type { WordFrequency } from './dialect.ts'
 import { ident, join, type SqlText, sql } from './sql-text.ts'
 
 /** A selected column and its name in the rows. `text` and `json` may be of any length, the others are short. */
@@ -39,6 +40,12 @@ export interface PageQuery {
    * be sorted is sorted by key, and only the rows of the page are read whole.
    */
   readonly key: { readonly column: SqlText; readonly from: SqlText } | null
+  /** Characters of a row, at most, that are no part of what `bytesMax` bounds: the cursor's, which are short. */
+  readonly keyChars?: number
+  /** Of the words of a full-text search. */
+  readonly frequency?: WordFrequency | null
+  /** For whom it is read (`callerKey`): callers share threads fairly. */
+  readonly caller?: string
   /** A scalar sub-select, read as of the same moment as the rows. */
   readonly alongside?: SqlText
   /**

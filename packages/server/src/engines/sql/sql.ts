@@ -39,9 +39,10 @@ export interface Database extends Reader {
   readonly dialect: Dialect
   /**
    * As `all`. `onRead` is called in the same turn of the event loop in which the rows are read, where this process does
-   * all writing and reads them itself: no later commit is visible then.
+   * all writing and reads them itself: no later commit is visible then. A read that may be slow names the `caller` it
+   * is for (`callerKey`): callers share threads fairly.
    */
-  all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void): Promise<Row[]>
+  all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string): Promise<Row[]>
   /**
    * A page of rows of any size, or null where the page has more bytes, or takes longer, than may be in one step:
    * `readLargePage` reads it then.

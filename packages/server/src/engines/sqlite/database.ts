@@ -93,8 +93,8 @@ export function openSqliteDatabase(
   const { writing, reading, log } = withHandles(() => openHandles(path, noting))
   const slowReads: ReaderThreads = {
     ...threads,
-    read: (file, read) =>
-      threads.read(file, read).catch((error: unknown) => {
+    read: (file, read, caller) =>
+      threads.read(file, read, caller).catch((error: unknown) => {
         // Of what threads fail with, only damage says something about the file.
         if (isDamage(error)) faults.note(error)
         throw error
@@ -168,8 +168,8 @@ export function openSqliteDatabase(
     dialect: sqliteDialect,
     writer,
     settleQuiet: () => plan.whenQuiet(),
-    all: <Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void) =>
-      reads.read(() => reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined)) as Promise<Row[]>,
+    all: <Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string) =>
+      reads.read(() => reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined, caller)) as Promise<Row[]>,
     readPage: <Row = SqlRow>(query: PageQuery) =>
       reads.read(
         () => reader.page(query),

@@ -1,5 +1,6 @@
 /** SQLite's words. A database is a file, so tables need no qualification and rows no owner. */
-import type { Dialect } from '../sql/dialect.ts'
+import { quickSearchOccurrences } from '../../limits/sqlite.ts'
+import type { Dialect, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
 
 /** JSON paths are parameters, so a member's name is never SQL; the name is quoted as JSON quotes it. */
@@ -16,6 +17,24 @@ const asDouble = (value: SqlText): SqlText => sql`CAST(${value} AS REAL)`
 
 /** No declared name starts with an underscore. */
 const searchTable = (tableName: string): string => `_fts_${tableName}`
+
+/** Above every character of a word. */
+const lastCharacter = '\u{10ffff}'
+
+/** Counts occurrences in the index's own list of terms, up to `quickSearchOccurrences` of each word. */
+function frequencyOf(index: string, words: readonly SearchWord[]): WordFrequency {
+  const source = `${index}_terms`
+  const table = sql`temp.${ident(source)}`
+  const isFrequent = words.map(({ folded, isPrefix }) => {
+    const isWord = isPrefix ? sql`term >= ${folded} AND term < ${folded + lastCharacter}` : sql`term = ${folded}`
+    return sql`EXISTS (SELECT 1 FROM ${table} WHERE ${isWord} LIMIT 1 OFFSET ${quickSearchOccurrences})`
+  })
+  return {
+    source,
+    create: sql`CREATE VIRTUAL TABLE IF NOT EXISTS ${table} USING fts5vocab('main', ${ident(index)}, 'instance')`,
+    query: sql`SELECT 1 WHERE ${join(isFrequent, ' OR ')}`,
+  }
+}
 
 export const sqliteDialect: Dialect = {
   columnTypes: { text: 'TEXT', number: 'REAL', boolean: 'INTEGER', json: 'TEXT' },
@@ -86,6 +105,7 @@ export const sqliteDialect: Dialect = {
       joins: sql` JOIN ${index} ON ${index}."rowid" = ${ident(name)}."_seq"`,
       matches: sql`${index} MATCH ${query}`,
       rank: sql`${index}."rank"`,
+      frequency: frequencyOf(searchTable(name), words),
     }
   },
   createSearch({ name }, fields) {

@@ -189,8 +189,8 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
       }
       return {
         dialect: sqliteDialect,
-        async all<Row>(query: SqlText, onRead?: (rows: Row[]) => void) {
-          return reading((database) => database.all<Row>(query, onRead))
+        async all<Row>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string) {
+          return reading((database) => database.all<Row>(query, onRead, caller))
         },
         async readPage<Row>(query: PageQuery) {
           return reading((database) => database.readPage<Row>(query))

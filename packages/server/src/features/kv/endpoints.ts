@@ -71,6 +71,7 @@ export function kvEndpoints({ perform, bodyBytesMax }: KvHandlers): readonly End
       rateLimit: 'auth',
       body: commandBody,
       bodyBytesMax,
+      textMembers: ['value'],
       replies: {
         200: {
           description: 'The value of `get` (null where there is none), the keys of `list`, or that it is done',

@@ -8,6 +8,7 @@ import type { KvNamespace } from '../../config/sections/kv.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
 import type { Call, Endpoint } from '../../http/endpoint.ts'
+import { isExactJson, JsonText } from '../../http/input/json-parse.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
@@ -111,15 +112,9 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
 
 /** The value as it is stored: JSON, of numbers that are doubles. Throws 400, and 413 for one of more bytes. */
 function formatValue(value: unknown, bytesMax: number): string {
-  if (!isExact(value)) throw invalidField('value', 'type', 'must not have numbers beyond the range of a double')
-  const text = JSON.stringify(value)
+  const { text, isExact } =
+    value instanceof JsonText ? value : { text: JSON.stringify(value), isExact: isExactJson(value) }
+  if (!isExact) throw invalidField('value', 'type', 'must not have numbers beyond the range of a double')
   if (Buffer.byteLength(text) > bytesMax) throw payloadTooLarge(bytesMax, 'value')
   return text
-}
-
-/** Whether JSON can say it: `1e999` is read as infinity, which would be stored as null. */
-function isExact(value: unknown): boolean {
-  if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || value === null) return true
-  return Array.isArray(value) ? value.every(isExact) : Object.values(value).every(isExact)
 }

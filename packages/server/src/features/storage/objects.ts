@@ -4,6 +4,7 @@
  * is decided by those who call.
  */
 import { randomUUID } from 'node:crypto'
+import { callerKey } from '../../access/caller.ts'
 import { required } from '../../access/check.ts'
 import type { BucketDefinition } from '../../access/definition.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -218,8 +219,9 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
     if (end !== null) conditions.push(sql`${alias}.key < ${end}`)
     if (after !== null) conditions.push(sql`${alias}.key > ${after}`)
     conditions.push(backEnd.condition(condition, bucket.objects.table))
-    const rows = await database.all<ObjectRow>(sql`SELECT ${shown} FROM ${from(call)}
-      WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit}`)
+    const page = sql`SELECT ${shown} FROM ${from(call)}
+      WHERE ${join(conditions, ' AND ')} ORDER BY ${alias}.key LIMIT ${limit}`
+    const rows = await database.all<ObjectRow>(page, undefined, callerKey(call.caller))
     return rows.map(toObject)
   }
 

@@ -1,6 +1,8 @@
 /** JSON bodies: media type, encoding, depth and form. The endpoint's schema checks the fields. */
+import { createSlices } from '../../base/concurrency/slices.ts'
 import { badRequest, unsupportedMediaType } from '../../errors.ts'
-import { jsonDepthMax } from '../../limits/api.ts'
+import { jsonDepthMax, quickBodyBytes } from '../../limits/api.ts'
+import { endOfString, JsonBoundError, parseJsonInSlices } from './json-parse.ts'
 import type { RequestBody } from './request-body.ts'
 
 export type JsonObject = Record<string, unknown>
@@ -9,11 +11,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * The body as a JSON object. Throws 415 for any other or no content type, 400 for what is not UTF-8, not JSON, not an
- * object, or nested too deep, and what `RequestBody.read` throws.
+ * object, or nested too deep, and what `RequestBody.read` throws. `textMembers` as in `Endpoint`.
  */
-export async function readJsonObject(type: string | null, body: RequestBody, bytesMax: number): Promise<JsonObject> {
+export async function readJsonObject(
+  type: string | null,
+  body: RequestBody,
+  bytesMax: number,
+  textMembers: readonly string[] = [],
+): Promise<JsonObject> {
   if (type !== 'application/json' && !isJsonType(type)) throw unsupportedMediaType('application/json')
-  return parseJsonObject(await body.read(bytesMax))
+  const bytes = await body.read(bytesMax)
+  return bytes.length <= quickBodyBytes ? parseJsonObject(bytes) : parseLargeObject(bytes, textMembers)
 }
 
 /** Whether the request carries no body, by its headers alone. */
@@ -28,18 +36,49 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject {
   try {
     text = utf8.decode(bytes)
   } catch {
-    throw badRequest('The body is not valid UTF-8')
+    throw notUtf8()
   }
-  if (isDeeperThan(jsonDepthMax, text)) throw badRequest(`The body is nested deeper than ${jsonDepthMax} levels`)
-  let value: unknown
+  if (isDeeperThan(jsonDepthMax, text)) throw tooDeep()
   try {
-    value = JSON.parse(text)
+    return objectOf(JSON.parse(text))
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJson() : error
+  }
+}
+
+/** The same in slices of the event loop. */
+async function parseLargeObject(bytes: Uint8Array, textMembers: readonly string[]): Promise<JsonObject> {
+  try {
+    return objectOf(await parseJsonInSlices(await decodeInSlices(bytes), { depthMax: jsonDepthMax, textMembers }))
+  } catch (error) {
+    if (error instanceof JsonBoundError) throw badRequest(`The body ${error.message}`)
+    throw error instanceof SyntaxError ? notJson() : error
+  }
+}
+
+async function decodeInSlices(bytes: Uint8Array): Promise<string> {
+  const nextSlice = createSlices()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  try {
+    for (let at = 0; at < bytes.length; at += quickBodyBytes) {
+      text += decoder.decode(bytes.subarray(at, at + quickBodyBytes), { stream: true })
+      const pause = nextSlice()
+      if (pause) await pause
+    }
+    return text + decoder.decode()
   } catch {
-    throw badRequest('The body is not valid JSON')
+    throw notUtf8()
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+}
+
+const notUtf8 = (): Error => badRequest('The body is not valid UTF-8')
+const notJson = (): Error => badRequest('The body is not valid JSON')
+const tooDeep = (): Error => badRequest(`The body is nested deeper than ${jsonDepthMax} levels`)
+
+function objectOf(value: unknown): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw badRequest('The body must be a JSON object')
-  }
   return value as JsonObject
 }
 
@@ -73,7 +112,6 @@ function countsAtMost(most: number, text: string): boolean {
 }
 
 const quote = 0x22
-const backslash = 0x5c
 const openBracket = 0x5b
 const closeBracket = 0x5d
 const openBrace = 0x7b
@@ -92,15 +130,4 @@ function walksDeeperThan(depthMax: number, text: string): boolean {
     }
   }
   return false
-}
-
-/** Index of the closing quote, or the text's length. */
-function endOfString(text: string, from: number): number {
-  for (let at = from; ; at++) {
-    at = text.indexOf('"', at)
-    if (at < 0) return text.length
-    let escapes = 0
-    while (text.charCodeAt(at - 1 - escapes) === backslash) escapes++
-    if (escapes % 2 === 0) return at
-  }
 }

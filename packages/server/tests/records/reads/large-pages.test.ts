@@ -1,5 +1,6 @@
 /** Lists and searches whose page would be larger than a response may be: where it ends, and how it goes on. */
 import { beforeAll, expect, test } from 'bun:test'
+import { cursorCharsMax } from '../../../src/limits/api.ts'
 import { type Client, query } from '../../harness/client.ts'
 import { open } from '../../harness/config.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
@@ -123,7 +124,30 @@ describeServer('large pages', { config }, (server) => {
     expect(new Set(items.map(({ id }) => id)).size).toBe(24)
     expect(truncated).toBe(23)
     expect((await page(server.service, huge, { sort: 'rank', fields: 'rank' })).items).toHaveLength(24)
-    expect((await walk(huge, { after: '', sort: 'body', fields: 'rank' })).items).toHaveLength(24)
+  })
+
+  test('[DB-LIST-17, DB-LIST-20] a long text that only the order needs neither ends a page nor makes its cursor too long', async () => {
+    const ordered = { sort: 'body,rank:desc', fields: 'rank' }
+    const ranks = Array.from({ length: 24 }, (_, i) => i % 5).sort((a, b) => b - a)
+    const one = await page(server.service, huge, { ...ordered, limit: 1000 })
+    expect([one.truncated, one.items.map(({ rank }) => rank)]).toEqual([undefined, ranks])
+    const { items, truncated } = await walk(huge, { ...ordered, after: '', limit: 7 })
+    expect([truncated, items.map(({ rank }) => rank)]).toEqual([0, ranks])
+    const { items: whole } = await page(server.service, huge, { sort: 'body', fields: 'id,body', limit: 1 })
+    expect(whole.map(({ body }) => (body as string).length)).toEqual([700_000])
+  })
+
+  test('[DB-LIST-20] texts that begin alike for longer than a cursor keep their order across pages', async () => {
+    const start = 'é'.repeat(cursorCharsMax)
+    const ids = ['a', 'b', 'c', 'd', 'e'].map((id) => `alike-${id}`)
+    for (const [n, id] of ids.entries())
+      expect((await server.service.post(huge, { id, title: 'alike', body: `${start}${9 - n}` })).status).toBe(201)
+    const params = { sort: 'body', fields: 'id', filter: [['title', '==', 'alike']], limit: 2 }
+    for (const direction of ['after', 'before'] as const) {
+      const { items } = await walk(huge, { ...params, [direction]: '' }, direction)
+      expect(items.map(({ id }) => id)).toEqual(ids.toReversed())
+    }
+    for (const id of ids) expect((await server.service.delete(`${huge}/${id}`)).status).toBe(200)
   })
 
   test('[DB-LIST-18] a large page and a large record have an ETag that answers 304', async () => {

@@ -2,11 +2,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { slowReadBytes } from '../../../limits/sqlite.ts'
+import {
+  quickSearchOccurrences,
+  slowReadBytes,
+  slowReadsWaitingMax,
+  slowReadsWaitingPerCallerMax,
+} from '../../../limits/sqlite.ts'
+import type { TableRef } from '../../sql/dialect.ts'
 import { EngineError } from '../../sql/error.ts'
 import { type PageQuery, plainPage, selectList } from '../../sql/page-query.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
 import { type Connection, openConnection } from '../connection.ts'
+import { sqliteDialect } from '../dialect.ts'
 import { openReaderThreads } from './reader-threads.ts'
 import { createPacedReader } from './slow-reads.ts'
 
@@ -147,6 +154,103 @@ describe('slow reads', () => {
     const settled = await Promise.allSettled(others)
     expect(settled.some(({ status }) => status === 'rejected')).toBe(true)
     threads.close()
+  })
+
+  test('[RES-10] a search of a large file for a frequent word starts in a thread, whatever its wording', async () => {
+    const threads = openReaderThreads()
+    const docs = { name: 'docs', namespace: 'main' } as unknown as TableRef
+    writer = openConnection(path)
+    writer.exec('CREATE TABLE docs (_seq INTEGER PRIMARY KEY, id TEXT, body TEXT)')
+    for (const statement of sqliteDialect.createSearch(docs, ['body'])) writer.run(statement)
+    const often = `${'Often '.repeat(quickSearchOccurrences / 2)}seldom`
+    for (const n of [1, 2, 3]) writer.run(sql`INSERT INTO docs (id, body) VALUES (${n}, ${often})`)
+    const connection = openConnection(path, { readonly: true })
+    const { page } = createPacedReader(connection, path, threads)
+    const search = (words: readonly string[], wording: SqlText, isPrefix = false) => {
+      const index = sqliteDialect.searchIndex(
+        docs,
+        words.map((folded) => ({ text: folded, folded, isPrefix })),
+      )
+      return page({
+        list: selectList([{ column: sql`docs.id`, name: 'id', kind: 'short' }]),
+        source: sql` FROM "docs"${index.joins} WHERE ${index.matches} AND ${wording}`,
+        order: sql` ORDER BY docs.id`,
+        limit: 2,
+        offset: 0,
+        key: null,
+        frequency: index.frequency,
+      })
+    }
+    const rows = [{ id: '1' }, { id: '2' }]
+    for (const found of [
+      search(['often'], sql`1 = 1`),
+      search(['often'], sql`2 = 2`),
+      search(['seldom', 'often'], sql`3 = 3`),
+      search(['oft'], sql`4 = 4`, true),
+    ]) {
+      expect(found).toBeInstanceOf(Promise)
+      expect(await found).toMatchObject({ rows })
+    }
+    expect(search(['seldom'], sql`1 = 1`)).toMatchObject({ rows })
+    expect(search(['sel'], sql`1 = 1`, true)).toMatchObject({ rows })
+    expect(search(['never'], sql`1 = 1`)).toMatchObject({ rows: [] })
+    // The list of terms follows the index.
+    for (const n of [4, 5, 6]) writer.run(sql`INSERT INTO docs (id, body) VALUES (${n}, ${'never '.repeat(300)})`)
+    expect(await search(['never'], sql`1 = 1`)).toMatchObject({ rows: [{ id: '4' }, { id: '5' }] })
+    expect(search(['never'], sql`1 = 1`)).toBeInstanceOf(Promise)
+    await Promise.all([search(['never'], sql`1 = 1`)])
+    connection.close()
+    threads.close()
+  })
+
+  describe('callers share the threads', () => {
+    const read = (n: number) => whole(sql`SELECT ${n} AS n`)
+
+    /** Threads that are one, and the order in which reads ended. */
+    function open() {
+      const threads = openReaderThreads(undefined, 1)
+      const ended: string[] = []
+      const ask = (caller: string, n: number): Promise<void> =>
+        threads.read(path, read(n), caller).then(
+          ({ rows }) => void ended.push(`${caller}${rows[0]?.n}`),
+          (error: EngineError) => void ended.push(`${caller} ${error.kind}`),
+        )
+      return { threads, ended, ask }
+    }
+
+    test('one that asks for much delays another by one read', async () => {
+      const { threads, ended, ask } = open()
+      const all = Array.from({ length: 20 }, (_, n) => ask('a', n))
+      await Promise.all([...all, ask('b', 100), ask('b', 101)])
+      expect(ended.slice(0, 5)).toEqual(['a0', 'a1', 'b100', 'a2', 'b101'])
+      expect(ended).toHaveLength(22)
+      threads.close()
+    })
+
+    test('one that asks for too much is refused, and others are not', async () => {
+      const { threads, ended, ask } = open()
+      const all = Array.from({ length: 200 }, (_, n) => ask('a', n))
+      await Promise.all([...all, ask('b', 300)])
+      expect(ended.filter((one) => one === 'a crowded')).toHaveLength(200 - 1 - slowReadsWaitingPerCallerMax)
+      expect(ended.indexOf('b300')).toBeLessThan(ended.indexOf('a2'))
+      threads.close()
+    })
+
+    test('a read that another caller waits for as well begins with the first round of either', async () => {
+      const { threads, ended, ask } = open()
+      const all = Array.from({ length: 20 }, (_, n) => ask('a', n))
+      await Promise.all([...all, ask('b', 19)])
+      expect(ended.slice(0, 4)).toEqual(['a0', 'a1', 'a19', 'b19'])
+      expect(ended).toHaveLength(21)
+      threads.close()
+    })
+
+    test('all together wait within a bound', async () => {
+      const { threads, ended, ask } = open()
+      await Promise.all(Array.from({ length: 2 * slowReadsWaitingMax }, (_, n) => ask(`c${n}-`, n)))
+      expect(ended.filter((one) => one.endsWith('busy'))).toHaveLength(slowReadsWaitingMax - 1)
+      threads.close()
+    })
   })
 
   test('closing refuses what still waits', async () => {

@@ -1,6 +1,7 @@
 /**
- * Reads that are slow run in threads. Which ones are slow is learned: a statement that scans a large file starts in a
- * thread, one that keeps taking long on the main thread goes there.
+ * Reads that are slow run in threads. A statement that scans a large file starts in a thread, and so does a full-text
+ * search of one for words that are frequent there. Which others are slow is learned: a statement that keeps taking long
+ * on the main thread moves to a thread.
  */
 import { createLru } from '../../../base/concurrency/lru.ts'
 import {
@@ -11,6 +12,7 @@ import {
   slowReadRunsPerLook,
   statementCacheEntriesMax,
 } from '../../../limits/sqlite.ts'
+import type { WordFrequency } from '../../sql/dialect.ts'
 import { type PageQuery, type PageRows, plainPage, windowOf } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
@@ -49,7 +51,7 @@ const fileBytes: SqlText = {
 /** Reads through one connection, and in threads what is or has proved slow. */
 export interface PacedReader {
   /** `onRead` is called only where the rows are read here. */
-  all(query: SqlText, onRead?: (rows: SqlRow[]) => void): SqlRow[] | Promise<SqlRow[]>
+  all(query: SqlText, onRead?: (rows: SqlRow[]) => void, caller?: string): SqlRow[] | Promise<SqlRow[]>
   /** Null where the page has more than `quickReadBytes`, or takes longer than `slowReadMs`. See `Database.readPage`. */
   page(query: PageQuery): PageRows<SqlRow> | null | Promise<PageRows<SqlRow> | null>
   /** In a thread. */
@@ -72,6 +74,8 @@ export const readScalar = (connection: Connection, alongside: SqlText): unknown 
 
 export function createPacedReader(connection: Connection, path: string, threads: ReaderThreads): PacedReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
+  /** Lists of terms that this connection has. */
+  const listed = new Set<string>()
   let isLarge = false
   let sizedAtMs = Number.NEGATIVE_INFINITY
 
@@ -88,7 +92,7 @@ export function createPacedReader(connection: Connection, path: string, threads:
     const plan = connection.plan(query)
     pace.isPlanned = true
     pace.isSorted = plan.some((step) => sorts.test(step))
-    // What a full-text search costs hangs on its words, not on the table: it is learned like anything else.
+    // What a full-text search costs depends on its words, which are counted for each search.
     if (plan.some((step) => step.includes('VIRTUAL TABLE'))) return
     // Without a condition an index walk stops at its LIMIT.
     pace.isSlow = plan.some((step) => growsWithTable.test(step) && (isFiltered || !step.includes('USING')))
@@ -107,6 +111,15 @@ export function createPacedReader(connection: Connection, path: string, threads:
     return pace
   }
 
+  /** Whether a full-text search of a large file is for words that are frequent there. */
+  function isFrequent({ source, create, query }: WordFrequency): boolean {
+    if (!listed.has(source)) {
+      connection.run(create)
+      listed.add(source)
+    }
+    return connection.all(query).length > 0
+  }
+
   function learn(pace: Pace, startMs: number): void {
     const tookMs = performance.now() - startMs
     if (tookMs > slowReadMs) pace.strikes += tookMs > slowReadMs * verySlowFactor ? strikesMax : 1
@@ -116,16 +129,17 @@ export function createPacedReader(connection: Connection, path: string, threads:
 
   function largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>> {
     const pace = paceOf(plainPage(query), performance.now())
-    const { alongside = null } = query
-    return threads.read(path, { query: pace.isSorted ? keyedPage(query) : plainPage(query), bytesMax, alongside })
+    const { alongside = null, caller, limit, keyChars = 0 } = query
+    const page = pace.isSorted ? keyedPage(query) : plainPage(query)
+    return threads.read(path, { query: page, bytesMax: bytesMax + limit * keyChars, alongside }, caller)
   }
 
   return {
-    all(query, onRead) {
+    all(query, onRead, caller) {
       const startMs = performance.now()
       const pace = paceOf(query, startMs)
       if (pace.isSlow)
-        return threads.read(path, { query, bytesMax: Infinity, alongside: null }).then(({ rows }) => rows)
+        return threads.read(path, { query, bytesMax: Infinity, alongside: null }, caller).then(({ rows }) => rows)
       const rows = connection.all(query)
       learn(pace, startMs)
       onRead?.(rows)
@@ -138,7 +152,8 @@ export function createPacedReader(connection: Connection, path: string, threads:
       const pace = paceOf(plain, startMs)
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, startMs)
-      if (pace.isSlow || besidePace?.isSlow)
+      const isSlowSearch = query.frequency && isLargeFile(startMs) && isFrequent(query.frequency)
+      if (pace.isSlow || besidePace?.isSlow || isSlowSearch)
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // A time of its own for every page: statements that are worded differently each time are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)

@@ -3,6 +3,7 @@
  * says so, and carries the cursor that continues it.
  */
 
+import { callerKey } from '../../../access/caller.ts'
 import { required } from '../../../access/check.ts'
 import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
 import { join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
@@ -51,7 +52,7 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   const condition = allOf([allowed, parseFilterTexts(call.view, query)])
   const sort = parseSort(call.view, query.sort)
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
-  return { condition, sort, reader: readerOf(call, fields, fields ? sort.map(({ field }) => field) : []) }
+  return { condition, sort, reader: readerOf(call, fields, { keys: sort.map(({ field }) => field) }) }
 }
 
 /**
@@ -82,8 +83,8 @@ export async function answerPage({ database }: TableCall, limits: ResponseLimits
 
 /** The query of a page of the table. */
 export const pageQuery = (
-  { rows }: TableCall,
-  { list, key }: RowReader,
+  { rows, caller }: TableCall,
+  { list, key, keyChars }: RowReader,
   conditions: readonly SqlText[],
   {
     joins = nothing,
@@ -93,7 +94,8 @@ export const pageQuery = (
   }: Pick<PageQuery, 'order' | 'limit' | 'offset'> & { readonly joins?: SqlText },
 ): PageQuery => {
   const where = conditions.length === 0 ? nothing : sql` WHERE ${join(conditions, ' AND ')}`
-  return { list, source: sql` FROM ${rows.from}${joins}${where}`, order, limit, offset, key }
+  const source = sql` FROM ${rows.from}${joins}${where}`
+  return { list, source, order, limit, offset, key, keyChars, caller: callerKey(caller) }
 }
 
 const nothing = sql``

@@ -5,7 +5,7 @@
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import { type PageQuery, type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
 import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { projectedMembersMax } from '../../../limits/api.ts'
+import { cursorCharsMax, projectedMembersMax } from '../../../limits/api.ts'
 import type { Field, FieldType } from '../../../query/table.ts'
 import { extraColumn } from '../../../query/to-sql.ts'
 import type { RecordRow, TableRows } from '../rows.ts'
@@ -14,6 +14,8 @@ import type { TableCall } from '../schema/tables.ts'
 export interface RowReader {
   readonly list: SelectList
   readonly key: PageQuery['key']
+  /** Characters of a row, at most, that are read for its cursor alone. */
+  readonly keyChars: number
   /** The row of an id; a condition may follow. */
   byId(id: string): SqlText
   /**
@@ -30,6 +32,17 @@ export interface RowReader {
 
 /** What `fields` names; null for every field. */
 export type Fields = ReadonlySet<string> | null
+
+/** So many characters make a cursor, which is base 64, longer than a cursor may be: it then names the record. */
+const keyCharsMax = Math.ceil((cursorCharsMax * 3) / 4)
+
+/** Fields that are read but not shown. */
+export interface HiddenFields {
+  /** Read whole: what highlights are made of. */
+  readonly whole?: readonly string[]
+  /** For cursors: of a text longer than a cursor may be, only as much as shows that it is. */
+  readonly keys?: readonly string[]
+}
 
 const kinds: Readonly<Record<FieldType, SelectColumn['kind']>> = {
   string: 'text',
@@ -77,11 +90,11 @@ function membersOf(extra: string, fields: Fields): string {
 
 const wholeRows = new WeakMap<TableRows, Map<boolean, RowReader>>()
 
-/** The reader of one caller's rows. That of all fields is made once per table. `also` are fields as below. */
+/** The reader of one caller's rows. That of all fields is made once per table. */
 export function readerOf(
   { rows, view, database }: Pick<TableCall, 'rows' | 'view' | 'database'>,
   fields: Fields,
-  also: readonly string[] = [],
+  also: HiddenFields = {},
 ): RowReader {
   const { showsHidden } = view
   if (fields) return createRowReader(rows, database.dialect, showsHidden, fields, also)
@@ -92,23 +105,27 @@ export function readerOf(
   return reader
 }
 
-/** `also` are fields that are read but not shown: those that cursors or highlights are made of. */
 function createRowReader(
   rows: TableRows,
   dialect: Dialect,
   showsHidden: boolean,
   fields: Fields,
-  also: readonly string[] = [],
+  { whole = [], keys = [] }: HiddenFields = {},
 ): RowReader {
+  const also = [...whole, ...keys]
   const { table, name: alias } = rows
   const isRead = (field: Field): boolean =>
     (showsHidden || !table.hidden.has(field.name)) && (!fields || fields.has(field.name) || also.includes(field.name))
   const read = [...table.fields.values()].filter((field) => isRead(field) || field.name === 'id')
+  /** Whether of a text only the beginning is read. */
+  const isKeyText = (name: string, type: FieldType): boolean =>
+    fields !== null && kinds[type] === 'text' && name !== 'id' && !fields.has(name) && !whole.includes(name)
   const members = findMembers(rows, fields, also)
   const extra = sql`${alias}.${extraColumn}`
   const columns = read.map(({ name, type }): SelectColumn => {
-    const column: SqlText = sql`${alias}.${ident(name)}`
-    return { column, name, kind: name === 'id' ? 'short' : kinds[type] }
+    const stored: SqlText = sql`${alias}.${ident(name)}`
+    if (!isKeyText(name, type)) return { column: stored, name, kind: name === 'id' ? 'short' : kinds[type] }
+    return { column: sql`substr(${stored}, 1, ${keyCharsMax})`, name, kind: 'short' }
   })
   if (members === null) columns.push({ column: extra, name: extraColumnName, kind: 'json' })
   else
@@ -149,6 +166,7 @@ function createRowReader(
   }
 
   const list = selectList(columns)
+  const keyChars = read.filter(({ name, type }) => isKeyText(name, type)).length * keyCharsMax
   const idText = `SELECT ${list.text.text} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
   const idValues = [...list.text.values, ...rows.from.values]
 
@@ -156,6 +174,7 @@ function createRowReader(
   return {
     list,
     key: rowKey && { column: sql`${alias}.${rowKey}`, from: rows.from },
+    keyChars,
     byId: (id) => ({ text: idText, values: [...idValues, id] }),
     record: (row) => rows.fromSql(gather(row)),
     shows: (name) => (fields ? fields.has(name) : table.schemaless || shown.some((field) => field.name === name)),

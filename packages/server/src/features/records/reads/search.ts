@@ -74,7 +74,9 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const words = parseSearchWords(query.q)
   const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
-  const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), table.search)
+  const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), {
+    whole: table.search,
+  })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
   const condition = allOf([allowed, parseFilterTexts(view, query)])
@@ -100,7 +102,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const alongside = sql`SELECT count(*)${found.source}`
   const highlight = createHighlighter(words, pre, post)
   return answerPage(call, limits, async (read) => {
-    const matching = await read({ ...found, alongside })
+    const matching = await read({ ...found, alongside, frequency: index.frequency })
     if (!matching) return null
     const total = Number(matching.alongside ?? 0)
     const writer = {

@@ -2,6 +2,7 @@
  * Totals where this process does all writing: counted once, then kept exact in memory by every commit. A count that
  * runs in a thread sees a snapshot that is behind; the change log leads from there to the present.
  */
+import { callerKey } from '../../../access/caller.ts'
 import { createLru, type Lru } from '../../../base/concurrency/lru.ts'
 import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
 import { selectList } from '../../../engines/sql/page-query.ts'
@@ -136,6 +137,7 @@ export function createLocalTotals(): LocalTotals {
         isPresent = true
         remember(now?.total ?? 0)
       },
+      callerKey(call.caller),
     )
     const total = counted?.total ?? 0
     if (!isPresent) await replay(call, expr, Number(counted?.snapshot ?? 0), (moved) => remember(total + moved))

@@ -4,6 +4,7 @@
  * the total, so a list with its total costs a page and not the table. Bounded per table and in tables; what is evicted
  * is counted again.
  */
+import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
@@ -45,7 +46,8 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
       if (expr.kind === 'const' && !expr.value) return 0
       const where = call.backEnd.condition(expr, call.table)
       if (!asksOtherTables(expr)) return knownOf(call).count(call, { expr, where })
-      const [row] = await call.database.all<{ total: unknown }>(sql`SELECT (${countOf(call, where)}) AS total`)
+      const query = sql`SELECT (${countOf(call, where)}) AS total`
+      const [row] = await call.database.all<{ total: unknown }>(query, undefined, callerKey(call.caller))
       return Number(row?.total ?? 0)
     },
     atPage(call, expr, attempt) {
