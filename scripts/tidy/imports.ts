@@ -15,7 +15,7 @@ const remedy = 'hand it in from app.ts, or move what is shared to the left'
 const isShared = (path: string): boolean =>
   path.startsWith(`${serverFolder}limits/`) ||
   path.startsWith(`${serverFolder}log-events/`) ||
-  [`${serverFolder}errors.ts`, `${serverFolder}version.ts`].includes(path)
+  [`${serverFolder}error-codes.ts`, `${serverFolder}errors.ts`, `${serverFolder}version.ts`].includes(path)
 
 /** A file's place on the line; -1 for what is on no place of it. */
 const placeOf = (path: string): number =>

@@ -10,8 +10,8 @@ const anchorOf = (heading: string): string =>
   heading
     .trim()
     .toLowerCase()
-    .replace(/[`*_]/g, '')
-    .replace(/[^\p{L}\p{N}\s-]/gu, '')
+    .replace(/[`*]/g, '')
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
     .replace(/\s/g, '-')
 
 const anchorsOf = (markdown: string): Set<string> =>

@@ -7,7 +7,7 @@ import type { Caller } from '../access/caller.ts'
 import type { BlobSource } from '../engines/blobs/blobs.ts'
 import type { rateLimitRequests } from '../limits/api.ts'
 import type { RequestBody } from './input/request-body.ts'
-import type { Connection, Conversation } from './sockets/socket.ts'
+import type { Connection, Conversation } from './sockets/conversation.ts'
 import type { SocketKind } from './sockets/sockets.ts'
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
@@ -123,7 +123,8 @@ export interface SocketEndpoint<Query = unknown> {
   readonly refuseCrowd: (call: Call<Query>) => Reply
 }
 
-export type Begin = (connection: Connection) => Conversation
+/** Begins the conversation of one protocol; which one is erased here, as the types of queries are. */
+export type Begin = (connection: Connection<never>) => Conversation
 
 export const socketEndpoint = <Query>(declaration: SocketEndpoint<Query>): SocketEndpoint =>
   declaration as unknown as SocketEndpoint

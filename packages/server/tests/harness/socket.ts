@@ -1,6 +1,10 @@
-/** A WebSocket for tests: what arrives is kept in order until it is asked for. Knows no conversation. */
+/**
+ * A WebSocket for tests: messages are kept in order until the test reads them. Every message that arrives is compared
+ * with the protocol of the path.
+ */
 import { connect } from 'node:net'
 import type { HeaderList } from './client.ts'
+import { checkMessage, observe, protocolOf } from './protocol.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely; a wrong guess fails the test.
 export type Message = any
@@ -29,9 +33,13 @@ export async function openSocket(serverUrl: string, path: string, headers: Heade
   const messages: Message[] = []
   let wake: (() => void) | null = null
   let isClosed = false
+  const protocol = protocolOf(path)
   const closed = Promise.withResolvers<{ code: number; reason: string }>()
   socket.onmessage = ({ data }) => {
-    messages.push(JSON.parse(String(data)))
+    const message = JSON.parse(String(data))
+    // Thrown here, it fails the test that runs, whether or not it reads the message.
+    if (protocol) checkMessage(protocol, 'server', message)
+    messages.push(message)
     wake?.()
   }
   socket.onclose = ({ code, reason }) => {
@@ -55,7 +63,10 @@ export async function openSocket(serverUrl: string, path: string, headers: Heade
   }
 
   return {
-    send: (message) => socket.send(JSON.stringify(message)),
+    send(message) {
+      if (protocol) observe(protocol, 'client', (message as Message).type)
+      socket.send(JSON.stringify(message))
+    },
     sendFrame: (data) => socket.send(data),
     next,
     async expect(type) {

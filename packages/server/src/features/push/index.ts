@@ -10,7 +10,7 @@ import { jsonBytes } from '../../base/text/json.ts'
 import type { PushConfig } from '../../config/sections/push/push.ts'
 import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
-import { invalidField, notFound } from '../../errors.ts'
+import { invalidField, notFound, pushNotConfigured } from '../../errors.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
@@ -23,7 +23,7 @@ import { type PushHandlers, pushEndpoints } from './endpoints.ts'
 import { createFcm } from './fcm.ts'
 import { createLogs } from './logs.ts'
 import { parsePayload, payloadOf } from './message.ts'
-import { notConfigured, type Outcome } from './provider.ts'
+import type { Outcome } from './provider.ts'
 import { createSending, type Providers, type Sending, type Tally } from './sending.ts'
 import { checkToken } from './subscription.ts'
 import { preparePushTables } from './tables.ts'
@@ -111,7 +111,7 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
     const { fcm, web } = providers()
     if (!fcm && !web) {
       if ((await devices.list(auth.id)).length === 0) throw notFound('Device')
-      throw notConfigured()
+      throw pushNotConfigured()
     }
     const { devices: changed, held } = await topics.change(auth.id, topic, isWanted)
     const untold = held.length === 0 ? new Set<string>() : await topicSync.tell(topic, held)

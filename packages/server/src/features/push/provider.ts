@@ -1,5 +1,4 @@
 /** What a way of delivering messages is to the rest of the feature, and the error there is where none is configured. */
-import { ApiError } from '../../errors.ts'
 import { parseHttpDate } from '../../http/replies/http-date.ts'
 import { pushErrorCharsMax } from '../../limits/push.ts'
 
@@ -29,9 +28,6 @@ export const later = (error: string, afterMs: number | null = null): Later => ({
   error: cut(error),
   afterMs,
 })
-
-/** SPEC "Errors": 503. */
-export const notConfigured = (): ApiError => new ApiError(503, 'push-not-configured', 'Push is not configured')
 
 /** Milliseconds that the header `Retry-After` asks for, in seconds or as a date; null without one, or a bad one. */
 export function retryAfterOf(headers: Headers, nowMs: number): number | null {

@@ -4,14 +4,14 @@
  */
 import { createGate } from '../../base/concurrency/gate.ts'
 import type { Log } from '../../base/log.ts'
-import { badRequest, notFound, unavailable } from '../../errors.ts'
+import { badRequest, notFound, pushNotConfigured, unavailable } from '../../errors.ts'
 import { pushJobSendsMax, pushJobsAtOnceMax, pushJobsWaitingMax, pushUsersPerReadMax } from '../../limits/push.ts'
 import type { Delivery } from './delivery.ts'
 import type { Device, Devices } from './devices.ts'
 import type { Fcm } from './fcm.ts'
 import type { Logs } from './logs.ts'
 import type { Payload } from './message.ts'
-import { failed, notConfigured, type Outcome } from './provider.ts'
+import { failed, type Outcome } from './provider.ts'
 import { type Kind, kindOf, type Platform } from './subscription.ts'
 import type { PushTables } from './tables.ts'
 import type { Place, Topics } from './topics.ts'
@@ -69,7 +69,7 @@ export function createSending(deps: SendingDeps): Sending {
 
   function providers(): Providers {
     const found = deps.providers()
-    if (!found.fcm && !found.web) throw notConfigured()
+    if (!found.fcm && !found.web) throw pushNotConfigured()
     return found
   }
 
@@ -171,7 +171,7 @@ export function createSending(deps: SendingDeps): Sending {
     async toToken(token, platform, payload) {
       const ways = providers()
       const kind: Kind = kindOf(token, platform)
-      if (kind === 'web' ? !ways.web : !ways.fcm) throw notConfigured()
+      if (kind === 'web' ? !ways.web : !ways.fcm) throw pushNotConfigured()
       const known = await devices.findByToken(token)
       return sendAll([known ?? { token, kind, platform, userId: '' }], payload)
     },

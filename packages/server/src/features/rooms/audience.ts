@@ -2,13 +2,15 @@
  * The sockets of this node that are in rooms, wherever the rooms are: bringing texts to one of them or to all that
  * follow a room. Who follows is said by the room; what is said over a socket is `session`'s matter.
  */
-import type { Connection } from '../../http/sockets/socket.ts'
+import type { Connection } from '../../http/sockets/conversation.ts'
 import { slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
+import type { RoomText } from './engine/messages.ts'
 import { type RoomKey, roomName } from './engine/ports.ts'
+import type { RoomServerMessage } from './protocol.ts'
 
 /** One socket, and the room that its address named. */
 export interface RoomSocket {
-  readonly connection: Connection
+  readonly connection: Connection<RoomServerMessage>
   readonly key: RoomKey
   /** Several messages may come in one frame, as an array. */
   isMulti: boolean
@@ -20,18 +22,18 @@ export interface Audience {
   enter(socket: RoomSocket): void
   leave(socket: RoomSocket): void
   find(connectionId: string): RoomSocket | null
-  send(socket: RoomSocket, texts: readonly string[]): void
+  send(socket: RoomSocket, texts: readonly RoomText[]): void
   follow(key: RoomKey, socket: RoomSocket): void
   unfollow(key: RoomKey, socket: RoomSocket): void
   /** To all that follow the room, but for those in `except`. */
-  publish(key: RoomKey, texts: readonly string[], except?: readonly string[]): void
+  publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
   /** Nobody follows the room any longer. */
   dismiss(key: RoomKey): void
 }
 
 export interface AudienceDeps {
   /** The runtime's way to send one text to all sockets that listen to a topic. */
-  readonly publish: (topic: string, text: string) => void
+  readonly publish: (topic: string, text: RoomText) => void
   /** The socket does not take what it is sent. */
   readonly onSlow: (socket: RoomSocket) => void
 }
@@ -47,7 +49,9 @@ interface Followers {
 const topicOf = (key: RoomKey, { isMulti }: { isMulti: boolean }): string =>
   `${isMulti ? 'rooms' : 'room'}:${roomName(key)}`
 
-const asFrame = (texts: readonly string[]): string => (texts.length === 1 ? (texts[0] as string) : `[${texts.join()}]`)
+/** One frame with all of the messages, for clients with the capability `multi`. */
+const asFrame = (texts: readonly RoomText[]): RoomText =>
+  texts.length === 1 ? (texts[0] as RoomText) : (`[${texts.join()}]` as RoomText)
 
 export function createAudience({ publish, onSlow }: AudienceDeps): Audience {
   const sockets = new Map<string, RoomSocket>()
@@ -59,14 +63,14 @@ export function createAudience({ publish, onSlow }: AudienceDeps): Audience {
     onSlow(socket)
   }
 
-  function send(socket: RoomSocket, texts: readonly string[]): void {
+  function send(socket: RoomSocket, texts: readonly RoomText[]): void {
     if (texts.length === 0) return
     if (socket.isMulti) socket.connection.send(asFrame(texts))
     else for (const text of texts) socket.connection.send(text)
     judge(socket)
   }
 
-  function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly string[]): void {
+  function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly RoomText[]): void {
     const [only] = group
     if (!only) return
     if (group.size === 1) return void frames.map((frame) => only.connection.send(frame))

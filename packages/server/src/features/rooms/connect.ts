@@ -4,6 +4,7 @@
  */
 import { countedAddress } from '../../base/network/address.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
+import type { ErrorSlug } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
@@ -33,7 +34,7 @@ const refusals = {
   403: { slug: 'room-full', type: 'room_connect_full', category: 'capacity' },
   404: { slug: 'not-found', type: 'room_namespace_not_configured', category: 'config' },
   429: { slug: 'rate-limited', type: 'room_connect_rate_limited', category: 'rate_limit' },
-} as const
+} as const satisfies Readonly<Record<number, { slug: ErrorSlug; type: string; category: string }>>
 
 export function createConnect({ findNamespace, sockets, isFull }: ConnectDeps): Connect {
   const state = ({ query, address }: ConnectCall) => ({

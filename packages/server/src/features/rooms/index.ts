@@ -12,7 +12,7 @@ import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
-import { ApiError, notFound } from '../../errors.ts'
+import { notFound, pushNotConfigured } from '../../errors.ts'
 import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
@@ -76,7 +76,7 @@ export interface Rooms {
 }
 
 const noPush: RoomPush = {
-  send: () => Promise.reject(new ApiError(503, 'push-not-configured', 'Push is not configured')),
+  send: () => Promise.reject(pushNotConfigured()),
 }
 
 export function createRooms(deps: RoomsDeps): Rooms {

@@ -5,8 +5,10 @@
  */
 import type { Log } from '../../base/log.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
+import type { CloseCode } from '../../http/sockets/socket-protocol.ts'
 import { roomAskTimeoutMs, roomPeerCheckMs, roomPeerSilenceMax, roomQuestionsMax } from '../../limits/rooms.ts'
 import type { Audience } from './audience.ts'
+import type { RoomText } from './engine/messages.ts'
 import type { RoomCommand, RoomKey, RoomNetwork } from './engine/ports.ts'
 import { type Frame, type Links, openLinks } from './links.ts'
 import { createRoomNodes, type NodeSession, type RoomNodes } from './nodes.ts'
@@ -16,10 +18,10 @@ import { createVisitors } from './visitors.ts'
 /** What is said between nodes. */
 type Said =
   | readonly ['command', RoomKey, RoomCommand]
-  | readonly ['send', connectionId: string, texts: readonly string[]]
-  | readonly ['publish', RoomKey, texts: readonly string[], except: readonly string[]]
+  | readonly ['send', connectionId: string, texts: readonly RoomText[]]
+  | readonly ['publish', RoomKey, texts: readonly RoomText[], except: readonly string[]]
   | readonly ['follow' | 'unfollow', RoomKey, connectionId: string]
-  | readonly ['close', connectionId: string, code: number, reason: string]
+  | readonly ['close', connectionId: string, code: CloseCode, reason: string]
   | readonly ['moved', RoomKey, waiting: readonly RoomCommand[]]
   /** What you have said is lost: join your sockets anew. */
   | readonly ['again']

@@ -3,7 +3,7 @@
  * there in order, and kept for a moment while nobody knows. A room that has moved is joined anew by all of its sockets,
  * which are not told: they get a `sync` and go on.
  */
-import { closeCodes } from '../../http/sockets/socket.ts'
+import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import {
   roomCommandsWaitingMax,
   roomFindRetriesMax,

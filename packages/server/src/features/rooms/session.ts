@@ -6,12 +6,22 @@ import type { Auth } from '../../access/caller.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import type { JsonObject } from '../../http/input/body.ts'
-import { type Connection, type Conversation, closeCodes } from '../../http/sockets/socket.ts'
-import { roomNameCharsMax } from '../../limits/rooms.ts'
+import type { Connection, Conversation } from '../../http/sockets/conversation.ts'
+import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import { socketBacklogBytesMax } from '../../limits/sockets.ts'
 import type { RoomAccessCheck } from './access.ts'
 import type { Audience, RoomSocket } from './audience.ts'
-import type { ResumePoint, RoomCommand, RoomKey } from './engine/ports.ts'
+import type { RoomErrorCode } from './engine/messages.ts'
+import type { RoomCommand, RoomKey } from './engine/ports.ts'
+import {
+  type InvalidMessage,
+  isName,
+  parseClientMessage,
+  type ReceivedJoin,
+  type ReceivedMessage,
+  type ReceivedSignal,
+} from './parse-message.ts'
+import type { RoomCapability, RoomServerMessage, SendMessage } from './protocol.ts'
 import type { Routes } from './routes.ts'
 
 export interface SessionDeps {
@@ -22,45 +32,19 @@ export interface SessionDeps {
   readonly routes: Routes
 }
 
-export interface Session extends Conversation {
+export interface Session extends Conversation<RoomServerMessage> {
   /** Asks the join rule again: the configuration has changed. */
   review(): Promise<void>
 }
 
-/** What a client may ask for in `auth.caps`. */
-const capabilities = ['resume', 'multi'] as const
-type Capability = (typeof capabilities)[number]
+const notJoined = ['NOT_JOINED', 'Join the room first'] as const
+const capabilities: readonly RoomCapability[] = ['resume', 'multi']
 
-type Handle = (auth: Auth, message: JsonObject, bytes: number) => void | Promise<void>
-
-const isName = (value: unknown): value is string =>
-  typeof value === 'string' && value.length > 0 && value.length <= roomNameCharsMax
-
-const isVersion = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
-
-/** Only what was said by the server before; states that clients send are never looked at. */
-function findResumePoint({ epoch, lastSharedVersion, lastPlayerVersion }: JsonObject): ResumePoint | null {
-  if (!isName(epoch) || !isVersion(lastSharedVersion) || !isVersion(lastPlayerVersion)) return null
-  return { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion }
-}
-
-type SignalCommand = Extract<RoomCommand, { type: 'signal' }>
-
-/** What a `signal` says, or what is wrong with it. `memberId` is an older name of `to`. */
-function readSignal(said: JsonObject): Omit<SignalCommand, 'type' | 'connectionId' | 'bytes'> | string {
-  const { event, payload = null, memberId = null, to = memberId, includeSelf = false, requestId = null } = said
-  if (!isName(event)) return `event must be text of 1 to ${roomNameCharsMax} characters`
-  if (to !== null && typeof to !== 'string') return 'to must be the id of a member'
-  if (typeof includeSelf !== 'boolean') return 'includeSelf must be true or false'
-  if (requestId !== null && !isName(requestId)) return `requestId must be text of 1 to ${roomNameCharsMax} characters`
-  return { event, payload, to, includeSelf, requestId }
-}
-
-export function createSession(connection: Connection, key: RoomKey, deps: SessionDeps): Session {
+export function createSession(connection: Connection<RoomServerMessage>, key: RoomKey, deps: SessionDeps): Session {
   const { findNamespace, access, audience, routes } = deps
   const { id: connectionId } = connection
   const socket: RoomSocket = { connection, key, isMulti: false, isSlow: false }
-  let asked: ReadonlySet<Capability> = new Set()
+  let asked: ReadonlySet<RoomCapability> = new Set()
   let hasJoined = false
   audience.enter(socket)
 
@@ -102,79 +86,88 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
     return namespace !== null && access.mayJoin(namespace, key.id, auth)
   }
 
-  const join = (auth: Auth, message: JsonObject): void | Promise<void> =>
+  const join = (auth: Auth, { resume }: ReceivedJoin): void | Promise<void> =>
     decided(
       admit(auth),
       (isAllowed) => {
         if (!isAllowed) return turnAway()
         hasJoined = true
-        tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? findResumePoint(message) : null })
+        tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? resume : null })
       },
       sayUnavailable,
     )
 
-  const refuseAction = ({ actionType = null, requestId }: JsonObject, code: string, message: string): void =>
-    connection.send({ type: 'action_error', requestId, actionType, code, message })
-
-  function send(auth: Auth, said: JsonObject, bytes: number): void | Promise<void> {
-    const { actionType, payload = {}, requestId } = said
-    if (!isName(requestId)) {
-      connection.error('INVALID_ACTION', `requestId must be text of 1 to ${roomNameCharsMax} characters`)
-      return
-    }
-    const refuse = (code: string, message: string): void => refuseAction(said, code, message)
-    if (!isName(actionType)) refuse('INVALID_ACTION', `actionType must be text of 1 to ${roomNameCharsMax} characters`)
-    else if (!hasJoined) refuse('NOT_JOINED', 'Join the room first')
-    else {
-      const namespace = findNamespace(key.namespace)
-      return decided(
-        namespace !== null && access.mayAct(namespace, key.id, auth, actionType, payload),
-        (isAllowed) => {
-          if (!isAllowed) refuse('ACTION_DENIED', 'You may not do this')
-          else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
-            refuse('RATE_LIMITED', 'Too much waits for the room')
-        },
-        () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
-      )
-    }
+  /** `message` is the message as received: `actionType` is returned as it was sent. */
+  function refuseAction(message: JsonObject, requestId: string, code: RoomErrorCode, text: string): void {
+    connection.send({ type: 'action_error', requestId, actionType: message.actionType ?? null, code, message: text })
   }
 
-  /** A sender who gave a `requestId` waits for an answer to it. */
-  function refuseSignal({ requestId }: JsonObject, code: string, message: string): void {
-    if (isName(requestId)) connection.send({ type: 'signal_error', requestId, code, message })
-    else connection.error(code, message)
-  }
-
-  function signal(auth: Auth, said: JsonObject, bytes: number): void | Promise<void> {
-    const refuse = (code: string, message: string): void => refuseSignal(said, code, message)
+  function act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
+    const { actionType, payload, requestId } = message
+    const refuse = (code: RoomErrorCode, text: string): void =>
+      connection.send({ type: 'action_error', requestId, actionType, code, message: text })
     if (!hasJoined) return refuse('NOT_JOINED', 'Join the room first')
-    const read = readSignal(said)
-    if (typeof read === 'string') return refuse('INVALID_SIGNAL', read)
-    const { event, payload } = read
     const namespace = findNamespace(key.namespace)
     return decided(
-      namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
+      namespace !== null && access.mayAct(namespace, key.id, auth, actionType, payload),
       (isAllowed) => {
-        if (!isAllowed) refuse('SIGNAL_DENIED', 'You may not send this signal')
-        else if (!routes.tell(socket, { type: 'signal', connectionId, ...read, bytes }))
+        if (!isAllowed) refuse('ACTION_DENIED', 'You may not do this')
+        else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
           refuse('RATE_LIMITED', 'Too much waits for the room')
       },
       () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
     )
   }
 
-  /** Messages that only somebody who has joined may send, without an answer of their own. */
-  const asMember =
-    (handle: Handle): Handle =>
-    (auth, message, bytes) =>
-      hasJoined ? handle(auth, message, bytes) : connection.error('NOT_JOINED', 'Join the room first')
+  /** A sender that gave a `requestId` waits for an answer to it. */
+  function refuseSignal(requestId: unknown, code: RoomErrorCode, message: string): void {
+    if (isName(requestId)) connection.send({ type: 'signal_error', requestId, code, message })
+    else connection.error(code, message)
+  }
 
-  const handlers: Readonly<Record<string, Handle>> = {
-    join,
-    send,
-    leave: asMember(() => tell({ type: 'leave', connectionId })),
-    member_state: asMember((_, { state = null }, bytes) => tell({ type: 'member_state', connectionId, state, bytes })),
-    signal,
+  function signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
+    const { type, event, payload, to, includeSelf, requestId } = message
+    const refuse = (code: RoomErrorCode, text: string): void => refuseSignal(requestId, code, text)
+    if (!hasJoined) return refuse('NOT_JOINED', 'Join the room first')
+    const namespace = findNamespace(key.namespace)
+    return decided(
+      namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
+      (isAllowed) => {
+        if (!isAllowed) refuse('SIGNAL_DENIED', 'You may not send this signal')
+        else if (!routes.tell(socket, { type, connectionId, event, payload, to, includeSelf, requestId, bytes }))
+          refuse('RATE_LIMITED', 'Too much waits for the room')
+      },
+      () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
+    )
+  }
+
+  function refuseInvalid({ of, problem }: InvalidMessage, message: JsonObject): void {
+    const { requestId } = message
+    if (of === 'signal' && !hasJoined) refuseSignal(requestId, ...notJoined)
+    else if (of === 'signal') refuseSignal(requestId, 'INVALID_SIGNAL', problem)
+    else if (isName(requestId)) refuseAction(message, requestId, 'INVALID_ACTION', problem)
+    else connection.error('INVALID_ACTION', problem)
+  }
+
+  function dispatch(auth: Auth, message: ReceivedMessage, received: JsonObject, bytes: number): void | Promise<void> {
+    switch (message.type) {
+      case 'join':
+        return join(auth, message)
+      case 'send':
+        return act(auth, message, bytes)
+      case 'leave':
+        return hasJoined ? tell({ type: 'leave', connectionId }) : connection.error(...notJoined)
+      case 'member_state': {
+        const { type, state } = message
+        return hasJoined ? tell({ type, connectionId, state, bytes }) : connection.error(...notJoined)
+      }
+      case 'signal':
+        return signal(auth, message, bytes)
+      case 'invalid':
+        return refuseInvalid(message, received)
+      default:
+        message satisfies never
+    }
   }
 
   function review(): void | Promise<void> {
@@ -212,11 +205,11 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
       await review()
       if (connection.isOpen) tell({ type: 'auth', connectionId, auth: caller.auth })
     },
-    onMessage(type, message, chars) {
-      const handle = Object.hasOwn(handlers, type) ? handlers[type] : undefined
+    onMessage(type, received, chars) {
+      const message = parseClientMessage(type, received)
       const { caller } = connection
-      if (!handle) connection.error('UNKNOWN_TYPE', 'There is no message of this type')
-      else if (caller.kind === 'user') return handle(caller.auth, message, chars)
+      if (!message) connection.error('UNKNOWN_TYPE', 'There is no message of this type')
+      else if (caller.kind === 'user') return dispatch(caller.auth, message, received, chars)
       else if (caller.kind === 'service') connection.error('UNAUTHENTICATED', 'A room is for users')
       else {
         connection.error('NOT_AUTHENTICATED', 'Authenticate first')
@@ -224,10 +217,11 @@ export function createSession(connection: Connection, key: RoomKey, deps: Sessio
       }
     },
     onExcess(type, message) {
-      // Whoever waits for the answer to a request is to have one.
-      if (!isName(message.requestId)) return
-      if (type === 'send') refuseAction(message, 'RATE_LIMITED', 'Too many messages')
-      if (type === 'signal') refuseSignal(message, 'RATE_LIMITED', 'Too many messages')
+      // A client that sent a request waits for its answer.
+      const { requestId } = message
+      if (!isName(requestId)) return
+      if (type === 'send') refuseAction(message, requestId, 'RATE_LIMITED', 'Too many messages')
+      if (type === 'signal') refuseSignal(requestId, 'RATE_LIMITED', 'Too many messages')
     },
     onDrained() {
       if (!socket.isSlow) return

@@ -6,6 +6,7 @@ import type { Caller } from '../../access/caller.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { unavailable } from '../../errors.ts'
 import { broadcastNameCharsMax } from '../../limits/subscriptions.ts'
+import { encode, type SubscriptionText } from './messages.ts'
 
 export interface Broadcast {
   readonly channel: string
@@ -54,16 +55,17 @@ export const broadcastTopic = (channel: string): string => `broadcast ${channel}
 
 export function createBroadcasts(
   cluster: Pick<Cluster, 'publish' | 'subscribe' | 'isHealthy'>,
-  publish: (topic: string, text: string) => void,
+  publish: (topic: string, text: SubscriptionText) => void,
 ): Broadcasts {
   cluster.subscribe(busChannel, (text) => {
     const { channel } = JSON.parse(text) as Broadcast
-    publish(broadcastTopic(channel), text)
+    // Every node publishes nothing but messages here.
+    publish(broadcastTopic(channel), text as SubscriptionText)
   })
   return {
     send({ channel, event, payload }) {
       if (!cluster.isHealthy()) throw unavailable()
-      cluster.publish(busChannel, JSON.stringify({ type: 'broadcast_event', channel, event, payload }))
+      cluster.publish(busChannel, encode({ type: 'broadcast_event', channel, event, payload }))
     },
   }
 }

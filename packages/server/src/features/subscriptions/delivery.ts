@@ -12,7 +12,14 @@ import { type Feed, isSamePosition, type LogPosition, type LogTail, type Span } 
 import { windowOf } from './change-window.ts'
 import { type Classifier, createClassifier, TooManyChanges } from './classifier.ts'
 import type { CursorCodec } from './cursor-codec.ts'
-import { type ChangeEvent, createSerializer, messagesOf, resyncText, type Serialize } from './messages.ts'
+import {
+  type ChangeEvent,
+  createSerializer,
+  messagesOf,
+  resyncText,
+  type Serialize,
+  type SubscriptionText,
+} from './messages.ts'
 import { reconcile } from './reconcile.ts'
 import { SharedQueries, type SharedQuery } from './shared-queries.ts'
 import { type Subscriber, Subscribers, type WatchedLog } from './subscribers.ts'
@@ -30,7 +37,7 @@ interface DeliveryDeps {
   readonly feed: Feed
   readonly cursors: CursorCodec
   /** Sends a text to every socket that listens to a topic. */
-  readonly publish: (topic: string, text: string) => void
+  readonly publish: (topic: string, text: SubscriptionText) => void
   readonly log: Log
 }
 
@@ -199,7 +206,7 @@ export class Delivery {
   }
 
   /** Sends a text to the subscribers of a query that are not paused. */
-  private fanOut(query: SharedQuery<Subscriber>, text: string): void {
+  private fanOut(query: SharedQuery<Subscriber>, text: SubscriptionText): void {
     const [only] = query.subscribers
     if (query.subscribers.size > 1) this.deps.publish(query.topic, text)
     else if (only && !only.pausedAt) only.connection.send(text)

@@ -6,7 +6,7 @@
 import type { Log } from '../../base/log.ts'
 import { countedAddress } from '../../base/network/address.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
-import { type ApiError, invalidField, notFound } from '../../errors.ts'
+import { type ApiError, type ErrorSlug, invalidField, notFound } from '../../errors.ts'
 import type { Endpoint, Reply, SocketEndpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import { createSessionSet } from '../../http/sockets/session-set.ts'
@@ -55,7 +55,7 @@ const refusals = {
   400: { slug: 'invalid-input', type: 'db_connect_invalid_request', category: 'request' },
   404: { slug: 'not-found', type: 'db_namespace_not_configured', category: 'config' },
   429: { slug: 'rate-limited', type: 'db_connect_rate_limited', category: 'rate_limit' },
-} as const
+} as const satisfies Readonly<Record<number, { slug: ErrorSlug; type: string; category: string }>>
 
 const crowdedMessage = 'Too many connections from this address are open or waiting for authentication'
 

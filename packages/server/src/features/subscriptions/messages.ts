@@ -2,11 +2,18 @@
  * Serializes changes as messages: `db_change`, and `batch_changes` for many changes of one request. Each message
  * becomes text once, since it is sent to many sockets. Removes hidden fields, and combines several changes of a row.
  */
+import { createEncoder, type MessageText } from '../../http/sockets/socket-message.ts'
 import { batchedChangesMin, batchedCharsMax } from '../../limits/subscriptions.ts'
 import type { Table } from '../../query/table.ts'
 import type { Change, LogPosition, Row } from './change-feed.ts'
 import type { ChangeType } from './classifier.ts'
+import type { SubscriptionServerMessage } from './protocol.ts'
 import type { SubscriptionQuery } from './subscription-query.ts'
+
+/** A message of the protocol, serialized. */
+export type SubscriptionText = MessageText<SubscriptionServerMessage>
+
+export const { encode, assemble } = createEncoder<SubscriptionServerMessage>()
 
 /** A change as one query shows it. */
 export interface ChangeEvent {
@@ -16,7 +23,7 @@ export interface ChangeEvent {
 
 /** A message, and the position up to which its subscriber has received everything once it is sent. */
 export interface Message {
-  readonly text: string
+  readonly text: SubscriptionText
   readonly position: LogPosition
 }
 
@@ -85,14 +92,14 @@ export function* messagesOf(
     const { requestId, position } = one.change
     const { text, cursor } = serialize(one, query)
     if (!isBatched(requestId)) {
-      yield { text: `{"type":"db_change",${head},${text}}`, position }
+      yield { text: assemble('db_change', `${head},${text}`), position }
       continue
     }
-    items.push(`{"type":"db_change","event":"${one.type}",${head},${text}}`)
+    items.push(assemble('db_change', `"event":"${one.type}",${head},${text}`))
     chars += text.length
     if (events[at + 1]?.change.requestId === requestId && chars < batchedCharsMax) continue
     const batch = `"changes":[${items.join(',')}],"total":${items.length},"cursor":"${cursor}"`
-    yield { text: `{"type":"batch_changes",${head},${batch}}`, position }
+    yield { text: assemble('batch_changes', `${head},${batch}`), position }
     items = []
     chars = 0
   }
@@ -107,8 +114,8 @@ function batchedRequests(events: readonly ChangeEvent[]): (requestId: string) =>
 }
 
 /** The client has to list the channel again, and continues to receive what follows the cursor. */
-export const resyncText = (channel: string, cursor: string): string =>
-  JSON.stringify({ type: 'resync', channel, cursor })
+export const resyncText = (channel: string, cursor: string): SubscriptionText =>
+  encode({ type: 'resync', channel, cursor })
 
 /**
  * Combines the changes of each row into one, at the position of the last; in order of these positions. A row that was

@@ -6,7 +6,8 @@ import type { Log } from '../../base/log.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { ApiError } from '../../errors.ts'
 import type { JsonObject } from '../../http/input/body.ts'
-import { type Connection, type Conversation, closeCodes } from '../../http/sockets/socket.ts'
+import type { Connection, Conversation } from '../../http/sockets/conversation.ts'
+import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import {
   broadcastEventCharsMax,
   broadcastPayloadBytesMax,
@@ -17,6 +18,14 @@ import { type Broadcasts, broadcastTopic, isBroadcast } from './broadcast.ts'
 import type { Budget } from './budget.ts'
 import type { ChannelAccess, Filters, SubscriptionOptions } from './channel-access.ts'
 import type { Delivery, Joined } from './delivery.ts'
+import {
+  parseClientMessage,
+  type ReceivedBroadcast,
+  type ReceivedMessage,
+  type ReceivedSubscribe,
+  type ReceivedUpdate,
+} from './parse-message.ts'
+import type { SubscriptionServerMessage } from './protocol.ts'
 import { createSubscriber, type Subscriber } from './subscribers.ts'
 import { SubscriptionError } from './subscription-error.ts'
 import { queryKey } from './subscription-query.ts'
@@ -39,7 +48,7 @@ export interface SessionDeps {
   readonly log: Log
 }
 
-export interface Session extends Conversation {
+export interface Session extends Conversation<SubscriptionServerMessage> {
   /** Evaluates the access of every subscription again, and reports to the client what has changed. */
   reset(): Promise<void>
 }
@@ -64,26 +73,6 @@ const hasFilters = ({ filters, orFilters }: Filters): boolean => !isNothing(filt
 const charsOf = (options: Filters): number =>
   hasFilters(options) ? JSON.stringify([options.filters, options.orFilters]).length : 0
 
-/** The channel of a message; empty, which is not a channel, where it is not a string. */
-const channelOf = ({ channel }: JsonObject): string => (typeof channel === 'string' ? channel : '')
-
-/**
- * The filter groups of a message, each under either of its names (`filters`, or `filter` as in requests); undefined
- * where a group is left out. Throws for both names at once.
- */
-function groupsOf(message: JsonObject): { readonly filters: unknown; readonly orFilters: unknown } {
-  const either = (name: string, alias: string): unknown => {
-    if (message[name] !== undefined && message[alias] !== undefined)
-      throw new SubscriptionError('INVALID_FILTERS', `${alias} is another name of ${name}; send one of the two`)
-    return message[name] === undefined ? message[alias] : message[name]
-  }
-  return { filters: either('filters', 'filter'), orFilters: either('orFilters', 'orFilter') }
-}
-
-/** The cursor of a message; empty, which is not recovered, where it is not a string. */
-const sinceOf = ({ since }: JsonObject): string | null =>
-  since === undefined || since === null ? null : typeof since === 'string' ? since : ''
-
 /** The query of the upgrade request. */
 export interface UpgradeRequest {
   /** Null to wait for messages. */
@@ -95,7 +84,11 @@ export interface UpgradeRequest {
 }
 
 /** Subscribes to the channel of the URL as soon as the caller is known. */
-export function createSession(connection: Connection, request: UpgradeRequest, deps: SessionDeps): Session {
+export function createSession(
+  connection: Connection<SubscriptionServerMessage>,
+  request: UpgradeRequest,
+  deps: SessionDeps,
+): Session {
   const { access, delivery, broadcasts, budget, log } = deps
   const subscriptions = new Map<string, Subscription>()
 
@@ -104,7 +97,7 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     const { code, message } =
       error instanceof SubscriptionError
         ? error
-        : { code: 'UNAVAILABLE', message: 'Not available right now; try again later' }
+        : new SubscriptionError('UNAVAILABLE', 'Not available right now; try again later')
     connection.error(code, message)
     if (code === 'NOT_AUTHENTICATED') connection.close(closeCodes.badMessage, code)
   }
@@ -134,11 +127,10 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     connection.settle()
   }
 
-  async function subscribe(message: JsonObject): Promise<void> {
-    const channel = channelOf(message)
-    const { filters = null, orFilters = null } = groupsOf(message)
-    const options = { filters, orFilters, previous: message.previous === true }
-    if (isBroadcast(channel)) return subscribeToBroadcast(channel, sinceOf(message))
+  async function subscribe(message: Omit<ReceivedSubscribe, 'type'>): Promise<void> {
+    const { channel, filters = null, orFilters = null, since, previous } = message
+    const options = { filters, orFilters, previous }
+    if (isBroadcast(channel)) return subscribeToBroadcast(channel, since)
     const query = await access.query(connection.caller, channel, options)
     const release = reserve(channel, options)
     const subscriber =
@@ -146,7 +138,7 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
       createSubscriber(connection, (cursor) => sendUnrecovered(channel, cursor))
     let hasJoined = false
     try {
-      await delivery.join(subscriber, query, sinceOf(message), (joined) => {
+      await delivery.join(subscriber, query, since, (joined) => {
         hasJoined = true
         register(channel, { subscriber, options, key: queryKey(query), release })
         sendSubscribed(channel, options, joined)
@@ -167,16 +159,15 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     sendSubscribed(channel, noFilters, since === null ? {} : { recovered: false })
   }
 
-  async function publish(message: JsonObject): Promise<void> {
-    const { channel, event, payload = null } = message
-    await access.useBroadcast(connection.caller, channelOf(message), 'publish')
+  async function publish({ channel, event, payload }: ReceivedBroadcast): Promise<void> {
+    await access.useBroadcast(connection.caller, channel, 'publish')
     if (typeof event !== 'string' || event === '' || event.length > broadcastEventCharsMax)
       throw new SubscriptionError('INVALID_MESSAGE', `event must be text of 1 to ${broadcastEventCharsMax} characters`)
     if (Buffer.byteLength(JSON.stringify(payload)) > broadcastPayloadBytesMax)
       throw new SubscriptionError('MESSAGE_TOO_LARGE', `payload must have at most ${broadcastPayloadBytesMax} bytes`)
     connection.settle()
     try {
-      broadcasts.send({ channel: channel as string, event, payload })
+      broadcasts.send({ channel, event, payload })
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       throw new SubscriptionError('UNAVAILABLE', 'Not available right now; try again later')
@@ -192,17 +183,14 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     if (found.subscriber) delivery.leave(found.subscriber)
   }
 
-  function unsubscribe(message: JsonObject): void {
-    const channel = channelOf(message)
+  function unsubscribe(channel: string): void {
     leave(channel)
     connection.send({ type: 'unsubscribed', channel })
   }
 
-  async function updateFilters(message: JsonObject): Promise<void> {
-    const channel = channelOf(message)
+  async function updateFilters({ channel, ...groups }: Omit<ReceivedUpdate, 'type'>): Promise<void> {
     const found = subscriptions.get(channel)
     if (!found?.subscriber) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
-    const groups = groupsOf(message)
     const next = {
       ...found.options,
       ...(groups.filters === undefined ? {} : { filters: groups.filters }),
@@ -257,11 +245,25 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     return { revoked, changed }
   }
 
-  const handlers: Readonly<Record<string, (message: JsonObject) => void | Promise<void>>> = {
-    subscribe,
-    unsubscribe,
-    update_filters: updateFilters,
-    broadcast: publish,
+  function dispatch(message: ReceivedMessage): void | Promise<void> {
+    switch (message.type) {
+      case 'subscribe':
+        return subscribe(message)
+      case 'unsubscribe':
+        return unsubscribe(message.channel)
+      case 'update_filters':
+        return updateFilters(message)
+      case 'broadcast':
+        return publish(message)
+      default:
+        message satisfies never
+    }
+  }
+
+  function receive(type: string, object: JsonObject): void | Promise<void> {
+    const message = parseClientMessage(type, object)
+    if (message === null) return connection.error('UNKNOWN_TYPE', 'There is no message of this type')
+    return dispatch(message)
   }
 
   async function answer(handle: () => void | Promise<void>): Promise<void> {
@@ -272,10 +274,10 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
     }
   }
 
-  const subscribeToUrl = (): void | Promise<void> =>
-    request.channel === null || subscriptions.has(request.channel)
+  const subscribeToUrl = (channel = request.channel): void | Promise<void> =>
+    channel === null || subscriptions.has(channel)
       ? undefined
-      : answer(() => subscribe({ channel: request.channel, since: request.since }))
+      : answer(() => subscribe({ channel, since: request.since ?? null, ...noFilters }))
 
   return {
     messageRate: subscriptionMessageRate,
@@ -292,11 +294,7 @@ export function createSession(connection: Connection, request: UpgradeRequest, d
       return isRefresh || revoked.length > 0 ? { revokedChannels: revoked, ...changes } : changes
     },
     afterAuth: (isRefresh) => (isRefresh ? undefined : subscribeToUrl()),
-    onMessage(type, message) {
-      const handle = Object.hasOwn(handlers, type) ? handlers[type] : undefined
-      if (!handle) return connection.error('UNKNOWN_TYPE', 'There is no message of this type')
-      return answer(() => handle(message))
-    },
+    onMessage: (type, message) => answer(() => receive(type, message)),
     onDrained() {
       for (const { subscriber } of subscriptions.values())
         if (subscriber?.pausedAt)

@@ -1,10 +1,11 @@
 /** Subscribers: the subscription of one socket to one shared query. Records which query each has, and who is paused. */
 import type { LogPosition, LogTail } from './change-feed.ts'
+import type { SubscriptionText } from './messages.ts'
 import type { SharedQueries, SharedQuery } from './shared-queries.ts'
 
 /** What delivery needs of a socket. */
 export interface ClientConnection {
-  send(text: string): void
+  send(text: SubscriptionText): void
   /** Bytes sent that the client has not read. */
   readonly buffered: number
   readonly isOpen: boolean

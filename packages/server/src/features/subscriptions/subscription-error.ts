@@ -1,10 +1,10 @@
 /** Errors of subscription messages, and how other errors of the platform map to them. */
-import { ApiError } from '../../errors.ts'
+import { ApiError, type SocketErrorCodeOn } from '../../errors.ts'
 
 /** Sent as `error` with `code` and message. */
 export class SubscriptionError extends Error {
   constructor(
-    readonly code: string,
+    readonly code: SocketErrorCodeOn<'subscriptions'>,
     message: string,
   ) {
     super(message)

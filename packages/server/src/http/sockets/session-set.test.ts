@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import type { Conversation } from './conversation.ts'
 import { createSessionSet } from './session-set.ts'
-import type { Conversation } from './socket.ts'
 
 function conversation(closed: string[], name: string): Conversation & { readonly name: string } {
   let rate = 1

@@ -1,5 +1,5 @@
 /** The open sessions of one kind of socket. */
-import type { Conversation } from './socket.ts'
+import type { Conversation } from './conversation.ts'
 
 export interface SessionSet<Session extends Conversation> extends Iterable<Session> {
   /** Keeps the session until its socket is closed. Gives the same object, so that its accessors stay what they are. */

@@ -1,4 +1,4 @@
-/** A frame of a WebSocket as the message it holds. */
+/** Messages of WebSockets as text: frames that are parsed, and messages that are serialized under their type. */
 import { jsonDepthMax } from '../../limits/api.ts'
 import { isDeeperThan, type JsonObject } from '../input/body.ts'
 
@@ -13,3 +13,23 @@ export function parseMessage(data: string | Uint8Array, bytesMax: number): JsonO
     return null
   }
 }
+
+declare const messageOf: unique symbol
+
+/** The JSON of a message, serialized before it is sent: one text may go to many sockets. */
+export type MessageText<Message> = string & { readonly [messageOf]: Message }
+
+/** Serializes the messages of one protocol, and nothing else. */
+export interface Encoder<Message extends { readonly type: string }> {
+  encode(message: Message): MessageText<Message>
+  /**
+   * For hot paths: puts JSON that exists already into a message. `members` are the members behind `type`, in JSON,
+   * without braces; tests compare every message that is sent with the protocol.
+   */
+  assemble(type: Message['type'], members: string): MessageText<Message>
+}
+
+export const createEncoder = <Message extends { readonly type: string }>(): Encoder<Message> => ({
+  encode: (message) => JSON.stringify(message) as MessageText<Message>,
+  assemble: (type, members) => `{"type":"${type}",${members}}` as MessageText<Message>,
+})

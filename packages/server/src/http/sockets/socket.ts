@@ -22,66 +22,9 @@ import {
 } from '../../limits/sockets.ts'
 import { socketSlowBytes } from '../../limits/subscriptions.ts'
 import type { JsonObject } from '../input/body.ts'
+import type { Connection, Conversation, ErrorCodeOf } from './conversation.ts'
 import { parseMessage } from './socket-message.ts'
-
-/** Why the server closes a socket. CONTRACT "Rooms". */
-export const closeCodes = {
-  badMessage: 4000,
-  authTimeout: 4001,
-  authFailed: 4002,
-  joinDenied: 4003,
-  kicked: 4004,
-  left: 4005,
-  stale: 4007,
-  slowConsumer: 4008,
-  tooMany: 4009,
-  restarting: 1012,
-} as const
-
-/** What a conversation does with its socket. */
-export interface Connection {
-  readonly id: string
-  /** Who has been proved to be there; anonymous at first. */
-  readonly caller: Caller
-  readonly isOpen: boolean
-  /** Bytes sent that the other side has not taken yet. */
-  readonly buffered: number
-  /** Sends a message, or a text that is one already. Nothing once the socket is closing. */
-  send(message: object | string): void
-  error(code: string, message: string): void
-  close(code: number, reason: string): void
-  /** The socket has shown what it is for: it no longer counts as pending. */
-  settle(): void
-  /** Does something once the messages that came before have been dealt with; later ones wait until it is done. */
-  perform(task: () => void | Promise<void>): Promise<void>
-  /** Receives what is published to a topic. */
-  listen(topic: string): void
-  unlisten(topic: string): void
-}
-
-/** One kind of exchange over one socket. Whatever its functions throw is logged and closes the socket. */
-export interface Conversation {
-  /** Messages a second, pings and auth left out. */
-  readonly messageRate: number
-  /** Bytes it may be behind before it is closed at once, where one message can be larger than most backlogs. */
-  readonly backlogBytesMax?: number
-  /** The socket has been opened. */
-  onOpen(): void | Promise<void>
-  /**
-   * The caller is known, or known anew, by this message. Gives what the answer says besides the user's id; messages
-   * wait until it is done.
-   */
-  onAuth(caller: UserCaller, isRefresh: boolean, message: JsonObject): JsonObject | Promise<JsonObject>
-  /** The answer to an `auth` has been sent. */
-  afterAuth(isRefresh: boolean): void | Promise<void>
-  /** A message of any type but `auth` and `ping`, one at a time, and its length; an empty type where none is given. */
-  onMessage(type: string, message: JsonObject, chars: number): void | Promise<void>
-  /** One too many, which is not dealt with, beyond the `error` that says so. */
-  onExcess?(type: string, message: JsonObject): void
-  /** Everything sent has been taken by the other side, after it had not been. */
-  onDrained(): void
-  onClose(): void
-}
+import { type CloseCode, closeCodes, type SocketClientMessage, type SocketServerMessage } from './socket-protocol.ts'
 
 /** The runtime's socket, as far as it is used. */
 export interface Wire {
@@ -122,6 +65,11 @@ export interface SocketDeps {
 }
 
 const nothing = Promise.resolve()
+
+/** Messages that the socket itself processes, `ping` apart: it is answered even beyond the message rate. */
+type OwnMessage = Exclude<SocketClientMessage['type'], 'ping'>
+const ownMessages: Readonly<Record<OwnMessage, true>> = { auth: true }
+const isSocketMessage = (type: string): type is OwnMessage => Object.hasOwn(ownMessages, type)
 
 export class Socket implements Connection {
   readonly id: string
@@ -181,18 +129,18 @@ export class Socket implements Connection {
     else void this.perform(() => this.conversation?.onOpen())
   }
 
-  send(message: object | string): void {
+  send(message: SocketServerMessage | string): void {
     if (!this.wire || this.closing) return
     const sent = this.wire.sendText(typeof message === 'string' ? message : JSON.stringify(message))
     // The runtime says by a negative number that it had to keep the message.
     if (sent < 0) this.deps.onBacklog()
   }
 
-  error(code: string, message: string): void {
+  error(code: ErrorCodeOf<SocketServerMessage>, message: string): void {
     this.send({ type: 'error', code, message })
   }
 
-  close(code: number, reason: string): void {
+  close(code: CloseCode, reason: string): void {
     if (this.closing) return
     this.closing = { code, reason, atMs: this.deps.nowMs() }
     this.wire?.close(code, reason)
@@ -227,17 +175,31 @@ export class Socket implements Connection {
     else this.fault(closeCodes.badMessage, 'INVALID_JSON', 'A message must be a JSON object of a bearable size')
   }
 
-  private deal(type: string, message: JsonObject, chars: number): void {
-    if (type === 'ping') this.send('{"type":"pong"}')
-    else if (!this.mayBeDealtWith(type)) {
+  private deal(messageType: string, message: JsonObject, chars: number): void {
+    if (messageType === 'ping') {
+      this.send('{"type":"pong"}')
+      return
+    }
+    if (!this.mayBeDealtWith(messageType)) {
       this.error('RATE_LIMITED', 'Too many messages')
-      this.conversation?.onExcess?.(type, message)
-    } else if (type === 'auth') void this.perform(() => this.authenticate(message))
-    else void this.perform(() => this.conversation?.onMessage(type, message, chars))
+      this.conversation?.onExcess?.(messageType, message)
+      return
+    }
+    if (!isSocketMessage(messageType)) {
+      void this.perform(() => this.conversation?.onMessage(messageType, message, chars))
+      return
+    }
+    switch (messageType) {
+      case 'auth':
+        void this.perform(() => this.authenticate(message))
+        break
+      default:
+        messageType satisfies never
+    }
   }
 
   /** Says what is wrong and closes. */
-  private fault(code: number, reason: string, message: string): void {
+  private fault(code: CloseCode, reason: ErrorCodeOf<SocketServerMessage>, message: string): void {
     this.error(reason, message)
     this.close(code, reason)
   }
@@ -345,7 +307,7 @@ export class Socket implements Connection {
 
   private fail(error: unknown): void {
     this.deps.log.error('socket.failed', { socketId: this.id, error })
-    this.close(1011, 'INTERNAL')
+    this.close(closeCodes.internal, 'INTERNAL')
   }
 
   private async authenticate(message: JsonObject): Promise<void> {

@@ -8,9 +8,14 @@ import { MiB } from '../../limits/units.ts'
 import { socketEndpoint } from '../endpoint.ts'
 import { ada, connectRaw, type SocketProofs, serve } from '../harness.test.ts'
 import { json } from '../replies/reply.ts'
-import type { Connection, Conversation } from './socket.ts'
+import type { Connection, Conversation } from './conversation.ts'
 
-const echo = (connection: Connection): Conversation => ({
+/** Any message: the echo has no protocol. */
+type EchoMessage =
+  | { readonly type: 'auth_success'; readonly userId: string; readonly role: string; readonly isRefresh: boolean }
+  | { readonly type: string; readonly [member: string]: unknown }
+
+const echo = (connection: Connection<EchoMessage>): Conversation<EchoMessage> => ({
   messageRate: 10,
   // Larger than what one test sends, so that only the bound over all sockets applies.
   backlogBytesMax: 64 * MiB,
@@ -23,7 +28,7 @@ const echo = (connection: Connection): Conversation => ({
     if (type === 'flood') return connection.send({ type, text: 'x'.repeat(message.bytes as number) })
     await Promise.resolve()
     connection.settle()
-    connection.send({ ...message, caller: connection.caller.kind })
+    connection.send({ ...message, type, caller: connection.caller.kind })
   },
   onDrained() {},
   onClose() {},
@@ -241,7 +246,7 @@ describe('a socket', () => {
     while (sockets.slowCloses === 0) await new Promise((resolve) => setImmediate(resolve))
     small.socket.resume()
     await small.until('xxx"}')
-    const cuts = logged().filter(({ event, message }) => (event ?? message) === 'sockets.backlog_cut')
+    const cuts = logged().filter(({ event }) => event === 'socket.slow_closed')
     expect([cuts.length, sockets.slowCloses, sockets.size]).toEqual([1, 1, 1])
     expect(cuts[0]?.bufferedBytes).toBeGreaterThan(12 * MiB)
     small.socket.destroy()

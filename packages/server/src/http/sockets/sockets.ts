@@ -14,7 +14,8 @@ import {
   socketsPerUserMax,
   socketTickMs,
 } from '../../limits/sockets.ts'
-import { type Authenticate, closeCodes, type Renew, Socket, type SocketDeps } from './socket.ts'
+import { type Authenticate, type Renew, Socket, type SocketDeps } from './socket.ts'
+import { closeCodes } from './socket-protocol.ts'
 
 /** Sockets of different kinds are counted apart while they are pending. */
 export type SocketKind = 'subscriptions' | 'rooms'

@@ -1,34 +1,32 @@
-/** The texts that commands lead to: results and refusals for their sender, signals for the others. */
+/** The messages that commands lead to: results and errors for their sender, signals for other members. */
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { jsonText } from './json.ts'
+import { assemble, encode, errorText, type RoomErrorCode, type RoomText } from './messages.ts'
 import type { RoomCommand, RoomNetwork } from './ports.ts'
-
-/** Why sockets are closed. CONTRACT "Rooms". */
-export const roomCloseCodes = { refused: 4003, kicked: 4004, left: 4005, failed: 1011, restarting: 1012 } as const
-
-export const errorText = (code: string, message: string): string => JSON.stringify({ type: 'error', code, message })
 
 /**
  * The message to the sender of an action, from what is kept of it: `{"result":…,"actionType":…}`, or the members of an
  * error.
  */
-export const answerText = (requestId: string, body: string): string =>
-  `{"type":"action_${body.startsWith('{"result":') ? 'result' : 'error'}","requestId":${jsonText(requestId)},` +
-  body.slice(1)
+export const answerText = (requestId: string, body: string): RoomText =>
+  assemble(
+    body.startsWith('{"result":') ? 'action_result' : 'action_error',
+    `"requestId":${jsonText(requestId)},${body.slice(1, -1)}`,
+  )
 
 /** Tells the sender of a command that it was not begun. */
-export function refuseCommand(network: RoomNetwork, command: RoomCommand, code: string, message: string): void {
+export function refuseCommand(network: RoomNetwork, command: RoomCommand, code: RoomErrorCode, message: string): void {
   if ('connectionId' in command) network.send(command.connectionId, [refusalText(command, code, message)])
 }
 
 /** In the form that the sender waits for. */
-function refusalText(command: RoomCommand, code: string, message: string): string {
+function refusalText(command: RoomCommand, code: RoomErrorCode, message: string): RoomText {
   if (command.type === 'act') {
     const { requestId, actionType } = command
-    return JSON.stringify({ type: 'action_error', requestId, actionType, code, message })
+    return encode({ type: 'action_error', requestId, actionType, code, message })
   }
   if (command.type === 'signal' && command.requestId !== null)
-    return JSON.stringify({ type: 'signal_error', requestId: command.requestId, code, message })
+    return encode({ type: 'signal_error', requestId: command.requestId, code, message })
   return errorText(code, message)
 }
 
@@ -37,7 +35,7 @@ export function signalText(
   userId: string,
   { connectionId, event, payload }: Extract<RoomCommand, { type: 'signal' }>,
   nowMs: number,
-): string {
+): RoomText {
   const meta = { memberId: userId, userId, connectionId, sentAt: formatDatetime(nowMs), serverSent: false }
-  return JSON.stringify({ type: 'signal', event, payload: payload ?? null, memberId: userId, meta })
+  return encode({ type: 'signal', event, payload: payload ?? null, memberId: userId, meta })
 }

@@ -3,14 +3,16 @@
  * One thing at a time, each wholly or not at all; in which order they come is `room`'s matter.
  */
 import type { RoomCode, RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
+import { type CloseCode, closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { actionResultBytesMax, memberStateBytesMax, recentActionsMax } from '../../../limits/rooms.ts'
-import { answerText, errorText, refuseCommand, roomCloseCodes, signalText } from './answers.ts'
+import { answerText, refuseCommand, signalText } from './answers.ts'
 import type { Contents } from './contents.ts'
 import { describeFailure } from './failure.ts'
 import type { EngineCounts, Fanout } from './fanout.ts'
 import { HandlerTurn, type TurnSubject } from './handler-turn.ts'
 import type { Journal } from './journal.ts'
 import { jsonText } from './json.ts'
+import { assemble, encode, errorText } from './messages.ts'
 import type { Connection, Player } from './players.ts'
 import type { RecentAction, RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
 import { Refusal } from './refusal.ts'
@@ -138,7 +140,7 @@ export class Conduct {
         this.act(connection, command)
         break
       case 'leave':
-        this.dismiss(connection.player, 'left', roomCloseCodes.left)
+        this.dismiss(connection.player, 'left', closeCodes.left)
         break
       case 'disconnect':
         contents.players.disconnect(connection, elapsedMs())
@@ -198,7 +200,7 @@ export class Conduct {
         this.membersChanged()
         fanout.attach(connection, null)
         fanout.say({
-          text: `{"type":"member_join","memberId":${JSON.stringify(userId)},"state":${player.memberState}}`,
+          text: assemble('member_join', `"memberId":${JSON.stringify(userId)},"state":${player.memberState}`),
           to: null,
           except: [userId],
         })
@@ -208,7 +210,7 @@ export class Conduct {
 
   private turnAway(connectionId: string, code: 'ROOM_FULL' | 'JOIN_DENIED', message: string): void {
     this.deps.network.send(connectionId, [errorText(code, message)])
-    this.deps.network.close(connectionId, roomCloseCodes.refused, code)
+    this.deps.network.close(connectionId, closeCodes.joinDenied, code)
   }
 
   private act({ id, player }: Connection, command: CommandOf<'act'>): void {
@@ -288,18 +290,18 @@ export class Conduct {
     }
     fanout.say(message)
     onChanged()
-    if (requestId !== null) network.send(id, [JSON.stringify({ type: 'signal_sent', requestId })])
+    if (requestId !== null) network.send(id, [encode({ type: 'signal_sent', requestId })])
   }
 
   private kick(player: Player): void {
     // What it was told before, deltas first, is told.
     this.deps.fanout.flush(this.deps.elapsedMs())
-    for (const id of player.connections.keys()) this.deps.network.send(id, ['{"type":"kicked"}'])
-    this.dismiss(player, 'kicked', roomCloseCodes.kicked)
+    for (const id of player.connections.keys()) this.deps.network.send(id, [encode({ type: 'kicked' })])
+    this.dismiss(player, 'kicked', closeCodes.kicked)
   }
 
   /** Closes a player's sockets; it goes before anything else happens. */
-  private dismiss(player: Player, reason: 'left' | 'kicked', closeCode: number): void {
+  private dismiss(player: Player, reason: 'left' | 'kicked', closeCode: CloseCode): void {
     const { network, key, contents, elapsedMs } = this.deps
     for (const connection of [...player.connections.values()]) {
       network.unfollow(key, connection.id)
@@ -323,7 +325,7 @@ export class Conduct {
         contents.players.remove(player)
         this.membersChanged()
         journal.add(['leave', userId])
-        fanout.say({ text: JSON.stringify({ type: 'member_leave', memberId: userId, reason }), to: null, except: [] })
+        fanout.say({ text: encode({ type: 'member_leave', memberId: userId, reason }), to: null, except: [] })
       },
     })
   }

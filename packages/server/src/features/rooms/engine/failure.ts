@@ -1,10 +1,10 @@
 /** What the sender of an action is told when its handler threw: what was meant for it, and nothing of our insides. */
 import { ApiError } from '../../../errors.ts'
 import { actionErrorCharsMax } from '../../../limits/rooms.ts'
-import { Refusal } from './refusal.ts'
+import { Refusal, type RefusalCode } from './refusal.ts'
 
 export interface Failure {
-  readonly code: string
+  readonly code: RefusalCode
   readonly message: string
   /** Nobody meant this to happen: it is to be logged. */
   readonly isBug: boolean

@@ -15,6 +15,7 @@ import type { Contents } from './contents.ts'
 import type { Outgoing } from './handler-turn.ts'
 import { History } from './history.ts'
 import type { Journal } from './journal.ts'
+import { assemble, encode, type RoomText } from './messages.ts'
 import type { Connection, Player } from './players.ts'
 import type { ResumePoint, RoomEngineStats, RoomKey, RoomNetwork } from './ports.ts'
 
@@ -35,7 +36,7 @@ export interface FanoutDeps {
   readonly counts: EngineCounts
 }
 
-const noTexts: readonly string[] = []
+const noTexts: readonly RoomText[] = []
 
 export class Fanout {
   private readonly history = new History(historyBounds)
@@ -91,13 +92,13 @@ export class Fanout {
     connection.setAside = null
     contents.players.slow.delete(connection)
     const missed = resume?.epoch === epoch ? this.missedSince(player, resume) : null
-    const resumed = {
+    const resumed = encode({
       type: 'resumed',
       epoch,
       sharedVersion: contents.shared.version,
       playerVersion: player.state.version,
-    }
-    const start = missed ? [JSON.stringify(resumed), ...missed] : [this.syncText(player)]
+    })
+    const start = missed ? [resumed, ...missed] : [this.syncText(player)]
     network.send(id, [...start, this.membersText()])
     this.informed.add(id)
     network.follow(key, id)
@@ -164,7 +165,7 @@ export class Fanout {
     else if (delta !== '{}') journal.addText(`["${name}",${delta}]`)
   }
 
-  private sharedDelta(nowMs: number): readonly string[] {
+  private sharedDelta(nowMs: number): readonly RoomText[] {
     const { contents, journal } = this.deps
     const { shared, players } = contents
     const delta = shared.takeDelta()
@@ -177,7 +178,7 @@ export class Fanout {
       for (const player of players) this.sync(player)
       return noTexts
     }
-    const text = `{"type":"shared_delta","delta":${delta},"version":${shared.version}}`
+    const text = assemble('shared_delta', `"delta":${delta},"version":${shared.version}`)
     this.history.add(shared.version, text, nowMs)
     journal.addText(`["shared",${delta}]`)
     return [text]
@@ -196,7 +197,7 @@ export class Fanout {
       this.sync(player)
       return
     }
-    const text = `{"type":"player_delta","delta":${delta},"version":${state.version}}`
+    const text = assemble('player_delta', `"delta":${delta},"version":${state.version}`)
     history.add(state.version, text, nowMs)
     journal.addText(`["player",${JSON.stringify(userId)},${delta}]`)
     for (const { id, setAside } of connections.values()) if (!setAside) network.send(id, [text])
@@ -204,10 +205,10 @@ export class Fanout {
     counts.deltaBytes += text.length
   }
 
-  private takePresence(): string[] {
-    const texts: string[] = []
+  private takePresence(): RoomText[] {
+    const texts: RoomText[] = []
     for (const { userId, memberState, isGone } of this.presence)
-      if (!isGone) texts.push(`{"type":"member_state","memberId":${JSON.stringify(userId)},"state":${memberState}}`)
+      if (!isGone) texts.push(assemble('member_state', `"memberId":${JSON.stringify(userId)},"state":${memberState}`))
     this.presence.clear()
     return texts
   }
@@ -217,7 +218,7 @@ export class Fanout {
     const { outbox } = this
     this.outbox = []
     this.outboxBytes = 0
-    let batch: string[] = []
+    let batch: RoomText[] = []
     for (const { text, to, except, exceptConnection, alsoConnection } of outbox) {
       if (to === null && except.length === 0 && !exceptConnection) {
         batch.push(text)
@@ -235,7 +236,7 @@ export class Fanout {
     this.tellAll(noTexts, batch)
   }
 
-  private tellAll(deltas: readonly string[], messages: readonly string[]): void {
+  private tellAll(deltas: readonly RoomText[], messages: readonly RoomText[]): void {
     const { network, key, contents, counts } = this.deps
     if (deltas.length + messages.length === 0) return
     network.publish(key, [...deltas, ...messages])
@@ -244,7 +245,7 @@ export class Fanout {
     for (const text of deltas) counts.deltaBytes += text.length
   }
 
-  private missedSince(player: Player, from: { sharedVersion: number; playerVersion: number }): string[] | null {
+  private missedSince(player: Player, from: { sharedVersion: number; playerVersion: number }): RoomText[] | null {
     const { shared } = this.deps.contents
     const ofShared = this.history.since(from.sharedVersion, shared.version)
     const ofPlayer = player.history.since(from.playerVersion, player.state.version)
@@ -259,20 +260,21 @@ export class Fanout {
       if (!setAside) this.deps.network.send(id, [this.syncText(player)])
   }
 
-  private syncText({ state }: Player): string {
+  private syncText({ state }: Player): RoomText {
     const { contents, epoch } = this.deps
-    return (
-      `{"type":"sync","sharedState":${contents.shared.toText()},"sharedVersion":${contents.shared.version},` +
-      `"playerState":${state.toText()},"playerVersion":${state.version},"epoch":${JSON.stringify(epoch)}}`
+    return assemble(
+      'sync',
+      `"sharedState":${contents.shared.toText()},"sharedVersion":${contents.shared.version},` +
+        `"playerState":${state.toText()},"playerVersion":${state.version},"epoch":${JSON.stringify(epoch)}`,
     )
   }
 
-  private membersText(): string {
+  private membersText(): RoomText {
     const { players } = this.deps.contents
     const members: string[] = []
     for (const { userId, memberState, isJoining } of players)
       if (!isJoining) members.push(`{"memberId":${JSON.stringify(userId)},"state":${memberState}}`)
     const occupancy = JSON.stringify(players.occupancy)
-    return `{"type":"members_sync","occupancy":${occupancy},"members":[${members.join(',')}]}`
+    return assemble('members_sync', `"occupancy":${occupancy},"members":[${members.join(',')}]`)
   }
 }

@@ -20,6 +20,7 @@ import {
 } from '../../../limits/rooms.ts'
 import type { Contents } from './contents.ts'
 import type { Draft, Turn } from './draft.ts'
+import { encode, type RoomText } from './messages.ts'
 import type { Player } from './players.ts'
 import type { RoomKey } from './ports.ts'
 import { Refusal } from './refusal.ts'
@@ -28,7 +29,7 @@ import type { RoomTimer } from './timers.ts'
 
 /** A message for the next tick: to one user, or (null) to everybody but the users in `except`. */
 export interface Outgoing {
-  readonly text: string
+  readonly text: RoomText
   readonly to: string | null
   readonly except: readonly string[]
   /** A socket that is left out, though its user is not. */
@@ -101,7 +102,7 @@ export class HandlerTurn implements Turn {
   say(messageType: unknown, data: unknown, to: string | null, except: readonly string[]): void {
     this.checkLive()
     if (typeof messageType !== 'string' || messageType === '') throw new TypeError('A message needs a type')
-    const text = JSON.stringify({ type: 'message', messageType, data: data ?? null })
+    const text = encode({ type: 'message', messageType, data: data ?? null })
     this.messageBytes += Buffer.byteLength(text)
     if (this.messages.length >= actionMessagesMax || this.messageBytes > actionMessagesBytesMax)
       throw new Refusal('ACTION_FAILED', 'Too many messages from one action')

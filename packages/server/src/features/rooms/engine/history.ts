@@ -1,4 +1,5 @@
 /** The last deltas of one state, so that a client that was away gets what it missed instead of everything. */
+import type { RoomText } from './messages.ts'
 
 export interface HistoryBounds {
   readonly entriesMax: number
@@ -9,7 +10,7 @@ export interface HistoryBounds {
 interface Entry {
   readonly version: number
   /** The whole message. */
-  readonly text: string
+  readonly text: RoomText
   readonly atMs: number
 }
 
@@ -21,7 +22,7 @@ export class History {
 
   constructor(private readonly bounds: HistoryBounds) {}
 
-  add(version: number, text: string, atMs: number): void {
+  add(version: number, text: RoomText, atMs: number): void {
     this.entries.push({ version, text, atMs })
     this.bytes += text.length
     while (this.first < this.entries.length && this.isTooMuch(atMs)) {
@@ -42,7 +43,7 @@ export class History {
   }
 
   /** The messages after `version` up to `current`; null when they are not all kept. */
-  since(version: number, current: number): string[] | null {
+  since(version: number, current: number): RoomText[] | null {
     if (version === current) return []
     const oldest = this.entries[this.first]
     if (!oldest || version > current || version < oldest.version - 1) return null

@@ -6,6 +6,8 @@ import type { Auth } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
 import type { RoomCode, RoomDatabase, RoomPush } from '../../../config/sections/rooms/room-code.ts'
+import type { CloseCode } from '../../../http/sockets/socket-protocol.ts'
+import type { RoomText } from './messages.ts'
 
 export interface RoomKey {
   readonly namespace: string
@@ -106,13 +108,13 @@ export interface RoomStore {
  * may go out in one frame.
  */
 export interface RoomNetwork {
-  send(connectionId: string, texts: readonly string[]): void
+  send(connectionId: string, texts: readonly RoomText[]): void
   /** To every socket that follows the room, but for those in `except`. */
-  publish(key: RoomKey, texts: readonly string[], except?: readonly string[]): void
+  publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
   /** From now on the socket receives what is published. Before it, the socket was sent `sync` or `resumed`. */
   follow(key: RoomKey, connectionId: string): void
   unfollow(key: RoomKey, connectionId: string): void
-  close(connectionId: string, code: number, reason: string): void
+  close(connectionId: string, code: CloseCode, reason: string): void
   /**
    * The room is not here any longer (handed over, or its lease was lost): whoever follows it has to join anew, with
    * resume, wherever it is now. `waiting` are commands that were not done, for its next owner.

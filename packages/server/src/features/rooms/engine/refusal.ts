@@ -1,13 +1,10 @@
 /** Why an action was not done, as its sender may read it. Anything else that a handler throws is a bug or its own. */
+import type { RoomErrorCode } from './messages.ts'
 
-export type RefusalCode =
-  | 'ACTION_FAILED'
-  | 'ACTION_TIMEOUT'
-  | 'INVALID_STATE'
-  | 'NO_HANDLER'
-  | 'NOT_JOINED'
-  | 'RATE_LIMITED'
-  | 'STATE_TOO_LARGE'
+export type RefusalCode = Extract<
+  RoomErrorCode,
+  'ACTION_FAILED' | 'ACTION_TIMEOUT' | 'INVALID_STATE' | 'RATE_LIMITED' | 'STATE_TOO_LARGE'
+>
 
 export class Refusal extends Error {
   constructor(

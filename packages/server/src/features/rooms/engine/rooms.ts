@@ -2,12 +2,15 @@
  * All rooms of this node: which are in memory, how they come there (claimed, then loaded) and when they go, the tick
  * they share. Owns no sockets and no timers: who calls `tick` and `sweep` is the caller's matter.
  */
+
+import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
-import { errorText, refuseCommand, roomCloseCodes } from './answers.ts'
+import { refuseCommand } from './answers.ts'
 import { readContents } from './contents.ts'
 import type { EngineCounts } from './fanout.ts'
 import { Inbox } from './inbox.ts'
 import { Journal } from './journal.ts'
+import { errorText } from './messages.ts'
 import {
   type RoomCommand,
   type RoomDefinition,
@@ -255,7 +258,7 @@ class Engine implements RoomEngine {
       return
     }
     this.forget(entry, room.lease)
-    if (why === 'failed') this.closeWaiting(waiting, 'failed', 'INTERNAL')
+    if (why === 'failed') this.closeWaiting(waiting, 'internal', 'INTERNAL')
     else if (why !== 'hibernated') this.deps.network.moved(room.key, waiting)
   }
 
@@ -285,12 +288,12 @@ class Engine implements RoomEngine {
     for (const call of entry.onGone.splice(0)) call()
   }
 
-  private closeWaiting(waiting: readonly RoomCommand[], why: 'failed' | 'restarting', reason: string): void {
+  private closeWaiting(waiting: readonly RoomCommand[], why: 'internal' | 'restarting', reason: string): void {
     for (const command of waiting) {
       if (command.type !== 'join') continue
-      if (why === 'failed')
+      if (why === 'internal')
         this.deps.network.send(command.connectionId, [errorText('JOIN_DENIED', 'The room could not be created')])
-      this.deps.network.close(command.connectionId, roomCloseCodes[why], reason)
+      this.deps.network.close(command.connectionId, closeCodes[why], reason)
     }
   }
 

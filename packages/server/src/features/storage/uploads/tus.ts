@@ -12,6 +12,7 @@ import {
   invalidToken,
   payloadTooLarge,
   unsupportedMediaType,
+  unsupportedVersion,
 } from '../../../errors.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { empty } from '../../../http/replies/reply.ts'
@@ -38,9 +39,7 @@ export interface Tus {
 /** Throws 412 for a client of another version, or none. */
 function checkVersion(headers: Headers): void {
   if (headers.get('tus-resumable') === version) return
-  throw new ApiError(412, 'precondition-failed', `Tus-Resumable must be ${version}`, undefined, {
-    'Tus-Version': version,
-  })
+  throw unsupportedVersion(`Tus-Resumable must be ${version}`, { 'Tus-Version': version })
 }
 
 /** A header that is a whole number of bytes. Throws 400. */

@@ -10,7 +10,7 @@ import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { hashesAtOnce } from '../../../base/crypto/password-hash.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
-import { ApiError, type FieldErrors, unavailable } from '../../../errors.ts'
+import { ApiError, apiError, type FieldErrors, unavailable } from '../../../errors.ts'
 import { validate } from '../../../http/input/validate.ts'
 import {
   emailCharsMax,
@@ -168,7 +168,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
   }
 }
 
-const refused = (message: string): ApiError => new ApiError(400, 'invalid-input', message)
+const refused = (message: string): ApiError => apiError('invalid-input', message)
 
 /** What of a bad entry can be said to be its name. */
 function failed(entry: unknown, { message, data }: ApiError): ImportResult {
