@@ -11,7 +11,7 @@ import type { Mode } from '../../config/config.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import { accessDenied } from '../../errors.ts'
 
-/** A promise only where a rule asks something; it rejects with `EngineError` where a database is away. */
+/** A promise only where a rule queries a table; it rejects with `EngineError` while the database is unavailable. */
 type Allowed = boolean | Promise<boolean>
 
 export interface RoomAccessCheck {
@@ -48,7 +48,7 @@ export function createRoomAccess({ mode, judge, log }: RoomAccessDeps): RoomAcce
     })
   }
 
-  /** SPEC: without a rule, shown to whoever develops, and in release mode not without somebody having said so. */
+  /** Without a rule: public in development mode; in release mode only with `public.metadata` (ROOM-METADATA-1). */
   const isShownByDefault = (): boolean => mode() === 'development'
 
   function maySeeMetadata(namespace: RoomNamespace, roomId: string, caller: Caller): Allowed {

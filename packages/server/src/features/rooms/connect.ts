@@ -1,6 +1,6 @@
 /**
- * Whether a socket to a room would be opened, as it is asked beforehand and at the upgrade alike. Who may join is
- * asked later, when it is known who is there.
+ * Decides whether a socket to a room may be opened, for connect-check and for the upgrade alike. The join rule runs
+ * later, once the user is authenticated.
  */
 import { countedAddress } from '../../base/network/address.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
@@ -17,12 +17,12 @@ import { isRoomId } from './room-id.ts'
 export interface ConnectDeps {
   readonly findNamespace: (name: string) => RoomNamespace | null
   readonly sockets: Pick<Sockets, 'pending'>
-  /** Whether all seats are taken by players who are there. */
+  /** Whether all seats are taken by connected players. */
   readonly isFull: (key: RoomKey) => Promise<boolean>
 }
 
 export interface Connect {
-  /** The answer to the question beforehand. */
+  /** Answers connect-check. */
   check(call: ConnectCall): Reply
   /** The room that an upgrade is for, or the answer that refuses it. */
   admit(call: ConnectCall): Promise<RoomKey | Reply>

@@ -1,4 +1,4 @@
-/** The HTTP surface of rooms: what each endpoint takes and answers. What happens is the handlers' matter. */
+/** The HTTP surface of rooms: what each endpoint takes and answers. The handlers are in `index`. */
 import { z } from 'zod'
 import { isStorableText } from '../../base/text/text.ts'
 import {
@@ -32,7 +32,7 @@ const roomList = z.object({
 const inspected = room.extend({ cursor: cursorParam('`cursor` of the previous page of players') })
 const player = room.extend({ userId: z.string().min(1).max(roomNameCharsMax) })
 
-/** Which room a socket is asked for, as it was written. */
+/** The room that the query of a socket names, not validated. */
 export type ConnectCall = Call<z.infer<typeof optionalRoom>>
 export type RoomCall = Call<z.infer<typeof room>>
 export type RoomsCall = Call<unknown, z.infer<typeof rooms>>

@@ -1,6 +1,6 @@
 /**
- * Rooms: SPEC's chapter. Wires the engine to tables, nodes and sockets, gives it its ticks, and answers the chapter's
- * endpoints. What a room does is `engine`'s matter, and what its code may reach `app`'s.
+ * The rooms feature: wires the engine to tables, nodes and sockets, drives its ticks, and serves its endpoints. The
+ * engine runs the rooms.
  */
 import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -22,15 +22,15 @@ import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomMessageExtraBytes, roomSummariesAtOnce, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import { socketAuthTimeoutMs } from '../../limits/sockets.ts'
 import { createRoomAccess } from './access.ts'
-import { createAudience } from './audience.ts'
 import { createConnect } from './connect.ts'
 import { type RoomHandlers, roomEndpoints, roomSocketEndpoint } from './endpoints.ts'
 import type { RoomEngine, RoomEngineStats, RoomKey, RoomView } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
+import { createLocalMembers } from './local-members.ts'
+import { createNodeTransport, type NodeTransport } from './node-transport.ts'
 import { createOwnership, type Ownership } from './ownership.ts'
-import { createRelay, type Relay } from './relay.ts'
+import { createRoomLocator } from './room-locator.ts'
 import { listNameOf } from './room-page.ts'
-import { createRoutes } from './routes.ts'
 import { createSession, type Session } from './session.ts'
 import { createRoomStore } from './store.ts'
 import { createSummaries, type RoomGlance } from './summaries.ts'
@@ -41,7 +41,7 @@ export interface RoomsDeps {
   /** Null where this process is alone. */
   readonly cluster: Cluster | null
   readonly namespaces: () => ReadonlyMap<string, RoomNamespace>
-  /** Decides rules that ask tables. */
+  /** Evaluates rules that query tables. */
   readonly judge: Judge
   readonly mode: () => Mode
   readonly sockets: Pick<Sockets, 'pending'>
@@ -51,7 +51,7 @@ export interface RoomsDeps {
   readonly db: RoomDatabase
   /** `room.push`, where there is push. */
   readonly push?: RoomPush
-  /** Bytes of a JSON response, at most; the state of one room is answered whole, whatever its size. */
+  /** Bytes of a JSON response, at most; the state of one room is returned completely, whatever its size. */
   readonly responseBytes: () => number
   /** Seals cursors. */
   readonly secret: string
@@ -67,7 +67,7 @@ export interface Rooms {
   readonly stats: RoomEngineStats
   /** Makes the tables, unless there are no rooms; to be called before a configuration with rooms is served. */
   prepare(namespaces: ReadonlyMap<string, RoomNamespace>): Promise<void>
-  /** Asks every join rule anew, after the configuration changed. */
+  /** Evaluates every join rule again, after the configuration changed. */
   reset(): void
   /** Saves all rooms and hands them over, within a bounded time. Sockets stay open. */
   drain(): Promise<void>
@@ -89,24 +89,24 @@ export function createRooms(deps: RoomsDeps): Rooms {
   const roomCursors = createListCursors<[name: string]>(deps.secret, 'rooms list')
   const playerCursors = createListCursors<[userId: string]>(deps.secret, 'rooms players')
 
-  const audience = createAudience({
+  const audience = createLocalMembers({
     publish: deps.publish,
     onSlow: (socket) => routes.tell(socket, { type: 'slow', connectionId: socket.connection.id }),
   })
-  const routes = createRoutes({
+  const routes = createRoomLocator({
     receive: (key, command) => engine.receive(key, command),
     relay: (node, key, command) => relay.tell(node, key, command),
     takeOwner: (key) => ownership.takeOwner(key),
     dismiss: audience.dismiss,
   })
-  const relay: Relay = createRelay({
+  const relay: NodeTransport = createNodeTransport({
     cluster,
     audience,
     routes,
     receive: (key, command) => engine.receive(key, command),
     released: (key) => ownership.released(key),
     answer: (question) => summaries.answer(question),
-    // Of the machine, whatever the clock of the rooms is: it is other machines that wait.
+    // The machine's own clock: leases are shared with other machines.
     elapsedMs: () => performance.now(),
     log,
   })
@@ -124,7 +124,7 @@ export function createRooms(deps: RoomsDeps): Rooms {
   let prepared: Promise<void> | null = null
   const summaries = createSummaries({
     engine: () => engine,
-    // A server that was never told of rooms has no tables for them.
+    // A server without configured rooms has no tables for them.
     findStored: async (...rooms) => (prepared ? store.findStored(...rooms) : new Map()),
     findNodes: async () => (prepared ? store.findNodes() : []),
     ownName: () => relay.nodes?.current?.name ?? null,

@@ -1,9 +1,9 @@
 /**
  * This node among the others: one lease for as long as it has to do with rooms, however many it owns, and whether the
- * lease of another still lives. What a node may do with its lease is `ownership`'s matter.
+ * lease of another is still valid. `ownership` decides what a lease permits.
  *
- * A lease that has once ended never comes back: whoever finds it free keeps it from its holder, which then notices and
- * begins anew under another name.
+ * A lease that has ended is never renewed: the node that finds it free takes it, and its former owner begins a new
+ * session under another name.
  */
 
 import { createLru } from '../../base/concurrency/lru.ts'
@@ -34,7 +34,7 @@ export interface RoomNodesDeps {
   readonly leases: Leases
   /** Monotonic milliseconds. */
   readonly elapsedMs: () => number
-  /** Whether the node has just been heard, so that nobody need be asked. */
+  /** Whether a message of the node has just arrived, so that its lease need not be read. */
   readonly isHeard: (name: string) => boolean
   /** The session has begun: what belongs to it can be opened under its name. */
   readonly onEntered: (session: NodeSession) => void
@@ -47,8 +47,8 @@ interface Held extends NodeSession {
   heldUntilMs: number
 }
 
-/** Whoever finds a lease free takes it under this name, so that it is found free by everybody. */
-const undertaker = 'ended'
+/** The owner of leases that were found free, so that every node finds them ended. */
+const endedOwner = 'ended'
 
 const leaseOf = (name: string): string => `rooms-node:${name}`
 
@@ -86,7 +86,7 @@ export function createRoomNodes(deps: RoomNodesDeps): RoomNodes {
     const askedAtMs = elapsedMs()
     const { name } = session
     let isRenewed = await leases.renew(leaseOf(name), name, roomNodeLeaseMs)
-    // The leases themselves may have been lost. Within its own time nobody can have had this one, and be done with it.
+    // The store of leases may have been lost. Within its own time no other node can have taken this one.
     if (!isRenewed && session.isHeld())
       isRenewed = (await leases.acquire(leaseOf(name), name, roomNodeLeaseMs)) !== null
     if (isRenewed) session.heldUntilMs = askedAtMs + roomNodeLeaseMs - roomNodeMarginMs
@@ -114,7 +114,7 @@ export function createRoomNodes(deps: RoomNodesDeps): RoomNodes {
     async isAlive(name) {
       if (name === held?.name || isHeard(name)) return true
       if (ended.get(name)) return false
-      const isHeld = (await leases.acquire(leaseOf(name), undertaker, roomNodeLeaseMs)) === null
+      const isHeld = (await leases.acquire(leaseOf(name), endedOwner, roomNodeLeaseMs)) === null
       if (!isHeld) ended.set(name, true)
       return isHeld
     },

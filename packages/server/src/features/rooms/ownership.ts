@@ -1,7 +1,7 @@
 /**
- * Which node runs a room. In one process nobody else asks, and a claim costs nothing. Several nodes write the owner
- * into the room's row beside its fence; it counts for as long as that node's own lease lives, so that thousands of
- * rooms are held by one heartbeat. What a fence protects is `store`'s matter.
+ * Decides which node runs a room. In a single process a claim costs nothing. Several nodes write the owner into the
+ * room's row beside its fencing token; it counts for as long as the owner's node lease is valid, so that one heartbeat
+ * covers thousands of rooms. `store` refuses writes with an older token.
  */
 import type { Clock } from '../../base/clock.ts'
 import { createLru } from '../../base/concurrency/lru.ts'
@@ -15,9 +15,9 @@ import type { RoomNodes } from './nodes.ts'
 import { ofRoom, type RoomTables } from './tables.ts'
 
 export interface Ownership extends RoomOwnership {
-  /** The node that was in the way of the last claim of a room; asking forgets it. */
+  /** The node that owned the room at the last failed claim; cleared by this call. */
   takeOwner(key: RoomKey): string | null
-  /** Resolves when nothing that was released, of this room or of all, is still written down as this node's. */
+  /** Resolves when no released room, or not this one, is still recorded as owned by this node. */
   released(key?: RoomKey): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export interface OwnershipDeps {
 /** Claims of one generation. With it a fence stays below 2^53 for two million starts. */
 const generationSize = 2 ** 32
 
-/** Numbers that rise from start to start, whatever the clocks say, and from claim to claim. */
+/** Numbers that increase with every start, independent of clocks, and with every claim. */
 function createFences({ database, generations }: RoomTables): () => Promise<number> {
   let generation: Promise<number> | null = null
   let given = 0
@@ -79,7 +79,7 @@ export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): O
     return fence
   }
 
-  /** Null where it cannot be known who has the room: whoever wants it will ask again. */
+  /** Null where the owner cannot be determined: the claim is repeated later. */
   async function tryClaim(key: RoomKey): Promise<RoomLease | null> {
     try {
       return await claim(key)

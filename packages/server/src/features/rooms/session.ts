@@ -1,7 +1,4 @@
-/**
- * Protocol version 2 on one socket: what its messages mean, and whether they may be said. The room decides what comes
- * of them, wherever it is, and answers over the same socket.
- */
+/** Authorizes the messages of one socket (protocol version 2) and forwards them as commands to the room. */
 import type { Auth } from '../../access/caller.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../engines/sql/error.ts'
@@ -10,9 +7,9 @@ import type { Connection, Conversation } from '../../http/sockets/conversation.t
 import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import { socketBacklogBytesMax } from '../../limits/sockets.ts'
 import type { RoomAccessCheck } from './access.ts'
-import type { Audience, RoomSocket } from './audience.ts'
 import type { RoomErrorCode } from './engine/messages.ts'
 import type { RoomCommand, RoomKey } from './engine/ports.ts'
+import type { LocalMembers, RoomSocket } from './local-members.ts'
 import {
   type InvalidMessage,
   isName,
@@ -22,18 +19,18 @@ import {
   type ReceivedSignal,
 } from './parse-message.ts'
 import type { RoomCapability, RoomServerMessage, SendMessage } from './protocol.ts'
-import type { Routes } from './routes.ts'
+import type { RoomLocator } from './room-locator.ts'
 
 export interface SessionDeps {
   /** The room's namespace as it is configured now; null when it is not any longer. */
   readonly findNamespace: (name: string) => RoomNamespace | null
   readonly access: RoomAccessCheck
-  readonly audience: Audience
-  readonly routes: Routes
+  readonly audience: LocalMembers
+  readonly routes: RoomLocator
 }
 
 export interface Session extends Conversation<RoomServerMessage> {
-  /** Asks the join rule again: the configuration has changed. */
+  /** Evaluates the join rule again, after the configuration changed. */
   review(): Promise<void>
 }
 
@@ -58,8 +55,8 @@ export function createSession(connection: Connection<RoomServerMessage>, key: Ro
   }
 
   /**
-   * Goes on with what a rule says, at once where it asks nothing, as most do: a message then costs no turn
-   * of the event loop. While a rule asks, the socket's later messages wait. Says so where the answer is not to be had.
+   * Continues with a rule's result, synchronously where the rule is (most are), so that a message costs no tick of the
+   * event loop. Later messages of the socket wait for an asynchronous rule. `unavailable` runs where it cannot decide.
    */
   function decided(
     allowed: boolean | Promise<boolean>,
@@ -80,7 +77,7 @@ export function createSession(connection: Connection<RoomServerMessage>, key: Ro
 
   const sayUnavailable = (): void => connection.error('UNAVAILABLE', 'Not available right now; try again later')
 
-  /** Whether the join rule lets the user in. */
+  /** Whether the join rule permits the user. */
   function admit(auth: Auth): boolean | Promise<boolean> {
     const namespace = findNamespace(key.namespace)
     return namespace !== null && access.mayJoin(namespace, key.id, auth)
@@ -178,7 +175,7 @@ export function createSession(connection: Connection<RoomServerMessage>, key: Ro
       (isAllowed) => {
         if (!isAllowed) turnAway()
       },
-      // Whatever keeps it from being decided, nobody stays who might not be allowed to.
+      // Without a decision the user must leave.
       turnAway,
     )
   }

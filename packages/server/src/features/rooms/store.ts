@@ -1,7 +1,6 @@
 /**
  * Rooms in SQL: a snapshot, and a journal of what came after it. Every write carries the fence of its owner and does
- * nothing where a higher one has been seen; who the owner is, is `ownership`'s matter, and what the texts mean the
- * engine's.
+ * nothing where a higher one has been seen. `ownership` determines the owner; the engine defines the texts.
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { RoomKey, RoomSave, RoomStore, SavedRoom } from './engine/ports.ts'
@@ -11,14 +10,14 @@ import { ofRoom, type RoomTables } from './tables.ts'
 export interface StoredRoom {
   /** JSON of an object. */
   readonly metadata: string
-  /** The node it is said to be on. */
+  /** The node that is recorded as its owner. */
   readonly node: string | null
 }
 
 export interface SqlRoomStore extends RoomStore {
   /** By room id; rooms that have never been are missing. */
   findStored(namespace: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRoom>>
-  /** Nodes that any room is said to be on. */
+  /** Nodes that are recorded as owners of rooms. */
   findNodes(): Promise<readonly string[]>
 }
 
@@ -28,7 +27,7 @@ interface KeyRow {
   readonly id: string
 }
 
-/** `declared`: the namespaces that rooms are woken in. Those of others sleep, and keep nobody waiting. */
+/** `declared`: the namespaces that rooms are woken in. Rooms of other namespaces stay asleep. */
 export function createRoomStore(
   { database, rooms, snapshots, journal }: RoomTables,
   declared: () => Iterable<string>,

@@ -1,7 +1,6 @@
 /**
- * What is known of rooms over HTTP, wherever they are: metadata and who is there, and to administrators everything. A
- * room that is in memory somewhere is asked; of any other, what was saved is shown. Whether the caller may see it is
- * asked first (`access`).
+ * Rooms as HTTP shows them, on any node: metadata and occupancy, and for administrators the complete state. Rooms in
+ * memory are read from their node, others from the store. `access` has checked the caller before.
  */
 import type { RoomEngine, RoomKey, RoomOccupancy, RoomView, ViewPage } from './engine/ports.ts'
 import { type RoomPage, takePage } from './room-page.ts'
@@ -23,9 +22,9 @@ export interface Summaries {
   hibernate(key: RoomKey): Promise<boolean>
   /** Has a player leave. False for a room that is not in memory. */
   kick(key: RoomKey, userId: string): Promise<boolean>
-  /** Whether all seats are taken by players with an open socket; false where nobody can tell. */
+  /** Whether all seats are taken by players with an open socket; false where that cannot be determined. */
   isFull(key: RoomKey): Promise<boolean>
-  /** Answers what another node has asked. */
+  /** Answers a request of another node. */
   answer(question: unknown): Promise<unknown>
 }
 
@@ -34,7 +33,7 @@ export interface ListedRoom {
   readonly occupancy: RoomOccupancy
 }
 
-/** What nodes ask each other. */
+/** Requests between nodes. */
 type Question =
   | { readonly ask: 'glance'; readonly namespace: string; readonly ids: readonly string[] }
   | { readonly ask: 'list'; readonly page: RoomPage }
@@ -45,7 +44,7 @@ type Question =
 export interface SummariesDeps {
   readonly engine: () => RoomEngine
   readonly findStored: (namespace: string, ids: readonly string[]) => Promise<ReadonlyMap<string, StoredRoom>>
-  /** Names of nodes that rooms are said to be on. */
+  /** Names of nodes that the store records as owners. */
   readonly findNodes: () => Promise<readonly string[]>
   /** This node's name; null where it is alone, or has nothing to do with rooms. */
   readonly ownName: () => string | null
@@ -84,7 +83,7 @@ export function createSummaries(deps: SummariesDeps): Summaries {
     return true
   }
 
-  /** Another node that the room is said to be on. */
+  /** The other node that the store records as the owner. */
   async function nodeOf({ namespace, id }: RoomKey): Promise<string | null> {
     const node = (await findStored(namespace, [id])).get(id)?.node ?? null
     return node === ownName() ? null : node

@@ -1,6 +1,6 @@
 /**
  * The tables that rooms are kept in. A room's row is small and written often, so what is large has a table of its own.
- * What stands in them is `store`'s and `ownership`'s matter.
+ * `store` and `ownership` read and write them.
  */
 import { type PlatformStep, platformTable } from '../../engines/sql/platform-tables.ts'
 import type { Database, Sql } from '../../engines/sql/sql.ts'

@@ -2,12 +2,13 @@
  * A state as one handler sees it: assignments are kept beside the state until `apply`, so that dropping them leaves no
  * trace. Costs what the handler touches, whatever the size of the state: nothing is copied to read or to change it.
  *
- * Each object that is looked at gets a `Site` with what was assigned to its keys (`overlay`). What a handler assigns
+ * Each object that is read gets a `Site` with what was assigned to its keys (`overlay`). What a handler assigns
  * stays its own object until `prepare`, which copies it; so an object that is kept and changed later changes no state.
  */
 import type { RoomState } from '../../../config/sections/rooms/room-code.ts'
 import { roomArrayGapMax } from '../../../limits/rooms.ts'
-import type { Dirt } from './dirt.ts'
+import { invalidState } from './action-error.ts'
+import type { ChangedPaths } from './changed-paths.ts'
 import {
   copyJson,
   isForbiddenKey,
@@ -19,7 +20,6 @@ import {
   memberCount,
   setMember,
 } from './json.ts'
-import { invalidState } from './refusal.ts'
 
 /** What all drafts of one handler share. */
 export interface Turn {
@@ -124,7 +124,7 @@ function resize(site: Site, length: number): void {
   if (length > site.length + roomArrayGapMax) throw invalidState('An array in a state has no gaps')
   for (let at = length; at < site.length; at++) site.overlay?.delete(String(at))
   site.kept = Math.min(site.kept, length)
-  // Elements that nobody assigns will be null, as in JSON.
+  // Elements that are not assigned become null, as in JSON.
   for (let at = site.length; at < length; at++) assign(site, String(at), deleted)
   if (length !== site.length) markDirty(site)
   site.length = length
@@ -153,7 +153,7 @@ const refuse = (): never => {
   throw invalidState('A state is changed by assignment only')
 }
 
-/** Nothing is inherited by an object (`state[name]` of a stranger's name is undefined); arrays have their methods. */
+/** Nothing is inherited by an object (`state[name]` of an unknown name is undefined); arrays have their methods. */
 function inherited(site: Site, key: string | symbol): unknown {
   if (!Array.isArray(site.base) || (typeof key === 'string' && isForbiddenKey(key))) return undefined
   return Reflect.get(Array.prototype, key)
@@ -202,7 +202,7 @@ const traps: ProxyHandler<Target> = {
     if (Array.isArray(site.base) && key === 'length')
       return { value: site.length, writable: true, enumerable: false, configurable: false }
     if (!has(site, key)) return undefined
-    // A getter, since most who ask want to know only whether the key is there.
+    // A getter: most callers test only whether the key exists.
     return { get: () => read(site, key), enumerable: true, configurable: true }
   },
   getPrototypeOf: (target) => (Array.isArray(target) ? Array.prototype : null),
@@ -289,7 +289,7 @@ function prepare(site: Site): number {
   return change
 }
 
-function apply(site: Site, dirt: Dirt): void {
+function apply(site: Site, dirt: ChangedPaths): void {
   const { base, overlay } = site
   if (Array.isArray(base)) {
     dirt.touch()
@@ -347,7 +347,7 @@ export class Draft {
   }
 
   /** Changes the state for good, and marks what has changed. Cannot fail. */
-  apply(dirt: Dirt): void {
+  apply(dirt: ChangedPaths): void {
     if (this.root.isDirty) apply(this.root, dirt)
   }
 }

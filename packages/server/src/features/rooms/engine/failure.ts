@@ -1,12 +1,12 @@
-/** What the sender of an action is told when its handler threw: what was meant for it, and nothing of our insides. */
+/** The error that the sender of an action receives when its handler threw; it reveals no internals. */
 import { ApiError } from '../../../errors.ts'
 import { actionErrorCharsMax } from '../../../limits/rooms.ts'
-import { Refusal, type RefusalCode } from './refusal.ts'
+import { ActionError, type ActionErrorCode } from './action-error.ts'
 
 export interface Failure {
-  readonly code: RefusalCode
+  readonly code: ActionErrorCode
   readonly message: string
-  /** Nobody meant this to happen: it is to be logged. */
+  /** An unexpected failure, which is logged. */
   readonly isBug: boolean
 }
 
@@ -15,7 +15,7 @@ export interface Failure {
  * language, of an engine, of a library, which marks them with a `code`) are not.
  */
 export function describeFailure(error: unknown): Failure {
-  if (error instanceof Refusal) return { code: error.code, message: error.message, isBug: false }
+  if (error instanceof ActionError) return { code: error.code, message: error.message, isBug: false }
   if (error instanceof ApiError) return { code: 'ACTION_FAILED', message: error.message, isBug: error.status >= 500 }
   if (error instanceof Error && Object.getPrototypeOf(error) === Error.prototype && !('code' in error))
     return { code: 'ACTION_FAILED', message: error.message.slice(0, actionErrorCharsMax), isBug: false }

@@ -1,5 +1,5 @@
 /**
- * What a room tells its sockets: deltas and messages with each tick, in that order, and where to start for a socket
+ * Sends a room's messages to its sockets: deltas, then messages, with each tick, and the starting state of a socket
  * that joins, comes back, or was too slow. Every text is written once, however many receive it.
  */
 import {
@@ -11,13 +11,13 @@ import {
   roomOutboxBytesMax,
   roomTickMs,
 } from '../../../limits/rooms.ts'
-import type { Contents } from './contents.ts'
-import type { Outgoing } from './handler-turn.ts'
+import type { Outgoing } from './handler-context.ts'
 import { History } from './history.ts'
 import type { Journal } from './journal.ts'
 import { assemble, encode, type RoomText } from './messages.ts'
 import type { Connection, Player } from './players.ts'
 import type { ResumePoint, RoomEngineStats, RoomKey, RoomNetwork } from './ports.ts'
+import type { RoomData } from './room-data.ts'
 
 export type EngineCounts = { -readonly [Name in keyof RoomEngineStats]: RoomEngineStats[Name] }
 
@@ -30,7 +30,7 @@ const historyBounds = {
 export interface FanoutDeps {
   readonly key: RoomKey
   readonly epoch: string
-  readonly contents: Contents
+  readonly contents: RoomData
   readonly journal: Journal
   readonly network: RoomNetwork
   readonly counts: EngineCounts
@@ -42,7 +42,7 @@ export class Fanout {
   private readonly history = new History(historyBounds)
   private outbox: Outgoing[] = []
   private outboxBytes = 0
-  /** Players whose presence the others have not been told of. */
+  /** Players whose presence has changed since it was last sent. */
   private readonly presence = new Set<Player>()
   /** The list of members, or the occupancy, has changed since it was last sent to everyone. */
   private areMembersChanged = false
@@ -53,17 +53,17 @@ export class Fanout {
 
   constructor(private readonly deps: FanoutDeps) {}
 
-  /** Something was said that has not been sent. */
+  /** Whether messages wait for the next tick. */
   get isWaiting(): boolean {
     return this.outbox.length > 0 || this.presence.size > 0
   }
 
-  /** The list of members is still to be sent: `flush` is to be called with the next tick. */
+  /** The list of members waits to be sent: call `flush` with the next tick. */
   get owesMembers(): boolean {
     return this.areMembersChanged
   }
 
-  /** A member or a socket came or went: everyone is sent the list with a tick soon. */
+  /** A member or a socket came or went: the list is sent to all with one of the next ticks. */
   membersChanged(): void {
     this.areMembersChanged = true
     this.informed.clear()
@@ -85,7 +85,7 @@ export class Fanout {
     this.presence.add(player)
   }
 
-  /** Has a socket begin: with what it missed, if `resume` can be served, else with the whole state. */
+  /** Starts a socket: with the missed deltas if `resume` can be served, else with the complete state. */
   attach(connection: Connection, resume: ResumePoint | null): void {
     const { network, key, epoch, contents } = this.deps
     const { id, player } = connection
@@ -104,7 +104,7 @@ export class Fanout {
     network.follow(key, id)
   }
 
-  /** The socket does not take what it is sent: deltas stop, messages go on. */
+  /** The client reads too slowly: deltas stop, messages are still sent. */
   setAside(connection: Connection): void {
     if (connection.setAside) return
     const { network, key, contents } = this.deps
@@ -126,7 +126,7 @@ export class Fanout {
     network.follow(key, id)
   }
 
-  /** Sends what has changed and what was said; nothing while versions have run out. */
+  /** Sends changes and queued messages; nothing while no reserved version is left. */
   flush(nowMs: number): void {
     const { contents, journal } = this.deps
     if (!journal.mayUse(journal.highestVersion + 1)) return

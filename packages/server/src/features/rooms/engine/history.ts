@@ -9,7 +9,7 @@ export interface HistoryBounds {
 
 interface Entry {
   readonly version: number
-  /** The whole message. */
+  /** The serialized message. */
   readonly text: RoomText
   readonly atMs: number
 }
@@ -35,7 +35,7 @@ export class History {
     }
   }
 
-  /** A version was sent that is no delta: nobody can catch up from before it. */
+  /** A version was sent that is no delta: no client can resume from before it. */
   clear(): void {
     this.entries.length = 0
     this.first = 0

@@ -1,4 +1,4 @@
-/** Commands that wait for their turn in a room, first come first served, with a bound. */
+/** The mailbox of a room: a bounded queue of commands, first in, first out. */
 import { roomInboxBytesMax, roomInboxCommandsMax } from '../../../limits/rooms.ts'
 import type { RoomCommand } from './ports.ts'
 
@@ -13,7 +13,7 @@ export class Inbox {
     return this.commands.length - this.first
   }
 
-  /** False when there is no room for it. Who comes and goes is always taken: there are only so many sockets. */
+  /** False when the queue is full. Joins and leaves are always accepted: the number of sockets bounds them. */
   push(command: RoomCommand): boolean {
     const bytes = bytesOf(command)
     if (bytes > 0 && (this.size >= roomInboxCommandsMax || this.bytes + bytes > roomInboxBytesMax)) return false

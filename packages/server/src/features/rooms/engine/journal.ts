@@ -1,9 +1,9 @@
 /**
  * What of a room is not saved yet, and in which form it will be: as an entry with what has happened, or as a snapshot
- * when that is shorter than going on. Owns the bound of versions; when and with which rooms is `saving`'s matter.
+ * when that is shorter. Owns the bound of versions; `saving` decides when to save.
  */
 import { roomJournalBytesMin, roomVersionsReserved } from '../../../limits/rooms.ts'
-import type { Contents, LogItem } from './contents.ts'
+import type { LogItem, RoomData } from './room-data.ts'
 
 export interface SaveForm {
   readonly snapshot: string | null
@@ -17,7 +17,7 @@ export class Journal {
   private itemsBytes = 0
   /** Items of the save that is under way. */
   private inFlight: { items: string[]; bytes: number } | null = null
-  /** The first save under a fence is a snapshot, and any that paths cannot tell. */
+  /** The first save under a fence is a snapshot, as is one of changes that paths cannot express. */
   private needsSnapshot = true
   private snapshotBytes = 0
   private journalBytes = 0
@@ -62,7 +62,8 @@ export class Journal {
   }
 
   /**
-   * A version that no state of the room has had, so that nobody takes a state that begins with it for one it knows; the
+   * A version that no state of the room has had, so that no client mistakes a state that begins with it for a known
+   * one; the
    * highest there was where no other may be shown.
    */
   takeVersion(): number {
@@ -83,7 +84,7 @@ export class Journal {
     if (this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)) this.addWhole()
   }
 
-  /** A state has changed in a way that only a snapshot can tell. */
+  /** A state has changed in a way that only a snapshot can express. */
   addWhole(): void {
     this.isTouched = true
     this.needsSnapshot = true
@@ -92,7 +93,7 @@ export class Journal {
   }
 
   /** The form of a save of all there is; must be followed by `saved` or `failed`. */
-  begin(contents: Contents): SaveForm {
+  begin(contents: RoomData): SaveForm {
     const isGrown = this.journalBytes + this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)
     const isWhole = this.needsSnapshot || isGrown || hasChanges(contents)
     const snapshot = isWhole ? contents.toSnapshot() : null
@@ -115,7 +116,7 @@ export class Journal {
     } else this.journalBytes += entry?.length ?? 0
   }
 
-  /** Nobody knows what was saved: the next save says it again, and more. */
+  /** The outcome is unknown: the next save repeats these items and adds later ones. */
   failed({ snapshot }: SaveForm): void {
     if (snapshot !== null || this.needsSnapshot) this.addWhole()
     else if (this.inFlight) {
@@ -128,5 +129,5 @@ export class Journal {
 }
 
 /** Changes that have not become deltas yet. */
-const hasChanges = ({ shared, server, metadata, players }: Contents): boolean =>
+const hasChanges = ({ shared, server, metadata, players }: RoomData): boolean =>
   shared.isChanged || server.isChanged || metadata.isChanged || [...players].some(({ state }) => state.isChanged)

@@ -1,9 +1,9 @@
 /**
  * JSON as states hold it: how many bytes a value takes as text, and copies that are nothing but JSON. Owns what a value
- * may be; who may put it where is `draft`'s matter.
+ * may be; `draft` decides where it may be assigned.
  */
 import { roomStateDepthMax } from '../../../limits/rooms.ts'
-import { invalidState, Refusal } from './refusal.ts'
+import { ActionError, invalidState } from './action-error.ts'
 
 export type JsonValue = string | number | boolean | null | JsonArray | JsonRecord
 export type JsonArray = JsonValue[]
@@ -41,7 +41,7 @@ export function scalarBytes(value: string | number | boolean | null): number {
 
 const counts = new WeakMap<JsonRecord, number>()
 
-/** How many members an object has. The language can only tell by listing them all, so that is done once. */
+/** How many members an object has. Counting lists all keys, so the result is cached. */
 export function memberCount(object: JsonRecord): number {
   let count = counts.get(object)
   if (count === undefined) {
@@ -99,7 +99,7 @@ export function copyJson(source: unknown, depth: number, bytesMax: number): Copi
 
   function count(more: number): void {
     bytes += more
-    if (bytes > bytesMax) throw new Refusal('STATE_TOO_LARGE', `State may not be larger than ${bytesMax} bytes`)
+    if (bytes > bytesMax) throw new ActionError('STATE_TOO_LARGE', `State may not be larger than ${bytesMax} bytes`)
   }
 
   function copyArray(from: readonly unknown[]): JsonArray {

@@ -5,8 +5,8 @@ import { History } from './history.ts'
 import type { RoomOccupancy } from './ports.ts'
 import type { LiveState } from './state.ts'
 
-/** Versions a slow socket had when it was set aside. */
-export interface SetAside {
+/** Versions that a slow socket had when it was paused. */
+export interface PausedVersions {
   readonly sharedVersion: number
   readonly playerVersion: number
 }
@@ -14,8 +14,8 @@ export interface SetAside {
 export interface Connection {
   readonly id: string
   readonly player: Player
-  /** Null for a socket that takes what it is sent. */
-  setAside: SetAside | null
+  /** Null for a socket that keeps up. */
+  setAside: PausedVersions | null
 }
 
 const historyBounds = {
@@ -33,7 +33,7 @@ export class Player {
   isJoining = false
   /** Has no seat any more. */
   isGone = false
-  /** The end of the grace has been noticed, and waits for its turn. */
+  /** The reconnect grace has ended, and the task to leave is queued. */
   isLeaving = false
 
   constructor(

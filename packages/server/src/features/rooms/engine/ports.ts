@@ -1,5 +1,5 @@
 /**
- * What the room engine needs of the world, and what the world may ask of it. The engine does no I/O of its own: store,
+ * The ports of the room engine: what it needs, and what it provides. The engine does no I/O of its own: store,
  * network, ownership, time and randomness come in through these types, so that a simulation can be all of them.
  */
 import type { Auth } from '../../../access/caller.ts'
@@ -36,7 +36,7 @@ export interface RoomDefinition {
 export interface RoomLease {
   /** Rises with every new owner; the store refuses lower ones than it has seen. */
   readonly fence: number
-  /** Decided without I/O, by this node's monotonic clock: false as soon as somebody else might be the owner. */
+  /** Decided without I/O, by this node's monotonic clock: false as soon as another node might be the owner. */
   isHeld(): boolean
 }
 
@@ -67,13 +67,13 @@ export interface RoomSave {
   /** Null beside a snapshot, or when only the columns below are to be kept. */
   readonly entry: string | null
   /**
-   * The place of the entry in the journal; one that is there already is replaced (a save is tried again when nobody
-   * knows what became of it). The first save under a fence is a snapshot.
+   * The place of the entry in the journal; one that is there already is replaced (a save is repeated when its
+   * outcome is unknown). The first save under a fence is a snapshot.
    */
   readonly seq: number
   /** Versions up to this one may have been seen by clients. Never lower than before. */
   readonly versionBound: number
-  /** JSON of the metadata, for those who ask without waking the room. */
+  /** JSON of the metadata, to be read without waking the room. */
   readonly metadata: string
   /** When the room's next timer is due, in milliseconds since 1970; null without timers. */
   readonly wakeAtMs: number | null
@@ -91,7 +91,7 @@ export interface RoomStore {
   load(key: RoomKey, fence: number, versions: number, expiresAtMs: number): Promise<SavedRoom | null>
   /**
    * All of them in one transaction; gives the rooms that were refused because a higher fence has been seen (the others
-   * are saved). Rejects when nothing, or nobody knows what, was saved; saving the same again must then be harmless.
+   * are saved). Rejects when nothing was saved or the outcome is unknown; repeating the save must be harmless.
    */
   save(saves: readonly RoomSave[]): Promise<readonly RoomKey[]>
   /** Deletes the room, if no higher fence has been seen. */
@@ -116,7 +116,7 @@ export interface RoomNetwork {
   unfollow(key: RoomKey, connectionId: string): void
   close(connectionId: string, code: CloseCode, reason: string): void
   /**
-   * The room is not here any longer (handed over, or its lease was lost): whoever follows it has to join anew, with
+   * The room is not here any longer (handed over, or its lease was lost): its followers must join again, with
    * resume, wherever it is now. `waiting` are commands that were not done, for its next owner.
    */
   moved(key: RoomKey, waiting: readonly RoomCommand[]): void
@@ -154,11 +154,11 @@ export type RoomCommand =
       to: string | null
       /** Whether the sending socket receives it too. */
       includeSelf: boolean
-      /** Null for a sender who wants no answer. */
+      /** Null for a sender that requests no answer. */
       requestId: string | null
       bytes: number
     }
-  /** The socket does not take what it is sent: no more deltas until it is drained. */
+  /** The client reads too slowly: no more deltas until it has drained. */
   | { type: 'slow'; connectionId: string }
   | { type: 'drained'; connectionId: string }
   /** By an administrator. */
@@ -184,7 +184,7 @@ export interface RoomOccupancy {
   readonly activeConnections: number
 }
 
-/** A look at a room that is in memory. */
+/** A view of a room that is in memory. */
 export interface RoomView {
   readonly key: RoomKey
   readonly epoch: string
@@ -229,12 +229,12 @@ export interface RoomEngine {
   sweep(): Promise<void>
   find(key: RoomKey, page: ViewPage): RoomView | null
   findOccupancy(key: RoomKey): RoomOccupancy | null
-  /** Current metadata, without a look at the store. */
+  /** Current metadata of a room in memory. */
   findMetadata(key: RoomKey): object | null
   /** True when all seats are taken by players with an open socket; false when the room is not here. */
   isFull(key: RoomKey): boolean
   list(): readonly RoomKey[]
-  /** Saves the room and drops it from memory; its sockets are told to come back (`moved`). */
+  /** Saves the room and drops it from memory; its sockets join again (`moved`). */
   release(key: RoomKey): Promise<void>
   /** Releases all rooms, no longer than `withinMs`, and takes no more. */
   drain(withinMs: number): Promise<void>

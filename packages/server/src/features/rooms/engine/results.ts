@@ -2,7 +2,7 @@
 import { keptResultAgeMs, keptResultsBytesMax, keptResultsMax } from '../../../limits/rooms.ts'
 
 interface Kept {
-  /** JSON of what the answer says, without the `requestId`. */
+  /** The body of the answer in JSON, without the `requestId`. */
   readonly body: string
   readonly atMs: number
 }
@@ -16,7 +16,7 @@ interface UserResults {
 export class Results {
   private readonly users = new Map<string, UserResults>()
 
-  /** What the answer said, or null for an action that is new. */
+  /** The kept answer, or null for a new action. */
   find(userId: string, requestId: string): string | null {
     return this.users.get(userId)?.kept.get(requestId)?.body ?? null
   }

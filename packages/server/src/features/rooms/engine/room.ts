@@ -1,12 +1,11 @@
 /**
  * One room that is in memory: an actor. Owns the order of what happens to it (its own tasks first, then the inbox, one
- * at a time), its deadlines, its saves and its end. What happens is `conduct`'s matter, what its sockets are told
- * `fanout`'s; `rooms` gives it the ticks and does the saving.
+ * at a time), its deadlines, its saves and its end. `command-processor` runs commands, `fanout` sends messages; `rooms`
+ * drives the ticks, `saving` saves.
  */
 import { playerViewBytes } from '../../../limits/rooms.ts'
-import { refuseCommand } from './answers.ts'
-import { Conduct, type Task } from './conduct.ts'
-import type { Contents } from './contents.ts'
+import { ActionError } from './action-error.ts'
+import { CommandProcessor, type Task } from './command-processor.ts'
 import { type EngineCounts, Fanout } from './fanout.ts'
 import type { Inbox } from './inbox.ts'
 import type { Journal } from './journal.ts'
@@ -20,7 +19,8 @@ import type {
   RoomView,
   ViewPage,
 } from './ports.ts'
-import { Refusal } from './refusal.ts'
+import { rejectCommand } from './responses.ts'
+import type { RoomData } from './room-data.ts'
 
 /** `failed`: it could not be created; `destroyed`: its state has expired. */
 export type RoomEnd = 'hibernated' | 'released' | 'lost' | 'failed' | 'destroyed'
@@ -38,7 +38,7 @@ export interface RoomParts {
   readonly key: RoomKey
   readonly definition: RoomDefinition
   readonly lease: RoomLease
-  readonly contents: Contents
+  readonly contents: RoomData
   readonly journal: Journal
   readonly inbox: Inbox
 }
@@ -51,15 +51,15 @@ export interface BegunSave {
 
 export class Room {
   private readonly fanout: Fanout
-  private readonly conduct: Conduct
+  private readonly conduct: CommandProcessor
   private state: 'open' | 'closing' | 'gone' = 'open'
   private isPumping = false
-  /** The command whose handler was dropped; what the room does by itself goes on behind it. */
+  /** The command whose handler was aborted; tasks continue after it. */
   private dropped: RoomCommand | null = null
   /** Since when there are no players, and when the room was last saved; monotonic. */
   private idleSinceMs: number | null = null
   private savedAtMs: number
-  /** When `look` has something to do, in monotonic milliseconds. */
+  /** When `look` has work, in monotonic milliseconds. */
   dueAtMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -70,7 +70,7 @@ export class Room {
     const { key, definition, contents, journal } = parts
     const shared = { key, contents, journal, network, counts }
     this.fanout = new Fanout({ ...shared, epoch: this.epoch })
-    this.conduct = new Conduct({
+    this.conduct = new CommandProcessor({
       ...shared,
       clock,
       elapsedMs,
@@ -94,7 +94,7 @@ export class Room {
     return this.parts.lease
   }
 
-  get contents(): Contents {
+  get contents(): RoomData {
     return this.parts.contents
   }
 
@@ -120,16 +120,16 @@ export class Room {
     // These are about a socket, not about the room's state: they do not wait for a handler.
     if (command.type === 'slow' || command.type === 'drained') this.conduct.perform(command)
     else if (this.parts.inbox.push(command)) this.pump()
-    else refuseCommand(this.world.network, command, 'RATE_LIMITED', 'The room has too much to do')
+    else rejectCommand(this.world.network, command, 'RATE_LIMITED', 'The room has too much to do')
   }
 
-  /** Deals with whatever has come due. */
+  /** Runs timers, timeouts, expired graces and hibernation that are due. */
   look(): void {
     if (this.isGone || !this.mayGoOn()) return
     const nowMs = this.world.elapsedMs()
     const { startedAtMs } = this.conduct.runner
     if (startedAtMs !== null && nowMs - startedAtMs >= this.definition.actionTimeoutMs)
-      this.conduct.runner.interrupt(new Refusal('ACTION_TIMEOUT', 'The action took too long'))
+      this.conduct.runner.interrupt(new ActionError('ACTION_TIMEOUT', 'The action took too long'))
     if (this.state === 'open') {
       for (const timer of this.contents.timers.takeDue(this.world.clock.now())) this.addTask({ kind: 'timer', timer })
       this.endGrace(nowMs)
@@ -146,7 +146,7 @@ export class Room {
     if (this.fanout.owesMembers) this.world.onDirty(this)
   }
 
-  /** Something has happened that no save has, or a save is under way. */
+  /** Whether changes are not saved yet, or a save is under way. */
   get isUnsaved(): boolean {
     return this.parts.journal.isUnsaved || this.parts.journal.isSaving
   }
@@ -203,7 +203,7 @@ export class Room {
     if (!this.isGone) this.world.onDirty(this)
   }
 
-  /** Drops the handler that runs, so that the room can be saved without it. */
+  /** Aborts the running handler, so that the room can be saved without it. */
   cut(): void {
     if (!this.conduct.runner.isBusy) return
     this.dropped ??= this.conduct.undone
@@ -212,18 +212,18 @@ export class Room {
     this.endWhenSettled()
   }
 
-  /** Somebody else may own the room: nothing more is sent or saved. */
+  /** Another node may own the room: nothing more is sent or saved. */
   lose(): void {
     if (!this.isGone) this.end('lost')
   }
 
-  /** A mistake of ours in the middle of something: the room goes on from what was saved, wherever it is needed. */
+  /** An unexpected failure: the room restarts from its last save when it is needed next. */
   fail(error: unknown): void {
     this.world.log.error('room.crashed', { ...this.key, error })
     this.lose()
   }
 
-  /** Gives back memory that is needed only in a rush, and looks again at deadlines that hang on the wall clock. */
+  /** Releases cached texts and old results, and recomputes deadlines that depend on the wall clock. */
   tidy(): void {
     const { shared, server, players, results } = this.contents
     results.sweep(this.world.elapsedMs())
@@ -263,7 +263,7 @@ export class Room {
     }
   }
 
-  /** Does what waits, until a handler has to wait itself. */
+  /** Processes queued work until a handler is asynchronous. */
   private pump(): void {
     if (this.isPumping) return
     this.isPumping = true
@@ -279,7 +279,7 @@ export class Room {
     this.schedule()
   }
 
-  /** False when nothing waits. */
+  /** False when the queues are empty. */
   private doNext(): boolean {
     const task = this.conduct.tasks.shift()
     if (task) {
@@ -313,7 +313,7 @@ export class Room {
     if (kind === 'destroy') this.end('destroyed')
     else if (!isDone) this.end('failed')
     else {
-      // Nobody was there to see it change, and created is created, also if nobody ever changes anything.
+      // No client has seen an earlier state, and the room must be saved as created even if it never changes.
       const { shared, server, metadata } = this.contents
       for (const state of [shared, server, metadata]) state.takeDelta()
       this.parts.journal.addWhole()

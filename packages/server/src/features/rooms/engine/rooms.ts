@@ -1,12 +1,10 @@
 /**
  * All rooms of this node: which are in memory, how they come there (claimed, then loaded) and when they go, the tick
- * they share. Owns no sockets and no timers: who calls `tick` and `sweep` is the caller's matter.
+ * they share. Owns no sockets and no timers: its owner calls `tick` and `sweep`.
  */
 
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
-import { refuseCommand } from './answers.ts'
-import { readContents } from './contents.ts'
 import type { EngineCounts } from './fanout.ts'
 import { Inbox } from './inbox.ts'
 import { Journal } from './journal.ts'
@@ -25,7 +23,9 @@ import {
   type SavedRoom,
   type ViewPage,
 } from './ports.ts'
+import { rejectCommand } from './responses.ts'
 import { Room, type RoomEnd, type RoomWorld } from './room.ts'
+import { readRoomData } from './room-data.ts'
 import { Saving } from './saving.ts'
 
 /** A room that is in memory, or on its way there (`room` is null). */
@@ -37,7 +37,7 @@ interface Entry {
   readonly onGone: (() => void)[]
 }
 
-/** Why a room is opened: somebody joins, a timer is due, its state has expired. */
+/** Why a room is opened: a user joins, a timer is due, its state has expired. */
 type Purpose = 'join' | 'wake' | 'destroy'
 
 interface Loaded {
@@ -96,11 +96,11 @@ class Engine implements RoomEngine {
     const entry = this.entries.get(roomName(key))
     if (entry?.room) entry.room.receive(command)
     else if (entry) {
-      if (!entry.inbox.push(command)) refuseCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
+      if (!entry.inbox.push(command)) rejectCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
     } else if (this.draining) network.moved(key, [command])
     else if (command.type === 'join') this.open(key, 'join', [command])
     else if (command.type === 'act' || command.type === 'signal' || command.type === 'member_state')
-      refuseCommand(network, command, 'NOT_JOINED', 'Join the room first')
+      rejectCommand(network, command, 'NOT_JOINED', 'Join the room first')
   }
 
   tick(): void {
@@ -207,7 +207,7 @@ class Engine implements RoomEngine {
     void this.load(entry, purpose)
   }
 
-  /** Claims the room, then reads it: from the read on, nobody with an older claim can save it. */
+  /** Claims the room, then reads it: from the read on, saves under older claims are refused. */
   private async load(entry: Entry, purpose: Purpose): Promise<void> {
     const { ownership, store, clock, log } = this.deps
     const { key } = entry
@@ -222,7 +222,7 @@ class Engine implements RoomEngine {
         if (!saved) this.deps.network.moved(key, entry.inbox.drain())
         return
       }
-      // Whoever comes first finds out. A room that was never loaded cannot have come too late.
+      // Expiry is checked at every load. A room that was never loaded cannot have expired.
       const isExpired = saved.expiresAtMs <= clock.now() && (purpose === 'destroy' || saved.versionBound > 0)
       if (purpose === 'destroy' && !isExpired) this.reopen(entry, lease)
       else if (isExpired && (saved.snapshot === null || !definition?.code.onDestroy)) await this.remove(entry, lease)
@@ -236,7 +236,7 @@ class Engine implements RoomEngine {
   }
 
   private start(entry: Entry, purpose: Purpose, { definition, lease, saved }: Loaded): void {
-    const contents = readContents(saved, definition.maxStateBytes, this.deps.elapsedMs())
+    const contents = readRoomData(saved, definition.maxStateBytes, this.deps.elapsedMs())
     const journal = new Journal(saved.versionBound + roomVersionsReserved, saved.versionBound)
     const { key, inbox } = entry
     const room = new Room(this.world, { key, definition, lease, contents, journal, inbox })
@@ -262,7 +262,7 @@ class Engine implements RoomEngine {
     else if (why !== 'hibernated') this.deps.network.moved(room.key, waiting)
   }
 
-  /** Deletes what is stored of the room; whoever came meanwhile finds a new one. */
+  /** Deletes the stored room; joins that arrived meanwhile create a new one. */
   private async remove(entry: Entry, lease: RoomLease): Promise<void> {
     try {
       await this.deps.store.remove(entry.key, lease.fence)

@@ -1,14 +1,14 @@
 /**
  * Runs one handler at a time, with a limit on how long it may take. A handler that does not wait runs at once and
- * without a promise. JavaScript cannot be interrupted: one that loops for ever holds the whole process.
+ * without a promise. JavaScript cannot be interrupted: an endless loop blocks the process.
  */
-import type { HandlerTurn } from './handler-turn.ts'
+import type { HandlerContext } from './handler-context.ts'
 
 /** How a handler ended: with a value, or with what it threw. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown }
 
 interface Run {
-  readonly turn: HandlerTurn
+  readonly turn: HandlerContext
   readonly startedAtMs: number
   readonly conclude: (outcome: Outcome) => void
 }
@@ -32,7 +32,7 @@ export class Runner {
   }
 
   /** Calls `conclude` once, at once or later, unless the run is `cut`. */
-  start(turn: HandlerTurn, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
+  start(turn: HandlerContext, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
     const run: Run = { turn, startedAtMs: this.elapsedMs(), conclude }
     this.current = run
     let value: unknown
@@ -60,7 +60,7 @@ export class Runner {
     if (this.current && this.end(this.current, { error })) this.onIdle()
   }
 
-  /** Drops the present handler without a word. */
+  /** Drops the present handler without a response. */
   cut(): void {
     this.current?.turn.end()
     this.current = null

@@ -1,5 +1,5 @@
 /**
- * Saves rooms together: whatever is dirty goes into one transaction, one at a time. A save that fails is tried again
+ * Saves dirty rooms in one transaction, one transaction at a time. A save that fails is repeated
  * with the next tick, with all that has happened since.
  */
 import type { Log } from '../../../base/log.ts'

@@ -1,17 +1,18 @@
 /**
  * One versioned state of a room (shared, the server's, a player's, the metadata): its value, its size, what has changed
- * since the last delta, and its text. Owns no history; who may see it is the room's matter.
+ * since the last delta, and its text. Owns no history.
  */
-import { Dirt } from './dirt.ts'
+
+import { ActionError } from './action-error.ts'
+import { ChangedPaths } from './changed-paths.ts'
 import { Draft, type Turn } from './draft.ts'
 import { type JsonRecord, type JsonValue, jsonBytes } from './json.ts'
-import { Refusal } from './refusal.ts'
 
 export class LiveState {
-  private dirt = new Dirt()
+  private dirt = new ChangedPaths()
   private bytes: number
   private text: string | null = null
-  /** Texts of members, so that a large state with a small change is not written anew as a whole. */
+  /** Texts of members, so that a small change does not serialize a large state again. */
   private readonly texts = new Map<string, string>()
 
   constructor(
@@ -26,12 +27,12 @@ export class LiveState {
     return new Draft(turn, this.value, this.bytesMax)
   }
 
-  /** Judges a draft: gives the size the state would have, or throws `INVALID_STATE` or `STATE_TOO_LARGE`. */
+  /** Validates a draft: returns the size the state would have, or throws `INVALID_STATE` or `STATE_TOO_LARGE`. */
   prepare(draft: Draft): number {
     const bytes = this.bytes + draft.prepare()
     // What a smaller limit found too large may still shrink.
     if (bytes > this.bytesMax && bytes > this.bytes)
-      throw new Refusal('STATE_TOO_LARGE', `State may not be larger than ${this.bytesMax} bytes`)
+      throw new ActionError('STATE_TOO_LARGE', `State may not be larger than ${this.bytesMax} bytes`)
     return bytes
   }
 
@@ -52,10 +53,10 @@ export class LiveState {
     return !this.dirt.isClean
   }
 
-  /** The changes since the last call as a delta, and forgets them; null when the state has to be sent whole. */
+  /** The changes since the last call as a delta, and forgets them; null where the complete state must be sent. */
   takeDelta(): string | null {
     const { dirt } = this
-    this.dirt = new Dirt()
+    this.dirt = new ChangedPaths()
     return dirt.toDelta(this.value)
   }
 
@@ -75,7 +76,7 @@ export class LiveState {
     return this.text
   }
 
-  /** Gives back the memory of texts that nobody may ask for soon. */
+  /** Releases cached texts. */
   forgetText(): void {
     this.text = null
     this.texts.clear()

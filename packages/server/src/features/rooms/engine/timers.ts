@@ -1,4 +1,4 @@
-/** What a room has asked to be called for later (`room.after`). Times are wall time, since timers outlive processes. */
+/** Timers of a room (`room.after`). Times are wall time, since timers outlive processes. */
 
 export interface RoomTimer {
   readonly id: number

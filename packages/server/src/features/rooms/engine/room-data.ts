@@ -1,6 +1,6 @@
 /**
- * All that a room is made of, and its saved form: a snapshot, or a log of what has happened since one. Reads and writes
- * that form; when it is saved is `journal`'s matter.
+ * The data of a room, and its saved form: a snapshot and a journal of the changes since. Reads and writes that form;
+ * `journal` decides which of the two a save writes.
  */
 import type { Auth } from '../../../access/caller.ts'
 import { roomMetadataBytesMax } from '../../../limits/rooms.ts'
@@ -12,7 +12,7 @@ import { Results } from './results.ts'
 import { LiveState } from './state.ts'
 import { type RoomTimer, Timers } from './timers.ts'
 
-export class Contents {
+export class RoomData {
   readonly players = new Players()
   readonly timers = new Timers()
   readonly results = new Results()
@@ -60,7 +60,7 @@ interface Snapshot {
   shared: JsonRecord
   server: JsonRecord
   metadata: JsonRecord
-  /** Not an object: an id may be called as something that every object inherits. */
+  /** A map, since an id may equal the name of an inherited property. */
   players: Map<string, { auth: Auth; state: JsonRecord }>
   timers: RoomTimer[]
   results: (readonly [userId: string, requestId: string, body: object])[]
@@ -76,10 +76,10 @@ export type LogItem =
   | readonly ['timer', RoomTimer]
   | readonly ['done', timerId: number]
 
-/** A saved room as it was. Players wait for their sockets from `nowMs` on, and results are kept from it on. */
-export function readContents(saved: SavedRoom, stateBytesMax: number, nowMs: number): Contents {
+/** Restores a saved room. Reconnect graces of players and ages of results begin at `nowMs`. */
+export function readRoomData(saved: SavedRoom, stateBytesMax: number, nowMs: number): RoomData {
   const snapshot = readSnapshot(saved)
-  const contents = new Contents(stateBytesMax, saved.versionBound, snapshot)
+  const contents = new RoomData(stateBytesMax, saved.versionBound, snapshot)
   for (const [userId, { auth, state }] of snapshot.players) {
     const player = contents.createPlayer(userId, auth, state)
     contents.players.add(player)

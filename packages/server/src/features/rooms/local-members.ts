@@ -1,6 +1,6 @@
 /**
- * The sockets of this node that are in rooms, wherever the rooms are: bringing texts to one of them or to all that
- * follow a room. Who follows is said by the room; what is said over a socket is `session`'s matter.
+ * The sockets of this node that are in rooms on any node. Delivers messages to one of them, or to all that follow a
+ * room; the room decides which sockets follow it.
  */
 import type { Connection } from '../../http/sockets/conversation.ts'
 import { slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
@@ -14,11 +14,11 @@ export interface RoomSocket {
   readonly key: RoomKey
   /** Several messages may come in one frame, as an array. */
   isMulti: boolean
-  /** Told to its room, and not yet taken back. */
+  /** Reported to its room as slow, and not yet as drained. */
   isSlow: boolean
 }
 
-export interface Audience {
+export interface LocalMembers {
   enter(socket: RoomSocket): void
   leave(socket: RoomSocket): void
   find(connectionId: string): RoomSocket | null
@@ -27,22 +27,22 @@ export interface Audience {
   unfollow(key: RoomKey, socket: RoomSocket): void
   /** To all that follow the room, but for those in `except`. */
   publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
-  /** Nobody follows the room any longer. */
+  /** Removes all followers of the room. */
   dismiss(key: RoomKey): void
 }
 
-export interface AudienceDeps {
+export interface LocalMembersDeps {
   /** The runtime's way to send one text to all sockets that listen to a topic. */
   readonly publish: (topic: string, text: RoomText) => void
-  /** The socket does not take what it is sent. */
+  /** The socket's client reads too slowly. */
   readonly onSlow: (socket: RoomSocket) => void
 }
 
-/** Followers of one room here, by what they can take. */
+/** Local followers of one room, by capability. */
 interface Followers {
   readonly plain: Set<RoomSocket>
   readonly multi: Set<RoomSocket>
-  /** Characters published since the last look at who is slow. */
+  /** Characters published since the followers' backlogs were last checked. */
   unchecked: number
 }
 
@@ -53,7 +53,7 @@ const topicOf = (key: RoomKey, { isMulti }: { isMulti: boolean }): string =>
 const asFrame = (texts: readonly RoomText[]): RoomText =>
   texts.length === 1 ? (texts[0] as RoomText) : (`[${texts.join()}]` as RoomText)
 
-export function createAudience({ publish, onSlow }: AudienceDeps): Audience {
+export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): LocalMembers {
   const sockets = new Map<string, RoomSocket>()
   const rooms = new Map<string, Followers>()
 

@@ -1,6 +1,6 @@
 /**
- * One run of one handler: the `room` and `player` objects it is given, the drafts behind them, and what it asked for.
- * All of it comes true together (`prepare`, then `commit`), or nothing does.
+ * The context of one handler run: its `room` and `player` objects, the drafts behind them, and the effects that it
+ * requested. All of them are applied together (`prepare`, then `commit`), or none.
  */
 import type { Auth } from '../../../access/caller.ts'
 import type {
@@ -18,16 +18,16 @@ import {
   roomTimerDelayMaxMs,
   roomTimersMax,
 } from '../../../limits/rooms.ts'
-import type { Contents } from './contents.ts'
+import { ActionError } from './action-error.ts'
 import type { Draft, Turn } from './draft.ts'
 import { encode, type RoomText } from './messages.ts'
 import type { Player } from './players.ts'
 import type { RoomKey } from './ports.ts'
-import { Refusal } from './refusal.ts'
+import type { RoomData } from './room-data.ts'
 import type { LiveState } from './state.ts'
 import type { RoomTimer } from './timers.ts'
 
-/** A message for the next tick: to one user, or (null) to everybody but the users in `except`. */
+/** A message for the next tick: to one user, or (null) to all but the users in `except`. */
 export interface Outgoing {
   readonly text: RoomText
   readonly to: string | null
@@ -38,16 +38,16 @@ export interface Outgoing {
   readonly alsoConnection?: string
 }
 
-export interface TurnSubject {
+export interface HandlerSubject {
   readonly key: RoomKey
-  readonly contents: Contents
+  readonly contents: RoomData
   readonly services: { readonly db: RoomDatabase; readonly push: RoomPush }
   /** Names that `after` may be given. */
   readonly hasTimer: (name: string) => boolean
   readonly nowMs: () => number
 }
 
-/** A state that the handler has looked at. */
+/** A state that the handler has read. */
 interface Opened {
   readonly state: LiveState
   readonly draft: Draft
@@ -55,19 +55,19 @@ interface Opened {
   bytes: number | null
 }
 
-export class HandlerTurn implements Turn {
+export class HandlerContext implements Turn {
   isLive = true
   readonly messages: Outgoing[] = []
   readonly kicked = new Set<string>()
   readonly timers: RoomTimer[] = []
   readonly room: Room
-  /** Few: most handlers look at one or two. */
+  /** Few: most handlers read one or two. */
   private readonly opened: Opened[] = []
   private handles: Map<Player, RoomPlayer> | null = null
   private abort: AbortController | null = null
   private messageBytes = 0
 
-  constructor(readonly subject: TurnSubject) {
+  constructor(readonly subject: HandlerSubject) {
     this.room = new RoomHandle(this)
   }
 
@@ -105,7 +105,7 @@ export class HandlerTurn implements Turn {
     const text = encode({ type: 'message', messageType, data: data ?? null })
     this.messageBytes += Buffer.byteLength(text)
     if (this.messages.length >= actionMessagesMax || this.messageBytes > actionMessagesBytesMax)
-      throw new Refusal('ACTION_FAILED', 'Too many messages from one action')
+      throw new ActionError('ACTION_FAILED', 'Too many messages from one action')
     this.messages.push({ text, to, except })
   }
 
@@ -125,17 +125,17 @@ export class HandlerTurn implements Turn {
     this.timers.push({ id: contents.timers.newId(), dueAtMs: Math.ceil(nowMs() + ms), name, data: text })
   }
 
-  /** Judges everything that was assigned; throws what an action is refused with. Nothing has changed yet. */
+  /** Validates everything that was assigned; throws `ActionError`. Changes nothing yet. */
   prepare(): void {
     for (const one of this.opened) if (one.draft.isDirty) one.bytes = one.state.prepare(one.draft)
   }
 
-  /** Makes it so. Cannot fail. */
+  /** Applies the prepared drafts. Cannot fail. */
   commit(): void {
     for (const { state, draft, bytes } of this.opened) if (bytes !== null) state.commit(draft, bytes)
   }
 
-  /** The handler has ended, or its time has: everything it still holds is dead. */
+  /** The handler has ended or timed out: every object that it kept is unusable. */
   end(): void {
     this.isLive = false
     this.abort?.abort()
@@ -143,7 +143,7 @@ export class HandlerTurn implements Turn {
 }
 
 /** A service whose functions are of no use once the handler has ended, though it may have kept them. */
-function whileLive<Service extends object>(turn: HandlerTurn, service: Service): Service {
+function whileLive<Service extends object>(turn: HandlerContext, service: Service): Service {
   turn.checkLive()
   const guard =
     (call: (...args: unknown[]) => unknown) =>
@@ -155,10 +155,10 @@ function whileLive<Service extends object>(turn: HandlerTurn, service: Service):
 }
 
 class PlayerHandle implements RoomPlayer {
-  readonly #turn: HandlerTurn
+  readonly #turn: HandlerContext
   readonly #player: Player
 
-  constructor(turn: HandlerTurn, player: Player) {
+  constructor(turn: HandlerContext, player: Player) {
     this.#turn = turn
     this.#player = player
   }
@@ -193,9 +193,9 @@ class PlayerHandle implements RoomPlayer {
 }
 
 class PlayersHandle implements RoomPlayers {
-  readonly #turn: HandlerTurn
+  readonly #turn: HandlerContext
 
-  constructor(turn: HandlerTurn) {
+  constructor(turn: HandlerContext) {
     this.#turn = turn
   }
 
@@ -214,10 +214,10 @@ class PlayersHandle implements RoomPlayers {
 }
 
 class RoomHandle implements Room {
-  readonly #turn: HandlerTurn
+  readonly #turn: HandlerContext
   readonly players: RoomPlayers
 
-  constructor(turn: HandlerTurn) {
+  constructor(turn: HandlerContext) {
     this.#turn = turn
     this.players = new PlayersHandle(turn)
   }

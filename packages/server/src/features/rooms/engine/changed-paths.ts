@@ -1,17 +1,17 @@
 /**
- * Which paths of a state have changed since the last delta, as a tree, and the delta that says so. Paths are as clients
- * may see them: at most five levels, no key that is empty or holds a dot, never into an array; what lies beyond is part
- * of its nearest ancestor that can be named.
+ * The dirty paths of a state since its last delta, as a tree, and the delta built from them. A path has at most five
+ * levels, no key that is empty or contains a dot, and never leads into an array; deeper changes mark the nearest
+ * ancestor that has a path.
  */
 import { roomPathDepthMax } from '../../../limits/rooms.ts'
 import { type JsonRecord, type JsonValue, jsonBytes, jsonText } from './json.ts'
 
 const canBeNamed = (key: string): boolean => key !== '' && !key.includes('.')
 
-export class Dirt {
-  /** All of the value has changed; then there is nothing to say of its parts. */
+export class ChangedPaths {
+  /** The complete value has changed; its parts are not tracked. */
   private isWhole = false
-  private parts: Map<string, Dirt> | null = null
+  private parts: Map<string, ChangedPaths> | null = null
 
   constructor(private readonly depth = 0) {}
 
@@ -24,25 +24,25 @@ export class Dirt {
     this.parts = null
   }
 
-  /** Where to mark changes of a member: its own dirt, or this when it cannot be told apart. */
-  below(key: string): Dirt {
+  /** The node that tracks a member: its own, or this one where the member has no path. */
+  below(key: string): ChangedPaths {
     const parts = this.partsFor(key)
     if (!parts) return this
     let part = parts.get(key)
     if (!part) {
-      part = new Dirt(this.depth + 1)
+      part = new ChangedPaths(this.depth + 1)
       parts.set(key, part)
     }
     return part
   }
 
-  /** All of a member has changed. */
+  /** Marks a member as replaced. */
   touchMember(key: string): void {
     this.partsFor(key)?.set(key, whole)
   }
 
-  /** Null when the member cannot be told apart from the rest, which has then changed as a whole. */
-  private partsFor(key: string): Map<string, Dirt> | null {
+  /** Null where the member has no path; this value is then marked as replaced. */
+  private partsFor(key: string): Map<string, ChangedPaths> | null {
     if (this.isWhole) return null
     if (this.depth === roomPathDepthMax || !canBeNamed(key)) {
       this.touch()
@@ -54,7 +54,7 @@ export class Dirt {
 
   /**
    * The changes as JSON: paths to values, null for what is gone; a parent takes the place of its members when that is
-   * shorter. Null when the state cannot be told by paths and must be sent whole.
+   * shorter. Null where paths cannot express the change and the complete state must be sent.
    */
   toDelta(state: JsonRecord): string | null {
     if (this.isWhole) return null
@@ -70,7 +70,7 @@ export class Dirt {
     const before = entries.length
     let length = 0
     for (const [key, part] of this.parts) {
-      // What is gone may be called as something that every object inherits.
+      // A deleted key may equal the name of an inherited property.
       const member = Object.hasOwn(value as JsonRecord, key) ? (value as JsonRecord)[key] : undefined
       length += part.collect(entries, path === '' ? key : `${path}.${key}`, member)
     }
@@ -83,8 +83,8 @@ export class Dirt {
   }
 }
 
-/** There is nothing more to mark in it, so one is enough for all that changed as a whole. */
-const whole = new Dirt()
+/** Shared by all replaced members: a replaced value tracks no parts. */
+const whole = new ChangedPaths()
 whole.touch()
 
 function add(entries: string[], path: string, value: JsonValue | undefined): number {

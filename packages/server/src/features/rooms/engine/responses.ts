@@ -1,26 +1,26 @@
-/** The messages that commands lead to: results and errors for their sender, signals for other members. */
+/** Messages in response to commands: results and errors for the sender, signals for other members. */
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import { jsonText } from './json.ts'
 import { assemble, encode, errorText, type RoomErrorCode, type RoomText } from './messages.ts'
 import type { RoomCommand, RoomNetwork } from './ports.ts'
 
 /**
- * The message to the sender of an action, from what is kept of it: `{"result":…,"actionType":…}`, or the members of an
+ * The response to an action, from the kept body: `{"result":…,"actionType":…}`, or the members of an
  * error.
  */
-export const answerText = (requestId: string, body: string): RoomText =>
+export const responseText = (requestId: string, body: string): RoomText =>
   assemble(
     body.startsWith('{"result":') ? 'action_result' : 'action_error',
     `"requestId":${jsonText(requestId)},${body.slice(1, -1)}`,
   )
 
-/** Tells the sender of a command that it was not begun. */
-export function refuseCommand(network: RoomNetwork, command: RoomCommand, code: RoomErrorCode, message: string): void {
-  if ('connectionId' in command) network.send(command.connectionId, [refusalText(command, code, message)])
+/** Sends the sender of a command the error that it was not run. */
+export function rejectCommand(network: RoomNetwork, command: RoomCommand, code: RoomErrorCode, message: string): void {
+  if ('connectionId' in command) network.send(command.connectionId, [rejectionText(command, code, message)])
 }
 
 /** In the form that the sender waits for. */
-function refusalText(command: RoomCommand, code: RoomErrorCode, message: string): RoomText {
+function rejectionText(command: RoomCommand, code: RoomErrorCode, message: string): RoomText {
   if (command.type === 'act') {
     const { requestId, actionType } = command
     return encode({ type: 'action_error', requestId, actionType, code, message })

@@ -1,25 +1,25 @@
 /**
- * What each command and each of a room's own tasks does: who is let in, which handler runs, and what follows from it.
- * One thing at a time, each wholly or not at all; in which order they come is `room`'s matter.
+ * Processes the commands and tasks of a room one at a time: admits players, runs handlers, and applies their effects
+ * atomically. `room` decides the order.
  */
 import type { RoomCode, RoomLeaveReason } from '../../../config/sections/rooms/room-code.ts'
 import { type CloseCode, closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { actionResultBytesMax, memberStateBytesMax, recentActionsMax } from '../../../limits/rooms.ts'
-import { answerText, refuseCommand, signalText } from './answers.ts'
-import type { Contents } from './contents.ts'
+import { ActionError } from './action-error.ts'
 import { describeFailure } from './failure.ts'
 import type { EngineCounts, Fanout } from './fanout.ts'
-import { HandlerTurn, type TurnSubject } from './handler-turn.ts'
+import { HandlerContext, type HandlerSubject } from './handler-context.ts'
 import type { Journal } from './journal.ts'
 import { jsonText } from './json.ts'
 import { assemble, encode, errorText } from './messages.ts'
 import type { Connection, Player } from './players.ts'
 import type { RecentAction, RoomCommand, RoomDefinition, RoomKey, RoomsDeps } from './ports.ts'
-import { Refusal } from './refusal.ts'
+import { rejectCommand, responseText, signalText } from './responses.ts'
+import type { RoomData } from './room-data.ts'
 import { type Outcome, Runner } from './runner.ts'
 import type { RoomTimer } from './timers.ts'
 
-/** What a room does by itself. */
+/** Work that the room schedules for itself. */
 export type Task =
   | { readonly kind: 'create' }
   | { readonly kind: 'destroy' }
@@ -28,24 +28,24 @@ export type Task =
 
 type CommandOf<Type extends RoomCommand['type']> = Extract<RoomCommand, { type: Type }>
 
-/** A handler and what follows from it. */
+/** A handler run, with the steps that follow it. */
 interface Step {
   readonly name: string
-  invoke(turn: HandlerTurn): unknown
+  invoke(turn: HandlerContext): unknown
   /** The handler has succeeded, and nothing has changed yet; may throw to refuse it. */
   accept?(value: unknown): void
-  /** Its changes are made, or (with an error) nothing has happened. */
+  /** The changes are committed, or (with an error) discarded. */
   done(error: { readonly code: string; readonly message: string } | null): void
 }
 
-export interface ConductDeps extends Pick<RoomsDeps, 'network' | 'clock' | 'elapsedMs' | 'log' | 'services'> {
+export interface CommandProcessorDeps extends Pick<RoomsDeps, 'network' | 'clock' | 'elapsedMs' | 'log' | 'services'> {
   readonly key: RoomKey
   readonly definition: RoomDefinition
-  readonly contents: Contents
+  readonly contents: RoomData
   readonly journal: Journal
   readonly fanout: Fanout
   readonly counts: EngineCounts
-  /** False when nothing may happen any more, since somebody else may own the room. */
+  /** False once another node may own the room: nothing may be changed or sent. */
   readonly mayGoOn: () => boolean
   /** `onCreate` or `onDestroy` has ended. */
   readonly onMilestone: (kind: 'create' | 'destroy', isDone: boolean) => void
@@ -57,16 +57,16 @@ export interface ConductDeps extends Pick<RoomsDeps, 'network' | 'clock' | 'elap
 const own = <T>(record: Readonly<Record<string, T>> | undefined, name: string): T | undefined =>
   record && Object.hasOwn(record, name) ? record[name] : undefined
 
-export class Conduct {
+export class CommandProcessor {
   readonly tasks: Task[] = []
   readonly recent: RecentAction[] = []
   readonly runner: Runner
-  private readonly subject: TurnSubject
+  private readonly subject: HandlerSubject
   private readonly code: RoomCode
-  /** The command whose handler runs. One that is dropped stays here: it has not happened. */
+  /** The command whose handler runs. An aborted one stays here: it has had no effect. */
   private current: RoomCommand | null = null
 
-  constructor(private readonly deps: ConductDeps) {
+  constructor(private readonly deps: CommandProcessorDeps) {
     const { key, contents, services, definition, clock } = deps
     this.code = definition.code
     this.runner = new Runner(deps.elapsedMs, deps.onIdle)
@@ -79,7 +79,7 @@ export class Conduct {
     }
   }
 
-  /** The command that was dropped by `cut`, or that could not be concluded. */
+  /** The command that `cut` dropped, or that could not be concluded. */
   get undone(): RoomCommand | null {
     return this.current
   }
@@ -104,7 +104,7 @@ export class Conduct {
     const connection = this.deps.contents.players.findConnection(command.connectionId)
     if (connection) this.performFor(connection, command)
     else if (command.type === 'act' || command.type === 'signal' || command.type === 'member_state')
-      refuseCommand(this.deps.network, command, 'NOT_JOINED', 'Join the room first')
+      rejectCommand(this.deps.network, command, 'NOT_JOINED', 'Join the room first')
   }
 
   performTask(task: Task): void {
@@ -127,7 +127,7 @@ export class Conduct {
     }
   }
 
-  /** Drops the handler that runs: it has not happened. */
+  /** Drops the running handler without any effect. */
   cut(): void {
     this.runner.cut()
     for (const player of this.deps.contents.players) if (player.isJoining) this.deps.contents.players.remove(player)
@@ -193,7 +193,7 @@ export class Conduct {
           this.turnAway(connectionId, 'JOIN_DENIED', error.message)
           return
         }
-        // The state goes out whole: what `onJoin` did to it is no change to anybody.
+        // The player receives the complete state, so the changes of `onJoin` are not sent as a delta.
         state.takeDelta()
         journal.addText(`["join",${JSON.stringify(userId)},${JSON.stringify(auth)},${state.toText()}]`)
         const connection = contents.players.connect(player, connectionId)
@@ -219,12 +219,12 @@ export class Conduct {
     const { userId } = player
     const known = contents.results.find(userId, requestId)
     if (known !== null) {
-      network.send(id, [answerText(requestId, known)])
+      network.send(id, [responseText(requestId, known)])
       return
     }
     const handler = own(this.code.actions, actionType)
     if (!handler) {
-      refuseCommand(network, command, 'NO_HANDLER', 'There is no such action')
+      rejectCommand(network, command, 'NO_HANDLER', 'There is no such action')
       return
     }
     const startedAtMs = elapsedMs()
@@ -233,10 +233,10 @@ export class Conduct {
       name: `action ${actionType}`,
       invoke: (turn) => handler(turn.room, turn.handleOf(player), payload),
       accept: (value) => {
-        // What JSON has no word for, such as a function, is nothing.
+        // Values without a JSON form, such as functions, become null.
         body = `{"result":${JSON.stringify(value) ?? 'null'},"actionType":${JSON.stringify(actionType)}}`
         if (Buffer.byteLength(body) > actionResultBytesMax)
-          throw new Refusal('ACTION_FAILED', 'The result of an action may not be so large')
+          throw new ActionError('ACTION_FAILED', 'The result of an action may not be so large')
       },
       done: (error) => {
         if (error) body = JSON.stringify({ actionType, ...error })
@@ -244,7 +244,7 @@ export class Conduct {
         journal.addText(`["result",${jsonText(userId)},${jsonText(requestId)},${body}]`)
         counts.actions += 1
         this.remember(userId, actionType, elapsedMs() - startedAtMs, error?.message ?? null)
-        network.send(id, [answerText(requestId, body)])
+        network.send(id, [responseText(requestId, body)])
       },
     })
   }
@@ -277,15 +277,15 @@ export class Conduct {
     const { to, includeSelf, requestId } = command
     const target = to === null ? null : contents.players.find(to)
     if (target === undefined || target?.isJoining) {
-      refuseCommand(network, command, 'MEMBER_NOT_FOUND', 'There is no such member in the room')
+      rejectCommand(network, command, 'MEMBER_NOT_FOUND', 'There is no such member in the room')
       return
     }
     const text = signalText(player.userId, command, clock.now())
     const self = includeSelf ? { alsoConnection: id } : { exceptConnection: id }
-    // To all, the sender is among them.
+    // A signal to all members includes the sender.
     const message = { text, to, except: [], ...(to === null && includeSelf ? {} : self) }
     if (!fanout.hasSpaceFor([message])) {
-      refuseCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
+      rejectCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
       return
     }
     fanout.say(message)
@@ -294,13 +294,13 @@ export class Conduct {
   }
 
   private kick(player: Player): void {
-    // What it was told before, deltas first, is told.
+    // Earlier deltas and messages are sent first.
     this.deps.fanout.flush(this.deps.elapsedMs())
     for (const id of player.connections.keys()) this.deps.network.send(id, [encode({ type: 'kicked' })])
     this.dismiss(player, 'kicked', closeCodes.kicked)
   }
 
-  /** Closes a player's sockets; it goes before anything else happens. */
+  /** Closes a player's sockets and schedules `onLeave` before all other work. */
   private dismiss(player: Player, reason: 'left' | 'kicked', closeCode: CloseCode): void {
     const { network, key, contents, elapsedMs } = this.deps
     for (const connection of [...player.connections.values()]) {
@@ -316,7 +316,7 @@ export class Conduct {
   private runLeave(player: Player, reason: RoomLeaveReason): void {
     const { contents, fanout, journal } = this.deps
     const { userId } = player
-    // It came back while its leaving waited, or has gone already.
+    // The player has reconnected before the task ran, or has left already.
     if (!player.isLeaving || contents.players.find(userId) !== player) return
     this.run({
       name: 'onLeave',
@@ -345,7 +345,7 @@ export class Conduct {
   }
 
   private run(step: Step): void {
-    const turn = new HandlerTurn(this.subject)
+    const turn = new HandlerContext(this.subject)
     this.runner.start(
       turn,
       () => step.invoke(turn),
@@ -353,7 +353,7 @@ export class Conduct {
     )
   }
 
-  private conclude(turn: HandlerTurn, step: Step, outcome: Outcome): void {
+  private conclude(turn: HandlerContext, step: Step, outcome: Outcome): void {
     const error = this.judge(turn, step, outcome)
     turn.end()
     if (!this.deps.mayGoOn()) return
@@ -372,12 +372,12 @@ export class Conduct {
   }
 
   /** Null when the handler has succeeded and its changes are possible. */
-  private judge(turn: HandlerTurn, step: Step, outcome: Outcome): { readonly thrown: unknown } | null {
+  private judge(turn: HandlerContext, step: Step, outcome: Outcome): { readonly thrown: unknown } | null {
     if ('error' in outcome) return { thrown: outcome.error }
     try {
       step.accept?.(outcome.value)
       if (!this.deps.fanout.hasSpaceFor(turn.messages))
-        throw new Refusal('RATE_LIMITED', 'Too many messages wait to be sent')
+        throw new ActionError('RATE_LIMITED', 'Too many messages wait to be sent')
       turn.prepare()
       return null
     } catch (thrown) {
@@ -385,7 +385,7 @@ export class Conduct {
     }
   }
 
-  private followUp({ messages, timers, kicked }: HandlerTurn): void {
+  private followUp({ messages, timers, kicked }: HandlerContext): void {
     const { contents, journal, fanout } = this.deps
     for (const timer of timers) {
       contents.timers.add(timer)

@@ -6,25 +6,25 @@
 import type { Log } from '../../base/log.ts'
 import type { Bus } from '../../engines/cluster/cluster.ts'
 
-/** One thing said; its first member tells what it is. */
+/** One message between nodes; its first member is its type. */
 export type Frame = readonly [kind: string, ...parts: unknown[]]
 
-export interface Links {
-  /** Sends a frame with the end of this turn, in the order of the calls. */
+export interface NodeChannels {
+  /** Sends a frame at the end of this microtask, in the order of the calls. */
   send(node: string, frame: Frame): void
-  /** Nodes that were heard or spoken to. */
+  /** Nodes that messages were exchanged with. */
   peers(): readonly string[]
   /** The node is gone. */
   forget(node: string): void
   close(): void
 }
 
-export interface LinksDeps {
+export interface NodeChannelsDeps {
   readonly bus: Bus
   /** This node's name. */
   readonly own: string
   readonly onFrame: (from: string, frame: Frame) => void
-  /** Something of what the node has said is lost. What it says next is told after this. */
+  /** Messages of the node were lost. Called before its next message is delivered. */
   readonly onGap: (from: string) => void
   readonly log: Log
 }
@@ -44,7 +44,7 @@ interface Message {
 const channelOf = (node: string): string => `rooms:${node}`
 
 /** Listens under a node's name, which must not have been used before. */
-export function openLinks({ bus, own, onFrame, onGap, log }: LinksDeps): Links {
+export function openNodeChannels({ bus, own, onFrame, onGap, log }: NodeChannelsDeps): NodeChannels {
   const peers = new Map<string, Peer>()
   const unsent = new Set<string>()
   let isClosed = false

@@ -1,21 +1,21 @@
 /**
- * The way between rooms and sockets, on whichever nodes they are: the engine's network, the commands of other nodes'
- * sockets, and questions between nodes. What is published goes to each node once. In one process there is nothing here
- * but the sockets.
+ * Transport between rooms and sockets on any nodes: implements the engine's network, receives the commands of other
+ * nodes' sockets, and sends requests to other nodes. A published message is sent to each node once. A single process
+ * uses the local sockets only.
  */
 import type { Log } from '../../base/log.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import type { CloseCode } from '../../http/sockets/socket-protocol.ts'
 import { roomAskTimeoutMs, roomPeerCheckMs, roomPeerSilenceMax, roomQuestionsMax } from '../../limits/rooms.ts'
-import type { Audience } from './audience.ts'
 import type { RoomText } from './engine/messages.ts'
 import type { RoomCommand, RoomKey, RoomNetwork } from './engine/ports.ts'
-import { type Frame, type Links, openLinks } from './links.ts'
+import type { LocalMembers } from './local-members.ts'
+import { type Frame, type NodeChannels, openNodeChannels } from './node-channels.ts'
 import { createRoomNodes, type NodeSession, type RoomNodes } from './nodes.ts'
-import type { Routes } from './routes.ts'
-import { createVisitors } from './visitors.ts'
+import { createRemoteMembers } from './remote-members.ts'
+import type { RoomLocator } from './room-locator.ts'
 
-/** What is said between nodes. */
+/** Messages between nodes. */
 type Said =
   | readonly ['command', RoomKey, RoomCommand]
   | readonly ['send', connectionId: string, texts: readonly RoomText[]]
@@ -23,39 +23,39 @@ type Said =
   | readonly ['follow' | 'unfollow', RoomKey, connectionId: string]
   | readonly ['close', connectionId: string, code: CloseCode, reason: string]
   | readonly ['moved', RoomKey, waiting: readonly RoomCommand[]]
-  /** What you have said is lost: join your sockets anew. */
+  /** The receiver's messages were lost: its sockets must join again. */
   | readonly ['again']
-  /** Nothing, but numbered. */
+  /** A heartbeat: it carries a sequence number and nothing else. */
   | readonly ['here']
   | readonly ['ask', number, question: unknown]
   | readonly ['answer', number, answer: unknown]
 
-export interface Relay {
+export interface NodeTransport {
   readonly network: RoomNetwork
   /** Null where this process is alone. */
   readonly nodes: RoomNodes | null
-  /** Says something to a room on another node. False when there is no way there. */
+  /** Sends a command to a room on another node. False without a connection to the other nodes. */
   tell(node: string, key: RoomKey, command: RoomCommand): boolean
-  /** What another node answers, or null when it does not in time. Rejects while nobody can be asked. */
+  /** The response of another node, or null when it times out. Rejects while the cluster cannot be reached. */
   ask(node: string, question: unknown): Promise<unknown>
   stop(): Promise<void>
 }
 
-export interface RelayDeps {
+export interface NodeTransportDeps {
   /** Null where this process is alone. */
   readonly cluster: Cluster | null
-  readonly audience: Audience
-  readonly routes: Routes
+  readonly audience: LocalMembers
+  readonly routes: RoomLocator
   readonly receive: (key: RoomKey, command: RoomCommand) => void
-  /** Resolves when nobody is told any longer that the room is here. */
+  /** Resolves when the room is no longer recorded as owned by this node. */
   readonly released: (key: RoomKey) => Promise<void>
-  /** Answers what another node asks. */
+  /** Answers a request of another node. */
   readonly answer: (question: unknown) => Promise<unknown>
   readonly elapsedMs: () => number
   readonly log: Log
 }
 
-/** Questions that other nodes were asked. */
+/** Requests to other nodes that have not been answered. */
 function createQuestions() {
   const open = new Map<number, (answer: unknown) => void>()
   let last = 0
@@ -78,18 +78,18 @@ function createQuestions() {
   }
 }
 
-export function createRelay(deps: RelayDeps): Relay {
+export function createNodeTransport(deps: NodeTransportDeps): NodeTransport {
   const { cluster, audience, routes, receive, released, answer, elapsedMs, log } = deps
-  const visitors = createVisitors()
+  const visitors = createRemoteMembers()
   const questions = createQuestions()
-  let links: Links | null = null
-  /** Looks at nodes since they were last heard. */
+  let links: NodeChannels | null = null
+  /** Checks of each node since its last message. */
   const silence = new Map<string, number>()
   const isHeard = (node: string): boolean => (silence.get(node) ?? roomPeerSilenceMax) < roomPeerSilenceMax
 
   const say = (node: string, ...said: Said): void => void links?.send(node, said)
 
-  /** Sockets of another node that nobody can be sure of: gone from their rooms, until they come back. */
+  /** Disconnects the sockets of a node whose state is unknown; they join again when the node recovers. */
   function sendAway(node: string | null): void {
     for (const [connectionId, { key }] of visitors.of(node)) {
       visitors.remove(connectionId)
@@ -97,7 +97,7 @@ export function createRelay(deps: RelayDeps): Relay {
     }
   }
 
-  /** A command from another node's socket. What is for a room that was here goes back. */
+  /** A command from another node's socket. One for a room that has left this node is returned. */
   function visit(node: string, key: RoomKey, command: RoomCommand): void {
     if (command.type !== 'kick') {
       const { connectionId } = command
@@ -154,7 +154,7 @@ export function createRelay(deps: RelayDeps): Relay {
   }
 
   function open(cluster: Cluster, { name }: NodeSession): void {
-    links = openLinks({
+    links = openNodeChannels({
       bus: cluster,
       own: name,
       onFrame(from, frame: Frame) {
@@ -170,7 +170,7 @@ export function createRelay(deps: RelayDeps): Relay {
     })
   }
 
-  /** Everybody else has let go of this node, or will: it lets go of them, and comes back under another name. */
+  /** The other nodes drop this one: it drops them, too, and enters again under another name. */
   function lose(): void {
     const known = links?.peers() ?? []
     links?.close()
@@ -202,9 +202,9 @@ export function createRelay(deps: RelayDeps): Relay {
   }
 
   const checks = setInterval(() => {
-    // While nobody can be heard, nobody is found silent.
+    // While the bus is down, silence of a node means nothing.
     if (!cluster?.isHealthy()) for (const node of silence.keys()) silence.set(node, 0)
-    // Without an answer the node is believed to be there; if nobody can be asked, this one will be lost itself.
+    // Without an answer the node counts as alive; while the leases cannot be read, this node's own lease ends.
     else for (const node of links?.peers() ?? []) check(node).catch(() => undefined)
   }, roomPeerCheckMs)
   checks.unref()
@@ -256,7 +256,7 @@ export function createRelay(deps: RelayDeps): Relay {
         if (visitor) theirs.get(visitor.node)?.push(command)
       }
       for (const [connectionId] of guests) visitors.remove(connectionId)
-      // Whoever looks for the room meanwhile would only be sent back here.
+      // Until then, the store still names this node as the owner.
       void released(key).then(() => {
         for (const [node, commands] of theirs) say(node, 'moved', key, commands)
         routes.moved(key, 'here', own)

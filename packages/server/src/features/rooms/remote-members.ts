@@ -1,34 +1,32 @@
-/**
- * Sockets of other nodes in rooms on this one: whose they are, and which nodes are to be told what a room publishes.
- */
+/** Sockets of other nodes in rooms on this one: the node of each, and the nodes that follow a room. */
 import { type RoomKey, roomName } from './engine/ports.ts'
 
 /** A socket of another node. */
-export interface Visitor {
+export interface RemoteMember {
   readonly node: string
   readonly key: RoomKey
 }
 
-export interface Visitors {
-  find(connectionId: string): Visitor | undefined
-  add(connectionId: string, visitor: Visitor): void
+export interface RemoteMembers {
+  find(connectionId: string): RemoteMember | undefined
+  add(connectionId: string, visitor: RemoteMember): void
   remove(connectionId: string): void
   /** Those of a node, or all. */
-  of(node: string | null): readonly (readonly [connectionId: string, Visitor])[]
-  inRoom(key: RoomKey): readonly (readonly [connectionId: string, Visitor])[]
-  follow(connectionId: string, visitor: Visitor): void
-  unfollow(connectionId: string, visitor: Visitor): void
+  of(node: string | null): readonly (readonly [connectionId: string, RemoteMember])[]
+  inRoom(key: RoomKey): readonly (readonly [connectionId: string, RemoteMember])[]
+  follow(connectionId: string, visitor: RemoteMember): void
+  unfollow(connectionId: string, visitor: RemoteMember): void
   /** Nodes that have a socket which follows the room. */
   nodesFollowing(key: RoomKey): Iterable<string>
 }
 
-export function createVisitors(): Visitors {
-  const byConnection = new Map<string, Visitor>()
-  const rooms = new Map<string, Map<string, Visitor>>()
+export function createRemoteMembers(): RemoteMembers {
+  const byConnection = new Map<string, RemoteMember>()
+  const rooms = new Map<string, Map<string, RemoteMember>>()
   /** Room to node to those of its sockets that follow. */
   const followers = new Map<string, Map<string, Set<string>>>()
 
-  function unfollow(connectionId: string, { key, node }: Visitor): void {
+  function unfollow(connectionId: string, { key, node }: RemoteMember): void {
     const name = roomName(key)
     const nodes = followers.get(name)
     const following = nodes?.get(node)

@@ -1,7 +1,8 @@
 /**
- * Where the rooms of this node's sockets are: here, on another node, or being looked for. What sockets say is brought
- * there in order, and kept for a moment while nobody knows. A room that has moved is joined anew by all of its sockets,
- * which are not told: they get a `sync` and go on.
+ * Locates the rooms of this node's sockets (here, on another node, or unknown) and forwards commands to them in order.
+ * Commands wait while the location is unknown. When a room has moved, all of its sockets join again without the
+ * clients'
+ * help: each receives a `sync`.
  */
 import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import {
@@ -10,48 +11,48 @@ import {
   roomFindRetryMaxMs,
   roomFindRetryMinMs,
 } from '../../limits/rooms.ts'
-import type { RoomSocket } from './audience.ts'
 import { type RoomCommand, type RoomKey, roomName } from './engine/ports.ts'
+import type { RoomSocket } from './local-members.ts'
 
-export interface Routes {
-  /** A socket says something to its room. False when too much waits to be said. */
+export interface RoomLocator {
+  /** Forwards a command of a socket to its room. False when too many commands wait for the room's location. */
   tell(socket: RoomSocket, command: RoomCommand): boolean
   /** The socket is gone. */
   leave(socket: RoomSocket): void
-  /** The room is going from here, and will have `moved` in a moment; what is said to it waits. */
+  /** The room is leaving this node, and `moved` follows; commands for it wait. */
   leaving(key: RoomKey): void
-  /** The room is not where it was, `here` or on a node; `waiting` are commands that have not been dealt with there. */
+  /** The room has left `from`, which is `here` or a node; `waiting` are the commands it has not processed. */
   moved(key: RoomKey, from: string, waiting: readonly RoomCommand[]): void
-  /** What was said to the node, or heard from it, may be lost: every room there is joined anew. */
+  /** Messages to or from the node may be lost: the sockets of every room there join again. */
   lost(node: string): void
-  /** The room has answered, so that it is where it is believed to be. */
+  /** The room has answered, which confirms its location. */
   heard(key: RoomKey): void
-  /** Nodes that rooms are believed to be on. */
+  /** Nodes that rooms are located on. */
   nodes(): ReadonlySet<string>
   stop(): void
 }
 
-export interface RoutesDeps {
+export interface RoomLocatorDeps {
   /** Gives a command to the room on this node. */
   readonly receive: (key: RoomKey, command: RoomCommand) => void
   /** Gives a command to the room on another node. False when there is no way there. */
   readonly relay: (node: string, key: RoomKey, command: RoomCommand) => boolean
-  /** The node that was found to have the room when this one wanted it. */
+  /** The node that owned the room when this one last tried to claim it. */
   readonly takeOwner: (key: RoomKey) => string | null
-  /** What is published in the room is not to be brought to its sockets until they follow it anew. */
+  /** Stops delivery of what the room publishes until its sockets follow it again. */
   readonly dismiss: (key: RoomKey) => void
 }
 
-/** `here`, the name of a node, `leaving` while it is about to go from here, or null while it is looked for. */
+/** `here`, a node, `leaving` while a hand-over is under way, or null while the owner is being determined. */
 type Place = 'here' | { readonly node: string } | 'leaving' | null
 
 interface Route {
   readonly key: RoomKey
   readonly sockets: Map<string, RoomSocket>
   place: Place
-  /** Commands since it was last known. */
+  /** Commands received since the location was last known. */
   waiting: RoomCommand[]
-  /** Looks since it was last heard. */
+  /** Attempts to locate the room since it last answered. */
   looks: number
   retry: ReturnType<typeof setTimeout> | null
 }
@@ -59,7 +60,7 @@ interface Route {
 /** A join of a socket that has joined before. */
 function rejoin(socket: RoomSocket): RoomCommand[] {
   const { id, caller } = socket.connection
-  // Whether it is still slow will be seen again.
+  // Its new room checks again whether it reads too slowly.
   socket.isSlow = false
   return caller.kind === 'user' ? [{ type: 'join', connectionId: id, auth: caller.auth, resume: null }] : []
 }
@@ -68,7 +69,7 @@ function rejoin(socket: RoomSocket): RoomCommand[] {
 const isAt = (place: Place, where: string): boolean =>
   typeof place === 'object' ? place?.node === where : where === 'here' && place !== null
 
-export function createRoutes({ receive, relay, takeOwner, dismiss }: RoutesDeps): Routes {
+export function createRoomLocator({ receive, relay, takeOwner, dismiss }: RoomLocatorDeps): RoomLocator {
   const routes = new Map<string, Route>()
   let hasStopped = false
 
@@ -85,7 +86,7 @@ export function createRoutes({ receive, relay, takeOwner, dismiss }: RoutesDeps)
     for (const command of route.waiting.splice(0)) dispatch(route, command)
   }
 
-  /** The room is not where it was: finds it, and has every socket join there before anything else is said. */
+  /** Locates the room again, and has every socket join there before any other command is forwarded. */
   function look(route: Route, waiting: readonly RoomCommand[]): void {
     const { key, sockets } = route
     if (route.place === null) {
@@ -106,7 +107,7 @@ export function createRoutes({ receive, relay, takeOwner, dismiss }: RoutesDeps)
     const owner = takeOwner(key)
     const place: Place = owner === null ? 'here' : { node: owner }
     const pauseMs = Math.min(roomFindRetryMinMs * 2 ** (route.looks - 2), roomFindRetryMaxMs)
-    // At first at once: a room is asked for here before it is known to be elsewhere.
+    // The first attempt is immediate: a room is claimed here before another owner is known.
     if (route.looks === 1) queueMicrotask(() => settle(route, place))
     else route.retry = setTimeout(settle, pauseMs, route, place)
   }
@@ -153,7 +154,7 @@ export function createRoutes({ receive, relay, takeOwner, dismiss }: RoutesDeps)
         look(route, waiting)
         return
       }
-      // It is believed to be elsewhere, where its sockets have joined or are about to.
+      // It is located elsewhere already: its sockets have joined there or are about to.
       takeOwner(key)
       if (route) for (const command of waiting) if (command.type !== 'join') dispatch(route, command)
     },

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import type { RoomSocket } from './audience.ts'
 import type { RoomCommand } from './engine/ports.ts'
-import { createRoutes } from './routes.ts'
+import type { RoomSocket } from './local-members.ts'
+import { createRoomLocator } from './room-locator.ts'
 
 const key = { namespace: 'game', id: 'one' }
 
@@ -10,7 +10,7 @@ function setUp({ owner = null }: { owner?: string | null } = {}) {
   const state = { owner, isLinked: true }
   const tell = (where: string, command: RoomCommand): void =>
     void said.push(`${where} ${command.type} ${'connectionId' in command ? command.connectionId : ''}`)
-  const routes = createRoutes({
+  const routes = createRoomLocator({
     receive: (_, command) => tell('here', command),
     relay(node, _, command) {
       if (state.isLinked) tell(node, command)
