@@ -7,8 +7,8 @@ import { createJudge } from './access/judge.ts'
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
 import { closeInTime } from './app/closing.ts'
-import { countAnalytics, countJobs, countPush, countRooms, countSockets } from './app/counts.ts'
-import { closing, openEngines, orClose } from './app/engines.ts'
+import { countJobs, countSockets } from './app/counts.ts'
+import { openEngines } from './app/engines.ts'
 import { every, openJobs } from './app/jobs.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { createUuid7 } from './base/crypto/ids.ts'
@@ -18,13 +18,14 @@ import { publicUsersTable } from './config/sections/auth/public-users.ts'
 import { createSandboxes, openSql, openVectors } from './engines/open.ts'
 import type { Sql } from './engines/sql/sql.ts'
 import { openAnalytics } from './features/analytics/index.ts'
+import type { DrainStage, Feature } from './features/feature.ts'
 import { createKv } from './features/kv/index.ts'
-import { type Push, preparePush } from './features/push/index.ts'
+import { openPush, type Push } from './features/push/index.ts'
 import { createRecords } from './features/records/index.ts'
 import { createSchema, type Schema } from './features/records/schema/schema.ts'
 import { createRoomDatabase } from './features/rooms/database.ts'
 import { createRooms } from './features/rooms/index.ts'
-import { openSqlDatabases } from './features/sql/index.ts'
+import { createSqlDatabases } from './features/sql/index.ts'
 import { createStorage } from './features/storage/index.ts'
 import { createSubscriptions } from './features/subscriptions/index.ts'
 import { createSystem } from './features/system/index.ts'
@@ -39,10 +40,8 @@ import { countInstance, createRateLimiter } from './http/rate-limit.ts'
 import { createResponseLimits } from './http/replies/large-responses.ts'
 import { openServer, type Served } from './http/server.ts'
 import { createSockets } from './http/sockets/sockets.ts'
-import { rollUpIntervalMs } from './limits/analytics.ts'
 import { closeMs, closeRequestsMs, closeRoomsMs } from './limits/api.ts'
-import { housekeepingIntervalMs, walQuietCheckMs } from './limits/sqlite.ts'
-import { sweepIntervalMs } from './limits/storage.ts'
+import { walQuietCheckMs } from './limits/sqlite.ts'
 import { version } from './version.ts'
 
 export interface AppOptions {
@@ -90,30 +89,37 @@ export async function openApp(options: AppOptions): Promise<App> {
   const { settings, clock = systemClock, log = logOf(options) } = options
   let config = options.config
   const schema = createSchema({ namespaces: () => config.namespaces, log })
-  const engines = await openEngines(options, schema, clock, log)
-  const { sql, cluster, blobs, images, store } = engines
+  /** Closed in reverse order: at the end, or where a later step of the start fails. */
+  await using opening = new AsyncDisposableStack()
+  const { sql, cluster, blobs, images, store } = await openEngines({ config, settings, clock, log }, schema, opening)
+  const keep = <F extends Feature>(feature: F): F => {
+    if (feature.close) opening.defer(feature.close)
+    return feature
+  }
   const metrics = createMetrics()
   const judge = createJudge({ sql, namespaces: () => config.namespaces })
   const responseBytes = (): number => config.limits.responseBytes
   const limits = createResponseLimits(responseBytes)
-  const records = createRecords({
-    sql,
-    judge,
-    bus: cluster,
-    namespaces: () => config.namespaces,
-    storedNamespaces: () => config.storedNamespaces,
-    secret: settings.secret,
-    changes: () => config.changes,
-    counters: cluster,
-    writeBudgetBytes: () => config.limits.writeBytes,
-    countInstance: (caller) => countInstance(limiter, caller),
-    limits,
-    clock,
-    log,
-  })
+  const records = keep(
+    createRecords({
+      sql,
+      judge,
+      bus: cluster,
+      namespaces: () => config.namespaces,
+      storedNamespaces: () => config.storedNamespaces,
+      secret: settings.secret,
+      changes: () => config.changes,
+      counters: cluster,
+      writeBudgetBytes: () => config.limits.writeBytes,
+      countInstance: (caller) => countInstance(limiter, caller),
+      limits,
+      clock,
+      log,
+    }),
+  )
   let limiter = createRateLimiter(cluster, config.rateLimits)
-  const push: Push = await orClose(engines, () =>
-    preparePush({
+  const push: Push = keep(
+    await openPush({
       sql,
       config: () => config.push,
       holdActive: (tx, user) => users.holdActive(tx, user),
@@ -123,9 +129,8 @@ export async function openApp(options: AppOptions): Promise<App> {
       log,
     }),
   )
-  countPush(metrics, push)
-  const users = await orClose(engines, () =>
-    openUsers({
+  const users = keep(
+    await openUsers({
       sql,
       cluster,
       limiter: { count: (group, key, factor) => limiter.count(group, key, factor) },
@@ -141,63 +146,67 @@ export async function openApp(options: AppOptions): Promise<App> {
       log,
     }),
   )
-  const storage = createStorage({
-    store,
-    blobs,
-    images,
-    buckets: () => config.buckets,
-    judge,
-    secret: settings.secret,
-    responseBytes,
-    keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
-    asNow: users.asNow,
-    renew: users.renew,
-    publicUrl: () => settings.publicUrl,
-    clock,
-    log,
-  })
+  const storage = keep(
+    createStorage({
+      store,
+      blobs,
+      images,
+      buckets: () => config.buckets,
+      judge,
+      secret: settings.secret,
+      responseBytes,
+      keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
+      asNow: users.asNow,
+      renew: users.renew,
+      publicUrl: () => settings.publicUrl,
+      clock,
+      log,
+    }),
+  )
   const { authenticate, renew } = users
   const sockets = createSockets({ clock, log, authenticate: async (token) => renew(await authenticate(token)), renew })
   users.onRevoked((who) => sockets.endUser(who))
   users.onChanged((userId) => sockets.renewUser(userId))
-  const subscriptions = createSubscriptions({
-    feed: records.feed,
-    resolve: records.resolve,
-    namespaces: () => config.namespaces,
-    broadcasts: () => config.broadcasts,
-    cluster,
-    sockets,
-    publish: (topic, text) => server.publish(topic, text),
-    secret: settings.secret,
-    log,
-  })
-  countSockets(metrics, sockets, subscriptions)
-  const rooms = createRooms({
-    sql,
-    cluster: settings.redisUrl === null ? null : cluster,
-    namespaces: () => config.rooms,
-    judge,
-    mode: () => config.mode,
-    sockets,
-    publish: (topic, text) => server.publish(topic, text),
-    db: createRoomDatabase(records.endpoints, createUuid7(clock)),
-    push: push.room,
-    responseBytes,
-    secret: settings.secret,
-    clock,
-    // A test that moves the clock moves what rooms wait for too.
-    elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
-    log,
-  })
-  countRooms(metrics, rooms)
-  const vectorCopies = openVectors({ dataFolder: settings.dataFolder, log })
-  const vector = createVectors({ sql, vectors: vectorCopies, limits, log })
-  const kv = createKv({ sql, namespaces: () => config.kv, secret: settings.secret, responseBytes, clock })
-  const sqlDatabases = await orClose(closing([engines, users, vectorCopies]), async () =>
-    openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log }), config.sql, responseBytes()),
+  const subscriptions = keep(
+    createSubscriptions({
+      feed: records.feed,
+      resolve: records.resolve,
+      namespaces: () => config.namespaces,
+      broadcasts: () => config.broadcasts,
+      cluster,
+      sockets,
+      publish: (topic, text) => server.publish(topic, text),
+      secret: settings.secret,
+      log,
+    }),
   )
-  const analytics = await orClose(closing([engines, users, vectorCopies, sqlDatabases]), () =>
-    openAnalytics({
+  countSockets(metrics, sockets)
+  const rooms = keep(
+    createRooms({
+      sql,
+      cluster: settings.redisUrl === null ? null : cluster,
+      namespaces: () => config.rooms,
+      judge,
+      mode: () => config.mode,
+      sockets,
+      publish: (topic, text) => server.publish(topic, text),
+      db: createRoomDatabase(records.endpoints, createUuid7(clock)),
+      push: push.room,
+      responseBytes,
+      secret: settings.secret,
+      clock,
+      // A test that moves the clock moves what rooms wait for too.
+      elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
+      log,
+    }),
+  )
+  const vectors = openVectors({ dataFolder: settings.dataFolder, log })
+  opening.defer(() => vectors.close())
+  const vector = keep(createVectors({ sql, vectors, limits, log }))
+  const kv = keep(createKv({ sql, namespaces: () => config.kv, secret: settings.secret, responseBytes, clock }))
+  const sqlDatabases = keep(createSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log })))
+  const analytics = keep(
+    await openAnalytics({
       sql,
       config: () => config.analytics,
       pathOf: (name) => paths.get(name) ?? null,
@@ -207,42 +216,42 @@ export async function openApp(options: AppOptions): Promise<App> {
       log,
     }),
   )
-  countAnalytics(metrics, analytics)
-  const opened = closing([engines, users, sqlDatabases, { close: () => rooms.stop() }, vectorCopies, analytics])
-  await orClose(opened, () => rooms.prepare(config.rooms))
-  await orClose(opened, () => kv.prepare(config.kv))
-  await orClose(opened, () => vector.prepare(config.vector))
-  const system = createSystem({
-    config: () => config,
-    clock,
-    version,
-    async findFaults() {
-      const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
-      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
-    },
-    metrics: () => metrics.text(),
-    openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),
-    docsPage,
-    docsPageHeaders,
-    url: () => settings.publicUrl ?? server.url,
-    needsSetup: users.needsSetup,
-    holdWrites: sql.holdWrites,
-    leases: storage.leases,
-  })
-  const endpoints: readonly Endpoint[] = [
-    ...records.endpoints,
-    ...subscriptions.endpoints,
-    ...rooms.endpoints,
-    ...vector.endpoints,
-    ...kv.endpoints,
-    ...storage.endpoints,
-    ...sqlDatabases.endpoints,
-    ...users.endpoints,
-    ...push.endpoints,
-    ...analytics.endpoints,
-    ...system.endpoints,
+  const system = keep(
+    createSystem({
+      config: () => config,
+      clock,
+      version,
+      async findFaults() {
+        const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
+        return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
+      },
+      metrics: () => metrics.text(),
+      openApi: (tables) => buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables }),
+      docsPage,
+      docsPageHeaders,
+      url: () => settings.publicUrl ?? server.url,
+      needsSetup: users.needsSetup,
+      holdWrites: sql.holdWrites,
+      leases: storage.leases,
+    }),
+  )
+  const features: readonly Feature[] = [
+    records,
+    subscriptions,
+    rooms,
+    vector,
+    kv,
+    storage,
+    sqlDatabases,
+    users,
+    push,
+    analytics,
+    system,
   ]
-  const socketEndpoints = [...subscriptions.socketEndpoints, ...rooms.socketEndpoints]
+  for (const feature of features) await feature.configure?.(config)
+  for (const feature of features) feature.metrics?.(metrics)
+  const endpoints = features.flatMap((feature) => feature.endpoints)
+  const socketEndpoints = features.flatMap((feature) => feature.socketEndpoints ?? [])
   const paths: ReadonlyMap<string, string> = new Map([
     ...endpoints.map(({ name, paths: [path = ''] }) => [name, path] as const),
     ...socketEndpoints.map(({ name, path }) => [name, path] as const),
@@ -265,23 +274,20 @@ export async function openApp(options: AppOptions): Promise<App> {
   })
   const bodyBytesMax = listenerBodyBytes(config.buckets)
   const { host, port } = settings
-  const server = await orClose(opened, () => openServer({ host, port, bodyBytesMax, ...served() }))
+  const server = await openServer({ host, port, bodyBytesMax, ...served() })
 
   const jobs = openJobs(
     [
-      { name: 'records.trim', schedule: every(housekeepingIntervalMs), run: records.trim },
       { name: 'sql.settleQuiet', schedule: every(walQuietCheckMs), run: sql.settleQuiet, perNode: true },
-      { name: 'users.reloadKeys', schedule: every(housekeepingIntervalMs), run: users.reloadKeys, perNode: true },
-      { name: 'users.sweep', schedule: every(housekeepingIntervalMs), run: users.sweep },
-      { name: 'storage.sweep', schedule: every(sweepIntervalMs), run: storage.sweep },
-      { name: 'push.tidy', schedule: every(housekeepingIntervalMs), run: push.tidy },
-      { name: 'analytics.rollUp', schedule: every(rollUpIntervalMs), run: analytics.rollUp },
-      { name: 'kv.sweep', schedule: every(housekeepingIntervalMs), run: kv.sweep },
+      ...features.flatMap((feature) => feature.jobs ?? []).map((job) => ({ ...job, schedule: every(job.intervalMs) })),
     ],
     // The embedded engine has one node, whatever else shares its Redis.
     { leases: settings.databaseUrl === null ? null : cluster, holder: createUuid7(clock)(), clock, log },
   )
   countJobs(metrics, jobs)
+  const drain = (stage: DrainStage): Promise<unknown> =>
+    Promise.all(features.map(async (feature) => feature.drain?.stage === stage && feature.drain.run()))
+  const opened = opening.move()
 
   return {
     url: server.url,
@@ -291,29 +297,24 @@ export async function openApp(options: AppOptions): Promise<App> {
     async reload(next) {
       await checkVectors(sql, next.vector)
       await schema.migrate(sql, next.storedNamespaces, { accept: false })
-      await rooms.prepare(next.rooms)
-      await vector.prepare(next.vector)
-      await kv.prepare(next.kv)
-      await sqlDatabases.replace(next.sql, next.limits.responseBytes)
+      for (const feature of features) await feature.configure?.(next)
       config = next
       warnOfBodyBound(config.buckets, bodyBytesMax, log)
       limiter = createRateLimiter(cluster, config.rateLimits)
       sql.prepareAgain()
-      records.reset()
       server.replace(served())
-      await subscriptions.reset()
-      rooms.reset()
+      for (const feature of features) await feature.reconfigured?.()
     },
     tidy: jobs.runAll,
     async close() {
       try {
         await closeInTime(
           [
-            { name: 'jobs and rooms', byMs: closeRoomsMs, run: () => Promise.all([jobs.close(), rooms.drain()]) },
-            { name: 'requests', byMs: closeRequestsMs, run: () => Promise.all([server.drain(), push.drain()]) },
-            { name: 'change feeds', byMs: closeRequestsMs, run: () => records.feed.close() },
+            { name: 'jobs and rooms', byMs: closeRoomsMs, run: () => Promise.all([jobs.close(), drain('first')]) },
+            { name: 'requests', byMs: closeRequestsMs, run: () => Promise.all([server.drain(), drain('requests')]) },
+            { name: 'change feeds', byMs: closeRequestsMs, run: () => drain('last') },
             { name: 'sockets', byMs: closeRequestsMs, run: () => sockets.stop() },
-            { name: 'engines', byMs: closeMs, run: () => opened.close() },
+            { name: 'engines', byMs: closeMs, run: () => opened.disposeAsync() },
           ],
           { clock: systemClock, log },
         )

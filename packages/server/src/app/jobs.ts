@@ -10,17 +10,13 @@ import { Cron } from 'croner'
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Leases } from '../engines/cluster/cluster.ts'
+import type { HousekeepingJob } from '../features/feature.ts'
 import { jobClockSkewMs, jobDrainMs, jobJitterMaxMs, jobLeaseMs, jobRunMaxMs } from '../limits/jobs.ts'
 
-export interface Job {
-  /** In the log, in metrics and in the lease: `storage.sweep`. */
-  readonly name: string
+/** A feature's job with its schedule. */
+export interface Job extends Omit<HousekeepingJob, 'intervalMs'> {
   /** A pattern of cron in UTC, with seconds before the minutes if need be; see `every`. */
   readonly schedule: string
-  /** True for what each node does for itself, such as forgetting what only it remembers. */
-  readonly perNode?: boolean
-  /** One go. The signal says that the go should end: the server closes, or the job is another node's now. */
-  run(signal: AbortSignal): Promise<void>
 }
 
 /** What is counted of a job since the start. */

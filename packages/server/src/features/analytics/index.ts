@@ -2,22 +2,23 @@
  * Analytics: SPEC's Analytics chapter. This factory turns endpoint calls into stored events and reports, keeps the log
  * of all requests, and rolls up what has grown old.
  */
+
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { codePointLength, isStorableText } from '../../base/text/text.ts'
 import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { accessDenied, authenticationRequired, invalid, invalidField } from '../../errors.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
 import type { NoteRequest } from '../../http/handle.ts'
 import { json } from '../../http/replies/reply.ts'
-import { eventNameCharsMax, eventUserIdCharsMax, requestFlushMs } from '../../limits/analytics.ts'
+import { eventNameCharsMax, eventUserIdCharsMax, requestFlushMs, rollUpIntervalMs } from '../../limits/analytics.ts'
+import type { Feature } from '../feature.ts'
 import { analyticsEndpoints, type EventsCall, type TrackCall } from './endpoints.ts'
 import { createEventReports, type EventFilter } from './event-reports.ts'
 import { createIngest } from './ingest.ts'
 import { createRequestLog } from './request-log.ts'
 import { categoryOfPath, createRequestReports } from './request-reports.ts'
-import { createRollUp, type RollUp } from './retention.ts'
+import { createRollUp } from './retention.ts'
 import { prepareAnalytics } from './tables.ts'
 import { parseEvents, type TrackedEvent } from './track-input.ts'
 
@@ -34,16 +35,9 @@ export interface AnalyticsDeps {
   readonly log: Log
 }
 
-export interface Analytics {
-  readonly endpoints: readonly Endpoint[]
-  /** What is told of each request of an endpoint. */
+export interface Analytics extends Feature {
+  /** What is called for each request of an endpoint. */
   noteOf(endpoint: string): NoteRequest
-  /** Closes days older than 90 days and removes what they were made of; to be called now and then, on any node. */
-  readonly rollUp: RollUp
-  /** For `/metrics`. */
-  readonly stats: { readonly dropped: number; readonly waiting: number }
-  /** Writes what was not written yet. */
-  close(): Promise<void>
 }
 
 function parseText(name: string, text: string | undefined, charsMax: number): string | null {
@@ -121,6 +115,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   }
 
   return {
+    name: 'analytics',
     endpoints: analyticsEndpoints({
       async track(call) {
         const nowMs = now()
@@ -141,17 +136,14 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
     }),
     noteOf: requests.noteOf,
 
-    rollUp,
-
-    stats: {
-      get dropped() {
-        return requests.dropped
-      },
-      get waiting() {
-        return ingest.waiting
-      },
+    jobs: [{ name: 'analytics.rollUp', intervalMs: rollUpIntervalMs, run: rollUp }],
+    metrics(metrics) {
+      metrics.gauge('analytics_events_waiting', 'Events that are being written.', () => ingest.waiting)
+      const dropped = 'Requests without a row of their own in the request log.'
+      metrics.counter('analytics_requests_dropped_total', dropped, () => requests.dropped)
     },
 
+    /** Writes what was not written yet. */
     async close() {
       clearInterval(flushing)
       await flush()

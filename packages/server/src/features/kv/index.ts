@@ -2,17 +2,20 @@
  * Key-value stores: SPEC's "Key-value store". This factory turns commands into operations on entries: who may, in which
  * namespace, with which value. Rows and their times are `entries`'.
  */
+
 import { permitsScope } from '../../access/service-keys.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { KvNamespace } from '../../config/sections/kv.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
-import type { Call, Endpoint } from '../../http/endpoint.ts'
+import type { Call } from '../../http/endpoint.ts'
 import { isExactJson, JsonText } from '../../http/input/json-parse.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
 import { kvBodyExtraBytes, kvListKeysMax } from '../../limits/resources.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
+import type { Feature } from '../feature.ts'
 import { type KvCommand, kvEndpoints, scopeOf } from './endpoints.ts'
 import { createEntries } from './entries.ts'
 
@@ -27,14 +30,6 @@ export interface KvDeps {
   readonly clock: Clock
 }
 
-export interface Kv {
-  readonly endpoints: readonly Endpoint[]
-  /** Makes the tables once there is a namespace; to be called before one is served. */
-  prepare(namespaces: ReadonlyMap<string, KvNamespace>): Promise<void>
-  /** Removes what has expired; to be called now and then. */
-  sweep(): Promise<void>
-}
-
 const done = json({ ok: true })
 
 const kindOf: Readonly<Record<KvCommand['action'], 'read' | 'write'>> = {
@@ -44,7 +39,7 @@ const kindOf: Readonly<Record<KvCommand['action'], 'read' | 'write'>> = {
   delete: 'write',
 }
 
-export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDeps): Kv {
+export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDeps): Feature {
   const entries = createEntries(sql, clock)
   const cursors = createListCursors<[key: string]>(secret, 'kv list')
   let prepared: Promise<void> | null = null
@@ -71,6 +66,7 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
   }
 
   return {
+    name: 'kv',
     endpoints: kvEndpoints({
       bodyBytesMax: ({ namespace = '' }) => (namespaces().get(namespace)?.valueBytesMax ?? 0) + kvBodyExtraBytes,
 
@@ -95,7 +91,8 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
       },
     }),
 
-    async prepare(configured) {
+    /** Creates the tables once there is a namespace. */
+    async configure({ kv: configured }) {
       if (configured.size === 0) return
       prepared ??= entries.prepare().catch((error) => {
         prepared = null
@@ -104,9 +101,15 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
       await prepared
     },
 
-    async sweep() {
-      if (prepared) await entries.sweep()
-    },
+    jobs: [
+      {
+        name: 'kv.sweep',
+        intervalMs: housekeepingIntervalMs,
+        async run() {
+          if (prepared) await entries.sweep()
+        },
+      },
+    ],
   }
 }
 

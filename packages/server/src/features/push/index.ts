@@ -2,6 +2,7 @@
  * Push: SPEC's chapter of notifications. Wires devices, topics, providers and sending, and turns endpoint calls into
  * them. Users are `features/users`', which this feature knows only through what `app` hands in.
  */
+
 import { type Caller, requireUser, type UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -11,19 +12,19 @@ import type { PushConfig } from '../../config/sections/push/push.ts'
 import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
 import { invalidField, notFound, pushNotConfigured } from '../../errors.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json } from '../../http/replies/reply.ts'
 import { drainTimeoutMs } from '../../limits/api.ts'
 import { pushDeviceMetadataBytesMax } from '../../limits/push.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
+import type { Feature } from '../feature.ts'
 import { createDelivery } from './delivery.ts'
 import { createDevices, type Device, type Ending, topicOfAll } from './devices.ts'
 import { type PushHandlers, pushEndpoints } from './endpoints.ts'
 import { createFcm } from './fcm.ts'
 import { createLogs } from './logs.ts'
 import { parsePayload, payloadOf } from './message.ts'
-import type { Outcome } from './provider.ts'
 import { createSending, type Providers, type Sending, type Tally } from './sending.ts'
 import { checkToken } from './subscription.ts'
 import { preparePushTables } from './tables.ts'
@@ -44,18 +45,11 @@ export interface PushDeps {
   readonly log: Log
 }
 
-export interface Push {
-  readonly endpoints: readonly Endpoint[]
+export interface Push extends Feature {
   /** `room.push`. */
   readonly room: RoomPush
-  /** Messages so far, by what became of them, and attempts beyond the first. */
-  readonly stats: { readonly messages: Readonly<Record<Outcome['status'], number>>; readonly retries: number }
   /** Forgets the devices of a session that ends, in the transaction that ends it. */
   forget(tx: Transaction, ending: Ending): void
-  /** Forgets old logs, and tells FCM what it does not know yet; to be called now and then. */
-  tidy(): Promise<void>
-  /** Waits for no pause any more, and for the jobs that run, within the time for it. */
-  drain(): Promise<void>
 }
 
 /** A device as its user sees it: what the service key has written of it is not theirs to see. */
@@ -86,7 +80,7 @@ function createProviders(config: () => PushConfig, clock: Clock): () => Provider
 }
 
 /** Makes the tables where they are missing. */
-export async function preparePush(deps: PushDeps): Promise<Push> {
+export async function openPush(deps: PushDeps): Promise<Push> {
   const { sql, config, holdActive, responseBytes, secret, clock, log } = deps
   const cursors = createListCursors<[id: string]>(secret, 'push logs')
   const tables = await preparePushTables(sql)
@@ -175,35 +169,42 @@ export async function preparePush(deps: PushDeps): Promise<Push> {
 
   // What a server that was killed did not come to.
   topicSync.soon()
+  /** Sends without further pauses, and waits for it within a bounded time. */
+  async function drain(): Promise<void> {
+    delivery.hurry()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const inTime = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, drainTimeoutMs)
+    })
+    await Promise.race([Promise.all([sending.idle(), topicSync.idle()]), inTime])
+    clearTimeout(timer)
+  }
+
+  /** Removes old logs, and brings FCM's topics in line with the rows. */
+  async function tidy(): Promise<void> {
+    await logs.trim()
+    topicSync.soon()
+    await topicSync.idle()
+  }
+
   return {
+    name: 'push',
     endpoints: pushEndpoints(handlers),
+    jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: tidy }],
+    metrics(metrics) {
+      metrics.counter('push_sent_total', 'Messages that a provider took.', () => sending.counts.sent)
+      metrics.counter('push_failed_total', 'Messages that no provider took.', () => sending.counts.failed)
+      metrics.counter('push_removed_total', 'Messages to devices that no longer exist.', () => sending.counts.removed)
+      metrics.counter('push_retries_total', 'Attempts beyond the first.', () => delivery.retries)
+    },
+    drain: { stage: 'requests', run: drain },
     room: {
       // Somebody without a device is nothing that an action should fail for.
       send: async (userId, message) => ({ ok: true, ...(await sending.toUsers([userId], parsePayload(message))) }),
     },
-    stats: {
-      messages: sending.counts,
-      get retries() {
-        return delivery.retries
-      },
-    },
     forget(tx, ending) {
       devices.forgetEnded(tx, ending)
       tx.afterCommit(topicSync.soon)
-    },
-    async tidy() {
-      await logs.trim()
-      topicSync.soon()
-      await topicSync.idle()
-    },
-    async drain() {
-      delivery.hurry()
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const inTime = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, drainTimeoutMs)
-      })
-      await Promise.race([Promise.all([sending.idle(), topicSync.idle()]), inTime])
-      clearTimeout(timer)
     },
   }
 }

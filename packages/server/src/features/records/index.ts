@@ -10,11 +10,13 @@ import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
 import type { Bus, Counters } from '../../engines/cluster/cluster.ts'
 import type { DatabaseAddress, Sql, Transaction } from '../../engines/sql/sql.ts'
-import type { Call, Endpoint, Reply } from '../../http/endpoint.ts'
+import type { Call, Reply } from '../../http/endpoint.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { json } from '../../http/replies/reply.ts'
 import { idempotencyRetentionMs } from '../../limits/api.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
+import type { Feature } from '../feature.ts'
 import { createFeed, type Feed } from './changes/change-feed.ts'
 import type { Change } from './changes/changes.ts'
 import { type LogBounds, trimByTime, trimLog } from './changes/trim.ts'
@@ -58,19 +60,12 @@ export interface RecordsDeps {
   readonly log: Log
 }
 
-export interface Records {
-  readonly endpoints: readonly Endpoint[]
+export interface Records extends Feature {
   readonly feed: Feed
   /** One caller's way to a table; see `Tables`. */
   readonly resolve: Tables['resolve']
-  /**
-   * Removes changes and kept answers past their time, from instances as they are written; to be called now and then.
-   */
-  trim(signal?: AbortSignal): Promise<void>
   /** How the owner of a platform table writes its records; see `KeepRecord`. */
   keepRecord(table: Table): KeepRecord
-  /** Forgets what was derived from the configuration, after it changed. */
-  reset(): void
 }
 
 export function createRecords(deps: RecordsDeps): Records {
@@ -196,21 +191,26 @@ export function createRecords(deps: RecordsDeps): Records {
     },
   })
 
+  /** Removes changes and stored answers past their time, from instances as they are written. */
+  async function trim(signal?: AbortSignal): Promise<void> {
+    const instances = [...written.values()]
+    written.clear()
+    for (const [namespace, { instance }] of deps.storedNamespaces())
+      if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null }, signal)
+    for (const address of instances) await trimDatabase(address, signal)
+  }
+
   return {
+    name: 'records',
     endpoints,
+    jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trim }],
+    reconfigured: () => totals.clear(),
+    drain: { stage: 'last', run: async () => feed.close() },
     feed,
     resolve: tables.resolve,
-    reset: () => totals.clear(),
     keepRecord(table) {
       const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
       return createKeepRecord({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
-    },
-    async trim(signal) {
-      const instances = [...written.values()]
-      written.clear()
-      for (const [namespace, { instance }] of deps.storedNamespaces())
-        if (!instance || !sql.keepsInstancesApart) await trimDatabase({ namespace, instanceId: null }, signal)
-      for (const address of instances) await trimDatabase(address, signal)
     },
   }
 }

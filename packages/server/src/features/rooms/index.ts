@@ -2,6 +2,7 @@
  * The rooms feature: wires the engine to tables, nodes and sockets, drives its ticks, and serves its endpoints. The
  * engine runs the rooms.
  */
+
 import type { Judge } from '../../access/judge.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -13,7 +14,7 @@ import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { notFound, pushNotConfigured } from '../../errors.ts'
-import type { Endpoint, SocketEndpoint } from '../../http/endpoint.ts'
+import type { Metrics } from '../../http/metrics.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json, jsonText } from '../../http/replies/reply.ts'
@@ -21,6 +22,7 @@ import { createSessionSet } from '../../http/sockets/session-set.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomMessageExtraBytes, roomSummariesAtOnce, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import { socketAuthTimeoutMs } from '../../limits/sockets.ts'
+import type { Feature } from '../feature.ts'
 import { createRoomAccess } from './access.ts'
 import { createConnect } from './connect.ts'
 import { type RoomHandlers, roomEndpoints, roomSocketEndpoint } from './endpoints.ts'
@@ -61,25 +63,11 @@ export interface RoomsDeps {
   readonly log: Log
 }
 
-export interface Rooms {
-  readonly endpoints: readonly Endpoint[]
-  readonly socketEndpoints: readonly SocketEndpoint[]
-  readonly stats: RoomEngineStats
-  /** Makes the tables, unless there are no rooms; to be called before a configuration with rooms is served. */
-  prepare(namespaces: ReadonlyMap<string, RoomNamespace>): Promise<void>
-  /** Evaluates every join rule again, after the configuration changed. */
-  reset(): void
-  /** Saves all rooms and hands them over, within a bounded time. Sockets stay open. */
-  drain(): Promise<void>
-  /** To be called when the sockets are closed. */
-  stop(): Promise<void>
-}
-
 const noPush: RoomPush = {
   send: () => Promise.reject(pushNotConfigured()),
 }
 
-export function createRooms(deps: RoomsDeps): Rooms {
+export function createRooms(deps: RoomsDeps): Feature {
   const { sql, cluster, namespaces, clock, elapsedMs, log } = deps
   const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
   const tables = createRoomTables(sql)
@@ -247,12 +235,12 @@ export function createRooms(deps: RoomsDeps): Rooms {
   }
 
   return {
+    name: 'rooms',
     endpoints: roomEndpoints(handlers),
     socketEndpoints: [roomSocketEndpoint(handlers)],
-    get stats() {
-      return engine.stats
-    },
-    async prepare(configured) {
+    metrics: (metrics) => countRooms(metrics, () => engine.stats),
+    /** Creates the tables once there are rooms. */
+    async configure({ rooms: configured }) {
       if (configured.size === 0) return
       prepared ??= prepareOnce().catch((error) => {
         prepared = null
@@ -260,19 +248,36 @@ export function createRooms(deps: RoomsDeps): Rooms {
       })
       await prepared
     },
-    reset() {
+    /** Evaluates every join rule again. */
+    reconfigured() {
       for (const session of sessions) void session.review()
     },
-    async drain() {
-      routes.stop()
-      await engine.drain(roomDrainMs)
-      await ownership.released()
+    drain: {
+      stage: 'first',
+      /** Saves all rooms and hands them over. Sockets stay open. */
+      async run() {
+        routes.stop()
+        await engine.drain(roomDrainMs)
+        await ownership.released()
+      },
     },
-    async stop() {
+    async close() {
       for (const timer of timers) clearInterval(timer)
       await relay.stop()
     },
   }
+}
+
+function countRooms(metrics: Metrics, stats: () => RoomEngineStats): void {
+  metrics.gauge('rooms_loaded', 'Rooms in memory.', () => stats().rooms)
+  metrics.gauge('rooms_players', 'Players in these rooms.', () => stats().players)
+  metrics.gauge('rooms_connections', 'Sockets of these players.', () => stats().connections)
+  metrics.counter('rooms_actions_total', 'Actions that were begun.', () => stats().actions)
+  metrics.counter('rooms_deltas_total', 'Deltas that were sent.', () => stats().deltas)
+  metrics.counter('rooms_saves_total', 'Saves of a room.', () => stats().saves)
+  metrics.counter('rooms_failed_saves_total', 'Saves that have to be tried again.', () => stats().failedSaves)
+  const fenced = 'Saves refused since another node has the room.'
+  metrics.counter('rooms_fenced_saves_total', fenced, () => stats().fencedSaves)
 }
 
 /** A room as administrators see it, as JSON; its states are JSON already. */

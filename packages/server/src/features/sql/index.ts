@@ -2,23 +2,17 @@
  * SQL databases: SPEC's "SQL database" under Native resources. This factory finds the database that a call names and
  * puts its answer into the API's words; keeping statements in is the engine's.
  */
+
 import { type Sandbox, type Sandboxes, type SandboxLimits, StatementError } from '../../engines/sandbox/sandbox.ts'
 import { badRequest, invalidField, notFound, quotaExceeded } from '../../errors.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
 import { itemBytesMax } from '../../http/replies/large-responses.ts'
 import { jsonText } from '../../http/replies/reply.ts'
 import { sqlAnswerBytesMax } from '../../limits/resources.ts'
+import type { Feature } from '../feature.ts'
 import { type StatementCall, sqlEndpoints } from './endpoints.ts'
 
 /** By name; what a response may have is no matter of one database. */
 type Declared = ReadonlyMap<string, Omit<SandboxLimits, 'answerBytesMax'>>
-
-export interface SqlDatabases {
-  readonly endpoints: readonly Endpoint[]
-  /** Serves these databases and no others. Throws with those of before still served. What is in them always stays. */
-  replace(declared: Declared, responseBytes: number): Promise<void>
-  close(): Promise<void>
-}
 
 interface Opened {
   readonly limits: SandboxLimits
@@ -36,12 +30,8 @@ const isSame = (a: SandboxLimits, b: SandboxLimits): boolean =>
 /** Milliseconds to the microsecond. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
-/** Throws as `replace` does. Must be closed. */
-export async function openSqlDatabases(
-  sandboxes: Sandboxes,
-  declared: Declared,
-  bytesMax: number,
-): Promise<SqlDatabases> {
+/** Serves no database before `configure`. Must be closed. */
+export function createSqlDatabases(sandboxes: Sandboxes): Feature {
   let databases: ReadonlyMap<string, Opened> = new Map()
 
   async function exec({ params, body }: StatementCall) {
@@ -63,6 +53,7 @@ export async function openSqlDatabases(
   const closeAll = (some: Iterable<Opened>): Promise<unknown> =>
     Promise.all([...some].map(({ sandbox }) => sandbox.close()))
 
+  /** Serves these databases and no others. Throws with the previous ones still served. Their data always stays. */
   async function replace(wanted: Declared, responseBytes: number): Promise<void> {
     const answerBytesMax = Math.min(sqlAnswerBytesMax, itemBytesMax(responseBytes))
     const next = new Map([...wanted].map(([name, limits]) => [name, { ...limits, answerBytesMax }]))
@@ -82,10 +73,10 @@ export async function openSqlDatabases(
     for (const one of ended) void Promise.allSettled(one.running).then(() => one.sandbox.close())
   }
 
-  await replace(declared, bytesMax)
   return {
+    name: 'sql',
     endpoints: sqlEndpoints({ exec }),
-    replace,
+    configure: (next) => replace(next.sql, next.limits.responseBytes),
     async close() {
       await closeAll(databases.values())
     },

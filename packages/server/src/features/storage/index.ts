@@ -2,6 +2,7 @@
  * Storage: SPEC's Storage chapter. This factory turns endpoint calls into operations on objects and uploads; who asks
  * is `admission`'s, what they may do is judged in `objects`, bytes are the blobs engine's.
  */
+
 import type { UserCaller } from '../../access/caller.ts'
 import { required } from '../../access/check.ts'
 import type { Judge } from '../../access/judge.ts'
@@ -10,10 +11,12 @@ import type { Log } from '../../base/log.ts'
 import type { Blobs } from '../../engines/blobs/blobs.ts'
 import type { Images } from '../../engines/images/images.ts'
 import { ApiError, badRequest, invalidField } from '../../errors.ts'
-import type { Call, Endpoint } from '../../http/endpoint.ts'
+import type { Call } from '../../http/endpoint.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json } from '../../http/replies/reply.ts'
+import { sweepIntervalMs } from '../../limits/storage.ts'
+import type { Feature } from '../feature.ts'
 import { createBlobRows } from './blobs/blob-rows.ts'
 import { createGarbage } from './blobs/garbage.ts'
 import { createLeases, type Leases } from './blobs/leases.ts'
@@ -60,10 +63,7 @@ export interface StorageDeps {
   readonly log: Log
 }
 
-export interface Storage {
-  readonly endpoints: readonly Endpoint[]
-  /** Removes what is past its time; to be called now and then. */
-  sweep(signal?: AbortSignal): Promise<void>
+export interface Storage extends Feature {
   /** Keeps released files for backups. */
   readonly leases: Leases
 }
@@ -237,8 +237,15 @@ export function createStorage(deps: StorageDeps): Storage {
   })
 
   return {
+    name: 'storage',
     endpoints: [...objectEndpoints, ...partEndpoints],
-    sweep: createSweeper({ store, blobs, garbage, uploads, buckets: deps.buckets, clock }),
+    jobs: [
+      {
+        name: 'storage.sweep',
+        intervalMs: sweepIntervalMs,
+        run: createSweeper({ store, blobs, garbage, uploads, buckets: deps.buckets, clock }),
+      },
+    ],
     leases: createLeases(store, clock),
   }
 }

@@ -7,11 +7,12 @@ import type { Log } from '../../base/log.ts'
 import { countedAddress } from '../../base/network/address.ts'
 import type { Cluster } from '../../engines/cluster/cluster.ts'
 import { type ApiError, type ErrorSlug, invalidField, notFound } from '../../errors.ts'
-import type { Endpoint, Reply, SocketEndpoint } from '../../http/endpoint.ts'
+import type { Reply } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import { createSessionSet } from '../../http/sockets/session-set.ts'
 import type { Sockets } from '../../http/sockets/sockets.ts'
 import { pendingSocketsMax, socketAuthTimeoutMs } from '../../limits/sockets.ts'
+import type { Feature } from '../feature.ts'
 import { type BroadcastChannels, broadcastNameOf, createBroadcasts, findBroadcast, isBroadcast } from './broadcast.ts'
 import { createBudget } from './budget.ts'
 import type { Feed, Resolve } from './change-feed.ts'
@@ -42,14 +43,6 @@ export interface SubscriptionsDeps {
   readonly log: Log
 }
 
-export interface Subscriptions {
-  readonly endpoints: readonly Endpoint[]
-  readonly socketEndpoints: readonly SocketEndpoint[]
-  readonly delivery: Pick<Delivery, 'sharedQueries' | 'paused'>
-  /** Evaluates the access of all subscriptions again, after the configuration changed. */
-  reset(): Promise<void>
-}
-
 /** Why a socket is not opened. */
 const refusals = {
   400: { slug: 'invalid-input', type: 'db_connect_invalid_request', category: 'request' },
@@ -59,7 +52,7 @@ const refusals = {
 
 const crowdedMessage = 'Too many connections from this address are open or waiting for authentication'
 
-export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+export function createSubscriptions(deps: SubscriptionsDeps): Feature {
   const { feed, resolve, namespaces, cluster, sockets, publish, secret, log } = deps
   const findNamespace: FindNamespace = (name) => namespaces().get(name)
   const delivery = new Delivery({ feed, cursors: createCursorCodec(secret), publish, log })
@@ -146,10 +139,15 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   }
 
   return {
+    name: 'subscriptions',
     endpoints: subscriptionEndpoints(handlers),
     socketEndpoints: [subscribeEndpoint(handlers)],
-    delivery,
-    async reset() {
+    metrics(metrics) {
+      metrics.gauge('subscription_views', 'Distinct subscriptions.', () => delivery.sharedQueries)
+      metrics.gauge('subscriptions_held', 'Subscriptions paused until their client has read.', () => delivery.paused)
+    },
+    /** Evaluates the access of every subscription again. */
+    async reconfigured() {
       await Promise.all([...sessions].map((session) => session.reset()))
     },
   }

@@ -2,18 +2,16 @@
  * The system feature: what the server says about itself. Knows no engine and no other feature; all it tells it is
  * handed.
  */
-import type { Endpoint } from '../../http/endpoint.ts'
+
+import type { Feature } from '../feature.ts'
 import { createBackupEndpoints, type HoldWrites } from './backup-hold.ts'
 import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
 
-export interface System {
-  readonly endpoints: readonly Endpoint[]
-}
-
 export type BackupParts = { readonly holdWrites: HoldWrites; readonly leases: BackupLeases }
 
-export const createSystem = (parts: SystemParts & BackupParts): System => ({
+export const createSystem = (parts: SystemParts & BackupParts): Feature => ({
+  name: 'system',
   endpoints: [
     ...createSystemEndpoints(parts),
     ...createBackupEndpoints(parts.holdWrites),

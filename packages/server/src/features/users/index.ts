@@ -2,6 +2,7 @@
  * The users feature: makes its parts in their order, hands out what proves a caller, and lists the chapter's endpoints.
  * The only file that knows every area of it.
  */
+
 import { join } from 'node:path'
 import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -12,7 +13,9 @@ import type { Cluster } from '../../engines/cluster/cluster.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import type { RateLimiter } from '../../http/rate-limit.ts'
+import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
+import type { Feature } from '../feature.ts'
 import { createAccountEndpoints } from './accounts/account-endpoints.ts'
 import { type Account, createAccounts, type KeepPublicUser } from './accounts/accounts.ts'
 import { createAttempts } from './accounts/attempts.ts'
@@ -67,7 +70,8 @@ export interface UsersDeps {
   readonly log: Log
 }
 
-export interface Users extends Authentication {
+export interface Users extends Feature, Authentication {
+  close(): Promise<void>
   /**
    * The user with what is true of them now, to judge what they signed before; null once they are disabled or deleted.
    */
@@ -80,16 +84,9 @@ export interface Users extends Authentication {
   /** See `Revocation`: for whatever stays open longer than a request. */
   readonly onRevoked: Revocation['onRevoked']
   readonly onChanged: Revocation['onChanged']
-  readonly endpoints: readonly Endpoint[]
   /** A token for the link by which the first administrator is made; null once there is one. */
   readonly issueSetupToken: Setup['issue']
   readonly needsSetup: Setup['isNeeded']
-  /** Forgets what has expired, in steps of a bounded size, none after the signal; to be called now and then. */
-  sweep(signal?: AbortSignal): Promise<void>
-  /** Learns of keys that other nodes have made; to be called now and then on each. */
-  reloadKeys(): Promise<void>
-  /** Sends what is queued and lets go of every connection. */
-  close(): Promise<void>
 }
 
 /** The parts that endpoints are made from, and those that only this file has to do with. */
@@ -196,7 +193,15 @@ const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, 
 export async function openUsers(deps: UsersDeps): Promise<Users> {
   const parts = await openParts(deps)
   const { sessions, oneTimeTokens, keys, clock } = parts
+
+  /** Removes what has expired, in steps of a bounded size, and begins none after the signal. */
+  async function sweep(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
+    while (!signal.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
+  }
+
   return {
+    name: 'users',
     authenticate: parts.authenticate,
     renew: parts.renew,
     async asNow(user) {
@@ -216,11 +221,12 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     endpoints: listEndpoints(parts, deps).map(keepSecret),
     issueSetupToken: parts.setup.issue,
     needsSetup: parts.setup.isNeeded,
-    async sweep(signal) {
-      while (!signal?.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
-      while (!signal?.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
-    },
-    reloadKeys: keys.reload,
+    jobs: [
+      // Other nodes may have created keys.
+      { name: 'users.reloadKeys', intervalMs: housekeepingIntervalMs, perNode: true, run: () => keys.reload() },
+      { name: 'users.sweep', intervalMs: housekeepingIntervalMs, run: sweep },
+    ],
+    /** Sends what is queued and closes every connection. */
     close: parts.close,
   }
 }

@@ -3,6 +3,7 @@
  * which index, with which vectors. Where the vectors are kept is `rows`' matter, and how they are found that of
  * `search` and `pgvector`.
  */
+
 import { permitsScope } from '../../access/service-keys.ts'
 import type { Log } from '../../base/log.ts'
 import { ConfigError } from '../../config/mistakes.ts'
@@ -11,10 +12,11 @@ import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import type { VectorSource, Vectors } from '../../engines/vectors/vectors.ts'
 import { invalidServiceKey, notFound } from '../../errors.ts'
-import type { Call, Endpoint } from '../../http/endpoint.ts'
+import type { Call } from '../../http/endpoint.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { json } from '../../http/replies/reply.ts'
 import { pgvectorDimensionsMax, vectorMemoryBytesMax } from '../../limits/resources.ts'
+import type { Feature } from '../feature.ts'
 import { scopeOf, type VectorCommand, type VectorCommandOf, vectorEndpoints } from './endpoints.ts'
 import { parseFilter } from './filter.ts'
 import { parseValues, parseVectors } from './input.ts'
@@ -31,15 +33,6 @@ export interface VectorDeps {
   readonly vectors: Vectors
   readonly limits: ResponseLimits
   readonly log: Log
-}
-
-export interface VectorIndexes {
-  readonly endpoints: readonly Endpoint[]
-  /**
-   * Makes the tables of these indexes and serves them, and no others, from now on. Throws `ConfigError` where what is
-   * stored does not fit, with those before still served.
-   */
-  prepare(definitions: ReadonlyMap<string, VectorIndexDefinition>): Promise<void>
 }
 
 /** An index that is served. */
@@ -81,7 +74,7 @@ export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, Ve
   await checkIndexes([...definitions.values()])
 }
 
-export function createVectors({ sql, vectors, limits, log }: VectorDeps): VectorIndexes {
+export function createVectors({ sql, vectors, limits, log }: VectorDeps): Feature {
   const tables = createVectorTables(sql)
   const rows = createVectorRows(tables)
   const pgvector = createPgvector(tables.database, rows, log)
@@ -227,8 +220,10 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Vector
   }
 
   return {
+    name: 'vector',
     endpoints: vectorEndpoints(perform),
-    async prepare(definitions) {
+    /** Creates the tables of these indexes and serves them, and no others, from now on. */
+    async configure({ vector: definitions }) {
       if (definitions.size === 0) return serve([])
       await preparePlatformTables(tables.database, vectorNamespace, 'vector', vectorTableSteps)
       serve(await prepareAll([...definitions.values()]))
