@@ -27,6 +27,7 @@ function checkTidiness(): boolean {
 const checks: Readonly<Record<string, () => boolean>> = {
   types: () => runTool('typescript/bin/tsc', '-p', '.'),
   'lint and format': () => runTool('@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.'),
+  'unused code': () => runTool('knip/bin/knip.js', '--no-progress'),
   tidiness: checkTidiness,
 }
 

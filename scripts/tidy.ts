@@ -3,7 +3,7 @@
  * know.
  */
 import { checkRetiredWords } from './checks/retired-words.ts'
-import { checkAdapters, checkCycles, checkDeadFiles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
+import { checkAdapters, checkBodyReaders, checkCycles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
 import { checkLinks } from './tidy/links.ts'
 import type { Repository } from './tidy/repository.ts'
 import { checkBanned, checkMachine, checkNames, checkOpening, checkSize } from './tidy/style.ts'
@@ -13,13 +13,13 @@ export const tidyChecks: Readonly<Record<string, (repository: Repository) => str
   'imports go left on the dependency line': checkLine,
   'features do not import each other': checkFeatures,
   'adapters are named only where engines are opened': checkAdapters,
-  'the runtime and the environment have their places': checkRuntime,
+  'modules of the runtime are imported in base, engines and the listener': checkRuntime,
+  'one file reads the bodies of requests': checkBodyReaders,
   'imports make no cycle': checkCycles,
-  'every file is used': checkDeadFiles,
   'files and lines have a bound': checkSize,
   'file names say what a file owns': checkNames,
   'every file of src says what it is for': checkOpening,
-  'nothing is left unfinished, untyped or switched off': checkBanned,
+  'nothing is left unfinished': checkBanned,
   'nothing belongs to one machine': checkMachine,
   'links lead somewhere': checkLinks,
   'folders listed as clean have no retired words': checkRetiredWords,

@@ -1,10 +1,9 @@
 /**
- * Who may import whom: the dependency line, features apart, adapters behind their ports, no cycles, no files that
- * nothing leads to.
+ * Who may import whom: the dependency line, features apart, adapters behind their ports, and no cycles.
  */
 import { join } from 'node:path/posix'
-import { codeOf, importsOf, lineAt, namedFilesOf } from './code.ts'
-import { isProgram, isSource, isTest, type Repository, serverFolder } from './repository.ts'
+import { importsOf, lineAt } from './code.ts'
+import { isProgram, isSource, type Repository, serverFolder } from './repository.ts'
 
 const contractFolder = `${serverFolder}engines/contract/`
 
@@ -37,7 +36,7 @@ function graphOf(repository: Repository): Map<string, string[]> {
   return graph
 }
 
-/** The dependency line of DESIGN §1. Unit tests follow it like the file they stand beside. */
+/** The dependency line. Unit tests follow it like the file they stand beside. */
 export function checkLine(repository: Repository): string[] {
   const mistakes: string[] = []
   for (const [path, targets] of graphOf(repository)) {
@@ -83,44 +82,26 @@ export function checkAdapters(repository: Repository): string[] {
   })
 }
 
-/** The program's own words for the runtime and the environment, each with the files that may say them. */
-const reserved = [
-  {
-    pattern: /\bBun\.|\bfrom 'bun(?::[^']*)?'/g,
-    allowed: /^packages\/server\/src\/(?:http\/server\.ts|engines\/|base\/)/,
-    message:
-      'the runtime is used only in http/server.ts, engines/ and base/; put what you need behind a function there',
-  },
-  {
-    pattern: /\bprocess\.env\b/g,
-    allowed: /^packages\/server\/src\/config\/load\.ts$/,
-    message: 'only config/load.ts reads the environment; make it a setting',
-  },
-  {
-    pattern: /\brequest\??\.(?:body|bytes|json|text|arrayBuffer|blob|formData|clone)\b/gi,
-    allowed: /^packages\/server\/src\/http\/input\/request-body\.ts$/,
-    message:
-      'only http/input/request-body.ts reads the body of a request, since it counts; use `call.rawBody` with a bound',
-  },
-  {
-    pattern: /\bRequest\b/g,
-    allowed: /^packages\/server\/src\/(?:http\/(?:server|handle|routes|input\/request-body)\.ts$|engines\/|base\/)/,
-    message: 'a `Request` stays between the listener and the endpoint; add what you need of it to `Call`',
-  },
-]
-
+/** Modules of the runtime. Its globals, and the environment, are the linter's. */
 export function checkRuntime(repository: Repository): string[] {
   return [...repository].flatMap(([path, text]) => {
-    if (!isProgram(path)) return []
-    const code = codeOf(text)
-    // What is imported from stands in a string, but nothing else of the line does.
-    const imports = importsOf(text).map((specifier) => `from '${specifier}'`)
-    return reserved.flatMap(({ pattern, allowed, message }) => {
-      if (allowed.test(path)) return []
-      const found = [...code.matchAll(pattern)].map(({ index }) => `${path}:${lineAt(text, index)}: ${message}`)
-      const imported = imports.filter((text) => text.match(pattern)).map(() => `${path}: ${message}`)
-      return [...found, ...imported]
-    })
+    if (!isProgram(path) || /^packages\/server\/src\/(?:http\/server\.ts|engines\/|base\/)/.test(path)) return []
+    return importsOf(text)
+      .filter((specifier) => specifier === 'bun' || specifier.startsWith('bun:'))
+      .map((specifier) => `${path}: imports ${specifier}; only http/server.ts, engines/ and base/ use the runtime`)
+  })
+}
+
+const bodyReader = /^(?!\s*(?:\*|\/[/*])).*\brequest\??\.(?:body|bytes|json|text|arrayBuffer|blob|formData|clone)\b/gim
+
+export function checkBodyReaders(repository: Repository): string[] {
+  return [...repository].flatMap(([path, text]) => {
+    if (!isProgram(path) || path === `${serverFolder}http/input/request-body.ts`) return []
+    return [...text.matchAll(bodyReader)].map(
+      ({ index }) =>
+        `${path}:${lineAt(text, index)}: only http/input/request-body.ts reads the body of a request, since it counts; ` +
+        'use `call.rawBody` with a bound',
+    )
   })
 }
 
@@ -141,36 +122,6 @@ export function checkCycles(repository: Repository): string[] {
   }
   for (const path of graph.keys()) visit(path, [])
   return mistakes
-}
-
-/** Where people and programs come in. A file of src that only its own test uses is dead all the same. */
-const isEntry = (path: string): boolean =>
-  /^(?:packages\/server\/(?:src\/main\.ts|src\/config\/define\.ts|bin\/.*)|scripts\/[^/]+|bench\/run\.ts)$/.test(
-    path,
-  ) || /^examples\/.*$/.test(path)
-
-export function checkDeadFiles(repository: Repository): string[] {
-  const graph = graphOf(repository)
-  for (const [path, targets] of graph) {
-    const named = namedFilesOf(repository.get(path) ?? '').flatMap((name) => [join(path, '..', name), name])
-    targets.push(...named.filter((name) => graph.has(name)))
-  }
-  const reach = (roots: readonly string[]): Set<string> => {
-    const reached = new Set<string>()
-    const queue = [...roots]
-    for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
-      if (reached.has(path)) continue
-      reached.add(path)
-      queue.push(...(graph.get(path) ?? []))
-    }
-    return reached
-  }
-  const paths = [...graph.keys()]
-  const used = reach(paths.filter(isEntry))
-  const tested = reach(paths.filter((path) => isEntry(path) || isTest(path)))
-  return paths
-    .filter((path) => !(isProgram(path) && !path.startsWith(contractFolder) ? used : tested).has(path))
-    .map((path) => `${path}: nothing leads here; use it or delete it`)
 }
 
 /** What `judge` says of each import, with its place. */

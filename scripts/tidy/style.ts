@@ -2,7 +2,7 @@
  * How files look: their names, their size, how they begin, and what must not be in them. Formatting itself is the
  * formatter's.
  */
-import { codeOf, lineAt } from './code.ts'
+import { lineAt } from './code.ts'
 import { isProgram, isSource, type Repository } from './repository.ts'
 
 const fileLinesMax = 400
@@ -50,29 +50,19 @@ export function checkOpening(repository: Repository): string[] {
 /** Split, so that this file is not found by itself. */
 const unfinished = new RegExp(`\\b(?:${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X'].join('|')})\\b`, 'g')
 
-/** `text` looks at everything, `code` only at what is no comment or string. */
-const banned: readonly { in: 'text' | 'code'; pattern: RegExp; message: string }[] = [
-  { in: 'text', pattern: unfinished, message: 'finish it, or open an issue' },
-  { in: 'text', pattern: new RegExp('@ts-' + '(?:ignore|nocheck)', 'g'), message: 'fix the type' },
-  { in: 'code', pattern: /\bas any\b/g, message: 'say what it is: a type, or unknown and a check' },
-  { in: 'code', pattern: /\b(?:test|describe|it)(?:\.\w+)*\.(?:only|skip)\b/g, message: 'run every test' },
-  {
-    in: 'code',
-    pattern: /^export default\b/gm,
-    message: 'give it a name: export const …, export function …',
-  },
+const banned: readonly { pattern: RegExp; message: string }[] = [
+  { pattern: unfinished, message: 'finish it, or open an issue' },
+  { pattern: new RegExp('@ts-' + '(?:ignore|nocheck)', 'g'), message: 'fix the type' },
 ]
 
 export function checkBanned(repository: Repository): string[] {
-  return eachSource(repository, (path, text) => {
-    const code = codeOf(text)
-    return banned.flatMap(({ in: place, pattern, message }) => {
-      if (pattern.source.includes('export default') && path.endsWith('plinth.config.ts')) return []
-      return [...(place === 'text' ? text : code).matchAll(pattern)].map(
+  return eachSource(repository, (path, text) =>
+    banned.flatMap(({ pattern, message }) =>
+      [...text.matchAll(pattern)].map(
         ({ 0: found, index }) => `${path}:${lineAt(text, index)}: "${found.trim()}"; ${message}`,
-      )
-    })
-  })
+      ),
+    ),
+  )
 }
 
 /** Folders of one machine, and hosts that packages come from here but perhaps not there. */

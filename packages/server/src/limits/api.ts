@@ -17,8 +17,6 @@ export const largeResponsesWaitingMax = 1000
 /** Bounds of what a configuration may set instead: a page of small records, and what a process has memory for. */
 export const responseBytesLeast = 64 * KiB
 export const responseBytesMost = 64 * MiB
-/** The longest that one request occupies the event loop before others get it. */
-export const eventLoopSliceMs = 10
 export const orFilterConditionsMax = 5
 export const filterConditionsMax = 100
 export const inValuesMax = 1000

@@ -47,8 +47,6 @@ export const statementAnswerMs = statementTimeoutMs + 5000
 export const postgresQuickPageBytes = 4 * MiB
 /** Attempts at a transaction that others got in the way of. */
 export const postgresRetriesMax = 10
-/** Health waits this long for an answer. */
-export const postgresHealthMs = 1000
 /** Changes a total is moved by before counting anew is cheaper. */
 export const followedChangesMax = 1000
 /** Bytes of those changes: each holds a record twice, and all of them come in one answer. */

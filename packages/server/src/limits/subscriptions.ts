@@ -57,8 +57,7 @@ export const batchedCharsMax = 256 * KiB
 export const socketSlowBytes = 64 * KiB
 /** Characters sent to a view between looks at who of its sockets is slow. */
 export const slowCheckChars = 64 * KiB
-/** Changes and characters of a slow socket's catching up that are taken together, each row's last word only. */
-export const catchUpChangesMax = 500
+/** Characters of a slow socket's catch-up that are taken together, the latest state of each row only. */
 export const catchUpCharsMax = 256 * KiB
 /** After this long at changes, everybody else has a turn. */
 export const deliverySliceMs = 5

@@ -68,11 +68,6 @@ export async function dumpBucket(server: TestServer, bucket: string): Promise<re
   )
 }
 
-export interface MultipartFile {
-  readonly key: string
-  readonly parts: readonly (string | Uint8Array)[]
-}
-
 export const uploadPart = (
   client: Client,
   bucket: string,

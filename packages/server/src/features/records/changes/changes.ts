@@ -8,8 +8,6 @@ import type { Expr } from '../../../query/expr.ts'
 import { matches, type Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
 
-export type ChangeType = 'added' | 'modified' | 'removed'
-
 /** One row's way through one write; `before` is null for `added`, `after` for `removed`. */
 export interface Change {
   readonly table: Table
