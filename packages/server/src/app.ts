@@ -122,7 +122,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     await openPush({
       sql,
       config: () => config.push,
-      holdActive: (tx, user) => users.holdActive(tx, user),
+      lockActiveUser: (tx, user) => users.lockActiveUser(tx, user),
       responseBytes,
       secret: settings.secret,
       clock,
@@ -134,14 +134,14 @@ export async function openApp(options: AppOptions): Promise<App> {
       sql,
       cluster,
       limiter: { count: (group, key, factor) => limiter.count(group, key, factor) },
-      keepPublicUser: records.keepRecord(publicUsersTable),
+      syncPublicUser: records.keepRecord(publicUsersTable),
       config: () => config.auth,
       mode: config.mode,
       dataFolder: settings.dataFolder,
       secret: settings.secret,
       responseBytes,
       publicUrl: () => settings.publicUrl ?? (config.mode === 'development' ? server.url : null),
-      onEnding: push.forget,
+      onRevoking: push.forget,
       clock,
       log,
     }),
@@ -156,15 +156,20 @@ export async function openApp(options: AppOptions): Promise<App> {
       secret: settings.secret,
       responseBytes,
       keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
-      asNow: users.asNow,
-      renew: users.renew,
+      reloadUser: users.reloadUser,
+      refreshClaims: users.refreshClaims,
       publicUrl: () => settings.publicUrl,
       clock,
       log,
     }),
   )
-  const { authenticate, renew } = users
-  const sockets = createSockets({ clock, log, authenticate: async (token) => renew(await authenticate(token)), renew })
+  const { authenticate, refreshClaims } = users
+  const sockets = createSockets({
+    clock,
+    log,
+    authenticate: async (token) => refreshClaims(await authenticate(token)),
+    renew: refreshClaims,
+  })
   users.onRevoked((who) => sockets.endUser(who))
   users.onChanged((userId) => sockets.renewUser(userId))
   const subscriptions = keep(

@@ -131,9 +131,9 @@ export const deviceTokenCharsMax = 128
 /** What an app wants to find again in the link of a mail: a nonce, an id, a path. */
 export const mailStateCharsMax = 256
 /** Users whose tokens are known to be alive; about 200 bytes each. */
-export const aliveUsersMax = tokenCacheEntriesMax
+export const revocationEpochsMax = tokenCacheEntriesMax
 /** An unknown key id in a token makes a node look for keys that another has made, at most this often. */
-export const signingKeyLookIntervalMs = 1000
+export const signingKeyReloadIntervalMs = 1000
 /** Generations of keys of which a good token may be about: more than anybody rotates in 28 days on purpose. */
 export const signingKeysMax = 50
 export const metadataBytesMax = 16 * KiB

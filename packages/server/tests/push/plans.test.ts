@@ -48,7 +48,7 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
   const noted: SqlText[] = []
   const tables = { ...prepared, database: recording(prepared.database, noted) }
   const clock = manualClock()
-  const devices = createDevices({ tables, holdActive: async () => true, clock })
+  const devices = createDevices({ tables, lockActiveUser: async () => true, clock })
   const topics = createTopics(tables, clock)
   const auth = { email: null, emailVerified: false, displayName: null, role: 'user', isAnonymous: false, custom: {} }
   const caller = (id: string): UserCaller =>

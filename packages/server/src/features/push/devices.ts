@@ -62,7 +62,7 @@ export const topicOfAll = 'all'
 export interface DevicesDeps {
   readonly tables: PushTables
   /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
-  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
   readonly clock: Clock
 }
 
@@ -88,7 +88,7 @@ export const deviceOf = (row: DeviceRow): Device => ({
   createdAtMs: Number(row.created_at),
 })
 
-export function createDevices({ tables, holdActive, clock }: DevicesDeps): Devices {
+export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): Devices {
   const { database, devices, topics, marks } = tables
   const { dialect } = database
   const newId = createUuid7(clock)
@@ -128,7 +128,7 @@ export function createDevices({ tables, holdActive, clock }: DevicesDeps): Devic
       const isThis = sql`d.user_id = ${userId} AND d.device_id = ${id}`
       const row = await database.write(async (tx) => {
         await tx.lock(`push user ${userId}`, `push token ${hash}`)
-        if (!(await holdActive(tx, user))) throw invalidToken()
+        if (!(await lockActiveUser(tx, user))) throw invalidToken()
         remove(tx, sql`d.token_hash = ${hash} AND NOT (${isThis})`)
         await removeSurplus(tx, userId, id)
         const [known] = await select(tx, isThis)

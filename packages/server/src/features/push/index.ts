@@ -36,7 +36,7 @@ export interface PushDeps {
   readonly sql: Sql
   readonly config: () => PushConfig
   /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
-  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
   /** Bytes of a JSON response, at most. */
   readonly responseBytes: () => number
   /** Seals cursors. */
@@ -81,12 +81,12 @@ function createProviders(config: () => PushConfig, clock: Clock): () => Provider
 
 /** Makes the tables where they are missing. */
 export async function openPush(deps: PushDeps): Promise<Push> {
-  const { sql, config, holdActive, responseBytes, secret, clock, log } = deps
+  const { sql, config, lockActiveUser, responseBytes, secret, clock, log } = deps
   const cursors = createListCursors<[id: string]>(secret, 'push logs')
   const tables = await preparePushTables(sql)
   const providers = createProviders(config, clock)
   const delivery = createDelivery({ clock })
-  const devices = createDevices({ tables, holdActive, clock })
+  const devices = createDevices({ tables, lockActiveUser, clock })
   const topics = createTopics(tables, clock)
   const logs = createLogs(tables, clock)
   const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })

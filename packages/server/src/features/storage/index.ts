@@ -52,9 +52,9 @@ export interface StorageDeps {
   /** Bytes of a JSON response, at most. */
   readonly responseBytes: () => number
   /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
-  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
-  readonly renew: (user: UserCaller) => Promise<UserCaller>
+  readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
   /** Where browsers reach the server, without a slash at the end; null while it is not known. */
   readonly publicUrl: () => string | null
   /** Whether the service key of this name is still good and has the scope. */
@@ -88,10 +88,10 @@ const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object
 })
 
 export function createStorage(deps: StorageDeps): Storage {
-  const { store, blobs, clock, log, secret, keyPermits, asNow, renew, publicUrl } = deps
+  const { store, blobs, clock, log, secret, keyPermits, reloadUser, refreshClaims, publicUrl } = deps
   const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
   const tokens = createTokens(secret, () => clock.now())
-  const admission = createAdmission({ store, buckets, tokens, asNow, renew, keyPermits })
+  const admission = createAdmission({ store, buckets, tokens, reloadUser, refreshClaims, keyPermits })
   const garbage = createGarbage({ store, blobs, clock, log })
   const blobRows = createBlobRows({ store, blobs, garbage, staging: createStaging({ store, clock, log }), clock })
   const kept = createKeptVariants({ store, blobRows, buckets: deps.buckets, clock, log })

@@ -16,9 +16,9 @@ import type { RateLimiter } from '../../http/rate-limit.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import { oneTimeTokensSweptMax, sessionsSweptMax } from '../../limits/users.ts'
 import type { Feature } from '../feature.ts'
-import { createAccountEndpoints } from './accounts/account-endpoints.ts'
-import { type Account, createAccounts, type KeepPublicUser } from './accounts/accounts.ts'
+import { type Account, createAccounts, type SyncPublicUser } from './accounts/accounts.ts'
 import { createAttempts } from './accounts/attempts.ts'
+import { createAccountEndpoints } from './accounts/endpoints.ts'
 import { createPasswordAccounts } from './accounts/password-accounts.ts'
 import { createPasswords } from './accounts/passwords.ts'
 import { createUserAdmin } from './admin/admin.ts'
@@ -26,14 +26,14 @@ import { createAdminEndpoints } from './admin/endpoints.ts'
 import { createImport } from './admin/import.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
 import { createSetup, createSetupEndpoints, type Setup } from './admin/setup.ts'
-import { createEmailAddress } from './email/email-address.ts'
-import { createEmailEndpoints } from './email/email-endpoints.ts'
-import { createEmailOwnership } from './email/email-ownership.ts'
-import { openMailer } from './email/mail.ts'
-import { createMailLinks } from './email/mail-links.ts'
+import { createEmailAddress } from './email/address.ts'
+import { createEmailEndpoints } from './email/endpoints.ts'
+import { createMailLinks } from './email/links.ts'
+import { openMailer } from './email/mailer.ts'
 import { createOneTimeTokens } from './email/one-time-tokens.ts'
+import { createEmailOwnership } from './email/ownership.ts'
+import { createMfaEndpoints } from './mfa/endpoints.ts'
 import { createMfa } from './mfa/mfa.ts'
-import { createMfaEndpoints } from './mfa/mfa-endpoints.ts'
 import { createOAuthEndpoints } from './oauth/endpoints.ts'
 import { createOAuthFlows } from './oauth/flow.ts'
 import { createIdentities } from './oauth/identities.ts'
@@ -43,10 +43,10 @@ import type { UsersParts } from './parts.ts'
 import { createPasskeyEndpoints } from './passkeys/endpoints.ts'
 import { createPasskeys } from './passkeys/passkeys.ts'
 import { type Authentication, createAuthentication } from './sessions/authentication.ts'
+import { createCompleteSignIn } from './sessions/complete-sign-in.ts'
+import { createSessionEndpoints } from './sessions/endpoints.ts'
 import { createRevocation, type Revocation, type RevocationDeps } from './sessions/revocation.ts'
-import { createSessionEndpoints } from './sessions/session-endpoints.ts'
 import { createSessions } from './sessions/sessions.ts'
-import { createSignIn } from './sessions/sign-in.ts'
 import { openSigningKeys, type StoredSigningKeys } from './sessions/signing-keys.ts'
 import { createTokens, sealClaims, verifiedEmail } from './sessions/tokens.ts'
 import { prepareUsersTables, usersAddress } from './tables.ts'
@@ -55,7 +55,7 @@ export interface UsersDeps {
   readonly sql: Sql
   readonly cluster: Cluster
   readonly limiter: RateLimiter
-  readonly keepPublicUser: KeepPublicUser
+  readonly syncPublicUser: SyncPublicUser
   readonly config: () => AuthConfig
   readonly mode: Mode
   readonly dataFolder: string
@@ -65,7 +65,7 @@ export interface UsersDeps {
   /** Bytes of a JSON response, at most. */
   readonly responseBytes: () => number
   /** What must end in the same transaction as a session, or as all that a user has. */
-  readonly onEnding: RevocationDeps['onEnding']
+  readonly onRevoking: RevocationDeps['onRevoking']
   readonly clock: Clock
   readonly log: Log
 }
@@ -75,12 +75,12 @@ export interface Users extends Feature, Authentication {
   /**
    * The user with what is true of them now, to judge what they signed before; null once they are disabled or deleted.
    */
-  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /**
    * Whether the user and the session are still there, both kept as found until the transaction ends: for what is
    * written on their behalf and goes when they do.
    */
-  readonly holdActive: (tx: Transaction, user: UserCaller) => Promise<boolean>
+  readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
   /** See `Revocation`: for whatever stays open longer than a request. */
   readonly onRevoked: Revocation['onRevoked']
   readonly onChanged: Revocation['onChanged']
@@ -98,14 +98,14 @@ type Made = UsersParts &
   }
 
 async function openParts(deps: UsersDeps): Promise<Made> {
-  const { sql, cluster, keepPublicUser, config, mode, secret, clock, log } = deps
+  const { sql, cluster, syncPublicUser, config, mode, secret, clock, log } = deps
   const database = sql.database(usersAddress)
   const { dialect } = database
   await prepareUsersTables(database)
   const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
-  const revocation = createRevocation({ bus: cluster, onEnding: deps.onEnding, log })
+  const revocation = createRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
   const tokens = createTokens(keys, clock)
-  const accounts = createAccounts({ dialect, keepPublicUser, onAuthChanged: revocation.change, clock })
+  const accounts = createAccounts({ dialect, syncPublicUser, onAuthChanged: revocation.change, clock })
   const passwords = createPasswords(() => config().passwordCharsMin)
   const attempts = createAttempts({ database, limiter: deps.limiter, secret, clock })
   const sessionsMax = () => config().sessionsPerUserMax
@@ -121,14 +121,14 @@ async function openParts(deps: UsersDeps): Promise<Made> {
     clock,
   })
   const oneTimeTokens = createOneTimeTokens({ database, clock, secret })
-  const signIn = createSignIn({ dialect, sessions, oneTimeTokens })
+  const completeSignIn = createCompleteSignIn({ dialect, sessions, oneTimeTokens })
   const outboxFolder = join(deps.dataFolder, 'outbox')
   const mailer = openMailer({ config: () => config().mail, mode, outboxFolder, clock, log })
   return {
     database,
     accounts,
     passwords,
-    signIn,
+    completeSignIn,
     sessions,
     oneTimeTokens,
     mailer,
@@ -141,7 +141,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
     publicUrl: deps.publicUrl,
     ...createAuthentication({ database, tokens, revocation, clock }),
     keys,
-    setup: createSetup({ database, accounts, passwords, oneTimeTokens, signIn, clock }),
+    setup: createSetup({ database, accounts, passwords, oneTimeTokens, completeSignIn, clock }),
     async close() {
       keys.close()
       revocation.close()
@@ -203,18 +203,18 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
   return {
     name: 'users',
     authenticate: parts.authenticate,
-    renew: parts.renew,
-    async asNow(user) {
+    refreshClaims: parts.refreshClaims,
+    async reloadUser(user) {
       const account = await parts.accounts.find(parts.database, user.auth.id)
       if (account && account.disabledAtMs !== null) return null
       // Without a session the token was made by whoever has the secret: its user need not exist, and is as it says.
       if (user.sessionId === null) return user
       return account && Object.freeze({ ...user, auth: authOf(account) })
     },
-    async holdActive(tx, { auth, sessionId }) {
+    async lockActiveUser(tx, { auth, sessionId }) {
       const account = await parts.accounts.find(tx, auth.id, 'lock')
       if (!account || account.disabledAtMs !== null) return !account && sessionId === null
-      return sessionId === null || parts.sessions.hold(tx, auth.id, sessionId)
+      return sessionId === null || parts.sessions.lock(tx, auth.id, sessionId)
     },
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,

@@ -6,18 +6,18 @@ import type { Database } from '../../engines/sql/sql.ts'
 import type { Accounts } from './accounts/accounts.ts'
 import type { Attempts } from './accounts/attempts.ts'
 import type { Passwords } from './accounts/passwords.ts'
-import type { Mailer } from './email/mail.ts'
+import type { Mailer } from './email/mailer.ts'
 import type { OneTimeTokens } from './email/one-time-tokens.ts'
+import type { CompleteSignIn } from './sessions/complete-sign-in.ts'
 import type { Revocation } from './sessions/revocation.ts'
 import type { Sessions } from './sessions/sessions.ts'
-import type { SignIn } from './sessions/sign-in.ts'
 
 export interface UsersParts {
   /** Of the namespace `shared`. */
   readonly database: Database
   readonly accounts: Accounts
   readonly passwords: Passwords
-  readonly signIn: SignIn
+  readonly completeSignIn: CompleteSignIn
   readonly sessions: Sessions
   readonly oneTimeTokens: OneTimeTokens
   readonly mailer: Mailer

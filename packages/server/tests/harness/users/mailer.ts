@@ -9,10 +9,10 @@ import { createLog } from '../../../src/base/log.ts'
 import {
   type Mailer,
   type MailerDeps,
-  type MailOrder,
   type MailTiming,
   openMailer,
-} from '../../../src/features/users/email/mail.ts'
+  type TemplatedMail,
+} from '../../../src/features/users/email/mailer.ts'
 import { type Mailbox, openMailbox } from './mailbox.ts'
 
 /** As long as any machine needs, with hardly a pause between attempts. */
@@ -25,7 +25,7 @@ export const patient: MailTiming = {
 }
 
 /** A mail to this address. */
-export const order = (to: string, more: Partial<MailOrder> = {}): MailOrder => ({
+export const order = (to: string, more: Partial<TemplatedMail> = {}): TemplatedMail => ({
   to,
   template: 'magic-link',
   locale: null,

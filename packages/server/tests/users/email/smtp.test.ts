@@ -1,7 +1,7 @@
 /** Mails on their way out, to real mail servers, good and bad ones. */
 import { describe, expect, test } from 'bun:test'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
-import type { MailTiming } from '../../../src/features/users/email/mail.ts'
+import type { MailTiming } from '../../../src/features/users/email/mailer.ts'
 import { mailConnectionsMax, mailQueueMax } from '../../../src/limits/users.ts'
 import { openMailbox, testCertificate } from '../../harness/users/mailbox.ts'
 import { closeAfter, closeAfterEach, open, openBox, order, patient, through } from '../../harness/users/mailer.ts'

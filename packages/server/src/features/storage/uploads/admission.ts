@@ -54,14 +54,21 @@ export interface AdmissionDeps {
   readonly buckets: Buckets
   readonly tokens: Tokens
   /** A user with the role and the claims of now; null for one who is disabled or deleted. */
-  readonly asNow: (user: UserCaller) => Promise<UserCaller | null>
+  readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
-  readonly renew: (user: UserCaller) => Promise<UserCaller>
+  readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
   /** Whether the service key of this name is still good and has the scope. */
   readonly keyPermits: (keyName: string, scope: string) => boolean
 }
 
-export function createAdmission({ store, buckets, tokens, asNow, renew, keyPermits }: AdmissionDeps): Admission {
+export function createAdmission({
+  store,
+  buckets,
+  tokens,
+  reloadUser,
+  refreshClaims,
+  keyPermits,
+}: AdmissionDeps): Admission {
   const { database, tables } = store
 
   async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
@@ -71,7 +78,7 @@ export function createAdmission({ store, buckets, tokens, asNow, renew, keyPermi
       if (!keyPermits(signer.keyName, scope)) throw invalidToken()
       return buckets.resolve(bucket, signer)
     }
-    const user = await asNow(signer)
+    const user = await reloadUser(signer)
     if (!user) throw invalidToken()
     return buckets.resolve(bucket, user)
   }
@@ -104,8 +111,8 @@ export function createAdmission({ store, buckets, tokens, asNow, renew, keyPermi
     async checkActive({ call: { caller }, grant }) {
       if (caller.kind !== 'user') return
       // A signed URL outlives the session that it was made in.
-      if (!grant) await renew(caller)
-      else if (!(await asNow(caller))) throw invalidToken()
+      if (!grant) await refreshClaims(caller)
+      else if (!(await reloadUser(caller))) throw invalidToken()
     },
 
     async checkGrant(grant) {

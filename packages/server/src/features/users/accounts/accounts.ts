@@ -14,7 +14,7 @@ import { type PublicUser, publicUserOf } from './public-user.ts'
 /** A user as the server knows them. Times are milliseconds since 1970. */
 export interface Account {
   readonly id: string
-  /** Normalised (`normaliseEmail`); null for anonymous users and those whose provider told none. */
+  /** Normalised (`normalizeEmail`); null for anonymous users and those whose provider told none. */
   readonly email: string | null
   readonly passwordHash: string | null
   /** Whether an administrator set the password for the present address: it does not end with the first proof of it. */
@@ -66,7 +66,7 @@ export interface Accounts {
 }
 
 /** Writes the public record of a user as part of the transaction; null is none. */
-export type KeepPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
+export type SyncPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
 
 /** Called in the transaction that changes what access rules see of a user: role, claims or verified e-mail. */
 export type OnAuthChanged = (tx: Transaction, userId: string) => void
@@ -144,11 +144,11 @@ const belongings: readonly UsersTable[] = [
 
 export function createAccounts(deps: {
   dialect: Dialect
-  keepPublicUser: KeepPublicUser
+  syncPublicUser: SyncPublicUser
   onAuthChanged: OnAuthChanged
   clock: Clock
 }): Accounts {
-  const { dialect, keepPublicUser, onAuthChanged, clock } = deps
+  const { dialect, syncPublicUser, onAuthChanged, clock } = deps
   const newId = createUuid7(clock)
   const users = usersTable(dialect, 'users')
 
@@ -176,7 +176,7 @@ export function createAccounts(deps: {
         ', ',
       )
       await tx.run(sql`INSERT INTO ${users} (${columnList}) VALUES (${values})`)
-      await keepPublicUser(tx, null, publicUserOf(account))
+      await syncPublicUser(tx, null, publicUserOf(account))
       return account
     },
     async update(tx, account, changes) {
@@ -186,7 +186,7 @@ export function createAccounts(deps: {
       const changed = names.filter((name) => storedOf(account, name) !== storedOf(after, name))
       const sets = changed.map((name) => sql`${ident(columns[name].name)} = ${storedOf(after, name)}`)
       await tx.run(sql`UPDATE ${users} SET ${join(sets, ', ')} WHERE id = ${account.id}`)
-      await keepPublicUser(tx, publicUserOf(account), publicUserOf(after))
+      await syncPublicUser(tx, publicUserOf(account), publicUserOf(after))
       if (seenByRules(account) !== seenByRules(after)) onAuthChanged(tx, account.id)
       return after
     },
@@ -198,7 +198,7 @@ export function createAccounts(deps: {
       if (account.email !== null)
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'one_time_tokens')} WHERE email = ${account.email}`)
       await tx.run(sql`DELETE FROM ${users} WHERE id = ${id}`)
-      await keepPublicUser(tx, publicUserOf(account), null)
+      await syncPublicUser(tx, publicUserOf(account), null)
       return true
     },
   }

@@ -22,13 +22,13 @@ import {
 import { usersTableAs } from '../tables.ts'
 import type { Account } from './accounts.ts'
 import type { ClientInfo } from './client-info.ts'
-import type { Asker } from './recent-sign-in.ts'
+import type { SessionCaller } from './recent-sign-in.ts'
 
 export interface Attempts {
   /** Counts a password or a code for an address, which is normalized. Rejects with 429. */
   countSignIn(email: string, client: ClientInfo): Promise<void>
   /** Counts a password that a signed-in user gives to confirm a change. Rejects with 429. */
-  countPassword(asker: Asker): Promise<void>
+  countPassword(caller: SessionCaller): Promise<void>
   /** Counts a mail to an address before it is known whether there will be one; asks no database. Rejects with 429. */
   countMail(email: string, client: ClientInfo): Promise<void>
   /** What a device shows to be counted by itself next time; null for a user without an address. */

@@ -92,7 +92,7 @@ const objectField = (bytesMax: number): z.ZodType<JsonObject> =>
 export const metadataField = objectField(metadataBytesMax)
 export const customClaimsField = objectField(customClaimsBytesMax)
 
-/** As it is sent; `normaliseEmail` judges it. */
+/** As it is sent; `normalizeEmail` judges it. */
 export const emailField = z.string().min(1).max(1024)
 /** As it is sent; `passwords.check` judges a new one, and one that is too long to be anybody's is simply wrong. */
 export const passwordField = z.string().min(1)

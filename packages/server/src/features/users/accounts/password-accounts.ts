@@ -5,11 +5,11 @@
 import type { UserCaller } from '../../../access/caller.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
-import { normaliseEmail, orEmailTaken } from '../email/email.ts'
-import type { EmailAddress } from '../email/email-address.ts'
-import type { LinkTarget } from '../email/mail-links.ts'
+import type { EmailAddress } from '../email/address.ts'
+import type { LinkTarget } from '../email/links.ts'
+import { mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
 import type { Account, NewAccount } from './accounts.ts'
 
 export interface SignUp {
@@ -32,7 +32,7 @@ export interface PasswordAccounts {
    * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address, 401 where that session
    * has ended.
    */
-  signUp(order: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
+  signUp(input: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
   signUpAnonymously(client: ClientInfo): Promise<SignedIn>
   /**
    * Rejects with 401 for an unknown address and a wrong password alike, after the same time, 403 `Account is disabled`,
@@ -40,10 +40,10 @@ export interface PasswordAccounts {
    */
   signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
   /**
-   * Ends every session; a new one takes the place of the asker's. Rejects with 401 where the current password is wrong,
+   * Ends every session; a new one takes the place of the caller's. Rejects with 401 where the current password is wrong,
    * or that session has ended.
    */
-  changePassword(asker: UserCaller, current: string, next: string, client: ClientInfo): Promise<SignedIn>
+  changePassword(caller: UserCaller, current: string, next: string, client: ClientInfo): Promise<SignedIn>
   /** Rejects with 404 for a token whose user does not exist. */
   get(id: string): Promise<Account>
   changeProfile(id: string, changes: ProfileChanges): Promise<Account>
@@ -51,21 +51,21 @@ export interface PasswordAccounts {
 
 type Deps = Pick<
   UsersParts,
-  'database' | 'accounts' | 'passwords' | 'signIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
+  'database' | 'accounts' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
   /** Called with each account that has signed up with an e-mail. */
   readonly welcome: EmailAddress['welcome']
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {
-  const { database, accounts, passwords, signIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
+  const { database, accounts, passwords, completeSignIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
 
   /** The account that an anonymous user has, to become a real one. */
   async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
     const account = await accounts.find(tx, id, 'lock')
     if (!account) throw notFound('User')
     // Disabled or thrown out while the password was being hashed.
-    const isAlive = account.disabledAtMs === null && (sessionId === null || (await sessions.hold(tx, id, sessionId)))
+    const isAlive = account.disabledAtMs === null && (sessionId === null || (await sessions.lock(tx, id, sessionId)))
     if (!isAlive) throw invalidToken()
     // The token is older than the account's new life; a second account is not what was meant.
     if (!account.isAnonymous) throw conflict('The account is not anonymous any more')
@@ -81,10 +81,10 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
   return {
     async signUp({ email, password, displayName, avatarUrl, locale, target }, client, anonymous) {
       if (!config().signup) throw accessDenied()
-      const address = normaliseEmail(email)
+      const address = normalizeEmail(email)
       passwords.check(password)
       const passwordHash = await passwords.hash(password)
-      const { account, signedIn } = await orEmailTaken(() =>
+      const { account, signedIn } = await mapUniqueToConflict(() =>
         database.write(async (tx) => {
           const before = anonymous && (await getAnonymous(tx, anonymous))
           const given: NewAccount = {
@@ -109,7 +109,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
     },
 
     async signIn(email, password, client, isExempt) {
-      const address = normaliseEmail(email)
+      const address = normalizeEmail(email)
       if (!isExempt) await attempts.countSignIn(address, client)
       const found = await accounts.findByEmail(database, address)
       const known = found?.passwordHash ?? null
@@ -120,16 +120,16 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
         // Changed while the password was being checked.
         if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
         const isSame = passwordHash === known || account.disabledAtMs !== null
-        return signIn.complete(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
+        return completeSignIn(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
       })
     },
 
-    async changePassword(asker, current, next, client) {
-      const { auth, sessionId } = asker
+    async changePassword(caller, current, next, client) {
+      const { auth, sessionId } = caller
       const { id } = auth
       passwords.check(next, 'newPassword')
       const { passwordHash: known } = await get(id)
-      await attempts.countPassword(asker)
+      await attempts.countPassword(caller)
       const wrong = invalidCredentials('The current password is wrong')
       if (!(await passwords.verify(current, known))) throw wrong
       const passwordHash = await passwords.hash(next)

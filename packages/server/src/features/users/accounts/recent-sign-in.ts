@@ -12,17 +12,17 @@ import { recentSignInMs } from '../../../limits/users.ts'
 import { usersTable } from '../tables.ts'
 
 /** Who asks, as their token tells; a token without a session was made by whoever has the secret. */
-export type Asker = Pick<UserCaller, 'auth' | 'sessionId'>
+export type SessionCaller = Pick<UserCaller, 'auth' | 'sessionId'>
 
 /**
- * Rejects with 403 `Sign in again` unless the asker's session began at most ten minutes ago, whatever guards the
+ * Rejects with 403 `Sign in again` unless the caller's session began at most ten minutes ago, whatever guards the
  * account: a way in that a stolen token adds stays when the token has expired. Anonymous users are exempt, since they
  * have nothing to sign in again with.
  */
-export async function needRecentSignIn(
+export async function requireRecentSignIn(
   on: Reader,
   { dialect, clock }: { readonly dialect: Dialect; readonly clock: Clock },
-  { auth: { id }, sessionId }: Asker,
+  { auth: { id }, sessionId }: SessionCaller,
 ): Promise<void> {
   if (sessionId === null) return
   const [exempt] = await on.all(

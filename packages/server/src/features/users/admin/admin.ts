@@ -13,7 +13,7 @@ import { fitItems, itemBytesMax } from '../../../http/replies/large-responses.ts
 import { createListCursors } from '../../../http/replies/list-cursor.ts'
 import type { Account, Accounts, ListedAccount } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
-import { emailTaken, normaliseEmail, orEmailTaken } from '../email/email.ts'
+import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import { usersTable } from '../tables.ts'
@@ -158,7 +158,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     async list({ limit, cursor: given, email }) {
       const position = given === null || given === startCursor ? null : cursors.parse([], given)
       if (email !== null) {
-        const account = await accounts.findByEmail(database, normaliseEmail(email))
+        const account = await accounts.findByEmail(database, normalizeEmail(email))
         return { users: account ? [listed(account)] : [], cursor: null }
       }
       const after = position && { createdAtMs: position[0], id: position[1] }
@@ -173,25 +173,25 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     get: async (id) => adminView(await getAccount(database, id)),
 
     async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }) {
-      const email = normaliseEmail(written)
+      const email = normalizeEmail(written)
       passwords.check(password)
       // Not hashed for nothing; who comes in between is refused by the index.
       if (await accounts.findByEmail(database, email)) throw emailTaken()
       const passwordHash = await passwords.hash(password)
       const emailVerifiedAtMs = emailVerified ? clock.now() : null
       const account = { email, emailVerifiedAtMs, passwordHash, isAdminPassword: true, displayName, role }
-      return adminView(await orEmailTaken(() => database.write((tx) => accounts.insert(tx, account))))
+      return adminView(await mapUniqueToConflict(() => database.write((tx) => accounts.insert(tx, account))))
     },
 
     async update(id, { disabled, email: written, emailVerified, password, ...fields }) {
-      const email = written === undefined ? undefined : normaliseEmail(written)
+      const email = written === undefined ? undefined : normalizeEmail(written)
       if (password !== undefined) {
         passwords.check(password)
         // No hash is computed for a user who does not exist.
         await getAccount(database, id)
       }
       const set = password === undefined ? {} : { passwordHash: await passwords.hash(password), isAdminPassword: true }
-      return orEmailTaken(() =>
+      return mapUniqueToConflict(() =>
         change(id, async (tx, account) => {
           const address = addressChanges(account, email, emailVerified)
           const changes = {

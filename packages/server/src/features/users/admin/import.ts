@@ -21,7 +21,7 @@ import {
 } from '../../../limits/users.ts'
 import type { Accounts, NewAccount } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
-import { normaliseEmail } from '../email/email.ts'
+import { normalizeEmail } from '../email/normalize.ts'
 import { type ImportEntry, importEntry, isUserId } from './input.ts'
 
 /** What became of one entry. */
@@ -84,7 +84,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
       account: {
         ...withoutNulls(given),
         id: id ?? newId(),
-        email: normaliseEmail(email),
+        email: normalizeEmail(email),
         passwordHash: typeof passwordHash === 'string' ? passwords.parseImported(passwordHash) : null,
         emailVerifiedAtMs: verified ? clock.now() : null,
       },

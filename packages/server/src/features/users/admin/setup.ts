@@ -10,9 +10,15 @@ import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { setupTokenCharsMax, setupTokenLifetimeMs } from '../../../limits/users.ts'
 import { displayNameField, emailField, passwordField } from '../accounts/fields.ts'
-import { emailTaken, normaliseEmail, orEmailTaken } from '../email/email.ts'
+import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { UsersParts } from '../parts.ts'
-import { type ClientInfo, clientOf, type MfaRequired, type SignedIn, signedInSchema } from '../sessions/sign-in.ts'
+import {
+  type ClientInfo,
+  clientOf,
+  type MfaRequired,
+  type SignedIn,
+  signedInSchema,
+} from '../sessions/complete-sign-in.ts'
 import { usersTable } from '../tables.ts'
 import { setupPage, setupPageHeaders } from './setup-page.ts'
 
@@ -41,9 +47,9 @@ export interface Setup {
   setUp(input: SetupInput, client: ClientInfo): Promise<SignedIn | MfaRequired>
 }
 
-type SetupDeps = Pick<UsersParts, 'database' | 'accounts' | 'passwords' | 'oneTimeTokens' | 'signIn' | 'clock'>
+type SetupDeps = Pick<UsersParts, 'database' | 'accounts' | 'passwords' | 'oneTimeTokens' | 'completeSignIn' | 'clock'>
 
-export function createSetup({ database, accounts, passwords, oneTimeTokens, signIn, clock }: SetupDeps): Setup {
+export function createSetup({ database, accounts, passwords, oneTimeTokens, completeSignIn, clock }: SetupDeps): Setup {
   const { dialect } = database
   const users = usersTable(dialect, 'users')
   const tokens = usersTable(dialect, 'one_time_tokens')
@@ -61,7 +67,7 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
     },
 
     async setUp({ token, email: written, password, displayName = null }, client) {
-      const email = normaliseEmail(written)
+      const email = normalizeEmail(written)
       passwords.check(password)
       // Nobody has the server hash without a token.
       if (!(await oneTimeTokens.find(database, 'setup', token))) throw invalidToken()
@@ -74,7 +80,7 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
         displayName,
         role: adminRole,
       }
-      return orEmailTaken(() =>
+      return mapUniqueToConflict(() =>
         database.write(async (tx) => {
           // Two links may be in use at the same time.
           await tx.lock('users set-up')
@@ -82,7 +88,7 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, sign
           if (await accounts.findByEmail(tx, email)) throw emailTaken()
           const account = await accounts.insert(tx, administrator)
           await tx.run(sql`DELETE FROM ${tokens} WHERE purpose = 'setup'`)
-          return signIn.complete(tx, account, client)
+          return completeSignIn(tx, account, client)
         }),
       )
     },

@@ -32,7 +32,7 @@ export interface TokenSubject {
 }
 
 /** What a token is issued about. */
-export interface TokenOrder {
+export interface TokenInput {
   readonly purpose: Purpose
   readonly userId?: string | null
   readonly email?: string | null
@@ -41,14 +41,14 @@ export interface TokenOrder {
 }
 
 /** What a code is issued about: codes are short, so they are good only together with the address they were sent to. */
-export interface CodeOrder extends TokenOrder {
+export interface CodeInput extends TokenInput {
   readonly email: string
   /** Client address that asked for the code. */
   readonly source: string
 }
 
 /** A try at a code. */
-export interface CodeTry {
+export interface CodeAttempt {
   readonly email: string
   readonly code: string
   /** Client address that it comes from. */
@@ -57,7 +57,7 @@ export interface CodeTry {
 
 export interface OneTimeTokens {
   /** A new token: 32 random bytes as base64url, of which only the hash is stored. */
-  issue(tx: Transaction, order: TokenOrder): Promise<string>
+  issue(tx: Transaction, input: TokenInput): Promise<string>
   /**
    * Uses the token up. Null when it is unknown, of another purpose, expired or used; of any number at the same time one
    * gets it.
@@ -68,13 +68,13 @@ export interface OneTimeTokens {
   /** Counts a try that needs the token; false, with the token gone, when that is more than `max` or there is none. */
   countAttempt(tx: Transaction, purpose: Purpose, token: string, max: number): Promise<boolean>
   /** A new six-digit code for an address, instead of the one before. */
-  issueCode(tx: Transaction, order: CodeOrder): Promise<string>
+  issueCode(tx: Transaction, input: CodeInput): Promise<string>
   /**
    * Uses the code up. Null when it is wrong, expired or used. Five wrong ones from the source that asked for it end it;
    * five from elsewhere end it for every other source alone, so that a stranger cannot use up its owner's tries. The
    * transaction must be committed either way, or a wrong one would not count.
    */
-  redeemCode(tx: Transaction, purpose: Purpose, attempt: CodeTry): Promise<TokenSubject | null>
+  redeemCode(tx: Transaction, purpose: Purpose, attempt: CodeAttempt): Promise<TokenSubject | null>
   /** Removes what was issued for a user, of one purpose or all: what others may still hold is then worth nothing. */
   removeAll(tx: Transaction, userId: string, purpose?: Purpose): Promise<void>
   /** Removes what has expired, a bounded number at a time. Gives how many went. */
@@ -128,8 +128,8 @@ export function createOneTimeTokens({
   const remove = async (tx: Transaction, hash: string): Promise<boolean> =>
     (await tx.run(sql`DELETE FROM ${table} WHERE hash = ${hash}`)) === 1
 
-  async function insert(tx: Transaction, hash: string, order: TokenOrder, data: object): Promise<void> {
-    const { purpose, userId = null, email = null, lifetimeMs } = order
+  async function insert(tx: Transaction, hash: string, input: TokenInput, data: object): Promise<void> {
+    const { purpose, userId = null, email = null, lifetimeMs } = input
     const nowMs = clock.now()
     await tx.run(
       sql`INSERT INTO ${table} (hash, purpose, user_id, email, data, attempts, created_at, expires_at)
@@ -157,9 +157,9 @@ export function createOneTimeTokens({
       .digest('base64url')
 
   return {
-    async issue(tx, order) {
+    async issue(tx, input) {
       const token = randomBytes(tokenBytes).toString('base64url')
-      await insert(tx, hashOf(token), order, order.data ?? {})
+      await insert(tx, hashOf(token), input, input.data ?? {})
       return token
     },
 
@@ -183,12 +183,12 @@ export function createOneTimeTokens({
       return row.attempts < max
     },
 
-    async issueCode(tx, order) {
-      const { purpose, email, source, data = {} } = order
+    async issueCode(tx, input) {
+      const { purpose, email, source, data = {} } = input
       const code = String(randomInt(10 ** codeDigits)).padStart(codeDigits, '0')
       const seal = sealCode(purpose, email, code)
       const stored: CodeData = { seal, data, source: sourceOf(source), strayAttempts: 0 }
-      await insert(tx, codeHashOf(purpose, email), order, stored)
+      await insert(tx, codeHashOf(purpose, email), input, stored)
       return code
     },
 

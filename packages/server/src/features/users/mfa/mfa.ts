@@ -15,10 +15,10 @@ import {
 } from '../../../errors.ts'
 import { mfaAttemptsPerUserMax, mfaAttemptsWindowMs, mfaTicketAttemptsMax } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
-import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
+import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
-import { createFactors, type Factor } from './mfa-factors.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
+import { createFactors, type Factor } from './factors.ts'
 import { createRecoveryCodes } from './recovery-codes.ts'
 import { createTotpSecret, totpUri } from './totp.ts'
 
@@ -28,7 +28,7 @@ export type MfaProof = { readonly code: string } | { readonly recoveryCode: stri
 /** What takes the factor away: a proof of it, or the password of the account. */
 export type RemovalProof = MfaProof | { readonly password: string }
 
-export interface TotpEnrolment {
+export interface TotpEnrollment {
   readonly factorId: string
   /** Base32, for typing it in. */
   readonly secret: string
@@ -47,7 +47,7 @@ export interface Mfa {
    * A new factor, not in force until `confirm`, in place of one that never was. Throws 403 for anonymous users and
    * where a recent sign-in is needed (`recent-sign-in`), 409 when one is in force.
    */
-  enroll(asker: Asker): Promise<TotpEnrolment>
+  enroll(caller: SessionCaller): Promise<TotpEnrollment>
   /** Puts the factor in force. Throws 404 for another's, 409 when it is already, 400 for a wrong code. */
   confirm(userId: string, factorId: string, code: string): Promise<void>
   /**
@@ -59,7 +59,7 @@ export interface Mfa {
    * Takes the factor and the recovery codes away. A token alone will not do, or a stolen one could: throws 400 for a
    * wrong proof, 429 after too many, 404 when no factor is in force.
    */
-  remove(asker: Asker, proof: RemovalProof): Promise<void>
+  remove(caller: SessionCaller, proof: RemovalProof): Promise<void>
   state(userId: string): Promise<MfaState>
 }
 
@@ -71,7 +71,8 @@ export interface MfaParts extends UsersParts {
 const defaultIssuer = 'Plinth'
 
 export function createMfa(parts: MfaParts): Mfa {
-  const { database, accounts, passwords, attempts, oneTimeTokens, signIn, counters, clock, secret, config } = parts
+  const { database, accounts, passwords, attempts, oneTimeTokens, completeSignIn, counters, clock, secret, config } =
+    parts
   const { dialect } = database
   const factors = createFactors({ secret, dialect, clock })
   const recoveryCodes = createRecoveryCodes({ secret, dialect })
@@ -90,10 +91,10 @@ export function createMfa(parts: MfaParts): Mfa {
   }
 
   /** The hash that a password was found to fit. Throws 400 for a wrong one, 404 where no factor is in force, 429. */
-  async function checkPassword(asker: Asker, password: string): Promise<string> {
-    const account = await accounts.find(database, asker.auth.id)
-    if (!isInForce(await factors.find(database, asker.auth.id))) throw notFound('Factor')
-    await attempts.countPassword(asker)
+  async function checkPassword(caller: SessionCaller, password: string): Promise<string> {
+    const account = await accounts.find(database, caller.auth.id)
+    if (!isInForce(await factors.find(database, caller.auth.id))) throw notFound('Factor')
+    await attempts.countPassword(caller)
     const known = account?.passwordHash ?? null
     if (!(await passwords.verify(password, known)) || known === null) throw wrongProof('password')
     return known
@@ -109,14 +110,14 @@ export function createMfa(parts: MfaParts): Mfa {
   }
 
   return {
-    enroll: (asker) =>
+    enroll: (caller) =>
       database.write(async (tx) => {
-        const userId = asker.auth.id
+        const userId = caller.auth.id
         const account = await getAccount(tx, userId)
         if (account.isAnonymous) throw accessDenied()
         if (isInForce(await factors.find(tx, userId)))
           throw conflict('A second factor is in force already; remove it first')
-        await needRecentSignIn(tx, { dialect, clock }, asker)
+        await requireRecentSignIn(tx, { dialect, clock }, caller)
         const secret = createTotpSecret()
         const { id } = await factors.replace(tx, userId, secret)
         const { mail, passkeys } = config()
@@ -150,17 +151,17 @@ export function createMfa(parts: MfaParts): Mfa {
           return 'no ticket'
         if (!(await proves(tx, userId, proof))) return 'no proof'
         await oneTimeTokens.redeem(tx, 'mfa-ticket', ticket)
-        return signIn.complete(tx, account, client, { isStrong: true })
+        return completeSignIn(tx, account, client, { isStrong: true })
       })
       if (outcome === 'no ticket') throw invalidToken()
       if (outcome === 'no proof') throw invalidCredentials('Invalid code')
       return outcome
     },
 
-    async remove(asker, proof) {
-      const userId = asker.auth.id
+    async remove(caller, proof) {
+      const userId = caller.auth.id
       await countTry(userId)
-      const known = 'password' in proof ? await checkPassword(asker, proof.password) : null
+      const known = 'password' in proof ? await checkPassword(caller, proof.password) : null
       await database.write(async (tx) => {
         const account = await getAccount(tx, userId)
         const factor = await factors.find(tx, userId)

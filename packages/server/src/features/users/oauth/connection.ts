@@ -27,7 +27,7 @@ import { type ApiKind, apiKinds, type OidcKind, oidcKinds, scopeDefault } from '
 import { findAppleName, type OAuthProfile, parseOidcProfile } from './profile.ts'
 
 /** What ties a provider's answer to the question it answers. */
-export interface OAuthQuestion {
+export interface AuthorizationRequest {
   /** Where the provider sends the browser back to. */
   readonly callbackUrl: string
   readonly state: string
@@ -37,7 +37,7 @@ export interface OAuthQuestion {
 }
 
 /** The parameters a provider sends the browser back with. */
-export interface OAuthAnswer {
+export interface AuthorizationResponse {
   readonly code?: string | undefined
   readonly state?: string | undefined
   readonly iss?: string | undefined
@@ -48,9 +48,9 @@ export interface OAuthAnswer {
 /** A provider whose endpoints and keys are known. */
 export interface OAuthConnection {
   /** Where to send the browser. */
-  authorizationUrl(question: OAuthQuestion): Promise<string>
+  authorizationUrl(question: AuthorizationRequest): Promise<string>
   /** Exchanges the code and asks who it is. Rejects, for many reasons, when the answer is not believed. */
-  fetchProfile(question: OAuthQuestion, answer: OAuthAnswer): Promise<OAuthProfile>
+  fetchProfile(question: AuthorizationRequest, answer: AuthorizationResponse): Promise<OAuthProfile>
 }
 
 const boundedFetch = createBoundedFetch({ timeoutMs: oauthFetchTimeoutMs, bytesMax: oauthResponseBytesMax })
@@ -117,7 +117,7 @@ function requireProviderUrls(...urls: readonly unknown[]): void {
 
 const authorizationUrlOf = async (
   client: Configuration,
-  { callbackUrl, state, nonce, verifier }: OAuthQuestion,
+  { callbackUrl, state, nonce, verifier }: AuthorizationRequest,
   scope: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> =>
@@ -137,8 +137,8 @@ type Checks = NonNullable<Parameters<typeof authorizationCodeGrant>[2]>
 /** The code for tokens; `iss`, where there is one, must be the provider's that was asked (RFC 9207). */
 function exchange(
   client: Configuration,
-  { callbackUrl, state, verifier }: OAuthQuestion,
-  { user: _user, ...answer }: OAuthAnswer,
+  { callbackUrl, state, verifier }: AuthorizationRequest,
+  { user: _user, ...answer }: AuthorizationResponse,
   checks: Checks = {},
   parameters: Record<string, string> = {},
 ): ReturnType<typeof authorizationCodeGrant> {

@@ -10,8 +10,8 @@ import { validate } from '../../../http/input/validate.ts'
 import { empty, json } from '../../../http/replies/reply.ts'
 import { oauthFlowLifetimeMs, oauthFormBytesMax, redirectUrlCharsMax } from '../../../limits/users.ts'
 import type { UsersParts } from '../parts.ts'
-import { clientOf } from '../sessions/sign-in.ts'
-import type { OAuthDeparture, OAuthFlows, OAuthOutcome, OAuthParameters, OAuthRefusal } from './flow.ts'
+import { clientOf } from '../sessions/complete-sign-in.ts'
+import type { OAuthAuthorization, OAuthError, OAuthFlows, OAuthOutcome, OAuthParameters } from './flow.ts'
 import type { OAuthProviders } from './providers.ts'
 import { parseRedirectUrl } from './redirects.ts'
 
@@ -29,7 +29,7 @@ const parameter = z.string().max(4096).optional()
 const callbackShape = z.object({ code: parameter, state: parameter, iss: parameter, error: parameter, user: parameter })
 const linkBody = z.strictObject({ redirectUrl: z.string().max(redirectUrlCharsMax) })
 
-const refusalTexts: Readonly<Record<OAuthRefusal, string>> = {
+const refusalTexts: Readonly<Record<OAuthError, string>> = {
   'account-exists': 'There is an account with this e-mail already. Sign in to it, and link the provider there',
   'account-disabled': 'Account is disabled',
   'signup-disabled': 'Sign-up is not open',
@@ -200,7 +200,7 @@ const fullName = (name: string, callbackUrl: string): string => (isSecure(callba
 const isSecure = (url: string): boolean => url.startsWith('https:')
 
 /** `Lax` lets it come along when the provider sends the browser back, and with nothing that another site asks. */
-function cookieOf({ name, value }: OAuthDeparture['cookie'], callbackUrl: string, maxAgeSeconds: number): string {
+function cookieOf({ name, value }: OAuthAuthorization['cookie'], callbackUrl: string, maxAgeSeconds: number): string {
   const secure = isSecure(callbackUrl) ? '; Secure' : ''
   return `${fullName(name, callbackUrl)}=${value}; Max-Age=${maxAgeSeconds}; Path=/; HttpOnly; SameSite=Lax${secure}`
 }

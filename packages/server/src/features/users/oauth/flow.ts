@@ -16,11 +16,11 @@ import { z } from 'zod'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { badRequest } from '../../../errors.ts'
 import { oauthFlowLifetimeMs, oauthTicketLifetimeMs } from '../../../limits/users.ts'
-import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
+import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
-import type { OAuthAnswer, OAuthQuestion } from './connection.ts'
-import type { Identities, SignInRefusal } from './identities.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
+import type { AuthorizationRequest, AuthorizationResponse } from './connection.ts'
+import type { Identities, SignInError } from './identities.ts'
 import type { OAuthProfile } from './profile.ts'
 import type { OAuthProviders } from './providers.ts'
 
@@ -36,14 +36,14 @@ export interface OAuthStart {
 }
 
 /** A browser on its way to the provider. */
-export interface OAuthDeparture {
+export interface OAuthAuthorization {
   readonly url: string
   /** What the browser must bring back. */
   readonly cookie: { readonly name: string; readonly value: string }
 }
 
 /** Why a flow ended without anything having changed. */
-export type OAuthRefusal = SignInRefusal | 'access-denied' | 'provider-error'
+export type OAuthError = SignInError | 'access-denied' | 'provider-error'
 
 /** What a browser came back with: good for one attempt, whatever comes of it. */
 export interface OAuthReturn {
@@ -51,22 +51,22 @@ export interface OAuthReturn {
   readonly redirectUrl: string
   /** The provider's own refusal, if it is one. */
   readonly error?: string | undefined
-  readonly answer: OAuthAnswer
-  readonly question: OAuthQuestion
+  readonly answer: AuthorizationResponse
+  readonly question: AuthorizationRequest
   readonly userId: string | null
 }
 
-export type OAuthOutcome = SignedIn | MfaRequired | { readonly linkTicket: string } | OAuthRefusal
+export type OAuthOutcome = SignedIn | MfaRequired | { readonly linkTicket: string } | OAuthError
 
 export interface OAuthFlows {
-  depart(start: OAuthStart): Promise<OAuthDeparture | 'provider-error'>
+  depart(start: OAuthStart): Promise<OAuthAuthorization | 'provider-error'>
   /** Name of the cookie that a state belongs to. */
   cookieName(state: string): string
   /** Uses the flow up. Throws 400 where there is none of that state, or it began in another browser. */
   receive(provider: string, cookie: string | null, parameters: OAuthParameters): Promise<OAuthReturn>
   finish(from: OAuthReturn, client: ClientInfo): Promise<OAuthOutcome>
   /** A ticket with which a browser may start a flow that links. Throws 403 where a recent sign-in is needed. */
-  issueStartTicket(asker: Asker, provider: string, redirectUrl: string): Promise<string>
+  issueStartTicket(caller: SessionCaller, provider: string, redirectUrl: string): Promise<string>
   /** Throws 400 for a ticket that is unknown, expired or used. */
   redeemStartTicket(provider: string, ticket: string): Promise<{ userId: string; redirectUrl: string }>
   /** Throws 400 also for a ticket of another user, who keeps it. */
@@ -78,7 +78,7 @@ export interface OAuthFlows {
 }
 
 /** What a provider adds to the callback's address. */
-export interface OAuthParameters extends OAuthAnswer {
+export interface OAuthParameters extends AuthorizationResponse {
   readonly error?: string | undefined
 }
 
@@ -158,7 +158,7 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
       const flow = await database.write((tx) => redeem(tx, cookie, flowShape))
       if (!flow || flow.data.provider !== provider) throw flowNotFound()
       const { redirectUrl, callbackUrl, nonce, verifier } = flow.data
-      const question: OAuthQuestion = { callbackUrl, state, nonce, verifier }
+      const question: AuthorizationRequest = { callbackUrl, state, nonce, verifier }
       return { provider, redirectUrl, error, answer, question, userId: flow.userId }
     },
 
@@ -174,11 +174,11 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
       return { linkTicket: await database.write((tx) => issue(tx, userId, data, oauthTicketLifetimeMs)) }
     },
 
-    issueStartTicket(asker, provider, redirectUrl) {
+    issueStartTicket(caller, provider, redirectUrl) {
       const data: z.output<typeof startShape> = { step: 'start', provider, redirectUrl }
       return database.write(async (tx) => {
-        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
-        return issue(tx, asker.auth.id, data, oauthTicketLifetimeMs)
+        await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
+        return issue(tx, caller.auth.id, data, oauthTicketLifetimeMs)
       })
     },
 

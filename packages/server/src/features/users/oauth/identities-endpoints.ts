@@ -7,9 +7,9 @@ import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { userView, userViewSchema } from '../accounts/user-view.ts'
 import type { UsersParts } from '../parts.ts'
-import { userIdOf } from '../sessions/sign-in.ts'
+import { userIdOf } from '../sessions/complete-sign-in.ts'
 import type { OAuthFlows } from './flow.ts'
-import { type Identities, type Identity, untilAlone } from './identities.ts'
+import { type Identities, type Identity, retryOnUniqueConflict } from './identities.ts'
 
 type Deps = Pick<UsersParts, 'database'> & { readonly identities: Identities; readonly flows: OAuthFlows }
 
@@ -66,7 +66,7 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       errors: [403, 409],
       async handle(call) {
         const userId = userIdOf(call.caller)
-        const [identity, account] = await untilAlone(() =>
+        const [identity, account] = await retryOnUniqueConflict(() =>
           database.write(async (tx) => {
             const { provider, profile } = await flows.redeemLinkTicket(tx, userId, call.body.linkTicket)
             return identities.link(tx, userId, provider, profile)

@@ -16,10 +16,10 @@ import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { accessDenied, conflict, invalidToken, notFound } from '../../../errors.ts'
 import { identitiesPerUserMax } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
-import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
-import { hasWayIn } from '../accounts/ways-in.ts'
+import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
+import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
 import { msOf, usersTable } from '../tables.ts'
 import type { OAuthProfile } from './profile.ts'
 
@@ -34,13 +34,13 @@ export interface Identity {
 }
 
 /** Why somebody whom the provider knows does not get in; nothing was changed. */
-export type SignInRefusal = 'account-exists' | 'account-disabled' | 'signup-disabled'
+export type SignInError = 'account-exists' | 'account-disabled' | 'signup-disabled'
 
 export interface Identities {
   /** Oldest first. */
   list(userId: string): Promise<Identity[]>
   /** Signs in whoever this is, as a new user where it is nobody yet. */
-  signIn(provider: string, profile: OAuthProfile, client: ClientInfo): Promise<SignedIn | MfaRequired | SignInRefusal>
+  signIn(provider: string, profile: OAuthProfile, client: ClientInfo): Promise<SignedIn | MfaRequired | SignInError>
   /**
    * Makes the identity one more way into an account; an anonymous account becomes a real one, keeping its id. Linking
    * what is linked already changes nothing. Throws 409 where it is another's, or may not be linked, 403 where an
@@ -51,7 +51,7 @@ export interface Identities {
    * Throws 403 where a recent sign-in is needed (`recent-sign-in`), 404 where the user has none of that id, 409 where
    * there would be no way left into the account.
    */
-  remove(asker: Asker, id: string): Promise<void>
+  remove(caller: SessionCaller, id: string): Promise<void>
 }
 
 interface Row {
@@ -62,9 +62,9 @@ interface Row {
   readonly created_at: unknown
 }
 
-type Deps = Pick<UsersParts, 'database' | 'accounts' | 'signIn' | 'clock' | 'config'>
+type Deps = Pick<UsersParts, 'database' | 'accounts' | 'completeSignIn' | 'clock' | 'config'>
 
-export function createIdentities({ database, accounts, signIn, clock, config }: Deps): Identities {
+export function createIdentities({ database, accounts, completeSignIn, clock, config }: Deps): Identities {
   const rows = createIdentityRows(database, clock)
 
   /** The account that this is, locked. The row is read again behind the lock, since it may have gone meanwhile. */
@@ -75,7 +75,7 @@ export function createIdentities({ database, accounts, signIn, clock, config }: 
   }
 
   /** The account that signs in, its identity made where it is new. */
-  async function enter(tx: Transaction, provider: string, profile: OAuthProfile): Promise<Account | SignInRefusal> {
+  async function enter(tx: Transaction, provider: string, profile: OAuthProfile): Promise<Account | SignInError> {
     const { subject, email, isEmailVerified, displayName, avatarUrl } = profile
     const owner = await findOwner(tx, provider, subject)
     if (owner) return owner.disabledAtMs === null ? owner : 'account-disabled'
@@ -120,10 +120,10 @@ export function createIdentities({ database, accounts, signIn, clock, config }: 
     list: (userId) => rows.list(database, userId),
 
     signIn: (provider, profile, client) =>
-      untilAlone(() =>
+      retryOnUniqueConflict(() =>
         database.write(async (tx) => {
           const account = await enter(tx, provider, profile)
-          return typeof account === 'string' ? account : signIn.complete(tx, account, client)
+          return typeof account === 'string' ? account : completeSignIn(tx, account, client)
         }),
       ),
 
@@ -141,14 +141,15 @@ export function createIdentities({ database, accounts, signIn, clock, config }: 
       return [await rows.insert(tx, userId, provider, profile), changed]
     },
 
-    remove: (asker, id) =>
+    remove: (caller, id) =>
       database.write(async (tx) => {
-        const userId = asker.auth.id
+        const userId = caller.auth.id
         const account = await accounts.find(tx, userId, 'lock')
-        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
+        await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!account || (await rows.remove(tx, userId, id)) === 0) throw notFound('Identity')
         // Thrown within the transaction, so that it is there again.
-        if (!(await hasWayIn(tx, database.dialect, account))) throw conflict('This is the last way into the account')
+        if (!(await hasSignInMethod(tx, database.dialect, account)))
+          throw conflict('This is the last way into the account')
       }),
   }
 }
@@ -157,7 +158,7 @@ export function createIdentities({ database, accounts, signIn, clock, config }: 
 const attemptsMax = 3
 
 /** Two sign-ins of a person who is new are both right: the one that comes second finds what the first has made. */
-export async function untilAlone<T>(write: () => Promise<T>): Promise<T> {
+export async function retryOnUniqueConflict<T>(write: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await write()

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { ApiError } from '../../../errors.ts'
 import { avatarUrlCharsMax, displayNameCharsMax, oauthSubjectCharsMax } from '../../../limits/users.ts'
-import { normaliseEmail } from '../email/email.ts'
+import { normalizeEmail } from '../email/normalize.ts'
 
 export interface OAuthProfile {
   /** The person at that provider, forever; never an e-mail, which can change hands. */
@@ -127,7 +127,7 @@ const isTrue = (claim: unknown): boolean => [true, 'true', 1, '1'].includes(clai
 
 function findEmail(told: unknown): string | null {
   try {
-    return typeof told === 'string' ? normaliseEmail(told) : null
+    return typeof told === 'string' ? normalizeEmail(told) : null
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error

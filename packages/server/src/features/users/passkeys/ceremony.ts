@@ -85,7 +85,7 @@ export interface Answer<T> {
   readonly outcome: T
 }
 
-export interface CreationOrder {
+export interface CreationInput {
   readonly challenge: string
   readonly userId: string
   readonly userName: string
@@ -109,20 +109,20 @@ const loadFormats = () => import('@simplewebauthn/server/helpers')
  * What `navigator.credentials.create` is asked: a discoverable key, so that nobody need say who they are before they
  * sign in, whose use takes a finger or a PIN, so that it is two factors.
  */
-export async function createCreationOptions(party: RelyingParty, order: CreationOrder): Promise<object> {
+export async function createCreationOptions(party: RelyingParty, input: CreationInput): Promise<object> {
   const { generateRegistrationOptions } = await loadLibrary()
   return generateRegistrationOptions({
     rpID: party.rpId,
     rpName: party.name,
-    userID: new TextEncoder().encode(order.userId),
-    userName: order.userName,
-    userDisplayName: order.displayName,
-    challenge: new Uint8Array(Buffer.from(order.challenge, 'base64url')),
+    userID: new TextEncoder().encode(input.userId),
+    userName: input.userName,
+    userDisplayName: input.displayName,
+    challenge: new Uint8Array(Buffer.from(input.challenge, 'base64url')),
     timeout: passkeyChallengeLifetimeMs,
     attestationType: 'none',
     authenticatorSelection: { residentKey: 'required', userVerification },
     supportedAlgorithmIDs: algorithms,
-    excludeCredentials: order.existing.map(({ id, transports }) => ({ id, transports: [...transports] })),
+    excludeCredentials: input.existing.map(({ id, transports }) => ({ id, transports: [...transports] })),
   })
 }
 

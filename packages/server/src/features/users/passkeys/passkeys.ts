@@ -7,12 +7,12 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accessDenied, badRequest, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
 import { passkeyChallengeLifetimeMs, passkeyPublicKeyBytesMax, passkeysPerUserMax } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
-import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
-import { hasWayIn } from '../accounts/ways-in.ts'
-import { normaliseEmail } from '../email/email.ts'
+import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
+import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
+import { normalizeEmail } from '../email/normalize.ts'
 import type { TokenSubject } from '../email/one-time-tokens.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
 import {
   type AuthenticationResponse,
   createCreationOptions,
@@ -30,7 +30,7 @@ export interface Passkeys {
    * Options for `navigator.credentials.create`. Throws 403 for anonymous users and where a recent sign-in is needed
    * (`recent-sign-in`), 409 when the user has too many.
    */
-  registerOptions(asker: Asker): Promise<object>
+  registerOptions(caller: SessionCaller): Promise<object>
   /** Keeps the key that the browser made. Throws 400 when the answer is not genuine, 409 when the key is known. */
   register(userId: string, response: RegistrationResponse, name: string): Promise<Passkey>
   /** Options for `navigator.credentials.get`; with an e-mail, good for that user's passkeys alone. */
@@ -42,7 +42,7 @@ export interface Passkeys {
    * Throws 403 where a recent sign-in is needed, or whoever may not add a passkey would take one away first; 404 when
    * the user has no such passkey, 409 when it is the last way in.
    */
-  remove(asker: Asker, id: string): Promise<void>
+  remove(caller: SessionCaller, id: string): Promise<void>
 }
 
 const purpose = 'passkey-challenge'
@@ -51,7 +51,7 @@ const forRegistration = { ceremony: 'registration' } as const
 const forAuthentication = { ceremony: 'authentication' } as const
 
 export function createPasskeys(parts: UsersParts): Passkeys {
-  const { database, accounts, oneTimeTokens, signIn, mailer, clock, config } = parts
+  const { database, accounts, oneTimeTokens, completeSignIn, mailer, clock, config } = parts
   const credentials = createPasskeyCredentials({ dialect: database.dialect, clock })
 
   function getRelyingParty(): RelyingParty {
@@ -86,14 +86,14 @@ export function createPasskeys(parts: UsersParts): Passkeys {
   }
 
   return {
-    async registerOptions(asker) {
+    async registerOptions(caller) {
       const party = getRelyingParty()
-      const userId = asker.auth.id
-      const order = { purpose, userId, data: forRegistration, lifetimeMs: passkeyChallengeLifetimeMs } as const
+      const userId = caller.auth.id
+      const input = { purpose, userId, data: forRegistration, lifetimeMs: passkeyChallengeLifetimeMs } as const
       const { account, existing, challenge } = await database.write(async (tx) => {
         const room = await getRoom(tx, userId)
-        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
-        return { ...room, challenge: await oneTimeTokens.issue(tx, order) }
+        await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
+        return { ...room, challenge: await oneTimeTokens.issue(tx, input) }
       })
       const displayName = account.displayName ?? ''
       const userName = account.email ?? (displayName || userId)
@@ -118,9 +118,9 @@ export function createPasskeys(parts: UsersParts): Passkeys {
 
     async authOptions(email) {
       const party = getRelyingParty()
-      const about = email === null ? {} : { email: normaliseEmail(email) }
-      const order = { purpose, data: forAuthentication, lifetimeMs: passkeyChallengeLifetimeMs, ...about } as const
-      return createRequestOptions(party, await database.write((tx) => oneTimeTokens.issue(tx, order)))
+      const about = email === null ? {} : { email: normalizeEmail(email) }
+      const input = { purpose, data: forAuthentication, lifetimeMs: passkeyChallengeLifetimeMs, ...about } as const
+      return createRequestOptions(party, await database.write((tx) => oneTimeTokens.issue(tx, input)))
     },
 
     async authenticate(response, client) {
@@ -135,19 +135,19 @@ export function createPasskeys(parts: UsersParts): Passkeys {
         // Names the user in the authenticator's words; that of another user means a key that was moved.
         if (response.response.userHandle !== handleOf(account)) throw invalidPasskey()
         if (!(await credentials.touch(tx, answer.outcome))) throw invalidPasskey()
-        return signIn.complete(tx, account, client, { isStrong: true })
+        return completeSignIn(tx, account, client, { isStrong: true })
       })
     },
 
     list: (userId) => credentials.list(database, userId),
 
-    remove: (asker, id) =>
+    remove: (caller, id) =>
       database.write(async (tx) => {
-        const userId = asker.auth.id
+        const userId = caller.auth.id
         const account = await getAccount(tx, userId)
-        await needRecentSignIn(tx, { dialect: database.dialect, clock }, asker)
+        await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
-        if (!(await hasWayIn(tx, database.dialect, account, mailer.isConfigured)))
+        if (!(await hasSignInMethod(tx, database.dialect, account, mailer.isConfigured)))
           throw conflict('This is the last way into the account')
       }),
   }

@@ -11,8 +11,8 @@ import { invalidToken, tokenExpired } from '../../../errors.ts'
 import { tokenCacheEntriesMax } from '../../../limits/api.ts'
 import { sessionCheckMs } from '../../../limits/users.ts'
 import { usersTable, usersTableAs } from '../tables.ts'
-import type { Revocation, Standing } from './revocation.ts'
-import { type BelievedToken, sealClaims, type Tokens, verifiedEmail } from './tokens.ts'
+import type { Revocation, RevocationEpoch } from './revocation.ts'
+import { sealClaims, type Tokens, type VerifiedToken, verifiedEmail } from './tokens.ts'
 
 /** The caller a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
 export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
@@ -23,14 +23,14 @@ export interface Authentication {
    * The caller with the role, the claims and the e-mail that the user has now, for what stays open longer than a
    * request: a token keeps the role and the claims it was made with. Rejects with 401 once the session has ended.
    */
-  renew(caller: UserCaller): Promise<UserCaller>
+  refreshClaims(caller: UserCaller): Promise<UserCaller>
 }
 
 /** What of a user is read from the account rather than believed of a token. */
 type Claims = Pick<Auth, 'role' | 'custom' | 'email' | 'emailVerified'>
 
-interface Known extends BelievedToken {
-  standing: Standing
+interface Known extends VerifiedToken {
+  standing: RevocationEpoch
   /** Of the standing when the session was last asked for. */
   epoch: number
   checkedAtMs: number
@@ -74,9 +74,9 @@ export function createAuthentication(deps: {
     return { role, custom: sealClaims(JSON.parse(custom)), ...verifiedEmail(email, verifiedAt !== null) }
   }
 
-  async function check(token: string, believed: BelievedToken): Promise<UserCaller> {
+  async function check(token: string, believed: VerifiedToken): Promise<UserCaller> {
     const { caller } = believed
-    const standing = revocation.standingOf(caller.auth.id)
+    const standing = revocation.epochOf(caller.auth.id)
     // Read before the question: an answer that a revocation overtakes is not kept.
     const { epoch } = standing
     const checkedAtMs = clock.now()
@@ -105,7 +105,7 @@ export function createAuthentication(deps: {
 
   return {
     authenticate,
-    async renew(caller) {
+    async refreshClaims(caller) {
       const claims = await findClaims(caller)
       if (!claims) throw invalidToken()
       return Object.freeze({ ...caller, auth: Object.freeze({ ...caller.auth, ...claims }) })

@@ -8,7 +8,7 @@ import { createLru } from '../../../base/concurrency/lru.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Bus } from '../../../engines/cluster/cluster.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
-import { aliveUsersMax } from '../../../limits/users.ts'
+import { revocationEpochsMax } from '../../../limits/users.ts'
 
 /** A session, or with null every session and token of the user. */
 export interface Revoked {
@@ -17,7 +17,7 @@ export interface Revoked {
 }
 
 /** Shared by everybody who remembers something of a user's tokens; what was remembered under another epoch is stale. */
-export interface Standing {
+export interface RevocationEpoch {
   readonly epoch: number
 }
 
@@ -27,7 +27,7 @@ export interface Revocation {
   /** Tells every node, once the transaction has committed, that role, claims or verified e-mail of a user changed. */
   change(tx: Transaction, userId: string): void
   /** Of a user; the same object until it is stale for good. */
-  standingOf(userId: string): Standing
+  epochOf(userId: string): RevocationEpoch
   /**
    * Calls the listener on every node for each revocation, so that it closes what is open. Gives what takes it away.
    */
@@ -42,18 +42,18 @@ const channels = { revoked: 'users.revoked', changed: 'users.changed' } as const
 export interface RevocationDeps {
   readonly bus: Bus
   /** Called in the transaction that ends something: what must end with it. */
-  readonly onEnding: (tx: Transaction, who: Revoked) => void
+  readonly onRevoking: (tx: Transaction, who: Revoked) => void
   readonly log: Log
 }
 
-export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revocation {
+export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revocation {
   /** Told apart from the other nodes', because a message to oneself is lost too while the cluster is away. */
   const node = crypto.randomUUID()
   const makeStale = (standing: { epoch: number }): void => {
     standing.epoch += 1
   }
   // What falls out is stale: a later revocation would not find it.
-  const standings = createLru<string, { epoch: number }>(aliveUsersMax, makeStale)
+  const standings = createLru<string, { epoch: number }>(revocationEpochsMax, makeStale)
   const revoked = createListeners<Revoked>(log)
   const changed = createListeners<string>(log)
 
@@ -86,7 +86,7 @@ export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revoca
 
   return {
     revoke(tx, who) {
-      onEnding(tx, who)
+      onRevoking(tx, who)
       tx.afterCommit(() => {
         apply(who)
         bus.publish(channels.revoked, JSON.stringify({ from: node, ...who }))
@@ -97,7 +97,7 @@ export function createRevocation({ bus, onEnding, log }: RevocationDeps): Revoca
         applyChange(userId)
         bus.publish(channels.changed, JSON.stringify({ from: node, userId }))
       }),
-    standingOf(userId) {
+    epochOf(userId) {
       const known = standings.get(userId)
       if (known) return known
       const standing = { epoch: 0 }

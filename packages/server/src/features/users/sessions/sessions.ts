@@ -43,8 +43,8 @@ export interface Sessions {
   /** Opens a session. A user who has too many loses the one unused for longest. */
   open(tx: Transaction, account: Account, client: ClientInfo): Promise<SignedIn>
   /**
-   * Ends every session of the account and opens one in the place of the asker's, as old as that one: it was no sign-in
-   * (`recent-sign-in`). Null when the asker's has ended. A token without a session is given a new one.
+   * Ends every session of the account and opens one in the place of the caller's, as old as that one: it was no sign-in
+   * (`recent-sign-in`). Null when the caller's has ended. A token without a session is given a new one.
    */
   replaceAll(tx: Transaction, account: Account, sessionId: string | null, client: ClientInfo): Promise<SignedIn | null>
   /**
@@ -57,7 +57,7 @@ export interface Sessions {
   /** Ends a session of the user; false when there is none of this id. */
   end(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
   /** Whether there is such a session, which stays as found until the transaction ends. */
-  hold(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
+  lock(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
   /** Ends every session of a user but the excepted; with none excepted, tokens without a session too. */
   endAll(tx: Transaction, userId: string, options?: { readonly except?: readonly (string | null)[] }): Promise<void>
   /** Newest first; at most `sessionsPerUserMax`. */
@@ -219,7 +219,7 @@ export function createSessions(deps: {
     },
     findByToken: (refreshToken) => tokens.verifyRefresh(refreshToken),
     end,
-    hold: async (tx, userId, sessionId) => (await findStart(tx, userId, sessionId)) !== null,
+    lock: async (tx, userId, sessionId) => (await findStart(tx, userId, sessionId)) !== null,
     async endAll(tx, userId, { except = [] } = {}) {
       if (except.every((id) => id === null)) return endAll(tx, userId)
       const all = await tx.all<{ id: string }>(

@@ -10,7 +10,7 @@ import type { Bus } from '../../../engines/cluster/cluster.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { conflict } from '../../../errors.ts'
-import { refreshTokenLifetimeMs, signingKeyLookIntervalMs, signingKeysMax } from '../../../limits/users.ts'
+import { refreshTokenLifetimeMs, signingKeyReloadIntervalMs, signingKeysMax } from '../../../limits/users.ts'
 import { msOf, msOrNullOf, usersTable } from '../tables.ts'
 
 export interface SigningKey {
@@ -143,7 +143,7 @@ export async function openSigningKeys(deps: {
   /** Strangers can send any kid, so a look is taken now and then and not for each. */
   async function lookAgain(): Promise<void> {
     const sinceMs = clock.now() - lookedAtMs
-    if (sinceMs < 0 || sinceMs >= signingKeyLookIntervalMs) await reload()
+    if (sinceMs < 0 || sinceMs >= signingKeyReloadIntervalMs) await reload()
   }
 
   const findByKid = (kid: string): SigningKey | null => keys.find((key) => key.kid === kid) ?? null

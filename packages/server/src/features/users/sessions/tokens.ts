@@ -34,7 +34,7 @@ export interface AccessTokenSubject {
 }
 
 /** What an access token proves. */
-export interface BelievedToken {
+export interface VerifiedToken {
   readonly caller: UserCaller
   /** From this instant on it proves nothing. */
   readonly expiresAtMs: number
@@ -55,7 +55,7 @@ export interface Tokens {
   /** Signs an access token. Throws RangeError for claims that would make one longer than is accepted back. */
   signAccess(subject: AccessTokenSubject): string
   /** Rejects with 401 `Token expired`, or `Invalid token` for everything else. */
-  verifyAccess(token: string): Promise<BelievedToken>
+  verifyAccess(token: string): Promise<VerifiedToken>
   signRefresh(content: RefreshTokenContent): string
   /** The session a refresh token is of; whether it is the session's newest is not known here. Rejects like access. */
   verifyRefresh(token: string): Promise<{ readonly sessionId: string; readonly userId: string }>

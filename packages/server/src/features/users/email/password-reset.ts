@@ -2,9 +2,9 @@
 import { accountDisabled, invalidToken } from '../../../errors.ts'
 import { passwordResetLifetimeMs } from '../../../limits/users.ts'
 import type { UsersParts } from '../parts.ts'
-import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, type EmailRequest, lifetimeValues } from './email-requests.ts'
-import type { MailLinkTo } from './mail-links.ts'
+import type { MailLinkTo } from './links.ts'
+import type { EmailOwnership } from './ownership.ts'
+import { composeMail, type EmailRequest, lifetimeValues } from './requests.ts'
 
 export interface PasswordReset {
   /** Has a link mailed where there is an account that may be signed in to. Rejects with 429. */
@@ -28,8 +28,8 @@ export function createPasswordReset(deps: Deps): PasswordReset {
       mailer.sendLater('password-reset', async () => {
         const account = await accounts.findByEmail(database, email)
         if (!account || account.disabledAtMs !== null) return null
-        const order = { purpose, userId: account.id, email, lifetimeMs: passwordResetLifetimeMs } as const
-        const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
+        const input = { purpose, userId: account.id, email, lifetimeMs: passwordResetLifetimeMs } as const
+        const token = await database.write((tx) => oneTimeTokens.issue(tx, input))
         const link = linkTo('passwordReset', token, target)
         return composeMail(email, account, { link, ...lifetimeValues(passwordResetLifetimeMs) }, locale)
       })

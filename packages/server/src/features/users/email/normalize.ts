@@ -12,7 +12,7 @@ const domainPattern = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0
  * The address trimmed, in Unicode form NFKC, in lower case, with its domain in ASCII. Throws 400 naming `field` for
  * what is no address.
  */
-export function normaliseEmail(text: string, field = 'email'): string {
+export function normalizeEmail(text: string, field = 'email'): string {
   const email = findEmail(text)
   if (email === null) throw invalidField(field, 'pattern', 'must be an e-mail address')
   return email
@@ -36,7 +36,7 @@ export const emailTaken = (): ApiError =>
   conflict('A user with this e-mail address exists', { email: { code: 'unique', message: 'is taken' } })
 
 /** Runs a write that gives a user an address. Of several at once the index lets one through; the others get the 409. */
-export async function orEmailTaken<T>(write: () => Promise<T>): Promise<T> {
+export async function mapUniqueToConflict<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write()
   } catch (error) {

@@ -5,8 +5,8 @@ import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { isExempt } from '../../../http/rate-limit.ts'
 import { json } from '../../../http/replies/reply.ts'
-import { parseLinkTarget } from '../email/mail-links.ts'
-import { clientOf, signedInSchema, signInSchema, userIdOf } from '../sessions/sign-in.ts'
+import { parseLinkTarget } from '../email/links.ts'
+import { clientOf, signedInSchema, signInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
 import {
   avatarUrlField,
   deviceTokenField,
@@ -54,7 +54,7 @@ const anonymousUser = (caller: Caller): UserCaller | null =>
 const given = (body: z.output<typeof profileBody>): ProfileChanges =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 
-export function createAccountEndpoints(people: PasswordAccounts, config: () => AuthConfig): readonly Endpoint[] {
+export function createAccountEndpoints(accounts: PasswordAccounts, config: () => AuthConfig): readonly Endpoint[] {
   return [
     endpoint({
       name: 'users.signUp',
@@ -73,8 +73,8 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
         const { email, password, data = {}, locale = null } = call.body
         const { displayName = null, avatarUrl = null } = data
         const target = parseLinkTarget(config(), call.body)
-        const order = { email, password, displayName, avatarUrl, locale, target }
-        return json(await people.signUp(order, clientOf(call), anonymousUser(call.caller)), 201)
+        const input = { email, password, displayName, avatarUrl, locale, target }
+        return json(await accounts.signUp(input, clientOf(call), anonymousUser(call.caller)), 201)
       },
     }),
     endpoint({
@@ -92,7 +92,7 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       async handle(call) {
         const { email, password, deviceToken } = call.body
         const exempt = isExempt(call.caller, 'signin')
-        return json(await people.signIn(email, password, clientOf(call, deviceToken), exempt))
+        return json(await accounts.signIn(email, password, clientOf(call, deviceToken), exempt))
       },
     }),
     endpoint({
@@ -105,7 +105,7 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       rateLimit: 'signup',
       replies: { 201: { description: 'Signed up and in', schema: signedInSchema } },
       errors: [403],
-      handle: async (call) => json(await people.signUpAnonymously(clientOf(call)), 201),
+      handle: async (call) => json(await accounts.signUpAnonymously(clientOf(call)), 201),
     }),
     endpoint({
       name: 'users.changePassword',
@@ -121,8 +121,8 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       errors: [404],
       async handle(call) {
         const { currentPassword, newPassword } = call.body
-        const asker = requireUser(call.caller)
-        return json(await people.changePassword(asker, currentPassword, newPassword, clientOf(call)))
+        const caller = requireUser(call.caller)
+        return json(await accounts.changePassword(caller, currentPassword, newPassword, clientOf(call)))
       },
     }),
     endpoint({
@@ -135,7 +135,7 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       rateLimit: 'auth',
       replies: userReply,
       errors: [404],
-      handle: async ({ caller }) => json({ user: userView(await people.get(userIdOf(caller))) }),
+      handle: async ({ caller }) => json({ user: userView(await accounts.get(userIdOf(caller))) }),
     }),
     endpoint({
       name: 'users.changeProfile',
@@ -150,7 +150,7 @@ export function createAccountEndpoints(people: PasswordAccounts, config: () => A
       replies: userReply,
       errors: [404],
       handle: async ({ caller, body }) =>
-        json({ user: userView(await people.changeProfile(userIdOf(caller), given(body))) }),
+        json({ user: userView(await accounts.changeProfile(userIdOf(caller), given(body))) }),
     }),
   ]
 }

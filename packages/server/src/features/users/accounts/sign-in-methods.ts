@@ -9,7 +9,12 @@ import type { Account } from './accounts.ts'
  * Whether the account can be signed in to: by a password, a verified e-mail where the server sends mail, an identity or
  * a passkey.
  */
-export async function hasWayIn(on: Reader, dialect: Dialect, account: Account, sendsMail = true): Promise<boolean> {
+export async function hasSignInMethod(
+  on: Reader,
+  dialect: Dialect,
+  account: Account,
+  sendsMail = true,
+): Promise<boolean> {
   if (account.passwordHash !== null) return true
   if (sendsMail && account.email !== null && account.emailVerifiedAtMs !== null) return true
   const [found] = await on.all(

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { AuthConfig, MailConfig } from '../../../config/sections/auth/auth.ts'
-import { createMailLinks } from './mail-links.ts'
+import { createMailLinks } from './links.ts'
 
 const linkTo = (links: MailConfig['links'], publicUrl: string | null) => {
   const mail = { from: 'a@example.org', smtp: null, appName: null, links, templates: {} }

@@ -6,9 +6,9 @@
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Account } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
-import type { MailOrder } from './mail.ts'
-import type { LinkTarget } from './mail-links.ts'
-import type { MailValues } from './mail-templates.ts'
+import type { LinkTarget } from './links.ts'
+import type { TemplatedMail } from './mailer.ts'
+import type { MailValues } from './templates.ts'
 
 /** A request, as far as its sender is known. */
 export interface EmailRequest {
@@ -29,7 +29,7 @@ export function composeMail(
   account: Account | null,
   values: MailValues,
   locale: string | null = null,
-): Omit<MailOrder, 'template'> {
+): Omit<TemplatedMail, 'template'> {
   const isKnown = account !== null && account.email === to && account.emailVerifiedAtMs !== null
   const displayName = isKnown ? (account.displayName ?? to) : to
   return { to, locale: account?.locale ?? locale, values: { email: to, displayName, ...values } }

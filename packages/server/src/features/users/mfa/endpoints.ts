@@ -8,7 +8,7 @@ import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { mfaTextCharsMax } from '../../../limits/users.ts'
 import { passwordField } from '../accounts/fields.ts'
-import { clientOf, signedInSchema, userIdOf } from '../sessions/sign-in.ts'
+import { clientOf, signedInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
 import type { Mfa, MfaState, RemovalProof } from './mfa.ts'
 
 const text = z.string().min(1).max(mfaTextCharsMax)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type MailTemplateName, mailTemplates } from '../../../config/sections/auth/mail-templates.ts'
 import { mailSubjectCharsMax } from '../../../limits/users.ts'
-import { type MailValues, renderMail } from './mail-templates.ts'
+import { type MailValues, renderMail } from './templates.ts'
 
 const values: Required<MailValues> & { appName: string } = {
   appName: 'Atlas',

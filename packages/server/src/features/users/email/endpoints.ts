@@ -10,14 +10,14 @@ import { json } from '../../../http/replies/reply.ts'
 import { oneTimeTokenCharsMax } from '../../../limits/users.ts'
 import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from '../accounts/fields.ts'
 import type { UsersParts } from '../parts.ts'
-import { clientOf, signInSchema, userIdOf } from '../sessions/sign-in.ts'
-import { normaliseEmail } from './email.ts'
-import type { EmailAddress } from './email-address.ts'
-import type { EmailOwnership } from './email-ownership.ts'
-import { createPasswordReset } from './email-password-reset.ts'
-import type { EmailRequest } from './email-requests.ts'
-import { createEmailSignIn } from './email-sign-in.ts'
-import { type MailLinkTo, parseLinkTarget } from './mail-links.ts'
+import { clientOf, signInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
+import type { EmailAddress } from './address.ts'
+import { type MailLinkTo, parseLinkTarget } from './links.ts'
+import { normalizeEmail } from './normalize.ts'
+import type { EmailOwnership } from './ownership.ts'
+import { createPasswordReset } from './password-reset.ts'
+import type { EmailRequest } from './requests.ts'
+import { createEmailSignIn } from './sign-in.ts'
 
 const device = { deviceToken: deviceTokenField.optional() }
 const requestBody = z.strictObject({
@@ -70,7 +70,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
   const { linkTo, ownership, address, config } = parts
   /** Throws 400. */
   const parseRequest = (call: RequestCall): EmailRequest => ({
-    email: normaliseEmail(call.body.email),
+    email: normalizeEmail(call.body.email),
     locale: call.body.locale ?? null,
     client: clientOf(call, call.body.deviceToken),
     target: parseLinkTarget(config(), call.body),
@@ -125,7 +125,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       errors: [401, 403],
       handle: async (call) => {
         const { email, code, deviceToken } = call.body
-        return json(await signIn.redeemCode(normaliseEmail(email), code, clientOf(call, deviceToken)))
+        return json(await signIn.redeemCode(normalizeEmail(email), code, clientOf(call, deviceToken)))
       },
     }),
     endpoint({
@@ -196,7 +196,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       async handle(call) {
         const { newEmail, password, deviceToken } = call.body
         const target = parseLinkTarget(config(), call.body)
-        const change = { newEmail: normaliseEmail(newEmail, 'newEmail'), password, target }
+        const change = { newEmail: normalizeEmail(newEmail, 'newEmail'), password, target }
         await address.requestChange(requireUser(call.caller), change, clientOf(call, deviceToken))
         return ok
       },

@@ -5,31 +5,31 @@
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { invalidCredentials, invalidToken } from '../../../errors.ts'
 import { emailCodeLifetimeMs, magicLinkLifetimeMs } from '../../../limits/users.ts'
-import { untilAlone } from '../oauth/identities.ts'
+import { retryOnUniqueConflict } from '../oauth/identities.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/sign-in.ts'
-import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, type EmailRequest, lifetimeValues, textOf } from './email-requests.ts'
-import type { MailLinkTo } from './mail-links.ts'
+import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
+import type { MailLinkTo } from './links.ts'
 import type { TokenSubject } from './one-time-tokens.ts'
+import type { EmailOwnership } from './ownership.ts'
+import { composeMail, type EmailRequest, lifetimeValues, textOf } from './requests.ts'
 
 type Outcome = SignedIn | MfaRequired
 
 export interface EmailSignIn {
   /** Has a link mailed, if it would let in. Rejects with 429. */
   requestLink(request: EmailRequest): Promise<void>
-  /** Rejects with 401 for a token that lets nobody in, and as `signIn.complete` does. */
+  /** Rejects with 401 for a token that lets nobody in, and as `completeSignIn` does. */
   redeemLink(token: string, client: ClientInfo): Promise<Outcome>
   /** Has a code mailed, if it would let in. Rejects with 429. */
   requestCode(request: EmailRequest): Promise<void>
-  /** Rejects with 401 for a code that lets nobody in, 429 for too many tries, and as `signIn.complete` does. */
+  /** Rejects with 401 for a code that lets nobody in, 429 for too many tries, and as `completeSignIn` does. */
   redeemCode(email: string, code: string, client: ClientInfo): Promise<Outcome>
 }
 
 type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: EmailOwnership }
 
 export function createEmailSignIn(deps: Deps): EmailSignIn {
-  const { database, accounts, signIn, oneTimeTokens, mailer, attempts, clock, config, linkTo, ownership } = deps
+  const { database, accounts, completeSignIn, oneTimeTokens, mailer, attempts, clock, config, linkTo, ownership } = deps
 
   /** Whoever holds the mailbox that the subject names; null where nobody is to be let in. */
   async function enter(tx: Transaction, { userId, email, data }: TokenSubject, client: ClientInfo) {
@@ -37,11 +37,11 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
     const account = await accounts.findByEmail(tx, email, 'lock')
     // What was made for an account is for nobody else, even if the address has gone over to them.
     if (userId !== null && account?.id !== userId) return null
-    if (account) return signIn.complete(tx, await ownership.claim(tx, account), client)
+    if (account) return completeSignIn(tx, await ownership.claim(tx, account), client)
     if (!config().signup) return null
     const locale = textOf(data, 'locale')
     const newcomer = await accounts.insert(tx, { email, emailVerifiedAtMs: clock.now(), locale })
-    return signIn.complete(tx, newcomer, client)
+    return completeSignIn(tx, newcomer, client)
   }
 
   return {
@@ -65,7 +65,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
     },
 
     async redeemLink(token, client) {
-      const outcome = await untilAlone(() =>
+      const outcome = await retryOnUniqueConflict(() =>
         database.write(async (tx) => {
           const known = await oneTimeTokens.find(tx, 'magic-link', token)
           // Accounts are locked before tokens, everywhere: two who wait for each other would both wait long.
@@ -100,7 +100,7 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
 
     async redeemCode(email, code, client) {
       await attempts.countSignIn(email, client)
-      const outcome = await untilAlone(() =>
+      const outcome = await retryOnUniqueConflict(() =>
         database.write(async (tx) => {
           await accounts.findByEmail(tx, email, 'lock')
           // Null is committed too: a wrong code counts.

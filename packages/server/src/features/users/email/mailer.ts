@@ -15,13 +15,13 @@ import {
   mailRetryDelaysMs,
   mailSocketTimeoutMs,
 } from '../../../limits/users.ts'
-import { createOutbox } from './mail-outbox.ts'
-import { createMailQueue, type Failure } from './mail-queue.ts'
-import { isPermanentFailure, type MailTransport, openSmtpTransport, type SmtpTimeouts } from './mail-smtp.ts'
-import { type MailValues, renderMail } from './mail-templates.ts'
+import { createOutbox } from './outbox.ts'
+import { createMailQueue, type Failure } from './queue.ts'
+import { isPermanentFailure, type MailTransport, openSmtpTransport, type SmtpTimeouts } from './smtp.ts'
+import { type MailValues, renderMail } from './templates.ts'
 
 /** A mail to one address, as its template and what goes into it. */
-export interface MailOrder {
+export interface TemplatedMail {
   /** Normalised. */
   readonly to: string
   readonly template: MailTemplateName
@@ -34,12 +34,12 @@ export interface Mailer {
   /** Whether mails leave this machine. */
   readonly isConfigured: boolean
   /** Queues a mail. When there is no room it is lost, and the log says so. */
-  send(order: MailOrder): void
+  send(input: TemplatedMail): void
   /**
    * Queues what comes before a mail with it: looking for the account, making a token. Null is no mail after all. Should
    * sending fail, only that is tried again.
    */
-  sendLater(template: MailTemplateName, compose: () => Promise<Omit<MailOrder, 'template'> | null>): void
+  sendLater(template: MailTemplateName, compose: () => Promise<Omit<TemplatedMail, 'template'> | null>): void
   /** Resolves when every mail has been sent or given up. */
   idle(): Promise<void>
   /** Takes no more mails and sends the queued ones, for a few seconds. */
@@ -90,7 +90,7 @@ export function openMailer(deps: MailerDeps): Mailer {
     return server ? smtp.get(server) : outbox
   }
 
-  async function deliver({ to, template, locale, values }: MailOrder): Promise<void> {
+  async function deliver({ to, template, locale, values }: TemplatedMail): Promise<void> {
     const { from = fromDefault, appName, templates = {} } = config() ?? {}
     const mail = renderMail(templates, template, locale, { appName: appName ?? appNameDefault, ...values })
     await findTransport()?.send({ from, to, ...mail })
@@ -104,10 +104,10 @@ export function openMailer(deps: MailerDeps): Mailer {
 
   const sendLater: Mailer['sendLater'] = (template, compose) => {
     if (!findTransport()) return
-    let order: Omit<MailOrder, 'template'> | null | undefined
+    let mail: Omit<TemplatedMail, 'template'> | null | undefined
     const work = async (): Promise<void> => {
-      order ??= await compose()
-      if (order) await deliver({ ...order, template })
+      mail ??= await compose()
+      if (mail) await deliver({ ...mail, template })
     }
     if (!queue.add(work, (failure) => report(template, failure)))
       log.error('mail.dropped', { template, error: 'no room' })
@@ -117,7 +117,7 @@ export function openMailer(deps: MailerDeps): Mailer {
     get isConfigured() {
       return Boolean(config()?.smtp)
     },
-    send: ({ template, ...order }) => sendLater(template, async () => order),
+    send: ({ template, ...mail }) => sendLater(template, async () => mail),
     sendLater,
     idle: queue.idle,
     async close() {

@@ -12,15 +12,15 @@ import {
 } from '../../../errors.ts'
 import { emailChangeLifetimeMs, emailVerificationLifetimeMs } from '../../../limits/users.ts'
 import type { Account } from '../accounts/accounts.ts'
-import { type Asker, needRecentSignIn } from '../accounts/recent-sign-in.ts'
+import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo } from '../sessions/sign-in.ts'
+import type { ClientInfo } from '../sessions/complete-sign-in.ts'
 import { usersTable } from '../tables.ts'
-import { orEmailTaken } from './email.ts'
-import type { EmailOwnership } from './email-ownership.ts'
-import { composeMail, lifetimeValues, textOf } from './email-requests.ts'
-import type { LinkTarget, MailLinkTo } from './mail-links.ts'
+import type { LinkTarget, MailLinkTo } from './links.ts'
+import { mapUniqueToConflict } from './normalize.ts'
 import type { Purpose, TokenSubject } from './one-time-tokens.ts'
+import type { EmailOwnership } from './ownership.ts'
+import { composeMail, lifetimeValues, textOf } from './requests.ts'
 
 /** A change of address that a user asks for. */
 export interface AddressChange {
@@ -47,7 +47,7 @@ export interface EmailAddress {
    * Has a link mailed to the new address, unless it is taken, and a notice to the old one. Rejects with 400, 401 for a
    * wrong password, 403 without a password where a recent sign-in is needed (`recent-sign-in`), 429.
    */
-  requestChange(asker: Asker, change: AddressChange, client: ClientInfo): Promise<void>
+  requestChange(caller: SessionCaller, change: AddressChange, client: ClientInfo): Promise<void>
   /**
    * Makes the new address the account's. With a token of the account, sessions end but the requesting and the
    * confirming one; without, everything set up before ends (`email-ownership`). Rejects with 401 for an invalid token
@@ -89,18 +89,18 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     return isAlive(tx, account.id, caller.sessionId)
   }
 
-  async function getAsker(userId: string): Promise<Account> {
+  async function getCallerAccount(userId: string): Promise<Account> {
     const account = await accounts.find(database, userId)
     if (!account) throw notFound('User')
     return account
   }
 
   /** A stolen token alone must not be enough to carry the account off. */
-  async function checkAsker(asker: Asker, account: Account, password: string | undefined): Promise<void> {
+  async function confirmCaller(caller: SessionCaller, account: Account, password: string | undefined): Promise<void> {
     const { passwordHash } = account
-    if (passwordHash === null) return needRecentSignIn(database, { dialect: database.dialect, clock }, asker)
+    if (passwordHash === null) return requireRecentSignIn(database, { dialect: database.dialect, clock }, caller)
     if (password === undefined) throw invalidField('password', 'required', 'is required')
-    await attempts.countPassword(asker)
+    await attempts.countPassword(caller)
     if (!(await passwords.verify(password, passwordHash))) throw invalidCredentials('The password is wrong')
   }
 
@@ -108,16 +108,17 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     const { id: userId, email, emailVerifiedAtMs } = account
     if (email === null || emailVerifiedAtMs !== null) return
     await attempts.countMail(email, client)
-    const order = { purpose: 'email-verification', userId, email, lifetimeMs: emailVerificationLifetimeMs } as const
+    const input = { purpose: 'email-verification', userId, email, lifetimeMs: emailVerificationLifetimeMs } as const
     mailer.sendLater('email-verification', async () => {
-      const token = await database.write((tx) => oneTimeTokens.issue(tx, order))
+      const token = await database.write((tx) => oneTimeTokens.issue(tx, input))
       const link = linkTo('emailVerification', token, target)
       return composeMail(email, account, { link, ...lifetimeValues(emailVerificationLifetimeMs) })
     })
   }
 
   return {
-    requestVerification: async (userId, client, target) => mailVerification(await getAsker(userId), client, target),
+    requestVerification: async (userId, client, target) =>
+      mailVerification(await getCallerAccount(userId), client, target),
 
     async welcome(account, client, target) {
       if (config().mail?.verifiesSignups) await mailVerification(account, client, target).catch(() => undefined)
@@ -129,15 +130,15 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         await ownership.claim(tx, account, { isOwnSession: await isLiveOwn(tx, caller, account) })
       }),
 
-    async requestChange(asker, { newEmail, password, target }, client) {
-      const { auth, sessionId } = asker
+    async requestChange(caller, { newEmail, password, target }, client) {
+      const { auth, sessionId } = caller
       const userId = auth.id
-      const account = await getAsker(userId)
+      const account = await getCallerAccount(userId)
       const { email } = account
       // With an address an anonymous account is a real one.
       if (account.isAnonymous && !config().signup) throw accessDenied()
       if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
-      await checkAsker(asker, account, password)
+      await confirmCaller(caller, account, password)
       await attempts.countMail(newEmail, client)
       if (email !== null) await attempts.countMail(email, client)
       mailer.sendLater('email-change', async () => {
@@ -145,14 +146,14 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         const token = await database.write(async (tx) => {
           await oneTimeTokens.removeAll(tx, userId, 'email-change')
           const data = { sessionId, from: email }
-          const order = {
+          const input = {
             purpose: 'email-change',
             userId,
             email: newEmail,
             data,
             lifetimeMs: emailChangeLifetimeMs,
           } as const
-          return oneTimeTokens.issue(tx, order)
+          return oneTimeTokens.issue(tx, input)
         })
         const link = linkTo('emailChange', token, target)
         return composeMail(newEmail, account, { link, newEmail, ...lifetimeValues(emailChangeLifetimeMs) })
@@ -163,7 +164,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
 
     verifyChange: (token, caller) =>
       // Whoever asks holds the mailbox, so that there is such an account is theirs to know.
-      orEmailTaken(() =>
+      mapUniqueToConflict(() =>
         database.write(async (tx) => {
           const isCurrent: Fits = ({ email }, { data }) => email === textOf(data, 'from')
           const { account, subject } = await redeem(tx, 'email-change', token, isCurrent)

@@ -8,7 +8,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import type { Log } from '../../../base/log.ts'
 import { outboxMailsMax } from '../../../limits/users.ts'
-import type { MailTransport, OutgoingMail } from './mail-smtp.ts'
+import type { MailTransport, OutgoingMail } from './smtp.ts'
 
 /** The folder is made by the first mail; the newest mails are kept. */
 export function createOutbox(deps: {

@@ -1,0 +1,93 @@
+/**
+ * The last step of every sign-in method: decides between a session and a ticket for the second factor. Each method
+ * proves the identity in its own file; `sessions` issues the tokens.
+ */
+import { z } from 'zod'
+import { type Caller, requireUser } from '../../../access/caller.ts'
+import type { Dialect } from '../../../engines/sql/dialect.ts'
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
+import { accountDisabled } from '../../../errors.ts'
+import type { Call } from '../../../http/endpoint.ts'
+import { mfaTicketLifetimeMs } from '../../../limits/users.ts'
+import type { Account } from '../accounts/accounts.ts'
+import type { ClientInfo } from '../accounts/client-info.ts'
+import { userViewSchema } from '../accounts/user-view.ts'
+import type { OneTimeTokens } from '../email/one-time-tokens.ts'
+import { usersTable } from '../tables.ts'
+import type { Sessions, SignedIn } from './sessions.ts'
+
+export type { ClientInfo } from '../accounts/client-info.ts'
+export type { SignedIn } from './sessions.ts'
+
+/** A sign-in that needs a second factor: the ticket, together with a code of one of the factors, completes it. */
+export interface MfaRequired {
+  readonly mfaRequired: true
+  readonly mfaTicket: string
+  readonly factors: readonly { readonly id: string; readonly type: 'totp' }[]
+}
+
+/**
+ * Completes a sign-in. `account` was read with a lock in this transaction. Returns a session, or a ticket for the second
+ * factor if the user has a confirmed one and the proof was not strong already (`isStrong`: a passkey, or the factor
+ * itself). Rejects with 403 `Account is disabled`.
+ */
+export type CompleteSignIn = (
+  tx: Transaction,
+  account: Account,
+  client: ClientInfo,
+  options?: { readonly isStrong?: boolean },
+) => Promise<SignedIn | MfaRequired>
+
+/** For OpenAPI. `signInSchema` also covers a sign-in that waits for its second factor. */
+export const signedInSchema = z.object({
+  user: userViewSchema,
+  accessToken: z.string(),
+  refreshToken: z.string(),
+  deviceToken: z.string().optional().meta({
+    description:
+      'Send it with later sign-ins from this device: failed attempts from elsewhere then do not rate-limit the device',
+  }),
+})
+export const signInSchema = z.union([
+  signedInSchema,
+  z.object({
+    mfaRequired: z.literal(true),
+    mfaTicket: z.string(),
+    factors: z.array(z.object({ id: z.string(), type: z.literal('totp') })),
+  }),
+])
+
+/** The client, as described by its request. */
+export const clientOf = (
+  { headers, address }: Pick<Call, 'headers' | 'address'>,
+  deviceToken?: string | undefined,
+): ClientInfo => ({ userAgent: headers.get('user-agent'), address, deviceToken: deviceToken ?? null })
+
+export const userIdOf = (caller: Caller): string => requireUser(caller).auth.id
+
+/** Factors that a response lists at most. */
+const factorsShown = 10
+
+export function createCompleteSignIn(deps: {
+  dialect: Dialect
+  sessions: Sessions
+  oneTimeTokens: OneTimeTokens
+}): CompleteSignIn {
+  const { dialect, sessions, oneTimeTokens } = deps
+  return async (tx, account, client, { isStrong = false } = {}) => {
+    if (account.disabledAtMs !== null) throw accountDisabled()
+    if (!isStrong) {
+      const factors = await tx.all<{ id: string }>(
+        sql`SELECT id FROM ${usersTable(dialect, 'factors')}
+          WHERE user_id = ${account.id} AND confirmed_at IS NOT NULL ORDER BY id LIMIT ${factorsShown}`,
+      )
+      if (factors.length > 0) {
+        const input = { purpose: 'mfa-ticket', userId: account.id, lifetimeMs: mfaTicketLifetimeMs } as const
+        const mfaTicket = await oneTimeTokens.issue(tx, input)
+        return { mfaRequired: true, mfaTicket, factors: factors.map(({ id }) => ({ id, type: 'totp' })) }
+      }
+    }
+    return sessions.open(tx, account, client)
+  }
+}
