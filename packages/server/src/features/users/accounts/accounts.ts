@@ -8,6 +8,7 @@ import type { JsonObject } from '../../../base/text/json.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, type SqlValue, sql } from '../../../engines/sql/sql-text.ts'
+import { invalidToken } from '../../../errors.ts'
 import { msOf, msOrNullOf, type UsersTable, usersTable } from '../tables.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
 
@@ -202,6 +203,16 @@ export function createAccounts(deps: {
       return true
     },
   }
+}
+
+/**
+ * The account of a caller, locked until the transaction ends. Rejects with 401 if it was deleted since the caller's
+ * token was checked.
+ */
+export async function lockCallerAccount(accounts: Accounts, tx: Transaction, userId: string): Promise<Account> {
+  const account = await accounts.find(tx, userId, 'lock')
+  if (!account) throw invalidToken()
+  return account
 }
 
 const emptyAccount: Omit<Account, 'id' | 'createdAtMs' | 'updatedAtMs'> = {

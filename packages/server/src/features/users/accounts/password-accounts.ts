@@ -1,6 +1,6 @@
 /**
- * Accounts that people make and use themselves: with e-mail and password, or with nothing at all until they say who
- * they are. Owns sign-up, sign-in by password, its change, and the profile.
+ * Self-service accounts: sign-up with e-mail and password or anonymously, sign-in by password, change of the password,
+ * and the profile.
  */
 import type { UserCaller } from '../../../access/caller.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
@@ -18,7 +18,7 @@ export interface SignUp {
   readonly displayName: string | null
   readonly avatarUrl: string | null
   readonly locale: string | null
-  /** Of the link that verifies the address, where one is mailed. */
+  /** Target of the link that verifies the address, if one is mailed. */
   readonly target: LinkTarget
 }
 
@@ -28,20 +28,19 @@ export type ProfileChanges = Partial<
 
 export interface PasswordAccounts {
   /**
-   * Makes an account, or gives an anonymous user's own account an e-mail and a password: same id, same data, and the
-   * session it has goes on. Rejects with 403 where sign-up is off, 400, 409 for a taken address, 401 where that session
-   * has ended.
+   * Creates an account, or upgrades the caller's anonymous one, which keeps its id, its data and its session. Rejects
+   * with 400, 403 if sign-up is off, 409 for a taken address, 401 if the anonymous session has ended.
    */
   signUp(input: SignUp, client: ClientInfo, anonymous: UserCaller | null): Promise<SignedIn>
   signUpAnonymously(client: ClientInfo): Promise<SignedIn>
   /**
-   * Rejects with 401 for an unknown address and a wrong password alike, after the same time, 403 `Account is disabled`,
-   * and 429 by address unless `isExempt`.
+   * Rejects with 401 for an unknown address and for a wrong password alike, after the same time; 403 `Account is
+   * disabled`; and 429 per address unless `isExempt`.
    */
   signIn(email: string, password: string, client: ClientInfo, isExempt: boolean): Promise<SignedIn | MfaRequired>
   /**
-   * Ends every session; a new one takes the place of the caller's. Rejects with 401 where the current password is wrong,
-   * or that session has ended.
+   * Ends every session and opens a new one for the caller. Rejects with 401 if the current password is wrong or the
+   * caller's session has ended.
    */
   changePassword(caller: UserCaller, current: string, next: string, client: ClientInfo): Promise<SignedIn>
   /** Rejects with 404 for a token whose user does not exist. */
@@ -53,22 +52,22 @@ type Deps = Pick<
   UsersParts,
   'database' | 'accounts' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
-  /** Called with each account that has signed up with an e-mail. */
+  /** Called for each sign-up with an e-mail. */
   readonly welcome: EmailAddress['welcome']
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {
   const { database, accounts, passwords, completeSignIn, sessions, oneTimeTokens, attempts, config, welcome } = deps
 
-  /** The account that an anonymous user has, to become a real one. */
+  /** The caller's anonymous account, locked, to be upgraded. */
   async function getAnonymous(tx: Transaction, { auth: { id }, sessionId }: UserCaller): Promise<Account> {
     const account = await accounts.find(tx, id, 'lock')
     if (!account) throw notFound('User')
-    // Disabled or thrown out while the password was being hashed.
-    const isAlive = account.disabledAtMs === null && (sessionId === null || (await sessions.lock(tx, id, sessionId)))
-    if (!isAlive) throw invalidToken()
-    // The token is older than the account's new life; a second account is not what was meant.
-    if (!account.isAnonymous) throw conflict('The account is not anonymous any more')
+    // The user may have been disabled, or the session revoked, while the password was being hashed.
+    const isActive = account.disabledAtMs === null && (sessionId === null || (await sessions.lock(tx, id, sessionId)))
+    if (!isActive) throw invalidToken()
+    // The token predates the upgrade of the account. Creating a second account would not be what the client meant.
+    if (!account.isAnonymous) throw conflict('The account is no longer anonymous; sign in to it')
     return account
   }
 
@@ -117,7 +116,7 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
       const passwordHash = passwords.needsRehash(known) ? await passwords.hash(password) : known
       return database.write(async (tx) => {
         const account = await accounts.find(tx, found.id, 'lock')
-        // Changed while the password was being checked.
+        // The account may have changed while the password was being checked.
         if (account?.passwordHash !== known || account.email !== address) throw invalidCredentials()
         const isSame = passwordHash === known || account.disabledAtMs !== null
         return completeSignIn(tx, isSame ? account : await accounts.update(tx, account, { passwordHash }), client)
@@ -137,10 +136,10 @@ export function createPasswordAccounts(deps: Deps): PasswordAccounts {
         const account = await accounts.find(tx, id, 'lock')
         if (!account || account.passwordHash !== known || account.disabledAtMs !== null) throw wrong
         const changed = await accounts.update(tx, account, { passwordHash })
-        // What was sent before would undo the change.
+        // Links that were mailed before would undo the change.
         await oneTimeTokens.removeAll(tx, id)
         const signedIn = await sessions.replaceAll(tx, changed, sessionId, client)
-        // Thrown out while the passwords were being hashed.
+        // The session may have been revoked while the passwords were being hashed.
         if (!signedIn) throw invalidToken()
         return signedIn
       })

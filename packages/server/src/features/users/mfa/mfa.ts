@@ -14,7 +14,7 @@ import {
   rateLimited,
 } from '../../../errors.ts'
 import { mfaAttemptsPerUserMax, mfaAttemptsWindowMs, mfaTicketAttemptsMax } from '../../../limits/users.ts'
-import type { Account } from '../accounts/accounts.ts'
+import { lockCallerAccount } from '../accounts/accounts.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import type { UsersParts } from '../parts.ts'
 import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
@@ -83,13 +83,6 @@ export function createMfa(parts: MfaParts): Mfa {
     if (count > mfaAttemptsPerUserMax) throw rateLimited(resetMs / 1000)
   }
 
-  /** The account of a caller whose token was good a moment ago. Locked: what follows is one at a time per user. */
-  async function getAccount(tx: Transaction, userId: string): Promise<Account> {
-    const account = await accounts.find(tx, userId, 'lock')
-    if (!account) throw invalidToken()
-    return account
-  }
-
   /** The hash that a password was found to fit. Throws 400 for a wrong one, 404 where no factor is in force, 429. */
   async function checkPassword(caller: SessionCaller, password: string): Promise<string> {
     const account = await accounts.find(database, caller.auth.id)
@@ -113,7 +106,7 @@ export function createMfa(parts: MfaParts): Mfa {
     enroll: (caller) =>
       database.write(async (tx) => {
         const userId = caller.auth.id
-        const account = await getAccount(tx, userId)
+        const account = await lockCallerAccount(accounts, tx, userId)
         if (account.isAnonymous) throw accessDenied()
         if (isInForce(await factors.find(tx, userId)))
           throw conflict('A second factor is in force already; remove it first')
@@ -132,7 +125,7 @@ export function createMfa(parts: MfaParts): Mfa {
 
     confirm: (userId, factorId, code) =>
       database.write(async (tx) => {
-        await getAccount(tx, userId)
+        await lockCallerAccount(accounts, tx, userId)
         const factor = await factors.find(tx, userId)
         if (factor?.id !== factorId) throw notFound('Factor')
         if (isInForce(factor)) throw conflict('The factor is in force already')
@@ -163,7 +156,7 @@ export function createMfa(parts: MfaParts): Mfa {
       await countTry(userId)
       const known = 'password' in proof ? await checkPassword(caller, proof.password) : null
       await database.write(async (tx) => {
-        const account = await getAccount(tx, userId)
+        const account = await lockCallerAccount(accounts, tx, userId)
         const factor = await factors.find(tx, userId)
         if (!isInForce(factor)) throw notFound('Factor')
         if ('password' in proof) {

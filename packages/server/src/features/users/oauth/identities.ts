@@ -13,9 +13,9 @@ import { isStorableText } from '../../../base/text/text.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
-import { accessDenied, conflict, invalidToken, notFound } from '../../../errors.ts'
+import { accessDenied, conflict, notFound } from '../../../errors.ts'
 import { identitiesPerUserMax } from '../../../limits/users.ts'
-import type { Account } from '../accounts/accounts.ts'
+import { type Account, lockCallerAccount } from '../accounts/accounts.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
 import type { UsersParts } from '../parts.ts'
@@ -128,8 +128,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
       ),
 
     async link(tx, userId, provider, profile) {
-      const account = await accounts.find(tx, userId, 'lock')
-      if (!account) throw invalidToken()
+      const account = await lockCallerAccount(accounts, tx, userId)
       const known = await rows.findBySubject(tx, provider, profile.subject)
       if (known?.userId === userId) return [known, account]
       if (known) throw conflict('This identity belongs to another account')

@@ -4,9 +4,9 @@
  */
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
-import { accessDenied, badRequest, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
+import { accessDenied, badRequest, conflict, invalidCredentials, notFound } from '../../../errors.ts'
 import { passkeyChallengeLifetimeMs, passkeyPublicKeyBytesMax, passkeysPerUserMax } from '../../../limits/users.ts'
-import type { Account } from '../accounts/accounts.ts'
+import { type Account, lockCallerAccount } from '../accounts/accounts.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
 import { normalizeEmail } from '../email/normalize.ts'
@@ -60,16 +60,9 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     return party
   }
 
-  /** The account of a caller whose token was good a moment ago. Locked: what follows is one at a time per user. */
-  async function getAccount(tx: Transaction, userId: string): Promise<Account> {
-    const account = await accounts.find(tx, userId, 'lock')
-    if (!account) throw invalidToken()
-    return account
-  }
-
   /** Whom another passkey would be for, and those there are. */
   async function getRoom(tx: Transaction, userId: string) {
-    const account = await getAccount(tx, userId)
+    const account = await lockCallerAccount(accounts, tx, userId)
     if (account.isAnonymous) throw accessDenied()
     const existing = await credentials.list(tx, userId)
     if (existing.length >= passkeysPerUserMax) throw conflict(`A user has at most ${passkeysPerUserMax} passkeys`)
@@ -144,7 +137,7 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     remove: (caller, id) =>
       database.write(async (tx) => {
         const userId = caller.auth.id
-        const account = await getAccount(tx, userId)
+        const account = await lockCallerAccount(accounts, tx, userId)
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
         if (!(await hasSignInMethod(tx, database.dialect, account, mailer.isConfigured)))

@@ -28,9 +28,9 @@ export interface MfaRequired {
 }
 
 /**
- * Completes a sign-in. `account` was read with a lock in this transaction. Returns a session, or a ticket for the second
- * factor if the user has a confirmed one and the proof was not strong already (`isStrong`: a passkey, or the factor
- * itself). Rejects with 403 `Account is disabled`.
+ * Completes a sign-in. `account` was read with a lock in this transaction. Returns a session, or a ticket for the
+ * second factor if the user has a confirmed one and the proof was not strong already (`isStrong`: a passkey, or the
+ * factor itself). Rejects with 403 `Account is disabled`.
  */
 export type CompleteSignIn = (
   tx: Transaction,
