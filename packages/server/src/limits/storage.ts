@@ -79,6 +79,8 @@ export const reservedStepBytesMin = 8 * MiB
  */
 export const stagedUserBytesMax = 64 * 1024 * MiB
 export const stagedBytesMax = 256 * 1024 * MiB
+/** Uploads under way may have this much under any quota: small files uploaded at once must not refuse each other. */
+export const stagedQuotaBytesMin = MiB
 /** A reservation that its node does not renew lapses: that of a node that was killed, for instance. */
 export const reservationLivesMs = 5 * 60_000
 export const reservationRenewMs = 60_000

@@ -8,6 +8,7 @@ import { silentLog as log } from '../../../base/log.ts'
 import { openSql } from '../../../engines/open.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { reservationLivesMs, reservationRenewMs, reservedStepBytesMin } from '../../../limits/storage.ts'
+import { MiB } from '../../../limits/units.ts'
 import { prepareStore } from '../schema.ts'
 import type { Holder } from './garbage.ts'
 import { createStaging, type StagedBounds, type Staging } from './staging.ts'
@@ -35,18 +36,18 @@ const clear = () => store.database.write((tx) => tx.run(sql`DELETE FROM ${store.
 test('the reservations of a node that has ended lapse, those of one that lives stay', async () => {
   const [clock, other] = [manualClock(), manualClock()]
   const [living, dead] = [nodeOf(clock), nodeOf(other)]
-  const alice = holder('files', 'alice', { user: 100 })
-  const bob = holder('files', 'bob', { user: 100 })
-  await begin(living, alice, 80)
-  // Its clock does not go on: it renews nothing.
-  await begin(dead, bob, 80)
+  const alice = holder('files', 'alice', { user: 2 * MiB })
+  const bob = holder('files', 'bob', { user: 2 * MiB })
+  await begin(living, alice, 1.5 * MiB)
+  // Its clock stands still, so it renews nothing.
+  await begin(dead, bob, 1.5 * MiB)
   for (let atMs = 0; atMs < reservationLivesMs; atMs += reservationRenewMs) {
     await clock.waited()
     clock.advance(reservationRenewMs)
   }
   await clock.waited()
-  await expect(begin(living, alice, 80)).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
-  await begin(living, bob, 80)
+  await expect(begin(living, alice, 1.5 * MiB)).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
+  await begin(living, bob, 1.5 * MiB)
   await clear()
 })
 
@@ -90,11 +91,11 @@ test('a large body is reserved as it comes, and a small one at once', async () =
 
 test('a body of unknown length is refused at the first piece without room for it, and not before', async () => {
   const node = nodeOf(manualClock())
-  const of = holder('files', 'alice', { user: 100 })
-  const reservation = await node.begin('unknown', of, { aboutBytes: 500, bytesMax: 2 ** 40 })
+  const of = holder('files', 'alice', { user: 10 * MiB })
+  const reservation = await node.begin('unknown', of, { aboutBytes: 50 * MiB, bytesMax: 2 ** 40 })
   async function* body() {
-    yield new Uint8Array(60)
-    yield new Uint8Array(40)
+    yield new Uint8Array(6 * MiB)
+    yield new Uint8Array(4 * MiB)
     yield new Uint8Array(1)
   }
   const sizes: number[] = []
@@ -102,6 +103,14 @@ test('a body of unknown length is refused at the first piece without room for it
     for await (const piece of reservation.within(body())) sizes.push(piece.length)
   }
   await expect(read()).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
-  expect(sizes).toEqual([60, 40])
+  expect(sizes).toEqual([6 * MiB, 4 * MiB])
+  await clear()
+})
+
+test('small uploads at once do not refuse each other, whatever the quota', async () => {
+  const node = nodeOf(manualClock())
+  const of = holder('files', 'alice', { user: 100 })
+  for (let i = 0; i < 30; i++) await begin(node, of, 80)
+  await expect(begin(node, of, MiB)).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
   await clear()
 })

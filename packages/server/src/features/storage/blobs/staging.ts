@@ -15,6 +15,7 @@ import {
   reservedStepBytesMin,
   stagedBlobMs,
   stagedBytesMax,
+  stagedQuotaBytesMin,
   stagedUserBytesMax,
 } from '../../../limits/storage.ts'
 import type { Store } from '../schema.ts'
@@ -57,14 +58,18 @@ interface Sums {
   readonly owner: number | null
 }
 
+/** Bytes under way that a quota allows: many small files at once, or overwrites of one, pass under any quota. */
+const withinQuota = (known: number, more: number, quotaBytes: number | null): boolean =>
+  quotaBytes === null || known + more <= Math.max(quotaBytes, stagedQuotaBytesMin)
+
 /** A bound without a quota never refuses the only upload: `maxFileSize` bounds that. */
 const isOver = (known: number, more: number, bound: number): boolean => known > 0 && known + more > bound
 
 function refusalOf({ bucket, owner }: Holder, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
   const inBucket = Number(sums.bucket ?? 0)
   const ofOwner = Number(sums.owner ?? 0)
-  if (bucket.quotaBytes !== null && inBucket + more > bucket.quotaBytes) return quotaExceeded('The bucket')
-  if (owner !== null && bucket.userQuotaBytes !== null && ofOwner + more > bucket.userQuotaBytes)
+  if (!withinQuota(inBucket, more, bucket.quotaBytes)) return quotaExceeded('The bucket')
+  if (owner !== null && !withinQuota(ofOwner, more, bucket.userQuotaBytes))
     return quotaExceeded('Your space in this bucket')
   if (owner !== null && bucket.userQuotaBytes === null && isOver(ofOwner, more, bounds.userBytes))
     return rateLimited(1, `Your uploads under way have more than ${bounds.userBytes} bytes; wait until some have ended`)
