@@ -3,7 +3,7 @@
  * hands each the functions it needs, and features never meet otherwise.
  */
 
-import { createJudge } from './access/judge.ts'
+import { createRuleEvaluator } from './access/rule-evaluator.ts'
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
 import { closeInTime } from './app/closing.ts'
@@ -22,7 +22,7 @@ import type { DrainStage, Feature } from './features/feature.ts'
 import { createKv } from './features/kv/index.ts'
 import { openPush, type Push } from './features/push/index.ts'
 import { createRecords } from './features/records/index.ts'
-import { createSchema, type Schema } from './features/records/schema/schema.ts'
+import { createSchema, type Schema } from './features/records/schema/migrator.ts'
 import { createRoomDatabase } from './features/rooms/database.ts'
 import { createRooms } from './features/rooms/index.ts'
 import { createSqlDatabases } from './features/sql/index.ts'
@@ -97,13 +97,13 @@ export async function openApp(options: AppOptions): Promise<App> {
     return feature
   }
   const metrics = createMetrics()
-  const judge = createJudge({ sql, namespaces: () => config.namespaces })
+  const ruleEvaluator = createRuleEvaluator({ sql, namespaces: () => config.namespaces })
   const responseBytes = (): number => config.limits.responseBytes
   const limits = createResponseLimits(responseBytes)
   const records = keep(
     createRecords({
       sql,
-      judge,
+      ruleEvaluator,
       bus: cluster,
       namespaces: () => config.namespaces,
       storedNamespaces: () => config.storedNamespaces,
@@ -134,7 +134,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       sql,
       cluster,
       limiter: { count: (group, key, factor) => limiter.count(group, key, factor) },
-      syncPublicUser: records.keepRecord(publicUsersTable),
+      syncPublicUser: records.platformRecordWriter(publicUsersTable),
       config: () => config.auth,
       mode: config.mode,
       dataFolder: settings.dataFolder,
@@ -152,7 +152,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       blobs,
       images,
       buckets: () => config.buckets,
-      judge,
+      ruleEvaluator,
       secret: settings.secret,
       responseBytes,
       keyPermits: (name, scope) => keyPermits(config.serviceKeys, name, scope, clock),
@@ -191,7 +191,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       sql,
       cluster: settings.redisUrl === null ? null : cluster,
       namespaces: () => config.rooms,
-      judge,
+      ruleEvaluator,
       mode: () => config.mode,
       sockets,
       publish: (topic, text) => server.publish(topic, text),

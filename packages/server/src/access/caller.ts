@@ -1,20 +1,20 @@
 /**
- * Who is asking. Exactly three kinds (SPEC "What the service does"): anonymous, user, service. A caller is made in one
- * place (`features/users` for tokens, `access/service-keys` for keys) and never changed.
+ * The authenticated identity of a request, of exactly three kinds: anonymous, user or service. `features/users` creates
+ * callers from tokens, `access/service-keys` from keys. Callers are immutable.
  */
 import { accessDenied } from '../errors.ts'
 
-/** What an access rule sees of a signed-in user. Frozen. */
+/** The signed-in user as access rules receive it. Frozen. */
 export interface Auth {
   readonly id: string
-  /** Null until the user has proved the mailbox: before that, it is whatever was typed at sign-up. */
+  /** Null until the address is verified; an unverified address is only what was entered at sign-up. */
   readonly email: string | null
-  /** Whether `email` is verified; false exactly where `email` is null. */
+  /** Whether the user has a verified `email`; false exactly when `email` is null. */
   readonly emailVerified: boolean
   readonly displayName: string | null
   readonly role: string
   readonly isAnonymous: boolean
-  /** Custom claims, set only by the service key. Values are whatever JSON was set. */
+  /** Custom claims, which only a service key can set. Values are arbitrary JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: claims are the application's own JSON; rules index into them freely.
   readonly custom: Readonly<Record<string, any>>
 }
@@ -22,37 +22,37 @@ export interface Auth {
 export interface AnonymousCaller {
   readonly kind: 'anonymous'
   readonly auth: null
-  /** Client address as rate limits see it; two anonymous callers are told apart by nothing else. */
+  /** Client address as used by rate limits; the only thing that distinguishes two anonymous callers. */
   readonly address: string
 }
 
 export interface UserCaller {
   readonly kind: 'user'
   readonly auth: Auth
-  /** Session the token belongs to. */
+  /** Session that the token was issued for. */
   readonly sessionId: string | null
-  /** When the token ends, in milliseconds since 1970: what goes on after its request must end by then. */
+  /** Expiry of the token in milliseconds since 1970. Work that outlives the request must end by then. */
   readonly expiresAtMs: number
 }
 
 export interface ServiceCaller {
   readonly kind: 'service'
   readonly auth: null
-  /** Name of the key, for logs; never the key. */
+  /** Name of the key, for logs; never the key itself. */
   readonly keyName: string
-  /** `['*']` for the root key; `access/service-keys` judges a needed scope against them. */
+  /** `['*']` for the root key; checked with `permitsScope` of `access/service-keys`. */
   readonly scopes: readonly string[]
 }
 
 export type Caller = AnonymousCaller | UserCaller | ServiceCaller
 
-/** The caller of an endpoint for users. Throws 403 for a service key, which belongs to no user. */
+/** The caller of an endpoint for signed-in users. Throws 403 for a service key, which belongs to no user. */
 export function requireUser(caller: Caller): UserCaller {
   if (caller.kind !== 'user') throw accessDenied()
   return caller
 }
 
-/** One string per distinct caller: keys idempotency records and caches. Contains no secret. */
+/** One string per distinct caller, used as a key of idempotency records and caches. Contains no secret. */
 export function callerKey(caller: Caller): string {
   switch (caller.kind) {
     case 'anonymous':

@@ -1,6 +1,6 @@
 /**
- * The one check every way to a record passes through: what a caller may do with a table, as trees. Handlers restrict
- * lists with them and judge rows with them; nobody evaluates a rule elsewhere.
+ * The access check that every path to a record passes through: a caller's permissions on a table as expression trees.
+ * Handlers restrict lists with these trees and evaluate them on rows; no rule is evaluated anywhere else.
  */
 import { EngineError } from '../engines/sql/error.ts'
 import type { DatabaseAddress } from '../engines/sql/sql.ts'
@@ -12,17 +12,17 @@ import type { Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
 import type { Caller } from './caller.ts'
 import type { NamespaceDefinition, Rule, TableDefinition } from './definition.ts'
-import { type Judge, thingTable } from './judge.ts'
 import { evaluateRule, filterExpr, type ReportRuleError, RuleError, readsClaims } from './rule.ts'
+import { type RuleEvaluator, subjectTable } from './rule-evaluator.ts'
 import { permitsScope } from './service-keys.ts'
 
-/** What one caller may do with one table. Each tree is computed when first asked for. */
+/** The permissions of one caller on one table. Each tree is computed on first use. */
 export interface Permissions {
-  /** Rows whose fields the caller may see: by reads, in the answers of writes, through filters. */
+  /** Rows whose fields the caller may see in reads, in responses to writes and through filters. */
   read(): Expr
-  /** Rows that the caller may know to exist, and may name in a write: a key writes rows that it cannot read. */
+  /** Rows that the caller may know to exist and may name in a write. A service key can write rows it cannot read. */
   locate(): Expr
-  /** Whether `read` depends on more of the caller than its id: on role or claims, which may change. */
+  /** Whether `read` depends on properties of the caller other than its id, such as role or claims, which can change. */
   readDependsOnClaims(): boolean
   insert(): Expr
   updateBefore(): Expr
@@ -30,11 +30,11 @@ export interface Permissions {
   delete(): Expr
 }
 
-/** The refusal of a rule: 401 to a caller without credentials, 403 to one with. */
+/** The error for a denied access: 401 for a caller without credentials, 403 for one with. */
 export const denied = (caller: Caller): ApiError =>
   caller.kind === 'anonymous' ? authenticationRequired() : accessDenied()
 
-/** Passes a tree through unless it denies whatever the row: then throws before any row is looked for. */
+/** Returns the tree, unless it denies every row: then throws 401 or 403 before any row is read. */
 export function required(expr: Expr, caller: Caller): Expr {
   if (expr.kind === 'const' && !expr.value) throw denied(caller)
   return expr
@@ -43,7 +43,7 @@ export function required(expr: Expr, caller: Caller): Expr {
 const yes = (): Expr => always
 const no = (): Expr => never
 
-/** What a service key may do, past every rule: with and without the scope to read, and with tables it cannot write. */
+/** Permissions of a service key, which bypasses all rules: with or without the scope to read, and on read-only tables. */
 const keyPermissions = (mayRead: boolean, mayWrite: boolean): Permissions => {
   const [reads, writes] = [mayRead ? yes : no, mayWrite ? yes : no]
   return {
@@ -57,14 +57,14 @@ const keyPermissions = (mayRead: boolean, mayWrite: boolean): Permissions => {
   }
 }
 
-const ofKeys = {
+const servicePermissions = {
   all: keyPermissions(true, true),
   readOnly: keyPermissions(true, false),
   writeOnly: keyPermissions(false, true),
   none: keyPermissions(false, false),
 }
 
-/** `readScope` is what a service key needs to see the table's rows, such as `db:table:posts:read`. */
+/** `readScope` is the scope that lets a service key read the table's rows, such as `db:table:posts:read`. */
 export function permissionsOf(
   caller: Caller,
   { table, access, isPlatform }: TableDefinition,
@@ -74,8 +74,8 @@ export function permissionsOf(
 ): Permissions {
   if (caller.kind === 'service') {
     const mayRead = permitsScope(caller.scopes, readScope)
-    if (isPlatform) return mayRead ? ofKeys.readOnly : ofKeys.none
-    return mayRead ? ofKeys.all : ofKeys.writeOnly
+    if (isPlatform) return mayRead ? servicePermissions.readOnly : servicePermissions.none
+    return mayRead ? servicePermissions.all : servicePermissions.writeOnly
   }
   const evaluate = (rule: Rule): Expr => evaluateRule(rule, caller.auth, table, findTable, report)
   const once = (rule: Rule): (() => Expr) => {
@@ -94,69 +94,69 @@ export function permissionsOf(
   }
 }
 
-/** A rule over one thing, and what it may ask. */
+/** A rule to evaluate for one subject that is not a row of a table, such as an instance or a room. */
 export interface Decision {
   /** Calls the rule. */
   readonly rule: () => unknown
-  /** What the filters of the rule are over; see `thingTable`. */
+  /** The table definition that the rule's filters refer to; see `subjectTable`. */
   readonly table: Table
-  /** The thing as a row of it. */
-  readonly thing: Row
-  /** An instance whose tables the rule may ask. */
+  /** The subject as a row of `table`. */
+  readonly subject: Row
+  /** An instance whose tables the rule may query. */
   readonly instance?: DatabaseAddress
-  /** Told once of a rule that failed and so denied. */
+  /** Called once when the rule failed and access was denied for that reason. */
   readonly report: (error: unknown) => void
 }
 
-/** Ends with the rule's promise, or after a bound: a request must not wait for a rule that never answers. */
-async function answerOf(promise: Promise<unknown>): Promise<unknown> {
-  const late = Promise.withResolvers<never>()
+/** Awaits the rule's promise with a timeout, so that a rule that never resolves cannot block a request. */
+async function withTimeout(promise: Promise<unknown>): Promise<unknown> {
+  const timeout = Promise.withResolvers<never>()
   const timer = setTimeout(
-    () => late.reject(new RuleError(`The rule did not answer within ${asyncRuleTimeoutMs} ms`)),
+    () => timeout.reject(new RuleError(`The rule's promise did not resolve within ${asyncRuleTimeoutMs} ms`)),
     asyncRuleTimeoutMs,
   )
   try {
-    return await Promise.race([promise, late.promise])
+    return await Promise.race([promise, timeout.promise])
   } finally {
     clearTimeout(timer)
   }
 }
 
 /**
- * Whether a rule over an instance, a room or the like allows. A rule that fails (it throws, rejects, gives what is
- * neither a boolean nor a filter) denies and is reported. A promise only where something has to be asked; it rejects
- * with `EngineError` where a database is away.
+ * Evaluates a rule over an instance, a room or another subject. A rule that fails (throws, rejects, or returns neither a
+ * boolean nor a filter) denies and is reported. Returns a promise only if the rule is asynchronous or a database has to
+ * be queried; it rejects with `EngineError` when a database is unavailable.
  */
-export function decide(judge: Judge, decision: Decision): boolean | Promise<boolean> {
-  const { rule, table, thing, instance, report } = decision
+export function decide(ruleEvaluator: RuleEvaluator, decision: Decision): boolean | Promise<boolean> {
+  const { rule, table, subject, instance, report } = decision
   const fail = (error: unknown): false => {
     if (error instanceof EngineError) throw error
     report(error)
     return false
   }
-  const asBoolean = (given: unknown): boolean => {
-    if (given === true || !given) return given === true
-    throw new RuleError('A rule must give true, false, a filter, or a promise of true or false')
+  const asBoolean = (result: unknown): boolean => {
+    if (result === true || !result) return result === true
+    throw new RuleError('A rule must return true, false, a filter, or a promise of true or false')
   }
   try {
-    const given = rule()
-    if (typeof given !== 'object' || given === null) return asBoolean(given)
-    if (given instanceof Promise) return answerOf(given).then(asBoolean).catch(fail)
-    const expr = filterExpr(given, table, judge.tablesOf(instance?.namespace ?? null))
-    const holds = judge.holds(expr, thing, instance ?? null)
-    return holds instanceof Promise ? holds.catch(fail) : holds
+    const result = rule()
+    if (typeof result !== 'object' || result === null) return asBoolean(result)
+    if (result instanceof Promise) return withTimeout(result).then(asBoolean).catch(fail)
+    const expr = filterExpr(result, table, ruleEvaluator.tablesOf(instance?.namespace ?? null))
+    const isAllowed = ruleEvaluator.isTrue(expr, subject, instance ?? null)
+    return isAllowed instanceof Promise ? isAllowed.catch(fail) : isAllowed
   } catch (error) {
     return fail(error)
   }
 }
 
-/** Instances and rooms, as their rules see them. */
-export const instancesTable = thingTable('instances')
-export const roomsTable = thingTable('rooms')
+/** Instances and rooms as their rules refer to them. */
+export const instancesTable = subjectTable('instances')
+export const roomsTable = subjectTable('rooms')
 
-/** Whether the caller may address this instance of a dynamic namespace at all. A rule that fails denies. */
+/** Whether the caller may address this instance of a dynamic namespace. A rule that fails denies. */
 export function mayEnter(
-  judge: Judge,
+  ruleEvaluator: RuleEvaluator,
   namespace: NamespaceDefinition,
   instanceId: string,
   caller: Caller,
@@ -165,10 +165,10 @@ export function mayEnter(
   if (caller.kind === 'service') return true
   const { access } = namespace
   if (!access) return false
-  return decide(judge, {
+  return decide(ruleEvaluator, {
     rule: () => access(caller.auth, instanceId),
     table: instancesTable,
-    thing: { id: instanceId },
+    subject: { id: instanceId },
     instance: { namespace: namespace.name, instanceId },
     report,
   })

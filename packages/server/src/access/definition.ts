@@ -1,6 +1,6 @@
 /**
- * Rules in their loaded form: what config hands to the features. A rule that was not declared is `false`: denied, in
- * every mode, for everyone but the service key.
+ * Access rules in their loaded form, as the configuration passes them to the features. An undeclared rule is `false`: it
+ * denies all callers except service keys, in every mode.
  */
 import type { Table } from '../query/table.ts'
 import type { Auth } from './caller.ts'
@@ -15,7 +15,7 @@ export type Rule<K extends string = string> = boolean | ((auth: Auth | null) => 
 export interface TableAccess {
   readonly read: Rule
   readonly insert: Rule
-  /** The row as it was, and the row as it would be; the same rule unless given apart. */
+  /** Applied to the row before and after the update; the same rule unless declared separately. */
   readonly update: { readonly before: Rule; readonly after: Rule }
   readonly delete: Rule
 }
@@ -23,33 +23,33 @@ export interface TableAccess {
 export interface TableDefinition {
   readonly table: Table
   readonly access: TableAccess
-  /** The platform's own: not even the service key writes its records through the records API. */
+  /** Owned by the platform: not even a service key can write its records through the records API. */
   readonly isPlatform?: true
 }
 
-/** A bucket of files. Its objects are a table to rules and checks: `write` is its insert and its update. */
+/** A bucket of files. Rules and checks treat its objects as a table, whose insert and update rule is `write`. */
 export interface BucketDefinition {
   readonly name: string
   readonly objects: TableDefinition
-  /** Of one file, in bytes. */
+  /** Maximum size of one file, in bytes. */
   readonly fileBytesMax: number
-  /** Of everything in the bucket, open uploads included; null for no bound. */
+  /** Maximum total size of the bucket in bytes, unfinished uploads included; null for no bound. */
   readonly quotaBytes: number | null
-  /** Of what one user has uploaded to it; null for no bound. */
+  /** Maximum total size of one user's uploads in bytes; null for no bound. */
   readonly userQuotaBytes: number | null
-  /** Whether pictures may be asked for in other sizes and formats. */
+  /** Whether image transformations are enabled. */
   readonly images: boolean
 }
 
 /**
- * What a rule over one thing gives, such as an instance or a room: `true` allows, a filter allows where it is true of
- * the thing, anything falsy denies. Where it has to ask elsewhere, a promise of `true` or `false`.
+ * The result of a rule over one subject, such as an instance or a room: `true` allows, a filter allows if it is true of
+ * the subject, anything falsy denies. A rule that needs other data returns a promise of `true` or `false`.
  */
 export type DecisionResult<K extends string = string> = RuleResult<K> | Promise<boolean>
 
 /**
- * Decides who may address one instance of a dynamic namespace at all; the tables' rules still apply. Filters are over
- * `id`, and their `exists` over tables of the instance and of the namespace `shared`.
+ * Decides who may address an instance of a dynamic namespace; the rules of its tables apply in addition. Filters may use
+ * the field `id`, and `exists` over tables of the instance and of the namespace `shared`.
  */
 export type InstanceRule = (auth: Auth | null, instanceId: string) => DecisionResult<'id'>
 
@@ -57,7 +57,7 @@ export interface NamespaceDefinition {
   readonly name: string
   /** False for a static namespace (one database); true for one database per instance id. */
   readonly instance: boolean
-  /** Only for dynamic namespaces; a missing one denies all but the service key. */
+  /** Only for dynamic namespaces; without it, all callers except service keys are denied. */
   readonly access: InstanceRule | null
   readonly tables: ReadonlyMap<string, TableDefinition>
 }

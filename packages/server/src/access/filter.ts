@@ -1,37 +1,37 @@
 /**
- * What rules are written with: `{ field: value }` objects and `and`, `or`, `not`, `exists`, `field`. The types carry
- * the field names used, so a rule that names a field its table lacks does not compile; `access/rule` turns the rest
- * into `query/expr`.
+ * The filter language of access rules: `{ field: value }` objects and `and`, `or`, `not`, `exists`, `field`, `where`.
+ * The types carry the field names used, so a rule that names a field its table lacks does not compile. `access/rule`
+ * compiles filters into expression trees (`query/expr`).
  */
 import type { CompareOp } from '../query/expr.ts'
 
 export type FilterValue = string | number | boolean | null
 
-/** `field('teamId')` inside `exists`: the value of that field in the row being judged. */
+/** `field('teamId')` inside `exists`: the value of that field in the row the rule is evaluated for. */
 export interface FieldRef<K extends string = string> {
   readonly [fieldRefTag]: K
 }
 declare const fieldRefTag: unique symbol
 
-/** A filter over one record, made by `and`, `or`, `not`, `exists`, `where`. `K`: the record's fields it reads. */
+/** A filter over one record, created by `and`, `or`, `not`, `exists` or `where`. `K`: the fields it reads. */
 export interface Filter<K extends string = string> {
   readonly [filterTag]?: K
 }
 declare const filterTag: unique symbol
 
-/** Every named field equals its value; `null` means "is null". An `undefined` value fails the whole rule (denied). */
+/** Every named field equals its value; `null` means "is null". An `undefined` value fails the entire rule: denied. */
 export type Conditions<K extends string = string> = { readonly [F in K]?: FilterValue }
 
 export type FilterLike<K extends string = string> = Conditions<K> | Filter<K>
 
-/** What a filter is made of before names and types are checked against a table. */
+/** A filter before its names and types are checked against a table. */
 export type FilterNode =
   | { readonly kind: 'and' | 'or'; readonly of: readonly object[] }
   | { readonly kind: 'not'; readonly of: object }
   | { readonly kind: 'exists'; readonly table: string; readonly where: object }
   | { readonly kind: 'where'; readonly field: string; readonly op: RuleOp; readonly value: unknown }
 
-/** Operators of SPEC "Filter syntax". */
+/** The operators of API filters (rule DB-FILTER-1). */
 export type RuleOp = CompareOp | 'contains' | 'in' | 'not in'
 
 /** The names a filter argument reads. */
@@ -46,25 +46,22 @@ function make<K extends string>(node: FilterNode): Filter<K> {
   return filter
 }
 
-/**
- * Both inputs of these look-ups are whatever a rule returned; JSON can never forge one, since membership is by
- * identity.
- */
+/** The arguments come from rules. Nodes are found by object identity, so JSON data can never forge one. */
 export const findFilterNode = (value: object): FilterNode | undefined => filterNodes.get(value)
 export const findFieldRef = (value: unknown): string | undefined =>
   typeof value === 'object' && value !== null ? fieldRefs.get(value) : undefined
 
-/** True where every filter is true. */
+/** True if every filter is true. */
 export function and<const A extends readonly object[]>(...filters: A): Filter<FieldsOf<A[number]>> {
   return make({ kind: 'and', of: filters })
 }
 
-/** True where at least one filter is true. */
+/** True if at least one filter is true. */
 export function or<const A extends readonly object[]>(...filters: A): Filter<FieldsOf<A[number]>> {
   return make({ kind: 'or', of: filters })
 }
 
-/** True where the filter is not true. A filter over a missing value (`undefined`) is denied under `not` as well. */
+/** True if the filter is not true. A comparison with `undefined` denies under `not` as well. */
 export function not<const F extends object>(filter: F): Filter<FieldsOf<F>> {
   return make({ kind: 'not', of: filter })
 }
@@ -82,14 +79,14 @@ type RefsIn<W> =
   W extends Filter<string> ? never : { [P in keyof W]: W[P] extends FieldRef<infer K> ? K : never }[keyof W] & string
 
 /**
- * True where `table` (of the same namespace) has a row that matches: `exists('members', { userId: auth.id, teamId:
+ * True if `table` (of the same namespace) has a matching row: `exists('members', { userId: auth.id, teamId:
  * field('teamId') })`.
  */
 export function exists<const W extends object>(table: string, where: W): Filter<RefsIn<W>> {
   return make({ kind: 'exists', table, where })
 }
 
-/** The value of the judged row's field, for use inside `exists`. */
+/** Refers to a field of the outer row, for use inside `exists`. */
 export function field<const K extends string>(name: K): FieldRef<K> {
   const ref = Object.freeze({}) as FieldRef<K>
   fieldRefs.set(ref, name)

@@ -1,7 +1,7 @@
 /**
- * A rule and a caller make a tree. Whatever is wrong with a rule (it throws, gives a promise, names an unknown field,
- * compares with `undefined`) denies and is reported to its author through the log; it never allows and never reaches
- * the caller.
+ * Compiles a rule's result for a caller into an expression tree. A faulty rule (one that throws, returns a promise, names
+ * an unknown field or compares with `undefined`) denies access and is reported through the log. It never allows access,
+ * and its error never reaches the client.
  */
 import { exprDepthMax } from '../limits/api.ts'
 import { allOf, always, anyOf, type Expr, negate, never } from '../query/expr.ts'
@@ -14,21 +14,21 @@ import { findFieldRef, findFilterNode } from './filter.ts'
 
 export class RuleError extends Error {}
 
-/** A value of the rule is undefined: the caller lacks what the rule compares with, so the rule denies. */
+/** The rule compares with `undefined`: the caller lacks the value it compares with, so the rule denies. */
 export class UndefinedValueError extends RuleError {}
 
-/** Reported once per evaluation that failed. */
+/** Called once per failed evaluation. */
 export type ReportRuleError = (problem: { table: Table; error: unknown }) => void
 
 interface Scope {
   readonly table: Table
   readonly outer: Table | null
   readonly findTable: FindTable
-  /** Collects what is wrong with each part; without it the first mistake is thrown. */
+  /** Collects the errors of all parts; without it the first error is thrown. */
   readonly collect?: (error: unknown) => void
 }
 
-/** A part of a filter; one that is wrong is `never` where mistakes are collected. */
+/** Compiles a part of a filter. When errors are collected, a faulty part becomes `never`. */
 function part({ collect }: Scope, read: () => Expr): Expr {
   if (!collect) return read()
   try {
@@ -44,7 +44,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 function conditions(filter: Record<string, unknown>, scope: Scope): Expr {
   const entries = Object.entries(filter)
-  if (entries.length === 0) throw new RuleError('A rule gave an empty filter; write true to allow every row')
+  if (entries.length === 0) throw new RuleError('A rule returned an empty filter; return true to allow every row')
   return allOf(entries.map(([name, value]) => part(scope, () => comparison(name, '==', value, scope))))
 }
 
@@ -67,18 +67,18 @@ function comparison(name: string, op: string, value: unknown, scope: Scope): Exp
 const unknownField = ({ name: table }: Table, name: string): RuleError =>
   new RuleError(`Unknown field ${JSON.stringify(name)} of ${table}`)
 
-/** The type of a field that `exists` may refer to; undefined where it has none that is known. */
+/** The type of a field that `exists` may refer to; undefined if it is not known. */
 function comparedType(table: Table, name: string): FieldType | undefined {
   const declared = table.fields.get(name)
   if (declared) return declared.type
-  // Undeclared fields under a prefix are the metadata of files, which is text.
+  // Undeclared fields with a prefix are file metadata, which is text.
   return table.undeclaredPrefix !== undefined && name.startsWith(table.undeclaredPrefix) ? 'string' : undefined
 }
 
 function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
   if (depth > exprDepthMax) throw new RuleError('The rule is nested too deeply')
   if (typeof filter === 'boolean') return filter ? always : never
-  if (!isRecord(filter)) throw new RuleError('A rule must give true, false or a filter')
+  if (!isRecord(filter)) throw new RuleError('A rule must return true, false or a filter')
   const node = findFilterNode(filter)
   if (!node) return conditions(filter, scope)
   switch (node.kind) {
@@ -98,25 +98,25 @@ function toExpr(filter: unknown, scope: Scope, depth: number): Expr {
   }
 }
 
-/** What a rule gave, as a tree over the rows of a table. Throws for what is no filter over it. */
-export const filterExpr = (given: unknown, table: Table, findTable: FindTable): Expr =>
-  toExpr(given, { table, outer: null, findTable }, 0)
+/** Compiles a rule's result into a tree over the rows of a table. Throws if it is not a valid filter over the table. */
+export const filterExpr = (result: unknown, table: Table, findTable: FindTable): Expr =>
+  toExpr(result, { table, outer: null, findTable }, 0)
 
-/** Everything that is wrong with what a rule gave, for any caller; nothing for a filter that can be used. */
-export function findFilterMistakes(given: unknown, table: Table, findTable: FindTable): readonly string[] {
-  const mistakes: string[] = []
+/** All errors in a rule's result that do not depend on the caller; empty for a valid filter. */
+export function findFilterErrors(result: unknown, table: Table, findTable: FindTable): readonly string[] {
+  const errors: string[] = []
   const collect = (error: unknown): void => {
-    if (!(error instanceof UndefinedValueError)) mistakes.push(error instanceof Error ? error.message : String(error))
+    if (!(error instanceof UndefinedValueError)) errors.push(error instanceof Error ? error.message : String(error))
   }
   const scope: Scope = { table, outer: null, findTable, collect }
-  part(scope, () => toExpr(given, scope, 0))
-  return mistakes
+  part(scope, () => toExpr(result, scope, 0))
+  return errors
 }
 
 const matchesNothing: Expr = { kind: 'in', field: 'id', values: [], negated: false }
 
 /**
- * The rows of `table` that the rule allows this user (null: an anonymous caller). Never throws: a broken rule is
+ * The rows of `table` that the rule allows for this user (null: an anonymous caller). Never throws: a faulty rule gives
  * `never`.
  */
 export function evaluateRule(
@@ -131,7 +131,7 @@ export function evaluateRule(
     const result: unknown = rule(auth)
     if (!result) return never
     const expr = filterExpr(result, table, findTable)
-    // A filter that happens to match nothing (a member of no team) shows an empty table; only the rule itself says no.
+    // A filter that matches no row (such as a member of no team) gives an empty list. Only an explicit `false` denies.
     return expr.kind === 'const' && !expr.value && result !== false ? matchesNothing : expr
   } catch (error) {
     report({ table, error })
@@ -140,8 +140,8 @@ export function evaluateRule(
 }
 
 /**
- * Whether what a rule allows a caller depends on more than the caller's id: on role, e-mail or claims, which may
- * change. Found by running the rule.
+ * Whether a rule reads properties of the caller other than the id, such as role, email or claims, which can change.
+ * Determined by running the rule on a proxy.
  */
 export function readsClaims(auth: Auth | null, run: (auth: Auth | null) => unknown): boolean {
   if (!auth) return false
@@ -150,16 +150,16 @@ export function readsClaims(auth: Auth | null, run: (auth: Auth | null) => unkno
     reads = true
     return value
   }
-  const watched = new Proxy(auth, {
+  const recorder = new Proxy(auth, {
     get: (target, name) => (name === 'id' ? target.id : note(Reflect.get(target, name))),
     has: (target, name) => note(Reflect.has(target, name)),
     ownKeys: (target) => note(Reflect.ownKeys(target)),
     getOwnPropertyDescriptor: (target, name) => note(Reflect.getOwnPropertyDescriptor(target, name)),
   })
   try {
-    run(watched)
+    run(recorder)
   } catch {
-    // A rule that fails denies, whatever it read.
+    // A rule that fails denies, regardless of what it read.
   }
   return reads
 }

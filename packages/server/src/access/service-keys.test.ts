@@ -10,33 +10,33 @@ describe('createServiceKeys', () => {
   const clock = manualClock()
   const keys = createServiceKeys([root, reader], clock)
 
-  test('[KEY-1] a configured key proves its caller, by name and scopes', () => {
+  test('[KEY-1] a configured key authenticates a service caller with its name and scopes', () => {
     expect(keys.find(root.key, '127.0.0.1')).toEqual({ kind: 'service', auth: null, keyName: 'root', scopes: ['*'] })
     expect(keys.find(reader.key, '127.0.0.1')?.keyName).toBe('reader')
   })
 
   const wrong = [
     ['empty', ''],
-    ['other', 'other-key'],
+    ['unknown', 'other-key'],
     ['a prefix', root.key.slice(0, -1)],
-    ['with a space behind', `${root.key} `],
-    ['with a character before', `x${root.key}`],
+    ['followed by a space', `${root.key} `],
+    ['preceded by another character', `x${root.key}`],
     ['in another case', root.key.toUpperCase()],
-    ['with a NUL behind', `${root.key}\0`],
+    ['followed by NUL', `${root.key}\0`],
     ['too long', 'k'.repeat(serviceKeyCharsMax + 1)],
   ] as const
   for (const [what, presented] of wrong) {
-    test(`[KEY-1, KEY-10] a key that is ${what} proves nobody`, () => {
+    test(`[KEY-1, KEY-10] a presented key that is ${what} is rejected`, () => {
       expect(keys.find(presented, '127.0.0.1')).toBeNull()
     })
   }
 
-  test('[KEY-10] a key over the bound is refused even when it was configured', () => {
+  test('[KEY-10] a key over the maximum length is rejected even if configured', () => {
     const key = 'k'.repeat(serviceKeyCharsMax + 1)
     expect(createServiceKeys([{ ...root, key }], clock).find(key, '127.0.0.1')).toBeNull()
   })
 
-  test('[KEY-8] a key is refused from its expiry on', () => {
+  test('[KEY-8] a key is rejected from its expiry on', () => {
     const own = manualClock(1_000)
     const expiring = createServiceKeys([{ ...root, expiresAtMs: 2_000 }], own)
     own.set(1_999)
@@ -45,7 +45,7 @@ describe('createServiceKeys', () => {
     expect(expiring.find(root.key, '127.0.0.1')).toBeNull()
   })
 
-  test('[KEY-9] a key with networks is refused from outside all of them', () => {
+  test('[KEY-9] a key with allowed networks is rejected from any other address', () => {
     const local = createServiceKeys([{ ...root, ipCidr: ['10.1.0.0/16', '2001:db8::/32'] }], clock)
     expect(local.find(root.key, '10.1.255.3')?.keyName).toBe('root')
     expect(local.find(root.key, '2001:db8:1::7')?.keyName).toBe('root')
@@ -55,7 +55,7 @@ describe('createServiceKeys', () => {
     expect(createServiceKeys([{ ...root, ipCidr: [] }], clock).find(root.key, '10.1.0.1')).toBeNull()
   })
 
-  test('a network that is none is refused when the keys are made', () => {
+  test('an invalid network is rejected when the keys are created', () => {
     expect(() => createServiceKeys([{ ...root, ipCidr: ['10.0.0.0/33'] }], clock)).toThrow()
   })
 })
@@ -90,7 +90,7 @@ describe('parseScope', () => {
     ...['*', 'db:table:posts:read', 'db:table:*:write', 'db:*:*:*', '*:*:*:*', '*:*:*:read', 'db:channel:*:broadcast'],
     ...['auth:admin:*:*', 'analytics:*:*:*', 'schema:endpoint:*:read', 'vector:index:docs:query', 'push:*:*:send'],
   ]
-  for (const scope of good) test(`[KEY-12] ${scope} is a scope`, () => expect(parseScope(scope)).toBe(scope))
+  for (const scope of good) test(`[KEY-12] ${scope} is a valid scope`, () => expect(parseScope(scope)).toBe(scope))
 
   const bad = [
     ...[
@@ -106,8 +106,8 @@ describe('parseScope', () => {
     ...['kv:bucket:a:read', 'db:table:posts:read|write', 'constructor:*:*:*'],
   ]
   for (const scope of bad) {
-    test(`[KEY-12] ${JSON.stringify(scope)} is refused by name`, () => {
-      expect(() => parseScope(scope)).toThrow(`"${scope}" is not a scope`)
+    test(`[KEY-12] ${JSON.stringify(scope)} is rejected with an error that names it`, () => {
+      expect(() => parseScope(scope)).toThrow(`"${scope}" is not a valid scope`)
     })
   }
 

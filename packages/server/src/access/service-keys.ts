@@ -1,6 +1,6 @@
 /**
- * Service keys: which presented key is good, from where and until when, and what its scopes permit. Where keys come
- * from is config's; where they are asked for is `http/handle`'s.
+ * Verifies service keys (secret, expiry, allowed networks) and checks their scopes. The configuration supplies the keys;
+ * `http/handle` reads the header.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
@@ -10,23 +10,23 @@ import { serviceKeyCharsMax } from '../limits/api.ts'
 import type { ServiceCaller } from './caller.ts'
 
 export interface ServiceKey {
-  /** For logs; unique among the keys. */
+  /** Used in logs; unique among the keys. */
   readonly name: string
   readonly key: string
-  /** Each of a form of `scopeForms`; `['*']` is everything. */
+  /** Each matches one of `scopeForms`; `['*']` permits everything. */
   readonly scopes: readonly string[]
-  /** From this instant on the key is refused. */
+  /** Expiry in milliseconds since 1970; the key is rejected from then on. */
   readonly expiresAtMs?: number
-  /** Networks the key may be used from; everywhere when absent. */
+  /** Networks in CIDR notation that the key may be used from; unrestricted if absent. */
   readonly ipCidr?: readonly string[]
 }
 
 export interface ServiceKeys {
-  /** The caller a presented key proves when it comes from `address`, or null for any reason it does not. */
+  /** The caller that a key presented from `address` authenticates; null if the key is not valid there. */
   find(presented: string, address: string): ServiceCaller | null
 }
 
-/** Throws for an `ipCidr` that is no network. Keys must differ from one another. */
+/** Throws for an `ipCidr` that is not a network. Keys must be distinct. */
 export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): ServiceKeys {
   const known = keys.map(({ name, key, scopes, expiresAtMs = Number.POSITIVE_INFINITY, ipCidr }) => ({
     digest: digestOf(key),
@@ -40,7 +40,7 @@ export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): Se
       if (presented.length === 0 || presented.length > serviceKeyCharsMax) return null
       const digest = digestOf(presented)
       let found: (typeof known)[number] | null = null
-      // Equal lengths, no early exit: the time says neither how much of a key was right nor which one it resembles.
+      // Constant time: digests of equal length and no early exit reveal neither a partial match nor which key is close.
       for (const candidate of known) if (timingSafeEqual(candidate.digest, digest)) found = candidate
       if (!found || clock.now() >= found.expiresAtMs) return null
       if (found.networks && !found.networks.some((network) => matchesCidr(network, address))) return null
@@ -49,7 +49,7 @@ export function createServiceKeys(keys: readonly ServiceKey[], clock: Clock): Se
   }
 }
 
-/** Whether the key of a name is still good and has a scope: for what it has signed, wherever that is shown. */
+/** Whether a key is still valid and has a scope. Used to verify what the key has signed, such as an upload URL. */
 export const keyPermits = (keys: readonly ServiceKey[], keyName: string, scope: string, clock: Clock): boolean =>
   keys.some(
     ({ name, scopes, expiresAtMs = Number.POSITIVE_INFINITY }) =>
@@ -61,15 +61,12 @@ const digestOf = (key: string): Buffer => Buffer.from(sha256(key), 'latin1')
 interface ScopeForm {
   readonly area: string
   readonly type: string
-  /** What the third part names, or null where only `*` can stand. */
+  /** What the third part names; null if only `*` is allowed. */
   readonly named: string | null
   readonly actions: readonly string[]
 }
 
-/**
- * Every scope an endpoint may ask for (CONTRACT "Everywhere"); `system` is ours, so that a scraper need not hold the
- * root key.
- */
+/** Every scope that an endpoint can require. `system` exists so that a metrics scraper needs no root key. */
 const forms: readonly ScopeForm[] = [
   { area: 'db', type: 'table', named: 'table', actions: ['read', 'write'] },
   { area: 'db', type: 'channel', named: null, actions: ['broadcast'] },
@@ -88,21 +85,18 @@ const forms: readonly ScopeForm[] = [
   { area: 'system', type: 'backup', named: null, actions: ['hold'] },
 ]
 
-/** The forms a scope may have, as people read them: `db:table:{table}:read|write`. */
+/** The forms of a scope in readable notation, such as `db:table:{table}:read|write`. */
 export const scopeForms: readonly string[] = forms.map(
   ({ area, type, named, actions }) => `${area}:${type}:${named ? `{${named}}` : '*'}:${actions.join('|')}`,
 )
 
 const wildcardOr = (part: string, expected: string): boolean => part === '*' || part === expected
-/**
- * A name of a table, bucket, namespace, database or index; whether it is declared is not asked, so keys may be ahead of
- * config.
- */
+/** The name of a table, bucket, namespace, database or index. It need not be declared yet. */
 const namePattern = /^[\w.-]{1,128}$/
 
 /**
- * Checks a scope as written in the config and gives it back. Throws for one that no endpoint could ever ask for: a
- * misspelt scope would otherwise be a key that silently does less than was meant.
+ * Validates a scope from the configuration and returns it. Throws for a scope that no endpoint can require, since a
+ * misspelled scope would silently permit less than intended.
  */
 export function parseScope(text: string): string {
   if (text === '*') return text
@@ -114,14 +108,16 @@ export function parseScope(text: string): string {
     (name === '*' || (form.named !== null && namePattern.test(name))) &&
     (action === '*' || form.actions.includes(action))
   if (parts.length !== 4 || !forms.some(fits)) {
-    throw new Error(`"${text}" is not a scope. Scopes are "*" and, with "*" for any part: ${scopeForms.join(', ')}`)
+    throw new Error(
+      `"${text}" is not a valid scope. Use "*", or one of these forms, with "*" allowed for any part: ${scopeForms.join(', ')}`,
+    )
   }
   return text
 }
 
 /**
- * True when one of the scopes covers `needed`, which is of four parts such as `db:table:posts:read`. A needed name may
- * come from a URL: one that holds a colon makes more than four parts and is covered by `*` alone.
+ * Whether one of the scopes covers `needed`, which has four parts, such as `db:table:posts:read`. A name in `needed` may
+ * come from a URL: with a colon in it there are more than four parts, which only `*` covers.
  */
 export function permitsScope(scopes: readonly string[], needed: string): boolean {
   if (scopes.includes('*')) return true
@@ -129,7 +125,7 @@ export function permitsScope(scopes: readonly string[], needed: string): boolean
   return wanted.length === 4 && scopes.some((scope) => covers(scope.split(':'), wanted))
 }
 
-/** Whether any scope of a key concerns an area, the first part of a scope, such as `db`. */
+/** Whether any scope covers something in an area (the first part of a scope), such as `db`. */
 export const permitsArea = (scopes: readonly string[], area: string): boolean =>
   scopes.some((scope) => scope === '*' || wildcardOr(scope.split(':', 1)[0] ?? '', area))
 

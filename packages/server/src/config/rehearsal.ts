@@ -7,8 +7,8 @@
 import type { Auth } from '../access/caller.ts'
 import { instancesTable, roomsTable } from '../access/check.ts'
 import type { BucketDefinition, NamespaceDefinition, TableAccess } from '../access/definition.ts'
-import { tablesOf } from '../access/judge.ts'
-import { findFilterMistakes } from '../access/rule.ts'
+import { findFilterErrors } from '../access/rule.ts'
+import { tablesOf } from '../access/rule-evaluator.ts'
 import type { Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
 import { formatMistake, type Mistake, type Path } from './mistakes.ts'
@@ -129,7 +129,7 @@ function attempt(
 function findMistakesOf({ table, findTable, mayWait }: RehearsedRule, given: unknown): readonly string[] {
   if (isPromise(given)) return mayWait ? [] : ['must not give a promise']
   if (!given || given === true) return []
-  return findFilterMistakes(given, table, findTable)
+  return findFilterErrors(given, table, findTable)
 }
 
 export function rehearseRules(config: RehearsedConfig): Rehearsed {

@@ -227,7 +227,7 @@ describe('mistakes', () => {
 
   test('an unknown scope', () => {
     expect(findMistakes(keyed({ scopes: ['db:table:posts:reed'] }), rootKey)[0]).toStartWith(
-      'serviceKeys[0].scopes[0]: "db:table:posts:reed" is not a scope.',
+      'serviceKeys[0].scopes[0]: "db:table:posts:reed" is not a valid scope.',
     )
   })
 

@@ -1,7 +1,7 @@
 /**
- * Cursors: a place in a total order, and the pieces of SQL that select what comes after it. A place is the sort values
- * of a row, so paging neither skips nor repeats a row that stays, whatever other rows do. They are sealed, so that a
- * place is only ever one the server gave.
+ * Keyset pagination: cursors, and the SQL conditions that select the rows after one. A cursor contains the sort values of
+ * a row, so paging neither skips nor repeats an unchanged row while others are inserted and deleted. Cursors are
+ * authenticated, so the server only accepts those it issued.
  */
 import { equalsSecret } from '../base/crypto/hash.ts'
 import { join, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
@@ -14,13 +14,13 @@ import type { SqlBackEnd } from './to-sql.ts'
 
 export type CursorDirection = 'after' | 'before'
 
-/** Marks a cursor: a character no record id can hold, since plain ids are accepted as cursors too. */
+/** Prefix of a cursor. Record ids, which are accepted as cursors too, cannot contain it. */
 const cursorMark = '.'
 
-/** Seals a text so that a changed one is recognised. */
+/** Computes the authentication code of a text. */
 export type Seal = (text: string) => string
 
-/** What a cursor belongs to; replayed anywhere else it is refused. */
+/** What a cursor is bound to; it is rejected for any other list. */
 export interface CursorOwner {
   readonly table: Table
   readonly sort: Sort
@@ -36,30 +36,29 @@ export function formatCursor({ table, sort, direction, seal }: CursorOwner, valu
 export const isCursor = (text: string): boolean => text.startsWith(cursorMark)
 
 /**
- * The sort values inside a cursor. Throws 400 when it is malformed, changed, or belongs to another table, sort or
- * direction.
+ * The sort values in a cursor. Throws 400 if it is malformed, modified, or belongs to another table, sort or direction.
  */
 export function parseCursor({ table, sort, direction, seal }: CursorOwner, text: string): readonly SortValue[] {
   const refused = invalidField(direction, 'type', 'is not a cursor of this list')
   if (text.length > cursorCharsMax) throw refused
   const [, encoded = '', sealed = '', ...rest] = text.split(cursorMark)
   const json = Buffer.from(encoded, 'base64url').toString()
-  // Decoding skips foreign characters: only the one spelling is a cursor.
+  // Decoding ignores invalid characters: accept the canonical encoding only.
   const isCanonical = Buffer.from(json).toString('base64url') === encoded
   if (!isCanonical || rest.length > 0 || !equalsSecret(sealed, seal(json))) throw refused
   const content: unknown = JSON.parse(json)
   if (!Array.isArray(content)) throw refused
-  const [namespace, name, order, way, ...values] = content as unknown[]
+  const [namespace, name, order, issuedFor, ...values] = content as unknown[]
   if (namespace !== table.namespace || name !== table.name) throw refused
-  if (order !== sortText(sort)) throw invalidField(direction, 'type', 'belongs to another sort')
-  if (way !== direction)
-    throw invalidField(direction, 'type', `is a cursor for "${way === 'after' ? 'after' : 'before'}"`)
+  if (order !== sortText(sort)) throw invalidField(direction, 'type', 'is a cursor of another sort')
+  if (issuedFor !== direction)
+    throw invalidField(direction, 'type', `is a cursor for "${issuedFor === 'after' ? 'after' : 'before'}"`)
   const types = sort.flatMap(({ field }) => valueTypes(table, field))
   if (values.length !== types.length || !values.every((value, i) => fits(types[i] as string, value))) throw refused
   return values as SortValue[]
 }
 
-/** The JavaScript types of what a field is ordered by. */
+/** The JavaScript types of a field's sort values. */
 function valueTypes(table: Table, fieldName: string): readonly string[] {
   if (isOrderedInParts(table, fieldName)) return ['number', 'number', 'string']
   const type = table.fields.get(fieldName)?.type
@@ -69,7 +68,7 @@ function valueTypes(table: Table, fieldName: string): readonly string[] {
 const fits = (type: string, value: unknown): boolean =>
   value === null || (typeof value === type && (type !== 'number' || Number.isFinite(value)))
 
-/** One value of the order, as SQL. */
+/** One term of the sort order, as SQL. */
 interface OrderTerm {
   readonly column: SqlText
   readonly descending: boolean
@@ -89,20 +88,25 @@ const termsOf = (backEnd: SqlBackEnd, table: Table, sort: Sort): OrderTerm[] =>
   )
 
 /**
- * Conditions whose rows, one after another, are all rows behind the place in the order: first those equal in all keys
- * but the last, then those equal in all but the last two, and so on. Each is a range of an index on the sort's fields,
- * so a deep page costs what the first one does.
+ * Conditions whose rows, concatenated, are all rows after the position: first those equal in all keys but the last, then
+ * those equal in all but the last two, and so on. Each condition is one range of an index on the sort fields, so a deep
+ * page costs as much as the first one.
  */
-export function segmentsAfter(backEnd: SqlBackEnd, table: Table, sort: Sort, place: readonly SortValue[]): SqlText[] {
+export function segmentsAfter(
+  backEnd: SqlBackEnd,
+  table: Table,
+  sort: Sort,
+  position: readonly SortValue[],
+): SqlText[] {
   const segments: SqlText[] = []
   const terms = termsOf(backEnd, table, sort)
   const stored = (value: SortValue | undefined): SqlValue =>
     typeof value === 'boolean' ? backEnd.dialect.fromBoolean(value) : (value ?? null)
   for (let depth = terms.length - 1; depth >= 0; depth--) {
-    const equal = terms.slice(0, depth).map(({ column }, i) => equalTo(column, stored(place[i])))
+    const equal = terms.slice(0, depth).map(({ column }, i) => equalTo(column, stored(position[i])))
     const { column, descending, nullable } = terms[depth] as OrderTerm
-    for (const behind of behindOf(column, stored(place[depth]), descending, nullable))
-      segments.push(join([...equal, behind], ' AND '))
+    for (const range of rangesAfter(column, stored(position[depth]), descending, nullable))
+      segments.push(join([...equal, range], ' AND '))
   }
   return segments
 }
@@ -110,18 +114,18 @@ export function segmentsAfter(backEnd: SqlBackEnd, table: Table, sort: Sort, pla
 const equalTo = (column: SqlText, value: SqlValue): SqlText =>
   value === null ? sql`${column} IS NULL` : sql`${column} = ${value}`
 
-/** Nulls come first ascending and last descending; each part is one range. */
-function behindOf(column: SqlText, value: SqlValue, descending: boolean, nullable: boolean): SqlText[] {
+/** The index ranges after a value. Nulls come first ascending and last descending. */
+function rangesAfter(column: SqlText, value: SqlValue, descending: boolean, nullable: boolean): SqlText[] {
   if (!descending) return value === null ? [sql`${column} IS NOT NULL`] : [sql`${column} > ${value}`]
   if (value === null) return []
   return nullable ? [sql`${column} < ${value}`, sql`${column} IS NULL`] : [sql`${column} < ${value}`]
 }
 
-/** `ORDER BY` of a sort, with nulls where CONTRACT wants them on every engine. */
+/** `ORDER BY` of a sort, with nulls first ascending and last descending on every engine (rule DB-LIST-12). */
 export function orderBy(backEnd: SqlBackEnd, table: Table, sort: Sort): SqlText {
   const { ascending, descending } = backEnd.dialect
   const terms = termsOf(backEnd, table, sort).map((term) => {
-    // The key is never null, and its index says nothing of nulls: where they go would keep it from being used.
+    // The key is never null; `NULLS FIRST` or `LAST` would keep PostgreSQL from using its index.
     if (term.isKey) return term.descending ? sql`${term.column} DESC` : term.column
     return (term.descending ? descending : ascending)(term.column)
   })

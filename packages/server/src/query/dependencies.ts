@@ -1,23 +1,23 @@
 /**
- * What a condition with `exists` depends on, as trees: which rows of the judged table a change of another table may
- * concern, and the condition as it stood before changes that have happened since. Pure; asks no database.
+ * Dependency analysis of conditions with `exists`: which rows of the filtered table a change of another table can affect,
+ * and the condition as of an earlier state of the other tables. Pure; queries no database.
  */
 import type { CompareOp, Expr } from './expr.ts'
 import { allOf, always, anyOf, negate, never } from './expr.ts'
-import { asksOtherTables, bindOuter, fieldOf, type Row, settle } from './matches.ts'
+import { bindOuter, fieldOf, partiallyEvaluate, type Row, readsOtherTables } from './matches.ts'
 
 type Exists = Extract<Expr, { kind: 'exists' }>
 
-/** One `exists` of a condition, at whatever depth. */
+/** One `exists` of a condition, at any depth. */
 export interface Dependency {
   /** The table it reads, of the same database. */
   readonly table: string
   readonly where: Expr
-  /** The rows of the judged table that a row of `table` may concern: those whose `exists` it may satisfy. */
-  concerns(row: Row): Expr
+  /** The rows of the filtered table that a row of `table` can affect: those whose `exists` it can satisfy. */
+  affectedBy(row: Row): Expr
 }
 
-/** Rows of other tables as they were: table to record id to the row, null where there was none. */
+/** Earlier states of rows of other tables, by table and record id; null if the row did not exist. */
 export type Past = ReadonlyMap<string, ReadonlyMap<string, Row | null>>
 
 export const noPast: Past = new Map()
@@ -32,24 +32,24 @@ export function dependenciesOf(expr: Expr, widen: (inner: Expr) => Expr = (inner
       return dependenciesOf(expr.of, widen)
     case 'exists': {
       const { table, where } = expr
-      // A nested `exists` concerns rows of this table, and these concern rows of the judged one.
+      // A nested `exists` affects rows of this table, and these affect rows of the filtered one.
       const nested = dependenciesOf(where, (inner) => {
         const relaxed = allOf([inner, withoutExists(where)])
         return relaxed.kind === 'const' && !relaxed.value ? never : widen({ kind: 'exists', table, where: relaxed })
       })
-      return [{ table, where, concerns: (row) => widen(bindInner(withoutExists(where), row)) }, ...nested]
+      return [{ table, where, affectedBy: (row) => widen(bindInner(withoutExists(where), row)) }, ...nested]
     }
     default:
       return []
   }
 }
 
-/** A tree without `exists` that is true wherever `expr` may be. */
+/** A tree without `exists` that is true for every row for which `expr` can be true. */
 function withoutExists(expr: Expr): Expr {
   if (expr.kind === 'exists') return always
   if (expr.kind === 'and') return allOf(expr.of.map(withoutExists))
   if (expr.kind === 'or') return anyOf(expr.of.map(withoutExists))
-  return expr.kind === 'not' && asksOtherTables(expr.of) ? always : expr
+  return expr.kind === 'not' && readsOtherTables(expr.of) ? always : expr
 }
 
 const flipped: Readonly<Record<CompareOp, CompareOp>> = {
@@ -62,13 +62,13 @@ const flipped: Readonly<Record<CompareOp, CompareOp>> = {
 }
 
 /**
- * The inside of an `exists` with its row given: a condition on the row outside. What is left of nested `exists` refers
+ * Binds the inner row of an `exists`. The result is a condition on the outer row; nested `exists` that remain in it refer
  * to no row.
  */
 export function bindInner(where: Expr, row: Row): Expr {
   switch (where.kind) {
     case 'compare': {
-      if (typeof where.value !== 'object') return settle(where, row)
+      if (typeof where.value !== 'object') return partiallyEvaluate(where, row)
       const value = fieldOf(row, where.field)
       const comparable = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
       return comparable ? { kind: 'compare', field: where.value.outer, op: flipped[where.op], value } : never
@@ -84,13 +84,13 @@ export function bindInner(where: Expr, row: Row): Expr {
       return bound.kind === 'const' && !bound.value ? never : { ...where, where: bound }
     }
     default:
-      return settle(where, row)
+      return partiallyEvaluate(where, row)
   }
 }
 
 /**
- * The condition as it was while `past` held: each `exists` leaves the rows that have changed since out of its table and
- * takes their earlier state instead.
+ * The condition as of the earlier state `past`: each `exists` excludes the rows that have changed since from its table
+ * and uses their earlier state instead.
  */
 export function asOf(expr: Expr, past: Past): Expr {
   if (past.size === 0) return expr
@@ -118,8 +118,8 @@ function existsAsOf({ kind, table, where }: Exists, past: Past): Expr {
 }
 
 /**
- * OR of the parts. Equalities of one field become one list, so that the tree of a thousand memberships is as small as
- * that of one.
+ * OR of the parts. Equalities on one field are merged into one `in`, so that the tree of a thousand memberships is as
+ * small as the tree of one.
  */
 export function mergeEqualities(parts: readonly Expr[]): Expr {
   const byField = new Map<string, Set<string | number | boolean>>()
@@ -135,5 +135,5 @@ export function mergeEqualities(parts: readonly Expr[]): Expr {
   return anyOf([...lists, ...rest])
 }
 
-/** How many parts the outermost OR of a tree has. */
+/** Number of alternatives in the outermost OR of a tree. */
 export const partsOf = (expr: Expr): number => (expr.kind === 'or' ? expr.of.length : 1)

@@ -1,29 +1,30 @@
 /**
- * Finds which of many conditions a row may satisfy without judging them all: a condition that can only be true of rows
- * whose field has one of a few values is filed under these values. What is found must still be judged (`matches`).
+ * An inverted index over conditions: finds those a row may satisfy without evaluating all of them. A condition that can
+ * only be true for rows whose field has one of a few values is indexed under these values. Candidates must still be
+ * evaluated with `matches`.
  */
 import type { Expr, Scalar } from './expr.ts'
 import type { Row } from './matches.ts'
 
-/** A condition is true only of rows whose `field` is one of `values`. */
+/** The condition is true only for rows whose `field` is one of `values`. */
 interface Key {
   readonly field: string
   readonly values: readonly Scalar[]
 }
 
-/** A union of keys longer than this costs more to file than it spares. */
+/** A union of more keys costs more to index than it saves. */
 const unionKeysMax = 8
 
 export interface ExprIndex<T> {
-  /** Files an entry. The same entry is filed once. */
+  /** Adds an entry; adding it again has no effect. */
   add(expr: Expr, entry: T): void
   remove(expr: Expr, entry: T): void
-  /** Every entry whose condition may be true of the row, each at least once; those that cannot be filed always. */
+  /** Adds to `found` every entry whose condition may be true for the row, including all that cannot be indexed. */
   candidates(row: Row, found: Set<T>): void
   readonly size: number
 }
 
-/** Keys of which at least one holds wherever the condition is true; null where none can be named. */
+/** Keys of which at least one matches every row for which the condition is true; null if there are none. */
 export function keysOf(expr: Expr): readonly Key[] | null {
   switch (expr.kind) {
     case 'const':
@@ -47,7 +48,7 @@ export function keysOf(expr: Expr): readonly Key[] | null {
 
 const breadth = (keys: readonly Key[]): number => keys.reduce((sum, { values }) => sum + values.length, 0)
 
-/** Of several ways to file a conjunction, the one with the fewest values. */
+/** Of the keys of a conjunction's parts, those with the fewest values. */
 function narrowest(parts: readonly (readonly Key[] | null)[]): readonly Key[] | null {
   let best: readonly Key[] | null = null
   for (const part of parts) if (part && (!best || breadth(part) < breadth(best))) best = part
@@ -55,12 +56,12 @@ function narrowest(parts: readonly (readonly Key[] | null)[]): readonly Key[] | 
 }
 
 export function createExprIndex<T>(): ExprIndex<T> {
-  /** Field to value to entries. A map tells 1, '1' and true apart, as comparisons do. */
+  /** Entries by field and value. A `Map` distinguishes 1, '1' and true, as comparisons do. */
   const byField = new Map<string, Map<Scalar, Set<T>>>()
-  const unfiled = new Set<T>()
+  const unindexed = new Set<T>()
   const all = new Set<T>()
 
-  function eachPlace(expr: Expr, visit: (field: string, value: Scalar) => void): boolean {
+  function forEachKey(expr: Expr, visit: (field: string, value: Scalar) => void): boolean {
     const keys = keysOf(expr)
     if (!keys) return false
     for (const { field, values } of keys) for (const value of values) visit(field, value)
@@ -73,19 +74,19 @@ export function createExprIndex<T>(): ExprIndex<T> {
     },
     add(expr, entry) {
       all.add(entry)
-      const isFiled = eachPlace(expr, (field, value) => {
+      const isIndexed = forEachKey(expr, (field, value) => {
         const byValue = byField.get(field) ?? new Map<Scalar, Set<T>>()
         byField.set(field, byValue)
         const entries = byValue.get(value)
         if (entries) entries.add(entry)
         else byValue.set(value, new Set([entry]))
       })
-      if (!isFiled) unfiled.add(entry)
+      if (!isIndexed) unindexed.add(entry)
     },
     remove(expr, entry) {
       all.delete(entry)
-      unfiled.delete(entry)
-      eachPlace(expr, (field, value) => {
+      unindexed.delete(entry)
+      forEachKey(expr, (field, value) => {
         const byValue = byField.get(field)
         const entries = byValue?.get(value)
         entries?.delete(entry)
@@ -94,7 +95,7 @@ export function createExprIndex<T>(): ExprIndex<T> {
       })
     },
     candidates(row, found) {
-      for (const entry of unfiled) found.add(entry)
+      for (const entry of unindexed) found.add(entry)
       for (const [field, byValue] of byField) {
         const value = Object.hasOwn(row, field) ? row[field] : undefined
         const entries = byValue.get(value as Scalar)

@@ -1,9 +1,9 @@
 /**
- * The one tree that selects records. API filters parse into it, access rules are built from it, and three back
- * ends read it: SQL for each engine and `matches` in memory. Semantics, the same in all:
+ * The expression tree that selects records. API filters and access rules compile to it; its back ends are SQL for each
+ * engine and `matches` in memory. All have the same semantics:
  *
- * - A comparison with a null field, or between different types, is false; so is its opposite. `not` is two-valued: the
- *   negation of a comparison that is false because of a null is true.
+ * - A comparison with a null field, or between different types, is false, and so is the opposite comparison. `not` is
+ *   two-valued: the negation of a comparison that is false because of a null is true.
  * - `== null` is "is null", `!= null` is "is not null".
  * - Text is ordered by code point; `contains` is a case-sensitive substring.
  */
@@ -12,7 +12,7 @@ export type Scalar = string | number | boolean
 
 export type CompareOp = '==' | '!=' | '>' | '>=' | '<' | '<='
 
-/** Inside `exists`: a field of the row outside. */
+/** Inside `exists`: a field of the outer row. */
 export interface OuterField {
   readonly outer: string
 }
@@ -26,16 +26,16 @@ export type Expr =
   | { readonly kind: 'and'; readonly of: readonly Expr[] }
   | { readonly kind: 'or'; readonly of: readonly Expr[] }
   | { readonly kind: 'not'; readonly of: Expr }
-  /** Some row of `table` (same namespace) satisfies `where`, whose `OuterField`s are of the row being judged. */
+  /** Some row of `table` (same namespace) satisfies `where`, whose `OuterField`s refer to the outer row. */
   | { readonly kind: 'exists'; readonly table: string; readonly where: Expr }
 
 export const always: Expr = Object.freeze({ kind: 'const', value: true })
 export const never: Expr = Object.freeze({ kind: 'const', value: false })
 
-/** Whether a tree is `never` whatever the row. */
+/** Whether a tree is the constant false. */
 export const isNever = (expr: Expr): boolean => expr.kind === 'const' && !expr.value
 
-/** AND that folds constants, so that `and(always, x)` is `x` and a denied rule stays visibly `never`. */
+/** AND with constant folding, so that `and(always, x)` is `x` and a denying rule stays recognizable as `never`. */
 export function allOf(parts: readonly Expr[]): Expr {
   const kept: Expr[] = []
   for (const part of parts) {
@@ -48,7 +48,7 @@ export function allOf(parts: readonly Expr[]): Expr {
   return kept.length === 1 ? (kept[0] as Expr) : { kind: 'and', of: kept }
 }
 
-/** OR that folds constants; of nothing it is `never`. */
+/** OR with constant folding; `never` for no parts. */
 export function anyOf(parts: readonly Expr[]): Expr {
   const kept: Expr[] = []
   for (const part of parts) {
@@ -61,20 +61,20 @@ export function anyOf(parts: readonly Expr[]): Expr {
   return kept.length === 1 ? (kept[0] as Expr) : { kind: 'or', of: kept }
 }
 
-/** Two-valued negation: true exactly where `of` is not true. */
+/** Two-valued negation: true exactly when `of` is not true. */
 export function negate(of: Expr): Expr {
   if (of.kind === 'const') return of.value ? never : always
   if (of.kind === 'not') return of.of
   return { kind: 'not', of }
 }
 
-/** The fields of the row itself that a tree names, those that its `exists` refer to included. */
+/** The fields of the row that a tree reads, including those its `exists` refer to. */
 export function fieldsOf(expr: Expr): ReadonlySet<string> {
   const names = new Set<string>()
   const visit = (one: Expr, isInside: boolean): void => {
     if (one.kind === 'and' || one.kind === 'or') for (const part of one.of) visit(part, isInside)
     else if (one.kind === 'not') visit(one.of, isInside)
-    // The row of an `exists` inside another is not the one outside both.
+    // An `exists` inside another refers to the row of that one, not to the outermost row.
     else if (one.kind === 'exists') {
       if (!isInside) visit(one.where, true)
     } else if (isInside) {
@@ -86,17 +86,17 @@ export function fieldsOf(expr: Expr): ReadonlySet<string> {
 }
 
 /**
- * The tree without its `exists`, each of which is taken to allow: true of every row that the tree can be true of. For
- * engines that cannot ask the tables.
+ * The tree with each `exists` replaced by the constant that permits more rows: true for every row for which the tree can
+ * be true. For engines that cannot query the tables.
  */
-export function allowing(expr: Expr, assumed = true): Expr {
+export function assumeExists(expr: Expr, assumed = true): Expr {
   switch (expr.kind) {
     case 'and':
-      return allOf(expr.of.map((part) => allowing(part, assumed)))
+      return allOf(expr.of.map((part) => assumeExists(part, assumed)))
     case 'or':
-      return anyOf(expr.of.map((part) => allowing(part, assumed)))
+      return anyOf(expr.of.map((part) => assumeExists(part, assumed)))
     case 'not':
-      return negate(allowing(expr.of, !assumed))
+      return negate(assumeExists(expr.of, !assumed))
     case 'exists':
       return assumed ? always : never
     default:

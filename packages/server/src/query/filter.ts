@@ -1,29 +1,31 @@
 /**
- * The API's filter tuples, `[field, operator, value]`, checked against a table and turned into the tree. An unknown
- * field and one that is hidden from the caller are the same mistake with the same words.
+ * Parses the API's filter tuples, `[field, operator, value]`, into the expression tree and validates them against a
+ * table. A field hidden from the caller gives the same error as one that does not exist.
  */
 import { findDatetime } from '../base/text/datetime.ts'
 import { isStorableText } from '../base/text/text.ts'
 import { badRequest, type FieldErrorCode, invalidField } from '../errors.ts'
 import { filterConditionsMax, inValuesMax, orFilterConditionsMax } from '../limits/api.ts'
 import { allOf, always, anyOf, type CompareOp, type Expr, never, type Scalar } from './expr.ts'
-import { findUndeclaredNameMistake } from './field-name.ts'
+import { findUndeclaredNameError } from './field-name.ts'
 import type { FieldType, Table } from './table.ts'
 
-/** A table as one caller may use it: with or without its hidden fields. */
+/** A table as one caller may see it: with or without its hidden fields. */
 export interface TableView {
   readonly table: Table
   readonly showsHidden: boolean
 }
 
 /**
- * The declared type, `any` for an undeclared field of a schemaless table, or null where the caller knows no such field.
+ * The declared type, `any` for an undeclared field of a schemaless table, or null if the field is unknown or hidden from
+ * the caller.
  */
 export function findFieldType({ table, showsHidden }: TableView, name: string): FieldType | 'any' | null {
   const field = table.fields.get(name)
   if (field) return showsHidden || !table.hidden.has(name) ? field.type : null
-  const mayBe = table.schemaless && (table.undeclaredPrefix === undefined || name.startsWith(table.undeclaredPrefix))
-  return mayBe && findUndeclaredNameMistake(name) === null ? 'any' : null
+  const isAllowed =
+    table.schemaless && (table.undeclaredPrefix === undefined || name.startsWith(table.undeclaredPrefix))
+  return isAllowed && findUndeclaredNameError(name) === null ? 'any' : null
 }
 
 const compareOps: ReadonlySet<string> = new Set(['==', '!=', '>', '>=', '<', '<='])
@@ -38,7 +40,7 @@ class TupleError extends Error {
   }
 }
 
-/** One value of a comparison in its stored form. Throws `TupleError` when it does not fit the field's type. */
+/** The operand of a comparison in its stored form. Throws `TupleError` if it does not have the field's type. */
 function parseValue(name: string, type: FieldType | 'any', value: unknown): Scalar {
   const wrong = (expected: string) => new TupleError('type', `The value for "${name}" must be ${expected}`)
   if (typeof value === 'string' && !isStorableText(value)) throw wrong('text without NUL')
@@ -88,11 +90,11 @@ function parseCompare(name: string, type: FieldType | 'any', op: CompareOp, valu
   if (type === 'json')
     throw new TupleError('operator', `"${name}" holds JSON: only == null, != null and contains apply`)
   if (type === 'boolean' && orderOps.has(op))
-    throw new TupleError('operator', `"${name}" is true or false: only == and != apply`)
+    throw new TupleError('operator', `"${name}" is a boolean: only == and != apply`)
   return { kind: 'compare', field: name, op, value: parseValue(name, type, value) }
 }
 
-/** One comparison as the tree. Throws `TupleError`. */
+/** Parses one comparison. Throws `TupleError`. */
 function parseComparison(view: TableView, name: string, op: string, value: unknown): Expr {
   const type = findFieldType(view, name)
   if (type === null) throw new TupleError('unknown', `Unknown field ${JSON.stringify(name.slice(0, 64))}`)
@@ -105,7 +107,7 @@ function parseComparison(view: TableView, name: string, op: string, value: unkno
   throw new TupleError('operator', `Unknown operator ${JSON.stringify(op.slice(0, 32))}`)
 }
 
-/** A comparison written in an access rule; a mistake is the rule's author's and thrown as a plain `Error`. */
+/** Parses a comparison of an access rule. Throws a plain `Error`, since a faulty rule is not the client's error. */
 export const parseRuleComparison = (table: Table, name: string, op: string, value: unknown): Expr =>
   parseComparison({ table, showsHidden: true }, name, op, value)
 
@@ -127,7 +129,7 @@ function parseTuples(view: TableView, parameter: string, value: unknown, max: nu
   })
 }
 
-/** The two groups of conditions, each under either of its names. */
+/** The two groups of conditions, each under either of its two parameter names. */
 export interface FilterGroups<Group = unknown> {
   readonly filter?: Group | undefined
   readonly filters?: Group | undefined
@@ -135,18 +137,18 @@ export interface FilterGroups<Group = unknown> {
   readonly orFilters?: Group | undefined
 }
 
-/** The value of a parameter that has two names, and the name it was sent under. Throws 400 where both were sent. */
+/** The value of a parameter with two names, and the name it was sent under. Throws 400 if both were sent. */
 function eitherOf<T>(groups: Readonly<Record<string, T | undefined>>, name: string): { at: string; value?: T } {
   const alias = `${name}s`
   const [value, other] = [groups[name], groups[alias]]
   if (other === undefined) return value === undefined ? { at: name } : { at: name, value }
-  if (value !== undefined) throw invalidField(alias, 'max', `is another name of ${name}; send one of the two`)
+  if (value !== undefined) throw invalidField(alias, 'max', `is an alias of ${name}; send only one of them`)
   return { at: alias, value: other }
 }
 
 /**
- * The two groups as parsed JSON; undefined means absent. Gives AND(filter) AND OR(orFilter). Throws 400 naming the
- * tuple, also for a group that is null: it is more likely a filter that was lost than one that was not wanted.
+ * Parses the two groups, given as parsed JSON, into AND(filter) AND OR(orFilter); undefined means absent. Throws 400
+ * that names the tuple. A null group is an error too: it more likely means a lost filter than no filter.
  */
 export function parseFilterGroups(view: TableView, groups: FilterGroups): Expr {
   const parts: Expr[] = []
@@ -155,7 +157,7 @@ export function parseFilterGroups(view: TableView, groups: FilterGroups): Expr {
   const orFilter = eitherOf({ ...groups }, 'orFilter')
   if (orFilter.value !== undefined) {
     const alternatives = parseTuples(view, orFilter.at, orFilter.value, orFilterConditionsMax)
-    // An empty list of alternatives asks for nothing in particular, as an empty filter does.
+    // An empty list of alternatives selects all rows, as an empty filter does.
     if (alternatives.length > 0) parts.push(anyOf(alternatives))
   }
   return allOf(parts)
@@ -169,7 +171,7 @@ function parseJson(parameter: string, text: string): unknown {
   }
 }
 
-/** The same from query-string texts. */
+/** The same for groups given as JSON text in the query string. */
 export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): Expr {
   const groups: Record<string, unknown> = {}
   for (const name of filterNames) {
@@ -181,7 +183,7 @@ export function parseFilterTexts(view: TableView, texts: FilterGroups<string>): 
 
 const filterNames = ['filter', 'filters', 'orFilter', 'orFilters'] as const
 
-/** Names of `fields=a,b`, each once. Throws 400 on an unknown or hidden one. */
+/** The distinct names in `fields=a,b`. Throws 400 for an unknown or hidden field. */
 export function parseFields(view: TableView, text: string): ReadonlySet<string> {
   const names = new Set(text.split(',').map((name) => name.trim()))
   if (names.size > filterConditionsMax) throw badRequest(`fields: at most ${filterConditionsMax} names are allowed`)

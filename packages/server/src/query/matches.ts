@@ -1,6 +1,6 @@
 /**
- * The tree in memory: judges one row (API-level values: booleans as booleans, JSON parsed). One of the tree's back
- * ends; a property test holds it to `to-sql`.
+ * Evaluates the expression tree in memory, on one row of API-level values (booleans as booleans, JSON parsed). A property
+ * test checks that it agrees with the SQL back end, `to-sql`.
  */
 import { compareText } from '../base/text/text.ts'
 import { allOf, always, anyOf, type CompareOp, type Expr, negate, never, type OuterField, type Scalar } from './expr.ts'
@@ -9,7 +9,7 @@ export type Row = Readonly<Record<string, unknown>>
 
 export const fieldOf = (row: Row, field: string): unknown => (Object.hasOwn(row, field) ? row[field] : undefined)
 
-/** Less than, equal, greater as a number; null where the types differ. */
+/** Negative, zero or positive, as `a` is less than, equal to or greater than `b`; null if the types differ. */
 function order(a: unknown, b: Scalar): number | null {
   if (typeof a === 'string' && typeof b === 'string') return compareText(a, b)
   if (typeof a === 'number' && typeof b === 'number') return a - b
@@ -18,21 +18,21 @@ function order(a: unknown, b: Scalar): number | null {
 }
 
 function compare(value: unknown, op: CompareOp, other: Scalar): boolean {
-  const found = order(value, other)
-  if (found === null) return false
+  const ordering = order(value, other)
+  if (ordering === null) return false
   switch (op) {
     case '==':
-      return found === 0
+      return ordering === 0
     case '!=':
-      return found !== 0
+      return ordering !== 0
     case '>':
-      return found > 0
+      return ordering > 0
     case '>=':
-      return found >= 0
+      return ordering >= 0
     case '<':
-      return found < 0
+      return ordering < 0
     case '<=':
-      return found <= 0
+      return ordering <= 0
   }
 }
 
@@ -45,7 +45,7 @@ const constant = (value: boolean): Expr => (value ? always : never)
 
 const isOuter = (value: Scalar | OuterField): value is OuterField => typeof value === 'object'
 
-/** Replaces references to the judged row by its values; a missing value makes its comparison false. */
+/** Replaces references to the outer row with its values; a comparison with a missing value becomes false. */
 export function bindOuter(expr: Expr, row: Row): Expr {
   switch (expr.kind) {
     case 'compare': {
@@ -66,10 +66,10 @@ export function bindOuter(expr: Expr, row: Row): Expr {
 }
 
 /**
- * Judges everything the row alone decides. The result is a constant, or what is left to ask the database: a tree of
- * `exists` whose references to the row have become values.
+ * Evaluates everything that the row alone decides. The result is a constant, or a residual tree of `exists` for the
+ * database to evaluate, whose references to the row are replaced with values.
  */
-export function settle(expr: Expr, row: Row): Expr {
+export function partiallyEvaluate(expr: Expr, row: Row): Expr {
   switch (expr.kind) {
     case 'const':
       return expr
@@ -87,11 +87,11 @@ export function settle(expr: Expr, row: Row): Expr {
       return constant(expr.values.some((one) => order(value, one) === 0) !== expr.negated)
     }
     case 'and':
-      return allOf(expr.of.map((part) => settle(part, row)))
+      return allOf(expr.of.map((part) => partiallyEvaluate(part, row)))
     case 'or':
-      return anyOf(expr.of.map((part) => settle(part, row)))
+      return anyOf(expr.of.map((part) => partiallyEvaluate(part, row)))
     case 'not':
-      return negate(settle(expr.of, row))
+      return negate(partiallyEvaluate(expr.of, row))
     case 'exists': {
       const where = bindOuter(expr.where, row)
       return where.kind === 'const' && !where.value ? never : { ...expr, where }
@@ -100,26 +100,27 @@ export function settle(expr: Expr, row: Row): Expr {
 }
 
 /**
- * Whether a tree without `exists` is true of the row. Throws where the database would have to be asked: use `settle`.
+ * Whether a tree without `exists` is true for the row. Throws if the database has to be queried; use `partiallyEvaluate`
+ * for such trees.
  */
 export function matches(expr: Expr, row: Row): boolean {
-  const settled = settle(expr, row)
-  if (settled.kind !== 'const') throw new Error('This condition needs the database')
-  return settled.value
+  const residual = partiallyEvaluate(expr, row)
+  if (residual.kind !== 'const') throw new Error('A condition with exists cannot be evaluated in memory')
+  return residual.value
 }
 
-/** Whether some part of the tree asks another table. */
-export function asksOtherTables(expr: Expr): boolean {
+/** Whether the tree contains an `exists`. */
+export function readsOtherTables(expr: Expr): boolean {
   if (expr.kind === 'exists') return true
-  if (expr.kind === 'and' || expr.kind === 'or') return expr.of.some(asksOtherTables)
-  return expr.kind === 'not' && asksOtherTables(expr.of)
+  if (expr.kind === 'and' || expr.kind === 'or') return expr.of.some(readsOtherTables)
+  return expr.kind === 'not' && readsOtherTables(expr.of)
 }
 
 type Exists = Extract<Expr, { kind: 'exists' }>
 
-/** What must not be there for the tree to be true. */
-export function absencesIn(expr: Expr, isNegated = false): readonly Exists[] {
+/** The `exists` under a negation: rows that must be absent for the tree to be true. */
+export function negatedExists(expr: Expr, isNegated = false): readonly Exists[] {
   if (expr.kind === 'exists') return isNegated ? [expr] : []
-  if (expr.kind === 'and' || expr.kind === 'or') return expr.of.flatMap((part) => absencesIn(part, isNegated))
-  return expr.kind === 'not' ? absencesIn(expr.of, !isNegated) : []
+  if (expr.kind === 'and' || expr.kind === 'or') return expr.of.flatMap((part) => negatedExists(part, isNegated))
+  return expr.kind === 'not' ? negatedExists(expr.of, !isNegated) : []
 }

@@ -1,4 +1,4 @@
-/** The order of a list: the `sort` parameter checked against a table, always ending with `id` so that it is total. */
+/** Parses the `sort` parameter against a table. Every sort ends with `id`, which makes the order total. */
 import { invalidField } from '../errors.ts'
 import { sortFieldsMax } from '../limits/api.ts'
 import { findFieldType, type TableView } from './filter.ts'
@@ -8,7 +8,7 @@ import { idField, type Table } from './table.ts'
 export interface SortKey {
   readonly field: string
   readonly descending: boolean
-  /** Whether rows may lack a value: nulls come first ascending and last descending. */
+  /** Whether values may be null: nulls come first ascending and last descending. */
   readonly nullable: boolean
 }
 
@@ -30,7 +30,7 @@ function parseKey(view: TableView, text: string): SortKey {
   if (descending === undefined) throw invalidField('sort', 'type', 'must be field:asc or field:desc, comma-separated')
   const type = findFieldType(view, field)
   if (type === null) throw invalidField('sort', 'unknown', `Unknown field ${JSON.stringify(field.slice(0, 64))}`)
-  if (type === 'json') throw invalidField('sort', 'operator', `"${field}" holds JSON, which has no order`)
+  if (type === 'json') throw invalidField('sort', 'operator', `"${field}" is a JSON field, which has no order`)
   return { field, descending, nullable: !view.table.fields.get(field)?.required }
 }
 
@@ -46,24 +46,24 @@ export function parseSort(view: TableView, text: string | undefined): Sort {
     keys.push(key)
   }
   const idAt = keys.findIndex(({ field }) => field === idField.name)
-  // Ids are unique: nothing after them can matter.
+  // Ids are unique: keys after `id` have no effect.
   return idAt < 0 ? [...keys, idKey(keys.at(-1)?.descending ?? false)] : keys.slice(0, idAt + 1)
 }
 
 export const reverseSort = (sort: Sort): Sort => sort.map((key) => ({ ...key, descending: !key.descending }))
 
-/** A sort's text in one canonical form: what a cursor says it belongs to. */
+/** The canonical text of a sort, which binds a cursor to it. */
 export const sortText = (sort: Sort): string =>
   sort.map(({ field, descending }) => `${field}:${descending ? 'desc' : 'asc'}`).join(',')
 
 export type SortValue = string | number | boolean | null
 
-/** Whether the engines order by several values for this field: its JSON type first, then the number, then the text. */
+/** Whether the engines order this field by several values: JSON type, then number, then text. */
 export const isOrderedInParts = (table: Table, field: string): boolean => !table.fields.has(field)
 
 /**
- * The parts of an undeclared field's order: nulls, then numbers and booleans, then text; arrays and objects as their
- * text.
+ * The sort values of an undeclared field: nulls first, then numbers and booleans, then text. Arrays and objects sort by
+ * their JSON text.
  */
 function orderParts(value: unknown): readonly [number, number, string] {
   if (value === null || value === undefined) return [0, 0, '']
@@ -71,7 +71,7 @@ function orderParts(value: unknown): readonly [number, number, string] {
   return [2, 0, typeof value === 'string' ? value : JSON.stringify(value)]
 }
 
-/** A row's place in the order: the values the engines order by, taken from the API-level row. */
+/** A row's position in the order: the values the engines sort by, computed from the API-level row. */
 export function sortValues(sort: Sort, table: Table, row: Row): SortValue[] {
   return sort.flatMap(({ field }): readonly SortValue[] => {
     const value = Object.hasOwn(row, field) ? row[field] : null

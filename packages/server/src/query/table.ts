@@ -1,6 +1,6 @@
 /**
- * What a table is to everything that selects records: names and types of its fields. No rules, no storage.
- * Config makes these from what users declare; the expression tree, its back ends and the records feature read them.
+ * Table definitions as used by everything that selects records: names and types of fields, without rules or storage. The
+ * configuration creates them from the user's declarations.
  */
 
 export type FieldType = 'string' | 'text' | 'number' | 'boolean' | 'datetime' | 'json'
@@ -10,14 +10,14 @@ export interface Field {
   readonly type: FieldType
   readonly required: boolean
   readonly unique: boolean
-  /** Stored form (datetimes as UTC milliseconds text); undefined when none is declared. */
+  /** Default value in stored form (datetimes as UTC text with milliseconds); undefined if none is declared. */
   readonly default?: unknown
-  /** Numbers: least value. Strings and text: least length in code points. */
+  /** Numbers: minimum value. Strings and text: minimum length in code points. */
   readonly min?: number
   readonly max?: number
   readonly pattern?: RegExp
   readonly enum?: readonly (string | number)[]
-  /** Table of the same namespace whose `id` the value must be. */
+  /** Foreign key: the table of the same namespace whose `id` the value must be. */
   readonly references?: string
 }
 
@@ -31,13 +31,13 @@ export interface Table {
   readonly name: string
   /** Whether the namespace is dynamic: every row belongs to one of its instances. */
   readonly perInstance: boolean
-  /** True when no schema was declared: any field name is accepted and kept in one JSON column. */
+  /** Whether no schema was declared: any field name is accepted and stored in one JSON column. */
   readonly schemaless: boolean
-  /** What the name of every undeclared field begins with; any will do where it is left out. */
+  /** Required prefix of undeclared field names; any name is accepted if absent. */
   readonly undeclaredPrefix?: string
-  /** Every declared field in order of a record's JSON: `id`, the schema's, `createdAt`, `updatedAt`. */
+  /** All declared fields in the order of a record's JSON: `id`, those of the schema, `createdAt`, `updatedAt`. */
   readonly fields: ReadonlyMap<string, Field>
-  /** Never sent to, filtered or sorted on by anyone but the service key. */
+  /** Fields that only service keys can read, filter and sort by. */
   readonly hidden: ReadonlySet<string>
   readonly indexes: readonly Index[]
   /** Fields of the full-text index, in order; empty when the table has none. */
@@ -46,7 +46,7 @@ export interface Table {
 
 const builtIn = (name: string, type: FieldType): Field => ({ name, type, required: true, unique: name === 'id' })
 
-/** Fields every record has; users cannot declare them. */
+/** Built-in fields of every record; they cannot be declared. */
 export const idField: Field = builtIn('id', 'string')
 export const createdAtField: Field = builtIn('createdAt', 'datetime')
 export const updatedAtField: Field = builtIn('updatedAt', 'datetime')

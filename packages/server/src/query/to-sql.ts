@@ -1,13 +1,13 @@
 /**
- * The tree as SQL. One of its back ends (the other is `matches`); a property test holds them together. Every value is a
- * parameter, every identifier a declared name; a schemaless field's name is a parameter too.
+ * Compiles the expression tree to SQL. A property test checks that it agrees with the in-memory back end, `matches`. Every
+ * value is a parameter and every identifier a declared name; the name of a schemaless field is a parameter too.
  */
 import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
 import type { CompareOp, Expr, OuterField, Scalar } from './expr.ts'
 import type { Field, FieldType, Table } from './table.ts'
 
-/** Column that holds the undeclared fields of a schemaless table as one JSON object. */
+/** Column with the undeclared fields of a schemaless table as one JSON object. */
 export const extraColumn: SqlText = ident('_extra')
 
 const operators: Readonly<Record<CompareOp, SqlText>> = {
@@ -28,7 +28,7 @@ export const storedTypes: Readonly<Record<FieldType, StoredType>> = {
   json: 'json',
 }
 
-/** A list for an undeclared field is one for each type of its values: only values of one type are ever equal. */
+/** A list for an undeclared field is split by type, since values of different types are never equal. */
 const listTypes = [
   ['string', 'text'],
   ['number', 'number'],
@@ -36,12 +36,12 @@ const listTypes = [
 ] as const
 
 /**
- * Tables by name, for `exists`; throws on an unknown name (a mistake in a rule). `within` is the table of the `exists`
- * around it, whose database must have the table too; undefined for the outermost.
+ * Finds a table by name for `exists`; throws for an unknown name (an error in a rule). `within` is the table of the
+ * enclosing `exists`, whose database must contain the table too; undefined for the outermost.
  */
 export type FindTable = (name: string, within?: Table) => Table
 
-/** What a row expression refers to: a table under an alias. */
+/** The table, under an alias, that field names refer to. */
 interface Source {
   readonly table: Table
   readonly alias: SqlText
@@ -49,11 +49,11 @@ interface Source {
 }
 
 export interface SqlBackEnd {
-  /** A condition on rows of `table`, whose alias in the statement is the table's own name. */
+  /** A condition on rows of `table`, whose alias in the statement is its name. */
   condition(expr: Expr, table: Table): SqlText
-  /** The same for a row that is judged: what its `exists` find stays as it is until the transaction ends. */
-  judgement(settled: Expr, table: Table): SqlText
-  /** The values rows are ordered by: one of a declared field, three of an undeclared one (`sort`'s `orderParts`). */
+  /** The same for the residual of `partiallyEvaluate`; rows its `exists` find are locked until the transaction ends. */
+  lockingCondition(residual: Expr, table: Table): SqlText
+  /** The sort terms of a field: one for a declared field, three for an undeclared one (see `sortValues`). */
   orderOf(table: Table, fieldName: string): readonly SqlText[]
   readonly dialect: Dialect
 }
@@ -67,13 +67,13 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
   const isNull = (source: Source, name: string): SqlText =>
     source.table.fields.has(name) ? sql`${column(source, name)} IS NULL` : dialect.memberIsNull(extra(source), name)
 
-  /** A declared field, or an undeclared one as a value of the type it is compared with: NULL when it is of another. */
+  /** A declared field, or an undeclared one cast to the compared type: NULL if its value has another type. */
   const comparable = (source: Source, name: string, value: Scalar): SqlText =>
     source.table.fields.has(name) ? column(source, name) : dialect.memberAs(extra(source), name, typeOf(value))
 
   function compare(source: Source, name: string, op: CompareOp, value: Scalar | OuterField): SqlText {
     if (typeof value !== 'object') return sql`${comparable(source, name, value)} ${operators[op]} ${bind(value)}`
-    if (!source.outer) throw new Error(`field('${value.outer}') is only known inside exists(…)`)
+    if (!source.outer) throw new Error(`field('${value.outer}') can only be used inside exists(…)`)
     // Rules compare declared fields only.
     return sql`${column(source, name)} ${operators[op]} ${column(source.outer, value.outer)}`
   }
@@ -102,23 +102,23 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
     return negated ? sql`(NOT (${isNull(source, name)}) AND (${any}) IS NOT TRUE)` : any
   }
 
-  /** `held` ends the SELECT. */
-  function exists(source: Source | null, name: string, where: Expr, depth: number, held = sql``): SqlText {
+  /** `lockClause` is appended to the SELECT. */
+  function exists(source: Source | null, name: string, where: Expr, depth: number, lockClause = sql``): SqlText {
     const table = findTable(name)
     const alias = ident(`_e${depth}`)
     const inner: Source = { table, alias, outer: source }
-    return sql`EXISTS (SELECT 1 FROM ${dialect.from(table, alias)} WHERE ${build(where, inner, depth + 1)}${held})`
+    return sql`EXISTS (SELECT 1 FROM ${dialect.from(table, alias)} WHERE ${build(where, inner, depth + 1)}${lockClause})`
   }
 
-  function build(expr: Expr, source: Source | null, depth: number, held?: SqlText): SqlText {
+  function build(expr: Expr, source: Source | null, depth: number, lockClause?: SqlText): SqlText {
     if (expr.kind === 'const') return expr.value ? sql`TRUE` : sql`FALSE`
-    if (expr.kind === 'not') return sql`(${build(expr.of, source, depth, held)}) IS NOT TRUE`
-    if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth, held)
+    if (expr.kind === 'not') return sql`(${build(expr.of, source, depth, lockClause)}) IS NOT TRUE`
+    if (expr.kind === 'exists') return exists(source, expr.table, expr.where, depth, lockClause)
     if (expr.kind === 'and' || expr.kind === 'or') {
-      const parts = expr.of.map((part) => build(part, source, depth, held))
+      const parts = expr.of.map((part) => build(part, source, depth, lockClause))
       return sql`(${join(parts, expr.kind === 'and' ? ' AND ' : ' OR ')})`
     }
-    if (!source) throw new Error('A condition without a table can only be made of exists')
+    if (!source) throw new Error('A condition without a table can only contain exists')
     switch (expr.kind) {
       case 'null':
         return expr.negated ? sql`NOT (${isNull(source, expr.field)})` : isNull(source, expr.field)
@@ -135,7 +135,7 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
 
   return {
     condition: (expr, table) => build(expr, sourceOf(table), 0),
-    judgement: (settled, table) => build(settled, sourceOf(table), 0, dialect.forReference),
+    lockingCondition: (residual, table) => build(residual, sourceOf(table), 0, dialect.forReference),
     orderOf(table, name) {
       const source = sourceOf(table)
       return table.fields.has(name) ? [column(source, name)] : dialect.memberOrder(extra(source), name)
@@ -144,7 +144,7 @@ export function createSqlBackEnd(dialect: Dialect, findTable: FindTable): SqlBac
   }
 }
 
-/** The stored form of a declared field's value; undefined and null are NULL. */
+/** The stored form of a declared field's value; NULL for undefined and null. */
 export function toStored(field: Field, value: unknown, dialect: Dialect): SqlScalar {
   if (value === null || value === undefined) return null
   switch (field.type) {

@@ -13,7 +13,7 @@ import { ident, join, type SqlText, sql } from '../engines/sql/sql-text.ts'
 import { openSqlite } from '../engines/sqlite/sqlite.ts'
 import { orderBy, segmentsAfter } from './cursor.ts'
 import type { Expr } from './expr.ts'
-import { matches, type Row, settle } from './matches.ts'
+import { matches, partiallyEvaluate, type Row } from './matches.ts'
 import { type Sort, type SortValue, sortValues } from './sort.ts'
 import { createdAtField, type Field, type FieldType, idField, type Table, updatedAtField } from './table.ts'
 import { createSqlBackEnd, extraColumn, type SqlBackEnd, storedTypes, toStored } from './to-sql.ts'
@@ -175,11 +175,11 @@ async function selectIds(
   return rows.map(({ id }) => id)
 }
 
-/** The in-memory answer; what memory leaves open is asked as the write path asks it. */
+/** Evaluates in memory, and the residual in the database, as the write path does. */
 async function inMemory({ backEnd }: Bench, tx: Transaction, expr: Expr, row: Row): Promise<boolean> {
-  const settled = settle(expr, row)
-  if (settled.kind === 'const') return settled.value
-  return (await tx.all(sql`SELECT 1 AS yes WHERE ${backEnd.condition(settled, declared)}`)).length > 0
+  const residual = partiallyEvaluate(expr, row)
+  if (residual.kind === 'const') return residual.value
+  return (await tx.all(sql`SELECT 1 AS yes WHERE ${backEnd.condition(residual, declared)}`)).length > 0
 }
 
 const folder = mkdtempSync(joinPath(tmpdir(), 'plinth-tree-'))
@@ -282,15 +282,15 @@ describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
       const all = await selectIds(bench, tx, table, sql`TRUE`, order)
       expect(all).toEqual(rows.toSorted((a, b) => compareRows(sort, table, a, b)).map(({ id }) => id as string))
       for (const row of rows) {
-        const place = sortValues(sort, table, row)
-        const behind: string[] = []
-        for (const segment of segmentsAfter(bench.backEnd, table, sort, place))
-          behind.push(...(await selectIds(bench, tx, table, segment, order)))
-        expect(behind).toEqual(all.slice(all.indexOf(row.id as string) + 1))
+        const position = sortValues(sort, table, row)
+        const following: string[] = []
+        for (const segment of segmentsAfter(bench.backEnd, table, sort, position))
+          following.push(...(await selectIds(bench, tx, table, segment, order)))
+        expect(following).toEqual(all.slice(all.indexOf(row.id as string) + 1))
       }
     })
 
-  test('[DB-CURSOR-7] segments are exactly the rows behind a place, for any sort of a declared table', async () => {
+  test('[DB-CURSOR-7] the segments after a row are exactly the rows that follow it, for any sort of a declared table', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(declaredRow, { maxLength: 6 }), sorts, (some, sort) =>
         checkOrder(declared, numbered(some), sort),
@@ -299,7 +299,7 @@ describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
     )
   })
 
-  test('[DB-CURSOR-7] segments are exactly the rows behind a place, for undeclared fields', async () => {
+  test('[DB-CURSOR-7] the segments after a row are exactly the rows that follow it, for undeclared fields', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(freeRow, { maxLength: 6 }), freeSorts, (some, sort) =>
         checkOrder(free, numbered(some), sort),
@@ -309,7 +309,7 @@ describe.each(Object.keys(engines))('the expression tree on %s', (engine) => {
   })
 })
 
-/** The order CONTRACT means: nulls first ascending, text by code point. */
+/** The documented order: nulls first ascending, text by code point. */
 function compareRows(sort: Sort, table: Table, a: Row, b: Row): number {
   for (const key of sort) {
     const [left, right] = [a, b].map((row) => sortValues([key], table, row)) as [SortValue[], SortValue[]]

@@ -12,7 +12,7 @@ import {
   listLimitMax,
   orFilterConditionsMax,
 } from '../../limits/api.ts'
-import { readScopeOf } from './schema/tables.ts'
+import { readScopeOf } from './resolve-table.ts'
 import type { Body } from './writes/input.ts'
 
 const paging = {

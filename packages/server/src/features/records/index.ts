@@ -4,7 +4,7 @@
  */
 
 import { required } from '../../access/check.ts'
-import type { Judge } from '../../access/judge.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Log } from '../../base/log.ts'
@@ -24,13 +24,13 @@ import { recordsEndpoints } from './endpoints.ts'
 import { list } from './reads/list.ts'
 import { count, get } from './reads/read.ts'
 import { search } from './reads/search.ts'
-import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './schema/tables.ts'
+import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createTotals } from './totals/totals.ts'
 import { type Answered, answered, answerRecord } from './writes/answer.ts'
 import { parseBatch, parseByFilter, runBatch, runByFilter } from './writes/batch.ts'
 import { answersTable, parseIdempotencyKey, writeOnce } from './writes/idempotency.ts'
 import { type Generated, parseInsert, parsePatch, sentBy } from './writes/input.ts'
-import { createKeepRecord, type KeepRecord } from './writes/platform-records.ts'
+import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './writes/upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './writes/write.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
@@ -39,7 +39,7 @@ import type { Write } from './writes/write-context.ts'
 export interface RecordsDeps {
   readonly sql: Sql
   /** Decides rules over instances that ask other tables. */
-  readonly judge: Judge
+  readonly ruleEvaluator: RuleEvaluator
   /** Carries word of writes to the other nodes. */
   readonly bus: Bus
   /** What the API serves. */
@@ -64,8 +64,8 @@ export interface Records extends Feature {
   readonly feed: Feed
   /** One caller's way to a table; see `Tables`. */
   readonly resolve: Tables['resolve']
-  /** How the owner of a platform table writes its records; see `KeepRecord`. */
-  keepRecord(table: Table): KeepRecord
+  /** How the owner of a platform table writes its records; see `PlatformRecordWriter`. */
+  platformRecordWriter(table: Table): PlatformRecordWriter
 }
 
 export function createRecords(deps: RecordsDeps): Records {
@@ -208,9 +208,9 @@ export function createRecords(deps: RecordsDeps): Records {
     drain: { stage: 'last', run: async () => feed.close() },
     feed,
     resolve: tables.resolve,
-    keepRecord(table) {
+    platformRecordWriter(table) {
       const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
-      return createKeepRecord({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
+      return createPlatformRecordWriter({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
     },
   }
 }

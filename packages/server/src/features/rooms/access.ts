@@ -5,7 +5,7 @@
  */
 import type { Auth, Caller } from '../../access/caller.ts'
 import { decide, denied, roomsTable } from '../../access/check.ts'
-import type { Judge } from '../../access/judge.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Log } from '../../base/log.ts'
 import type { Mode } from '../../config/config.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
@@ -26,13 +26,13 @@ export interface RoomAccessCheck {
 
 export interface RoomAccessDeps {
   readonly mode: () => Mode
-  readonly judge: Judge
+  readonly ruleEvaluator: RuleEvaluator
   readonly log: Log
 }
 
 type Rule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => unknown)
 
-export function createRoomAccess({ mode, judge, log }: RoomAccessDeps): RoomAccessCheck {
+export function createRoomAccess({ mode, ruleEvaluator, log }: RoomAccessDeps): RoomAccessCheck {
   function allows<Args extends unknown[]>(
     rule: Rule<Args>,
     name: string,
@@ -40,10 +40,10 @@ export function createRoomAccess({ mode, judge, log }: RoomAccessDeps): RoomAcce
     [auth, roomId, ...args]: [Auth | null, string, ...Args],
   ): Allowed {
     if (typeof rule === 'boolean') return rule
-    return decide(judge, {
+    return decide(ruleEvaluator, {
       rule: () => rule(auth, roomId, ...args),
       table: roomsTable,
-      thing: { id: roomId },
+      subject: { id: roomId },
       report: (error) => log.error('access.room_rule_failed', { rule: `rooms.${namespace}.access.${name}`, error }),
     })
   }

@@ -3,7 +3,7 @@
  * engine runs the rooms.
  */
 
-import type { Judge } from '../../access/judge.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import { jsonBytes } from '../../base/text/json.ts'
@@ -44,7 +44,7 @@ export interface RoomsDeps {
   readonly cluster: Cluster | null
   readonly namespaces: () => ReadonlyMap<string, RoomNamespace>
   /** Evaluates rules that query tables. */
-  readonly judge: Judge
+  readonly ruleEvaluator: RuleEvaluator
   readonly mode: () => Mode
   readonly sockets: Pick<Sockets, 'pending'>
   /** Sends a text to every socket that listens to a topic. */
@@ -72,7 +72,7 @@ export function createRooms(deps: RoomsDeps): Feature {
   const findNamespace = (name: string): RoomNamespace | null => namespaces().get(name) ?? null
   const tables = createRoomTables(sql)
   const store = createRoomStore(tables, () => namespaces().keys())
-  const access = createRoomAccess({ mode: deps.mode, judge: deps.judge, log })
+  const access = createRoomAccess({ mode: deps.mode, ruleEvaluator: deps.ruleEvaluator, log })
   const sessions = createSessionSet<Session>()
   const roomCursors = createListCursors<[name: string]>(deps.secret, 'rooms list')
   const playerCursors = createListCursors<[userId: string]>(deps.secret, 'rooms players')

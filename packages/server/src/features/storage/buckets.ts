@@ -5,7 +5,7 @@
 import type { Caller } from '../../access/caller.ts'
 import { denied, type Permissions, permissionsOf } from '../../access/check.ts'
 import type { BucketDefinition } from '../../access/definition.ts'
-import type { Judge } from '../../access/judge.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Log } from '../../base/log.ts'
 import { notFound } from '../../errors.ts'
 import type { Expr } from '../../query/expr.ts'
@@ -22,8 +22,8 @@ export interface BucketCall {
   readonly bucket: BucketDefinition
   readonly caller: Caller
   readonly permissions: Permissions
-  /** Whether a rule's tree is true of an object; see `Judge`. */
-  holds(rule: Expr, object: Row): boolean | Promise<boolean>
+  /** Whether a rule's tree is true of an object; see `RuleEvaluator`. */
+  isTrue(rule: Expr, object: Row): boolean | Promise<boolean>
 }
 
 export interface Buckets {
@@ -31,8 +31,12 @@ export interface Buckets {
   resolve(name: string, caller: Caller): BucketCall
 }
 
-export function createBuckets(deps: { buckets: () => BucketDefinitions; judge: Judge; log: Log }): Buckets {
-  const { buckets, judge, log } = deps
+export function createBuckets(deps: {
+  buckets: () => BucketDefinitions
+  ruleEvaluator: RuleEvaluator
+  log: Log
+}): Buckets {
+  const { buckets, ruleEvaluator, log } = deps
   return {
     resolve(name, caller) {
       const bucket = buckets().get(name)
@@ -42,8 +46,8 @@ export function createBuckets(deps: { buckets: () => BucketDefinitions; judge: J
       return {
         bucket,
         caller,
-        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), judge.tablesOf(null), report),
-        holds: judge.holds,
+        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), ruleEvaluator.tablesOf(null), report),
+        isTrue: ruleEvaluator.isTrue,
       }
     },
   }
@@ -51,5 +55,5 @@ export function createBuckets(deps: { buckets: () => BucketDefinitions; judge: J
 
 /** Rejects with 401 or 403 where the tree is not true of the object. */
 export async function requireHolds(call: BucketCall, rule: Expr, object: Row): Promise<void> {
-  if (!(await call.holds(rule, object))) throw denied(call.caller)
+  if (!(await call.isTrue(rule, object))) throw denied(call.caller)
 }

@@ -5,7 +5,7 @@
 
 import type { UserCaller } from '../../access/caller.ts'
 import { required } from '../../access/check.ts'
-import type { Judge } from '../../access/judge.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { Blobs } from '../../engines/blobs/blobs.ts'
@@ -46,7 +46,7 @@ export interface StorageDeps {
   readonly images: Images
   readonly buckets: () => BucketDefinitions
   /** Decides rules that ask tables. */
-  readonly judge: Judge
+  readonly ruleEvaluator: RuleEvaluator
   /** Signs URLs and seals cursors. */
   readonly secret: string
   /** Bytes of a JSON response, at most. */
@@ -89,7 +89,7 @@ const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object
 
 export function createStorage(deps: StorageDeps): Storage {
   const { store, blobs, clock, log, secret, keyPermits, reloadUser, refreshClaims, publicUrl } = deps
-  const buckets = createBuckets({ buckets: deps.buckets, judge: deps.judge, log })
+  const buckets = createBuckets({ buckets: deps.buckets, ruleEvaluator: deps.ruleEvaluator, log })
   const tokens = createTokens(secret, () => clock.now())
   const admission = createAdmission({ store, buckets, tokens, reloadUser, refreshClaims, keyPermits })
   const garbage = createGarbage({ store, blobs, clock, log })

@@ -3,7 +3,7 @@ import { isStorableText } from '../../base/text/text.ts'
 import { type FieldErrors, invalid, invalidField } from '../../errors.ts'
 import { fieldErrorsMax } from '../../limits/api.ts'
 import { customMetadataBytesMax, customMetadataNameCharsMax } from '../../limits/storage.ts'
-import { findUndeclaredNameMistake } from '../../query/field-name.ts'
+import { findUndeclaredNameError } from '../../query/field-name.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 
@@ -19,7 +19,7 @@ export function parseMetadata(value: unknown, field: string): Metadata {
     const wrongName =
       name.length > customMetadataNameCharsMax
         ? `must have at most ${customMetadataNameCharsMax} characters`
-        : findUndeclaredNameMistake(name)
+        : findUndeclaredNameError(name)
     const at = `${field}.${name.slice(0, customMetadataNameCharsMax)}`
     if (wrongName !== null) mistakes[at] = { code: 'pattern', message: wrongName }
     else if (typeof text !== 'string') mistakes[at] = { code: 'type', message: 'must be a string' }

@@ -14,8 +14,8 @@ import type { Transaction } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { notFound, objectChanged } from '../../errors.ts'
 import { judgedObjectsAtOnce, judgedObjectsMax } from '../../limits/storage.ts'
-import { allowing, type Expr } from '../../query/expr.ts'
-import { asksOtherTables, type Row, settle } from '../../query/matches.ts'
+import { assumeExists, type Expr } from '../../query/expr.ts'
+import { partiallyEvaluate, type Row, readsOtherTables } from '../../query/matches.ts'
 import { createSqlBackEnd } from '../../query/to-sql.ts'
 import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
 import { changeUsage } from './blobs/usage.ts'
@@ -165,9 +165,9 @@ async function judgedPage(
     for (const object of some) {
       if (judged === judgedObjectsMax) return { objects, next: last }
       const row = toRuleRow(object)
-      const question = settle(rule, row)
+      const question = partiallyEvaluate(rule, row)
       const key = JSON.stringify(question)
-      const answer = answers.get(key) ?? (await call.holds(question, row))
+      const answer = answers.get(key) ?? (await call.isTrue(question, row))
       answers.set(key, answer)
       if (answer && objects.length === limit) return { objects, next: objects.at(-1)?.key ?? null }
       // Its metadata was for the rule, and a page of them would be large.
@@ -249,8 +249,8 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
     async list(call, { prefix, after, limit }) {
       const rule = required(call.permissions.read(), call.caller)
       const page = (from: string | null, most: number, shown = judgedColumns): Promise<StoredObject[]> =>
-        readPage(call, allowing(rule), { prefix, after: from, limit: most, shown })
-      if (!asksOtherTables(rule)) {
+        readPage(call, assumeExists(rule), { prefix, after: from, limit: most, shown })
+      if (!readsOtherTables(rule)) {
         const objects = await page(after, limit + 1, listedColumns)
         const last = objects.length > limit ? objects[limit - 1] : undefined
         return { objects: objects.slice(0, limit), next: last?.key ?? null }
@@ -299,7 +299,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
         await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
           WHERE ${at(call, key)}`)
-        return { object: stored, isReadable: await call.holds(permissions.read(), toRuleRow(stored)) }
+        return { object: stored, isReadable: await call.isTrue(permissions.read(), toRuleRow(stored)) }
       })
     },
 

@@ -8,7 +8,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { dependencyAttemptsMax } from '../../limits/subscriptions.ts'
 import { asOf, noPast, type Past } from '../../query/dependencies.ts'
 import type { Expr } from '../../query/expr.ts'
-import { settle as reduce } from '../../query/matches.ts'
+import { partiallyEvaluate } from '../../query/matches.ts'
 import type { Change, LogPosition, LogTail, Row } from './change-feed.ts'
 import type { SubscriptionQuery } from './subscription-query.ts'
 
@@ -32,7 +32,7 @@ export function transition(before: boolean, after: boolean): ChangeType | null {
 /** What remains of a condition once a row's values are known: a result, or conditions on other tables. */
 export function residual(condition: Expr, row: Row | null): Expr | boolean {
   if (!row) return false
-  const rest = reduce(condition, row)
+  const rest = partiallyEvaluate(condition, row)
   return rest.kind === 'const' ? rest.value : rest
 }
 

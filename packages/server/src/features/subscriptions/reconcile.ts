@@ -135,9 +135,9 @@ function anyState(states: readonly (Expr | boolean)[]): Expr | boolean {
 /** The rows that changes of other tables may have moved. */
 function affectedRows({ query, window }: Reconciliation): Expr {
   const parts: Expr[] = []
-  for (const { table, concerns } of query.dependencies)
+  for (const { table, affectedBy } of query.dependencies)
     for (const { change } of window.others)
-      if (change.table === table) for (const row of [change.before, change.after]) if (row) parts.push(concerns(row))
+      if (change.table === table) for (const row of [change.before, change.after]) if (row) parts.push(affectedBy(row))
   const affected = mergeEqualities(parts)
   if (partsOf(affected) > dependencyPartsMax) throw new TooManyChanges('Too many rows of other tables have changed')
   return affected

@@ -5,7 +5,7 @@
  */
 import type { Dependency } from '../../query/dependencies.ts'
 import { createExprIndex, type ExprIndex } from '../../query/expr-index.ts'
-import { asksOtherTables } from '../../query/matches.ts'
+import { readsOtherTables } from '../../query/matches.ts'
 import type { Change, Row, TableCall } from './change-feed.ts'
 import { type ChangeType, type Classifier, type LogPoint, TooManyChanges } from './classifier.ts'
 import { queryKey, type SubscriptionQuery } from './subscription-query.ts'
@@ -33,12 +33,12 @@ export const tableKey = (table: string, instanceId: string | null): string => `$
 const keyOf = ({ table, address }: TableCall): string => tableKey(table.name, address.instanceId)
 
 /** Whether a change of another table's row may change the result of an `exists` for any row. */
-export function affectsExists({ where, concerns }: Dependency, before: Row | null, after: Row | null): boolean {
-  const [rowsBefore, rowsAfter] = [before && concerns(before), after && concerns(after)]
+export function affectsExists({ where, affectedBy }: Dependency, before: Row | null, after: Row | null): boolean {
+  const [rowsBefore, rowsAfter] = [before && affectedBy(before), after && affectedBy(after)]
   const isNever = (one: typeof rowsBefore): boolean => !one || (one.kind === 'const' && !one.value)
   if (isNever(rowsBefore) && isNever(rowsAfter)) return false
-  // `concerns` does not contain what a nested `exists` takes from the row.
-  return asksOtherTables(where) || JSON.stringify(rowsBefore) !== JSON.stringify(rowsAfter)
+  // `affectedBy` does not contain what a nested `exists` takes from the row.
+  return readsOtherTables(where) || JSON.stringify(rowsBefore) !== JSON.stringify(rowsAfter)
 }
 
 /** Indexes of conditions by table. */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Caller } from '../../../src/access/caller.ts'
-import { createJudge } from '../../../src/access/judge.ts'
+import { createRuleEvaluator } from '../../../src/access/rule-evaluator.ts'
 import { systemClock } from '../../../src/base/clock.ts'
 import { silentLog } from '../../../src/base/log.ts'
 import { parseConfig } from '../../../src/config/validate.ts'
@@ -14,8 +14,8 @@ import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
 import type { SqlText } from '../../../src/engines/sql/sql-text.ts'
 import { createRecords } from '../../../src/features/records/index.ts'
 import { list } from '../../../src/features/records/reads/list.ts'
-import { createSchema } from '../../../src/features/records/schema/schema.ts'
-import type { TableCall } from '../../../src/features/records/schema/tables.ts'
+import type { TableCall } from '../../../src/features/records/resolve-table.ts'
+import { createSchema } from '../../../src/features/records/schema/migrator.ts'
 import { createTotals, type Totals } from '../../../src/features/records/totals/totals.ts'
 import { insertRecord } from '../../../src/features/records/writes/write.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
@@ -101,7 +101,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       secret: 'secret',
       changes: () => bounds,
       countInstance: () => {},
-      judge: createJudge({ sql, namespaces }),
+      ruleEvaluator: createRuleEvaluator({ sql, namespaces }),
       counters: createMemoryCluster(),
       writeBudgetBytes: () => Number.POSITIVE_INFINITY,
       limits,

@@ -19,7 +19,7 @@ import {
   recoveryPageBytesMax,
   recoveryPageChangesMax,
 } from '../../../limits/subscriptions.ts'
-import type { Namespaces } from '../schema/tables.ts'
+import type { Namespaces } from '../resolve-table.ts'
 import {
   type ChangeLogReader,
   createChangeLogReader,

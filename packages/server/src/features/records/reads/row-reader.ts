@@ -8,8 +8,8 @@ import { ident, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { cursorCharsMax, projectedMembersMax } from '../../../limits/api.ts'
 import type { Field, FieldType } from '../../../query/table.ts'
 import { extraColumn } from '../../../query/to-sql.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow, TableRows } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 
 export interface RowReader {
   readonly list: SelectList

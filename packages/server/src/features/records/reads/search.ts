@@ -7,14 +7,14 @@ import { jsonText } from '../../../http/replies/reply.ts'
 import { highlightTagCharsMax } from '../../../limits/api.ts'
 import { allOf } from '../../../query/expr.ts'
 import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query/filter.ts'
+import type { TableCall } from '../resolve-table.ts'
 import { type RecordRow, withExtra } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
 import { answerPage, type ListDeps, pageQuery } from './list.ts'
 import { type ListEnvelope, pageReply } from './page-reply.ts'
 import { type ListQuery, type Window, windowOf } from './read.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
-import { formatSearchCursor, parseSearchCursor } from './search-cursor.ts'
+import { formatSearchCursor, parseSearchCursor } from './search-page-cursor.ts'
 
 export interface SearchQuery
   extends FilterGroups<string>,

@@ -3,7 +3,7 @@
  */
 import type { SqlText } from '../../../engines/sql/sql-text.ts'
 import type { Expr } from '../../../query/expr.ts'
-import type { TableCall } from '../schema/tables.ts'
+import type { TableCall } from '../resolve-table.ts'
 
 /** The total at the moment of a page. */
 export interface PageTotal {

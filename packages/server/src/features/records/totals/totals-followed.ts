@@ -12,7 +12,7 @@ import { changesKeptMinMs, openInstancesMax, rememberedTotalsMax } from '../../.
 import type { Expr } from '../../../query/expr.ts'
 import { changeLog, type LoggedChange, movedBy } from '../changes/changes.ts'
 import { findTrimmed, type LogBounds } from '../changes/trim.ts'
-import type { TableCall } from '../schema/tables.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
 
 /** A change as the log holds it; `isLater` where the snapshot asked for holds it and the one known does not. */

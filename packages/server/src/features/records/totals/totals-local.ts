@@ -13,8 +13,8 @@ import { openInstancesMax, rememberedTotalsMax, totalReplaySteps } from '../../.
 import type { Expr } from '../../../query/expr.ts'
 import { matches } from '../../../query/matches.ts'
 import { type Change, changeLog, movedBy } from '../changes/changes.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { TableRows } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
 
 interface Remembered {

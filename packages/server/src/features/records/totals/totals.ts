@@ -9,10 +9,10 @@ import type { Clock } from '../../../base/clock.ts'
 import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { Expr } from '../../../query/expr.ts'
-import { asksOtherTables } from '../../../query/matches.ts'
+import { readsOtherTables } from '../../../query/matches.ts'
 import type { Change } from '../changes/changes.ts'
 import type { LogBounds } from '../changes/trim.ts'
-import type { TableCall } from '../schema/tables.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { KnownTotals, PageTotal } from './known-totals.ts'
 import { createFollowedTotals } from './totals-followed.ts'
 import { createLocalTotals } from './totals-local.ts'
@@ -45,7 +45,7 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
     async count(call, expr) {
       if (expr.kind === 'const' && !expr.value) return 0
       const where = call.backEnd.condition(expr, call.table)
-      if (!asksOtherTables(expr)) return knownOf(call).count(call, { expr, where })
+      if (!readsOtherTables(expr)) return knownOf(call).count(call, { expr, where })
       const query = sql`SELECT (${countOf(call, where)}) AS total`
       const [row] = await call.database.all<{ total: unknown }>(query, undefined, callerKey(call.caller))
       return Number(row?.total ?? 0)
@@ -54,7 +54,7 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
       if (expr.kind === 'const' && !expr.value) return none
       const where = call.backEnd.condition(expr, call.table)
       // With `exists`, a row's membership hangs on other tables, whose changes are not followed here.
-      if (!asksOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
+      if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
       return { read: { alongside: countOf(call, where) }, find: async (total) => Number(total) }
     },
     apply: local.apply,

@@ -10,9 +10,9 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { payloadTooLarge } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { jsonText, textOf } from '../../../http/replies/reply.ts'
-import { settle } from '../../../query/matches.ts'
+import { partiallyEvaluate } from '../../../query/matches.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 import type { Stored, Write } from './write-context.ts'
 
 /** A record as a write has left it. */
@@ -76,7 +76,7 @@ async function findReadable({ call, tx }: Write, ids: readonly string[]): Promis
 
 /** A record as the answer shows it where the row alone decides that; null where the database must be asked. */
 function showSettled(call: TableCall, written: Written): Shown | null {
-  const settled = settle(call.permissions.read(), written.row)
+  const settled = partiallyEvaluate(call.permissions.read(), written.row)
   if (settled.kind !== 'const') return null
   return settled.value ? showReadable(call, written) : showSent(written)
 }

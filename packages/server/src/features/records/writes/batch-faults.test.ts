@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createJudge } from '../../../access/judge.ts'
+import { createRuleEvaluator } from '../../../access/rule-evaluator.ts'
 import { manualClock } from '../../../base/clock.ts'
 import { silentLog } from '../../../base/log.ts'
 import { parseConfig } from '../../../config/validate.ts'
@@ -17,7 +17,7 @@ import { emptyBody } from '../../../http/input/request-body.ts'
 import { createResponseLimits } from '../../../http/replies/large-responses.ts'
 import { responseBytesMax } from '../../../limits/api.ts'
 import { createRecords, type Records } from '../index.ts'
-import { createSchema } from '../schema/schema.ts'
+import { createSchema } from '../schema/migrator.ts'
 
 const access = { read: true, insert: true, update: true, delete: true }
 const { config } = parseConfig(
@@ -74,7 +74,7 @@ beforeAll(async () => {
   })
   await schema.migrate(engine, config.namespaces, { accept: false })
   records = createRecords({
-    judge: createJudge({ sql: engine, namespaces }),
+    ruleEvaluator: createRuleEvaluator({ sql: engine, namespaces }),
     sql: { ...engine, database: (address) => failingDatabase(engine.database(address)) },
     bus: createMemoryCluster(),
     counters: createMemoryCluster(),

@@ -12,8 +12,8 @@ import { allOf, type Expr, fieldsOf, isNever } from '../../../query/expr.ts'
 import { type FilterGroups, parseFilterGroups } from '../../../query/filter.ts'
 import { builtInFieldNames } from '../../../query/table.ts'
 import { readRows } from '../reads/read-rows.ts'
+import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import { readScopeOf, type TableCall } from '../schema/tables.ts'
 import { type Answered, createAnswer, type Shown } from './answer.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
@@ -113,12 +113,12 @@ export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Pr
   const at = (list: string, index: number): Write => ({ ...write, at: `${list}[${index}]` })
   const budget = { bytesMax, bytes: 0 }
   const [inserted, updated] = [createAnswer(write, budget), createAnswer(write, budget)]
-  const placeOf = (index: number): string => `inserts[${index}]`
+  const pathOf = (index: number): string => `inserts[${index}]`
   const rows = batch.inserts.map(({ row }) => row)
-  for (const [i, stored] of (await insertRecords(write, rows, placeOf)).entries())
+  for (const [i, stored] of (await insertRecords(write, rows, pathOf)).entries())
     inserted.add({ ...stored, sent: batch.inserts[i]?.sent ?? [] })
   // As a batch has always answered them: without saying which of the two an upsert was.
-  for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, placeOf)) inserted.add(upserted)
+  for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, pathOf)) inserted.add(upserted)
   const next = createSlices()
   for (const [i, { id, patch }] of batch.updates.entries()) {
     updated.add({ ...(await updateRecord(at('updates', i), id, patch)), sent: sentBy(patch) })

@@ -6,7 +6,7 @@ import { datetimeMaxMs, findDatetime, formatDatetime } from '../../../base/text/
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { accessDenied, type FieldError, type FieldErrorCode, invalid } from '../../../errors.ts'
 import { fieldErrorsMax, recordIdCharsMax } from '../../../limits/api.ts'
-import { findUndeclaredNameMistake } from '../../../query/field-name.ts'
+import { findUndeclaredNameError } from '../../../query/field-name.ts'
 import type { TableView } from '../../../query/filter.ts'
 import type { Row } from '../../../query/matches.ts'
 import { builtInFieldNames, type Field } from '../../../query/table.ts'
@@ -160,7 +160,7 @@ function knownField({ table, showsHidden }: TableView, name: string): Field | nu
   const field = table.fields.get(name)
   if (field && (showsHidden || !table.hidden.has(name))) return field
   if (field || !table.schemaless) throw mistake('unknown', 'unknown field')
-  const wrong = findUndeclaredNameMistake(name)
+  const wrong = findUndeclaredNameError(name)
   if (wrong !== null) throw mistake('unknown', wrong)
   return null
 }

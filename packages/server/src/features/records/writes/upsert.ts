@@ -7,14 +7,14 @@ import { createSlices } from '../../../base/concurrency/slices.ts'
 import { ident, type SqlScalar, sql } from '../../../engines/sql/sql-text.ts'
 import { ApiError, badRequest, conflict, invalidField } from '../../../errors.ts'
 import { anyOf } from '../../../query/expr.ts'
-import { asksOtherTables } from '../../../query/matches.ts'
+import { readsOtherTables } from '../../../query/matches.ts'
 import { storedTypes, toStored } from '../../../query/to-sql.ts'
 import { readRows } from '../reads/read-rows.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 import type { Written } from './answer.ts'
 import { type Body, type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
-import { insertRecords, placed, satisfies, updateRow } from './write.ts'
+import { fieldPath, insertRecords, rowSatisfies, updateRow } from './write.ts'
 import type { Stored, Write } from './write-context.ts'
 
 /**
@@ -110,9 +110,9 @@ async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Ma
 
 /** Updates what an upsert has met. A record that is hidden from the caller is a conflict and no more. */
 async function updateMet(write: Write, before: RecordRow, { conflictTarget, patch }: Upsert): Promise<Stored> {
-  if (!(await satisfies(write, write.call.permissions.locate(), before)))
+  if (!(await rowSatisfies(write, write.call.permissions.locate(), before)))
     throw conflict('A record with this value already exists', {
-      [placed(write, conflictTarget)]: { code: 'unique', message: 'is already taken' },
+      [fieldPath(write, conflictTarget)]: { code: 'unique', message: 'is already taken' },
     })
   return updateRow(write, before, patch, 'keep')
 }
@@ -122,17 +122,17 @@ async function updateMet(write: Write, before: RecordRow, { conflictTarget, patc
  */
 function judgesRowsAlone({ permissions, table }: TableCall): boolean {
   const rules = [permissions.locate(), permissions.insert(), permissions.updateBefore(), permissions.updateAfter()]
-  return !rules.some(asksOtherTables) && ![...table.fields.values()].some(({ references }) => references !== undefined)
+  return !rules.some(readsOtherTables) && ![...table.fields.values()].some(({ references }) => references !== undefined)
 }
 
 /**
  * Each inserts, or updates the record that has its conflict target's value; all have the same target. What really
- * happens must pass its own rule. `placeOf` names the place of each in its batch.
+ * happens must pass its own rule. `pathOf` names the place of each in its batch.
  */
 export async function upsertRecords(
   write: Write,
   upserts: readonly Upsert[],
-  placeOf: (index: number) => string,
+  pathOf: (index: number) => string,
 ): Promise<Written[]> {
   const met = await lockTargets(write, upserts)
   const mayWait = judgesRowsAlone(write.call)
@@ -144,7 +144,7 @@ export async function upsertRecords(
     const rows = [...waiting.values()]
     waiting = new Map()
     const into: Write = { ...write, conflictTarget: upserts[0]?.conflictTarget as string }
-    const stored = await insertRecords(into, rows, (at) => placeOf(places[at] as number))
+    const stored = await insertRecords(into, rows, (at) => pathOf(places[at] as number))
     for (const [at, one] of stored.entries()) {
       const place = places[at] as number
       results[place] = { ...one, sent: sentBy(upserts[place]?.patch), action: 'inserted' }
@@ -162,7 +162,7 @@ export async function upsertRecords(
     } else {
       // It may be one that an earlier upsert of this batch is about to insert.
       if ([...waiting.values()].includes(before)) await insertWaiting()
-      const stored = await updateMet({ ...write, at: placeOf(index) }, before, upsert)
+      const stored = await updateMet({ ...write, at: pathOf(index) }, before, upsert)
       met.set(upsert.conflictValue, stored.row)
       results[index] = { ...stored, sent: sentBy(upsert.patch), action: 'updated' }
     }

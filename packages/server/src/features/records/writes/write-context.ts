@@ -1,8 +1,8 @@
 /** What the parts of a write share: its transaction, and what its records are afterwards. */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { Change } from '../changes/changes.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import type { TableCall } from '../schema/tables.ts'
 
 /** A write in progress: its transaction and what its changes are logged under. */
 export interface Write {

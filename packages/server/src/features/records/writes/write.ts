@@ -20,11 +20,11 @@ import {
 import { matchesStrongly } from '../../../http/replies/etags.ts'
 import { blindIncrementMax, recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
 import { type Expr, isNever } from '../../../query/expr.ts'
-import { absencesIn, settle } from '../../../query/matches.ts'
+import { negatedExists, partiallyEvaluate } from '../../../query/matches.ts'
 import { type Change, changeOf } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
+import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import { readScopeOf, type TableCall } from '../schema/tables.ts'
 import { tagOf } from './answer.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
 import type { Stored, Write } from './write-context.ts'
@@ -34,18 +34,20 @@ import type { Stored, Write } from './write-context.ts'
  * stay locked until the commit. Writes that require the same rows to be absent are serialized by an advisory lock, so
  * that the second one sees what the first one inserted.
  */
-export async function satisfies({ call, tx }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
-  const settled = settle(expr, row)
-  if (settled.kind === 'const') return settled.value
+export async function rowSatisfies({ call, tx }: Write, expr: Expr, row: RecordRow): Promise<boolean> {
+  const residual = partiallyEvaluate(expr, row)
+  if (residual.kind === 'const') return residual.value
   const { backEnd, address, table } = call
-  const absences = absencesIn(settled).map((absence) => JSON.stringify([address, absence]))
-  await tx.lock(...absences)
-  const [answer] = await tx.all<{ yes: unknown }>(sql`SELECT 1 AS yes WHERE ${backEnd.judgement(settled, table)}`)
-  return answer !== undefined
+  const lockKeys = negatedExists(residual).map((exists) => JSON.stringify([address, exists]))
+  await tx.lock(...lockKeys)
+  const [found] = await tx.all<{ yes: unknown }>(
+    sql`SELECT 1 AS yes WHERE ${backEnd.lockingCondition(residual, table)}`,
+  )
+  return found !== undefined
 }
 
 async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> {
-  if (!(await satisfies(write, expr, row))) throw denied(write.call.caller)
+  if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller)
 }
 
 /** Counts what a request adds to the change log. Throws 413 where it is too much. */
@@ -66,19 +68,19 @@ function record(write: Write, change: Change): void {
 }
 
 /** A field's name in the refusal of a batch or of one write. */
-export const placed = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)
+export const fieldPath = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)
 
 const isOfIndex = (error: unknown): error is EngineError =>
   error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
 
 /** 400 that names the text no index can hold: the longest of those the caller may know of. */
-function tooLong(write: Write, row: RecordRow): Error {
+function indexTextTooLong(write: Write, row: RecordRow): Error {
   const { table, rows, view } = write.call
   const known = rows.indexedTexts.filter((name) => view.showsHidden || !table.hidden.has(name))
   const lengthOf = (name: string): number => ((row[name] as string | null) ?? '').length
   const [longest] = known.sort((a, b) => lengthOf(b) - lengthOf(a))
   if (longest === undefined) return badRequest('A text is too long for its index')
-  return invalid({ [placed(write, longest)]: { code: 'max', message: 'is too long for the index over it' } })
+  return invalid({ [fieldPath(write, longest)]: { code: 'max', message: 'is too long for the index over it' } })
 }
 
 /**
@@ -90,12 +92,12 @@ async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Pro
     await write.tx.run(statement)
   } catch (error) {
     if (!isOfIndex(error)) throw error
-    if (error.kind === 'oversized') throw tooLong(write, row)
+    if (error.kind === 'oversized') throw indexTextTooLong(write, row)
     if (error.columns.join() === write.conflictTarget) throw new EngineError('outrun', error.message, [], error)
     const data: FieldErrors = Object.fromEntries(
       error.columns
         .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))
-        .map((name) => [placed(write, name), { code: 'unique' as const, message: 'is already taken' }]),
+        .map((name) => [fieldPath(write, name), { code: 'unique' as const, message: 'is already taken' }]),
     )
     throw conflict('A record with this value already exists', data)
   }
@@ -115,7 +117,7 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
       sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}${forReference}`,
     )
     if (found.length === 0)
-      throw invalid({ [placed(write, name)]: { code: 'reference', message: `no such record in ${references}` } })
+      throw invalid({ [fieldPath(write, name)]: { code: 'reference', message: `no such record in ${references}` } })
   }
 }
 
@@ -137,19 +139,19 @@ export async function insertRecord(write: Write, row: RecordRow): Promise<Stored
 
 /** Whether an insert hangs on nothing that the database would have to be asked for. */
 function standsAlone({ call }: Write, row: RecordRow): boolean {
-  if (settle(call.permissions.insert(), row).kind !== 'const') return false
+  if (partiallyEvaluate(call.permissions.insert(), row).kind !== 'const') return false
   for (const [name, { references }] of call.table.fields)
     if (references !== undefined && row[name] !== null && row[name] !== undefined) return false
   return true
 }
 
-/** Inserts many complete records as `insertRecord` does each; `placeOf` names the place of each in its batch. */
+/** Inserts many complete records as `insertRecord` does each; `pathOf` names the place of each in its batch. */
 export async function insertRecords(
   write: Write,
   rows: readonly RecordRow[],
-  placeOf: (index: number) => string,
+  pathOf: (index: number) => string,
 ): Promise<Stored[]> {
-  const at = (index: number): Write => ({ ...write, at: placeOf(index) })
+  const at = (index: number): Write => ({ ...write, at: pathOf(index) })
   const together = rows.length > 1 ? await insertTogether(write, rows, at) : null
   if (together) return together
   const next = createSlices()
@@ -201,7 +203,7 @@ async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordR
 /** The row if it exists and the caller may know that it does; else the same 404 for both. */
 async function getVisible(write: Write, id: string): Promise<RecordRow> {
   const row = await findRow(write, id)
-  if (row && (await satisfies(write, write.call.permissions.locate(), row))) return row
+  if (row && (await rowSatisfies(write, write.call.permissions.locate(), row))) return row
   if (write.at === '') throw notFound('Record')
   throw notFound('Record', { [write.at]: { code: 'unknown', message: 'no such record' } })
 }

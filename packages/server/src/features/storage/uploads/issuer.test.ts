@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Caller } from '../../../access/caller.ts'
-import { createJudge } from '../../../access/judge.ts'
+import { createRuleEvaluator } from '../../../access/rule-evaluator.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { createLog } from '../../../base/log.ts'
 import { parseConfig } from '../../../config/validate.ts'
@@ -30,7 +30,7 @@ const { endpoints } = createStorage({
   blobs,
   images: openImages(),
   buckets: () => config.buckets,
-  judge: createJudge({ sql, namespaces: () => config.namespaces }),
+  ruleEvaluator: createRuleEvaluator({ sql, namespaces: () => config.namespaces }),
   secret: 's'.repeat(32),
   responseBytes: () => responseBytesMax,
   reloadUser: async (user) => (user.auth.id === 'alice' && isActive ? user : null),

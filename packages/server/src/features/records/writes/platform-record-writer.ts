@@ -10,16 +10,16 @@ import { createTableRows, type RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 
 /** Writes one record's way from `before` to `after` within the transaction; null is none. */
-export type KeepRecord = (tx: Transaction, before: RecordRow | null, after: RecordRow | null) => Promise<void>
+export type PlatformRecordWriter = (tx: Transaction, before: RecordRow | null, after: RecordRow | null) => Promise<void>
 
 /** For one table of a static namespace. `requestId` groups the changes of one transaction. */
-export function createKeepRecord(deps: {
+export function createPlatformRecordWriter(deps: {
   table: Table
   dialect: Dialect
   totals: Totals
   requestId: () => string
   nowMs: () => number
-}): KeepRecord {
+}): PlatformRecordWriter {
   const { table, dialect, totals, requestId, nowMs } = deps
   const rows = createTableRows(table, dialect)
   const address: DatabaseAddress = { namespace: table.namespace, instanceId: null }

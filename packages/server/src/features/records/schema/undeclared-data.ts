@@ -1,8 +1,8 @@
 /** What the data holds and the configuration no longer declares: named at start, since it is easily a mistake. */
 import type { DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
 import { sql as text } from '../../../engines/sql/sql-text.ts'
-import { descriptionsOf, platform, wholeName } from './schema.ts'
-import type { Namespaces } from './tables.ts'
+import type { Namespaces } from '../resolve-table.ts'
+import { combinedName, descriptionsOf, platform } from './migrator.ts'
 
 const stays = 'is in the data but not in the configuration; it is kept, and not served'
 
@@ -21,7 +21,7 @@ export async function findLeftovers(sql: Sql, namespaces: Namespaces): Promise<r
     const rows = await database.all<{ name: string }>(
       text`SELECT name FROM ${descriptionsOf(address.namespace, database.dialect)} ORDER BY name`,
     )
-    return rows.map(({ name }) => name).filter((name) => name !== wholeName)
+    return rows.map(({ name }) => name).filter((name) => name !== combinedName)
   }
   const addTable = (namespace: string, table: string): void => {
     if (namespaces.has(namespace) && !isDeclared(namespace, table))

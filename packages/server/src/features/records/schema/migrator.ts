@@ -12,6 +12,7 @@ import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
 import { createChangeLog } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
+import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows } from '../rows.ts'
 import { createAnswers } from '../writes/idempotency.ts'
 import {
@@ -22,8 +23,7 @@ import {
   type Refusal,
   refusalOf,
   type TableDescription,
-} from './schema-plan.ts'
-import type { Namespaces } from './tables.ts'
+} from './migration-plan.ts'
 
 /** The configuration cannot be served with the data there is. The message lists every reason and what to do. */
 export class SchemaError extends Error {
@@ -66,7 +66,7 @@ async function preparePlatform(tx: Transaction, dialect: Dialect, target: Omit<T
  * Row of `_tables` that holds the fingerprint of everything declared, so that an unchanged database is recognised by
  * one read.
  */
-export const wholeName = ''
+export const combinedName = ''
 
 /**
  * Where it is remembered what the instances of each dynamic namespace should look like. Users cannot declare a name
@@ -113,7 +113,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   const descriptions = descriptionsOf(namespace, dialect)
   const whole = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
-  if (known.get(wholeName) === whole) return []
+  if (known.get(combinedName) === whole) return []
   const refusals: Refusal[] = []
   for (const table of tables) {
     const text = known.get(table.name)
@@ -128,7 +128,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
     if (before && before.search.join() !== table.search.join()) await fillSearch(tx, dialect, table)
     await remember(tx, descriptions, table.name, JSON.stringify(plan.description))
   }
-  if (!mode.isTrial) await remember(tx, descriptions, wholeName, whole)
+  if (!mode.isTrial) await remember(tx, descriptions, combinedName, whole)
   return refusals
 }
 

@@ -4,7 +4,7 @@
  */
 import { equalsSecret, sha256 } from '../../../base/crypto/hash.ts'
 import { invalidField } from '../../../errors.ts'
-import type { TableCall } from '../schema/tables.ts'
+import type { TableCall } from '../resolve-table.ts'
 import type { ListQuery } from './read.ts'
 
 /** What a search finds, whatever is shown of it. */

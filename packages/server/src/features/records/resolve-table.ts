@@ -2,22 +2,22 @@
  * From a request's path and caller to a table it may work with: one place decides which namespaces, instances and
  * tables exist and who may enter them. Owns what is compiled per configuration.
  */
-import type { Caller } from '../../../access/caller.ts'
-import { denied, mayEnter, type Permissions, permissionsOf } from '../../../access/check.ts'
-import type { NamespaceDefinition, TableDefinition } from '../../../access/definition.ts'
-import type { Judge } from '../../../access/judge.ts'
-import { createMac } from '../../../base/crypto/hash.ts'
-import type { Log } from '../../../base/log.ts'
-import type { Dialect } from '../../../engines/sql/dialect.ts'
-import type { Database, DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
-import { invalidField, notFound } from '../../../errors.ts'
-import { instanceIdCharsMax } from '../../../limits/api.ts'
-import type { Seal } from '../../../query/cursor.ts'
-import { isNever } from '../../../query/expr.ts'
-import type { TableView } from '../../../query/filter.ts'
-import type { Table } from '../../../query/table.ts'
-import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../../query/to-sql.ts'
-import { createTableRows, type TableRows } from '../rows.ts'
+import type { Caller } from '../../access/caller.ts'
+import { denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
+import type { NamespaceDefinition, TableDefinition } from '../../access/definition.ts'
+import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
+import { createMac } from '../../base/crypto/hash.ts'
+import type { Log } from '../../base/log.ts'
+import type { Dialect } from '../../engines/sql/dialect.ts'
+import type { Database, DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
+import { invalidField, notFound } from '../../errors.ts'
+import { instanceIdCharsMax } from '../../limits/api.ts'
+import type { Seal } from '../../query/cursor.ts'
+import { isNever } from '../../query/expr.ts'
+import type { TableView } from '../../query/filter.ts'
+import type { Table } from '../../query/table.ts'
+import { createSqlBackEnd, type FindTable, type SqlBackEnd } from '../../query/to-sql.ts'
+import { createTableRows, type TableRows } from './rows.ts'
 
 export type Namespaces = ReadonlyMap<string, NamespaceDefinition>
 
@@ -107,7 +107,7 @@ const countingInstances = (database: Database, beforeCreate: () => void | Promis
 export interface TablesDeps {
   readonly sql: Sql
   readonly namespaces: () => Namespaces
-  readonly judge: Judge
+  readonly ruleEvaluator: RuleEvaluator
   readonly log: Log
   readonly secret: string
   /** Counts an instance that a caller is about to create; throws or rejects with 429. */
@@ -115,7 +115,7 @@ export interface TablesDeps {
 }
 
 export function createTables(deps: TablesDeps): Tables {
-  const { sql, judge, log, countInstance } = deps
+  const { sql, ruleEvaluator, log, countInstance } = deps
   const seal = createMac(deps.secret, 'cursor')
   /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
   const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
@@ -150,7 +150,7 @@ export function createTables(deps: TablesDeps): Tables {
       )
     const reportEntry = (error: unknown): void =>
       log.error('access.namespace_rule_failed', { namespace: definition.name, error })
-    return mayEnter(judge, definition, instanceId, caller, reportEntry)
+    return mayEnter(ruleEvaluator, definition, instanceId, caller, reportEntry)
   }
 
   function call(
