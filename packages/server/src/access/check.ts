@@ -43,7 +43,9 @@ export function required(expr: Expr, caller: Caller): Expr {
 const yes = (): Expr => always
 const no = (): Expr => never
 
-/** Permissions of a service key, which bypasses all rules: with or without the scope to read, and on read-only tables. */
+/**
+ * Permissions of a service key, which bypasses all rules: with or without the scope to read, and on read-only tables.
+ */
 const keyPermissions = (mayRead: boolean, mayWrite: boolean): Permissions => {
   const [reads, writes] = [mayRead ? yes : no, mayWrite ? yes : no]
   return {
@@ -123,9 +125,9 @@ async function withTimeout(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /**
- * Evaluates a rule over an instance, a room or another subject. A rule that fails (throws, rejects, or returns neither a
- * boolean nor a filter) denies and is reported. Returns a promise only if the rule is asynchronous or a database has to
- * be queried; it rejects with `EngineError` when a database is unavailable.
+ * Evaluates a rule over an instance, a room or another subject. A rule that fails (throws, rejects, or returns neither
+ * a boolean nor a filter) denies and is reported. Returns a promise only if the rule is asynchronous or a database has
+ * to be queried; it rejects with `EngineError` when a database is unavailable.
  */
 export function decide(ruleEvaluator: RuleEvaluator, decision: Decision): boolean | Promise<boolean> {
   const { rule, table, subject, instance, report } = decision

@@ -1,6 +1,6 @@
 /**
- * Access rules in their loaded form, as the configuration passes them to the features. An undeclared rule is `false`: it
- * denies all callers except service keys, in every mode.
+ * Access rules in their loaded form, as the configuration passes them to the features. An undeclared rule is `false`:
+ * it denies all callers except service keys, in every mode.
  */
 import type { Table } from '../query/table.ts'
 import type { Auth } from './caller.ts'
@@ -48,8 +48,8 @@ export interface BucketDefinition {
 export type DecisionResult<K extends string = string> = RuleResult<K> | Promise<boolean>
 
 /**
- * Decides who may address an instance of a dynamic namespace; the rules of its tables apply in addition. Filters may use
- * the field `id`, and `exists` over tables of the instance and of the namespace `shared`.
+ * Decides who may address an instance of a dynamic namespace; the rules of its tables apply in addition. Filters may
+ * use the field `id`, and `exists` over tables of the instance and of the namespace `shared`.
  */
 export type InstanceRule = (auth: Auth | null, instanceId: string) => DecisionResult<'id'>
 

@@ -1,7 +1,7 @@
 /**
- * Compiles a rule's result for a caller into an expression tree. A faulty rule (one that throws, returns a promise, names
- * an unknown field or compares with `undefined`) denies access and is reported through the log. It never allows access,
- * and its error never reaches the client.
+ * Compiles a rule's result for a caller into an expression tree. A faulty rule (one that throws, returns a promise,
+ * names an unknown field or compares with `undefined`) denies access and is reported through the log. It never allows
+ * access, and its error never reaches the client.
  */
 import { exprDepthMax } from '../limits/api.ts'
 import { allOf, always, anyOf, type Expr, negate, never } from '../query/expr.ts'

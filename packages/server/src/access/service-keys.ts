@@ -1,6 +1,6 @@
 /**
- * Verifies service keys (secret, expiry, allowed networks) and checks their scopes. The configuration supplies the keys;
- * `http/handle` reads the header.
+ * Verifies service keys (secret, expiry, allowed networks) and checks their scopes. The configuration supplies the
+ * keys; `http/handle` reads the header.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../base/clock.ts'
@@ -116,8 +116,8 @@ export function parseScope(text: string): string {
 }
 
 /**
- * Whether one of the scopes covers `needed`, which has four parts, such as `db:table:posts:read`. A name in `needed` may
- * come from a URL: with a colon in it there are more than four parts, which only `*` covers.
+ * Whether one of the scopes covers `needed`, which has four parts, such as `db:table:posts:read`. A name in `needed`
+ * may come from a URL: with a colon in it there are more than four parts, which only `*` covers.
  */
 export function permitsScope(scopes: readonly string[], needed: string): boolean {
   if (scopes.includes('*')) return true

@@ -1,6 +1,6 @@
 /**
- * Keyset pagination: cursors, and the SQL conditions that select the rows after one. A cursor contains the sort values of
- * a row, so paging neither skips nor repeats an unchanged row while others are inserted and deleted. Cursors are
+ * Keyset pagination: cursors, and the SQL conditions that select the rows after one. A cursor contains the sort values
+ * of a row, so paging neither skips nor repeats an unchanged row while others are inserted and deleted. Cursors are
  * authenticated, so the server only accepts those it issued.
  */
 import { equalsSecret } from '../base/crypto/hash.ts'
@@ -88,9 +88,9 @@ const termsOf = (backEnd: SqlBackEnd, table: Table, sort: Sort): OrderTerm[] =>
   )
 
 /**
- * Conditions whose rows, concatenated, are all rows after the position: first those equal in all keys but the last, then
- * those equal in all but the last two, and so on. Each condition is one range of an index on the sort fields, so a deep
- * page costs as much as the first one.
+ * Conditions whose rows, concatenated, are all rows after the position: first those equal in all keys but the last,
+ * then those equal in all but the last two, and so on. Each condition is one range of an index on the sort fields, so a
+ * deep page costs as much as the first one.
  */
 export function segmentsAfter(
   backEnd: SqlBackEnd,

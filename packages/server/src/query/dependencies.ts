@@ -1,6 +1,6 @@
 /**
- * Dependency analysis of conditions with `exists`: which rows of the filtered table a change of another table can affect,
- * and the condition as of an earlier state of the other tables. Pure; queries no database.
+ * Dependency analysis of conditions with `exists`: which rows of the filtered table a change of another table can
+ * affect, and the condition as of an earlier state of the other tables. Pure; queries no database.
  */
 import type { CompareOp, Expr } from './expr.ts'
 import { allOf, always, anyOf, negate, never } from './expr.ts'
@@ -62,8 +62,8 @@ const flipped: Readonly<Record<CompareOp, CompareOp>> = {
 }
 
 /**
- * Binds the inner row of an `exists`. The result is a condition on the outer row; nested `exists` that remain in it refer
- * to no row.
+ * Binds the inner row of an `exists`. The result is a condition on the outer row; nested `exists` that remain in it
+ * refer to no row.
  */
 export function bindInner(where: Expr, row: Row): Expr {
   switch (where.kind) {

@@ -86,8 +86,8 @@ export function fieldsOf(expr: Expr): ReadonlySet<string> {
 }
 
 /**
- * The tree with each `exists` replaced by the constant that permits more rows: true for every row for which the tree can
- * be true. For engines that cannot query the tables.
+ * The tree with each `exists` replaced by the constant that permits more rows: true for every row for which the tree
+ * can be true. For engines that cannot query the tables.
  */
 export function assumeExists(expr: Expr, assumed = true): Expr {
   switch (expr.kind) {

@@ -17,8 +17,8 @@ export interface TableView {
 }
 
 /**
- * The declared type, `any` for an undeclared field of a schemaless table, or null if the field is unknown or hidden from
- * the caller.
+ * The declared type, `any` for an undeclared field of a schemaless table, or null if the field is unknown or hidden
+ * from the caller.
  */
 export function findFieldType({ table, showsHidden }: TableView, name: string): FieldType | 'any' | null {
   const field = table.fields.get(name)

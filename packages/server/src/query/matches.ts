@@ -1,6 +1,6 @@
 /**
- * Evaluates the expression tree in memory, on one row of API-level values (booleans as booleans, JSON parsed). A property
- * test checks that it agrees with the SQL back end, `to-sql`.
+ * Evaluates the expression tree in memory, on one row of API-level values (booleans as booleans, JSON parsed). A
+ * property test checks that it agrees with the SQL back end, `to-sql`.
  */
 import { compareText } from '../base/text/text.ts'
 import { allOf, always, anyOf, type CompareOp, type Expr, negate, never, type OuterField, type Scalar } from './expr.ts'
@@ -100,8 +100,8 @@ export function partiallyEvaluate(expr: Expr, row: Row): Expr {
 }
 
 /**
- * Whether a tree without `exists` is true for the row. Throws if the database has to be queried; use `partiallyEvaluate`
- * for such trees.
+ * Whether a tree without `exists` is true for the row. Throws if the database has to be queried; use
+ * `partiallyEvaluate` for such trees.
  */
 export function matches(expr: Expr, row: Row): boolean {
   const residual = partiallyEvaluate(expr, row)

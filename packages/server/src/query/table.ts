@@ -1,6 +1,6 @@
 /**
- * Table definitions as used by everything that selects records: names and types of fields, without rules or storage. The
- * configuration creates them from the user's declarations.
+ * Table definitions as used by everything that selects records: names and types of fields, without rules or storage.
+ * The configuration creates them from the user's declarations.
  */
 
 export type FieldType = 'string' | 'text' | 'number' | 'boolean' | 'datetime' | 'json'

@@ -1,6 +1,6 @@
 /**
- * Compiles the expression tree to SQL. A property test checks that it agrees with the in-memory back end, `matches`. Every
- * value is a parameter and every identifier a declared name; the name of a schemaless field is a parameter too.
+ * Compiles the expression tree to SQL. A property test checks that it agrees with the in-memory back end, `matches`.
+ * Every value is a parameter and every identifier a declared name; the name of a schemaless field is a parameter too.
  */
 import type { Dialect, StoredType } from '../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, type SqlValue, sql } from '../engines/sql/sql-text.ts'
