@@ -23,6 +23,12 @@ export const postgresConnectTimeoutMs = 3000
 export const postgresWaitMs = 5000
 /** How long a statement waits for a lock: far beyond any transaction of the API, below what a caller waits for. */
 export const postgresLockMs = 5000
+/** Writes that wait for one advisory lock without a connection: some seconds of work at the pace of commits. */
+export const advisoryLockWaitersMax = 1000
+/** How long a write waits for advisory locks in its process: it costs memory alone, so three times a database lock. */
+export const advisoryLockWaitMs = 15_000
+/** Attempts at a write that may find an advisory lock taken; each knows one more lock than the one before. */
+export const advisoryLockAttemptsMax = 20
 /** A table whose reads ran into that is left alone for so long. */
 export const postgresLockedMs = 2000
 /** Reads waiting on one connection behind a statement that is not answered. */

@@ -231,6 +231,31 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     await expectBack(node)
   }, 60_000)
 
+  test('[AWAY-11] 200 writes that wait for one lock leave connections to other callers', async () => {
+    const url = await newDatabase()
+    const node = await startNode(url)
+    const [locker, watcher] = [connect(url), connect(url)]
+    const address = { namespace: 'shared', instanceId: null }
+    const lock = [JSON.stringify([address, 'items', 'id', 'contended'])]
+    await locker.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', lock)
+    const waitingQuery = `SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+    const waiting = async (): Promise<number> => (await watcher.query(waitingQuery)).rows[0].n
+    const contended = times(200, (n) => node.anonymous.post(`${items}?upsert=true`, { id: 'contended', n }))
+    while ((await waiting()) === 0) await Bun.sleep(1)
+    const other = node.as('other')
+    for (let n = 0; n < 5; n++) {
+      expect((await other.post(items, { id: `beside${n}`, n })).status).toBe(201)
+      expect((await other.get(`${items}/beside${n}`)).body.n).toBe(n)
+    }
+    expect(await waiting()).toBeLessThanOrEqual(1)
+    await locker.query('SELECT pg_advisory_unlock(hashtextextended($1, 0))', lock)
+    const statuses = (await Promise.all(contended)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 201)).toHaveLength(1)
+    // One that had the database wait for its lock may have been refused.
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(190)
+  }, 60_000)
+
   test('[AWAY-5] too many clients: the pool makes do with the connections it has', async () => {
     const url = await newDatabase()
     const node = await startNode(url)

@@ -133,8 +133,8 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
         const names = Array.from({ length: 12 }, (_unused, at) => `r${at}`)
         await Promise.all(names.map((id, at) => insertFirst(id, orders[at % orders.length] ?? [])))
         expect(await ids(database)).toHaveLength(1)
-        // A deadlock would have run one of them again.
-        expect(runs).toBe(names.length)
+        // One that found a key taken ran again once the keys were free; a deadlock would have run some more often.
+        expect(runs).toBeLessThanOrEqual(2 * names.length - 1)
         await database.write((tx) => tx.lock())
       },
     )

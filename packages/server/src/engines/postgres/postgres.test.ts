@@ -70,4 +70,48 @@ if (url !== undefined) {
       await engine.close()
     }
   })
+
+  test('writes that wait for one lock have no connection, and each runs once its predecessor is done', async () => {
+    const table = `contended_${process.pid}`
+    await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY)`)
+    const engine = openPostgres({ url, log: silentLog })
+    const database = engine.database({ namespace: 'public', instanceId: null })
+    const put = (id: string) => sql`INSERT INTO ${ident(table)} VALUES (${id})`
+    const options = { table }
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>()
+    const { promise: taken, resolve: take } = Promise.withResolvers<void>()
+    const order: number[] = []
+    try {
+      const holder = database.write(async (tx) => {
+        await tx.lock('contended')
+        take()
+        await opened
+      }, options)
+      await taken
+      const waiting = Array.from({ length: 200 }, (_, at) =>
+        database.write(async (tx) => {
+          await tx.lock('contended', `own ${at}`)
+          await tx.run(put(`w${at}`))
+          tx.afterCommit(() => order.push(at))
+        }, options),
+      )
+      // The writes above went first, so that every one has found the lock taken by now.
+      await database.write((tx) => tx.run(put('beside')), options)
+      expect(await database.all(sql`SELECT id FROM ${ident(table)}`)).toEqual([{ id: 'beside' }])
+      const [{ n } = { n: -1 }] = (
+        await admin.query<{ n: number }>(
+          `SELECT count(*)::int AS n FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
+        )
+      ).rows
+      expect(n).toBe(0)
+      open()
+      await Promise.all([holder, ...waiting])
+      expect(order).toHaveLength(200)
+      expect([...order].sort((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, at) => at))
+    } finally {
+      open()
+      await engine.close()
+      await admin.query(`DROP TABLE ${table}`)
+    }
+  })
 }

@@ -7,7 +7,15 @@
 import { createLru } from '../../base/concurrency/lru.ts'
 import type { Log } from '../../base/log.ts'
 import { parseDatabaseUrl } from '../../base/network/database-url.ts'
-import { postgresMigrationMs, postgresRetriesMax, postgresStartMs, statementAnswerMs } from '../../limits/postgres.ts'
+import {
+  advisoryLockAttemptsMax,
+  advisoryLockWaitersMax,
+  advisoryLockWaitMs,
+  postgresMigrationMs,
+  postgresRetriesMax,
+  postgresStartMs,
+  statementAnswerMs,
+} from '../../limits/postgres.ts'
 import { statementCacheEntriesMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
 import { EngineError } from '../sql/error.ts'
 import type { Database, Sql, Transaction } from '../sql/sql.ts'
@@ -15,6 +23,7 @@ import { instanceToken, type SqlText, sql } from '../sql/sql-text.ts'
 import { openConnections } from './connections.ts'
 import { postgresDialect } from './dialect.ts'
 import type { Prepared } from './line.ts'
+import { createLockQueue, LockContention, type Locks } from './lock-queue.ts'
 import { readOrigin } from './origin.ts'
 import { createPostgresPages } from './pages.ts'
 import { watchServer } from './server.ts'
@@ -89,6 +98,11 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   const server = watchServer({ address, log })
   const { circuit } = server
   const connections = openConnections({ address, circuit, onFault: server.note, log })
+  const lockQueue = createLockQueue({
+    waiting: advisoryLockWaitersMax,
+    attempts: advisoryLockAttemptsMax,
+    waitMs: advisoryLockWaitMs,
+  })
   let waiting = 0
 
   function prepare(
@@ -103,11 +117,13 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   }
 
   /** One attempt at a write. Its first statement goes out with BEGIN, its last with COMMIT. */
-  async function attempt<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async function attempt<T>(target: Target, locks: Locks, work: (tx: Transaction) => Promise<T>): Promise<T> {
     return connections.withOwn(target.key, async (line) => {
       const answerMs = target.isMigration ? postgresMigrationMs : statementAnswerMs
-      const tx = new PostgresTransaction(({ text, values }) =>
-        line.send(prepare(target.instanceId, values, numbered(text), answerMs)),
+      const tx = new PostgresTransaction(
+        ({ text, values }) => line.send(prepare(target.instanceId, values, numbered(text), answerMs)),
+        // A change of tables waits for locks without a bound, in the database.
+        target.isMigration ? () => undefined : locks.take,
       )
       const begun = line.send(begin)
       begun.catch(() => undefined)
@@ -115,6 +131,8 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
       let result: T
       try {
         result = await work(tx)
+        // Work that caught the refusal of a lock has run without it.
+        if (locks.isContended) throw new LockContention('Another write has the lock')
       } catch (error) {
         tx.end()
         await line.send(rollback)
@@ -132,13 +150,23 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
 
   async function write<T>(target: Target, work: (tx: Transaction) => Promise<T>): Promise<T> {
     server.checkWrites()
-    for (let tries = 1; ; tries++) {
-      try {
-        return await attempt(target, work)
-      } catch (error) {
-        if (!isRetryable(error)) throw error
-        if (tries >= postgresRetriesMax) throw new EngineError('busy', 'Too many writes want the same rows', [], error)
+    const locks = lockQueue.open()
+    try {
+      for (let tries = 1; ; ) {
+        try {
+          return await attempt(target, locks, work)
+        } catch (error) {
+          if (locks.isContended) {
+            await locks.wait()
+            continue
+          }
+          if (!isRetryable(error)) throw error
+          if (tries++ >= postgresRetriesMax)
+            throw new EngineError('busy', 'Too many writes want the same rows', [], error)
+        }
       }
+    } finally {
+      locks.release()
     }
   }
 

@@ -19,7 +19,11 @@ export class PostgresTransaction implements Transaction {
   private readonly sent: Promise<unknown>[] = []
   private open = true
 
-  constructor(private readonly query: (text: SqlText) => Promise<Answer>) {}
+  /** `takeLocks` is called before the statement that locks, and throws where the transaction must run again later. */
+  constructor(
+    private readonly query: (text: SqlText) => Promise<Answer>,
+    private readonly takeLocks: (keys: readonly string[]) => void,
+  ) {}
 
   private check(): void {
     if (!this.open) throw new Error('The transaction has ended')
@@ -41,7 +45,10 @@ export class PostgresTransaction implements Transaction {
   }
 
   async lock(...keys: readonly string[]): Promise<void> {
-    if (keys.length > 0) await this.all(lockKeys(keys))
+    this.check()
+    if (keys.length === 0) return
+    this.takeLocks(keys)
+    await this.all(lockKeys(keys))
   }
 
   sendPrepared(sent: Promise<unknown>): void {

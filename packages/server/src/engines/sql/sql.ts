@@ -25,7 +25,9 @@ export interface Transaction extends Reader {
   /**
    * Takes a transaction-scoped advisory lock on each key and holds it until the transaction ends. All keys of one call
    * are locked in one fixed order, whatever the order of the arguments, so two calls cannot deadlock; pass all keys of
-   * a transaction in one call. No keys lock nothing. A no-op where the engine runs one transaction at a time.
+   * a transaction in one call, as early as possible: where another write of this process has a key, the work is rolled
+   * back and runs again once the keys are free. Without keys, nothing is locked. A no-op where the engine runs one
+   * transaction at a time.
    */
   lock(...keys: readonly string[]): Promise<void>
   /**

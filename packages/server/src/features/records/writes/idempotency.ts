@@ -122,7 +122,7 @@ export async function writeOnce(
     const { reply } = await database.write(
       async (tx) => {
         const kept = await findKept(tx, answers, key).catch((error) => {
-          isMismatch = true
+          isMismatch = error instanceof ApiError
           throw error
         })
         if (kept) return kept
