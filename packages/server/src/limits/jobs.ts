@@ -13,9 +13,9 @@ export const jobDrainMs = 10_000
 
 // Backups
 /** How long writes wait for a backup to begin, at most: opening a few dozen files takes milliseconds. */
-export const backupHoldMs = 2000
+export const backupPauseMs = 2000
 /** Attempts at a moment, where the machine is so busy that one was over too soon. */
-export const backupHoldsMax = 5
+export const backupPauseAttemptsMax = 5
 /** A lease on released files ends after this without a renewal: how long a backup that died keeps files. */
 export const backupLeaseMs = 60_000
 /** Three attempts fit into a lease. */

@@ -63,9 +63,9 @@ export const fcmRefusalMs = 5000
 /** Tokens in one call of the Instance ID API. */
 export const fcmTopicTokensMax = 1000
 /** Whoever tells FCM of memberships begins no call later than this after taking them. */
-export const topicTurnMs = 60_000
+export const topicSyncBudgetMs = 60_000
 /** How long they are nobody else's: a turn, and a call with every retry and the longest pauses (220 s). */
-export const topicMarkBusyMs = 5 * 60_000
+export const dirtyFlagLeaseMs = 5 * 60_000
 /** FCM is told again after this pause. */
 export const topicRetryMs = 60_000
 /** RFC 8292 allows a day; a token is made anew with half of this left. */

@@ -27,7 +27,7 @@ const below: [string, number, number][] = [
   ['a join carries two states', 2 * rooms.roomStateBytesMax, sockets.socketMessageBytesMax],
   ['a job renews its lease before it expires', jobs.jobClockSkewMs, jobs.jobLeaseMs],
   ['a backup renews its lease twice before it expires', 2 * jobs.backupLeaseRenewMs, jobs.backupLeaseMs],
-  ['a backup outlives the pause of writers it asked for', jobs.backupHoldMs, jobs.backupLeaseMs],
+  ['a backup outlives the pause of writers it asked for', jobs.backupPauseMs, jobs.backupLeaseMs],
   ['a silent socket gets a ping before it counts as gone', sockets.socketPingMs, sockets.socketStaleMs],
   [
     'a backlog is refused before the runtime drops the socket',

@@ -108,7 +108,7 @@ export const tusPieceBytes = 16 * MiB
 /** Streamed answers up to this size are read first, so that they can say their length. */
 export const bufferedAnswerBytes = MiB
 
-// Pictures
+// Image transformations
 export const imageSideMax = 4096
 /** A picture of a large camera has 100 million; decoding one takes four bytes for each. */
 export const imagePixelsMax = 64 * 1024 * 1024
@@ -147,13 +147,13 @@ export const imageProcessLookMs = 50
 export const imageProcessNiceness = 10
 /** An idle process is about 70 MB; starting one takes a fifth of a second. */
 export const imageProcessIdleMs = 60_000
-/** Kept per object; another one takes the place of the oldest, once that is `variantKeptMs` old. */
+/** Kept per object; another one takes the place of the oldest, once that is `variantCachedMs` old. */
 export const imageVariantsMax = 64
 /**
  * A variant stays at least this long, so that whoever asks for ever new ones leaves no more of them behind in the time
  * that what is removed is still there for (`garbageGraceMs`).
  */
-export const variantKeptMs = 24 * 60 * 60 * 1000
+export const variantCachedMs = 24 * 60 * 60 * 1000
 /**
  * Bytes of kept variants of a bucket without a quota, and of all buckets; with a quota it is the bound, but at least
  * `garbageBytesMin`. Beyond a bound the least recently used go: they are made again when they are asked for.
@@ -163,7 +163,7 @@ export const variantBytesMax = 8 * 1024 * MiB
 /** The time of a variant's last use is written again once it is this old: a read is seldom a write. */
 export const variantUsedStepMs = 60 * 60 * 1000
 /** A picture that is not kept is there for this long, to be sent. */
-export const unkeptPictureMs = 10 * 60 * 1000
+export const uncachedVariantMs = 10 * 60 * 1000
 
 /**
  * Files read at a time where a rule asks other tables, so that each must be judged: with the most custom metadata they

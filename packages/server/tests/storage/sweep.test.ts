@@ -6,9 +6,9 @@ import {
   garbageGraceMs,
   imageVariantsMax,
   stagedBlobMs,
-  unkeptPictureMs,
+  uncachedVariantMs,
   uploadIdleMs,
-  variantKeptMs,
+  variantCachedMs,
 } from '../../src/limits/storage.ts'
 import type { Client } from '../harness/client.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -131,11 +131,11 @@ describeServer('sweep', { config, clock }, (server) => {
     const kept = await left(...Array.from({ length: imageVariantsMax }, (_, at) => at + 1))
     const next = imageVariantsMax + 1
     expect(await left(next, next, 1)).toBe(kept + 2)
-    clock.advance(unkeptPictureMs)
+    clock.advance(uncachedVariantMs)
     await server.tidy()
     expect(await left(1)).toBe(kept)
 
-    clock.advance(variantKeptMs)
+    clock.advance(variantCachedMs)
     expect(await left(next, next)).toBe(kept + 1)
     clock.advance(garbageGraceMs)
     await server.tidy()

@@ -10,7 +10,7 @@ import { backUp, type KeptFiles } from '../../engines/backup/backup.ts'
 import { folderTaken, lockFileName, lockFolder } from '../../engines/disk/folder-lock.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { ApiError } from '../../errors.ts'
-import { backupHoldsMax } from '../../limits/jobs.ts'
+import { backupPauseAttemptsMax } from '../../limits/jobs.ts'
 import { type Ask, createAsk } from '../admin-call.ts'
 import { formatHead, readPassphrase, type Secrets, sealSecrets } from '../backup-head.ts'
 import { keepByLease, keepWithoutServer } from '../backup-lease.ts'
@@ -117,7 +117,7 @@ function askServer(dataFolder: string, serviceKey: string | null): Ask {
 }
 
 async function pinWhileHeld(ask: Ask, pin: () => void): Promise<void> {
-  for (let tries = 0; tries < backupHoldsMax; tries++) {
+  for (let tries = 0; tries < backupPauseAttemptsMax; tries++) {
     const { id } = await ask<{ id: string }>('POST', '/hold')
     pin()
     if (await isReleased(ask('DELETE', `/hold/${id}`))) return

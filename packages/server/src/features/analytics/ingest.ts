@@ -16,14 +16,14 @@ import {
 import {
   addCounts,
   addSeries,
-  addSighting,
-  addSightings,
   allEvents,
   type Counts,
   countOf,
   eventSeries,
   insertRows,
-  type Sightings,
+  type LastSeen,
+  recordLastSeen,
+  saveLastSeen,
   within,
 } from './series.ts'
 import { eventsTable, type Store } from './tables.ts'
@@ -91,24 +91,24 @@ export function createIngest(store: Store): Ingest {
   const isKnown = (series: string, userId: string, minute: number): boolean =>
     minute === newest && seen.get(series)?.has(userId) === true
 
-  function storeAll(tx: Transaction, events: readonly TrackedEvent[]): Sightings {
+  function storeAll(tx: Transaction, events: readonly TrackedEvent[]): LastSeen {
     const counts: Counts = new Map()
-    const sightings: Sightings = new Map()
+    const lastSeen: LastSeen = new Map()
     for (const { name, userId, minute } of events)
       for (const series of [allEvents, eventSeries(name)]) {
         countOf(counts, series, minute).count++
-        if (userId !== null && !isKnown(series, userId, minute)) addSighting(sightings, series, userId, minute)
+        if (userId !== null && !isKnown(series, userId, minute)) recordLastSeen(lastSeen, series, userId, minute)
       }
     const rows = events.map(({ id, name, userId, minute, properties }) => [id, name, userId, minute, properties])
     insertRows(tx, dialect, eventsTable, eventColumns, rows)
     addCounts(tx, store, counts, false)
-    addSightings(tx, store, sightings)
-    return sightings
+    saveLastSeen(tx, store, lastSeen)
+    return lastSeen
   }
 
   /** Only of the newest minute: who comes in one request often comes in the next. */
-  function remember(sightings: Sightings): void {
-    for (const [series, users] of sightings)
+  function remember(lastSeen: LastSeen): void {
+    for (const [series, users] of lastSeen)
       for (const [userId, minute] of users) {
         if (minute < newest || (minute === newest && remembered >= sightingsRememberedMax)) continue
         if (minute > newest) {

@@ -12,7 +12,6 @@ import { clockSkewMs } from '../../limits/sqlite.ts'
 import {
   addCounts,
   addSeries,
-  addSightings,
   allRequests,
   type Count,
   type Counts,
@@ -20,8 +19,9 @@ import {
   countOf,
   endpointSeries,
   insertRows,
-  readSightings,
-  type Sightings,
+  type LastSeen,
+  readLastSeen,
+  saveLastSeen,
 } from './series.ts'
 import { logsTable, type Store } from './tables.ts'
 import { createEventId, minuteOf, unitMinutes } from './time.ts'
@@ -47,7 +47,7 @@ export interface RequestLogDeps {
 interface Tally {
   count: number
   errors: number
-  us: number
+  durationUs: number
   readonly users: Set<string>
 }
 
@@ -63,7 +63,7 @@ interface RequestRow {
   readonly endpoint: string
   readonly method: string
   readonly status: number
-  readonly us: number
+  readonly durationUs: number
   readonly userId: string | null
 }
 
@@ -81,7 +81,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
   const { database } = store
   const { dialect } = database
   /** By series, users and the last minute they were part of it, as it is written down. */
-  const seen: Sightings = new Map()
+  const seen: LastSeen = new Map()
   let minutes: Minute[] = []
   let rows: RequestRow[] = []
   let dropped = 0
@@ -103,7 +103,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
   function tallyOf({ tallies }: Minute, endpoint: string): Tally {
     let tally = tallies.get(endpoint)
     if (!tally) {
-      tally = { count: 0, errors: 0, us: 0, users: new Set() }
+      tally = { count: 0, errors: 0, durationUs: 0, users: new Set() }
       tallies.set(endpoint, tally)
     }
     return tally
@@ -119,7 +119,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
         const count = countOf(counts, series, minute)
         count.count += tally.count
         count.errors += tally.errors
-        count.us += tally.us
+        count.durationUs += tally.durationUs
         users.set(series, users.get(series)?.union(tally.users) ?? tally.users)
       }
     }
@@ -138,7 +138,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     const past = (seenAt = 0): number => (seenAt > ahead ? 0 : seenAt)
     const fresh = [...users].filter((userId) => past(known?.get(userId)) < minute)
     if (fresh.length === 0) return new Map()
-    const last = await readSightings(tx, store, series, fresh)
+    const last = await readLastSeen(tx, store, series, fresh)
     const isFirst = (userId: string, length: number): boolean =>
       Math.floor(past(last.get(userId)) / length) < Math.floor(minute / length)
     for (const userId of fresh) {
@@ -149,22 +149,22 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     return new Map(fresh.map((userId) => [userId, minute]))
   }
 
-  async function writeMinute(tx: Transaction, counted: Minute): Promise<Sightings> {
+  async function writeMinute(tx: Transaction, counted: Minute): Promise<LastSeen> {
     const { minute } = counted
     const { counts, users } = countsOf(counted)
-    const sightings: Sightings = new Map()
+    const lastSeen: LastSeen = new Map()
     for (const series of counts.keys())
-      sightings.set(series, await countUsers(tx, countOf(counts, series, minute), users.get(series) ?? new Set()))
+      lastSeen.set(series, await countUsers(tx, countOf(counts, series, minute), users.get(series) ?? new Set()))
     const fresh = [...counts.keys()].filter((series) => !seen.has(series))
     addSeries(tx, store, fresh, minute)
     addCounts(tx, store, counts, true)
-    addSightings(tx, store, sightings, minuteOf(now() + clockSkewMs))
-    return sightings
+    saveLastSeen(tx, store, lastSeen, minuteOf(now() + clockSkewMs))
+    return lastSeen
   }
 
   /** Only the last minute of each series: who asks once often asks again. */
-  function remember(written: readonly Sightings[]): void {
-    for (const sightings of written) for (const [series, users] of sightings) rememberSeries(series, users)
+  function remember(written: readonly LastSeen[]): void {
+    for (const lastSeen of written) for (const [series, users] of lastSeen) rememberSeries(series, users)
   }
 
   function rememberSeries(series: string, users: Map<string, number>): void {
@@ -181,13 +181,13 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
       dialect,
       logsTable,
       rowColumns,
-      written.map(({ ms, endpoint, method, status, us, userId }, at) => [
+      written.map(({ ms, endpoint, method, status, durationUs, userId }, at) => [
         createEventId(ms, at),
         method,
         endpoint,
         categoryOf(endpoint),
         status,
-        us,
+        durationUs,
         userId,
       ]),
     )
@@ -204,9 +204,9 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
         // Serializes the nodes, so that each sees the users that the others have counted.
         await tx.lock('analytics requests')
         writeRows(tx, takenRows)
-        const sightings: Sightings[] = []
-        for (const minute of taken) sightings.push(await writeMinute(tx, minute))
-        return sightings
+        const lastSeen: LastSeen[] = []
+        for (const minute of taken) lastSeen.push(await writeMinute(tx, minute))
+        return lastSeen
       })
       remember(written)
     } catch (error) {
@@ -236,12 +236,12 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
         if (!isOn()) return
         const nowMs = now()
         const tally = tallyOf(minuteAt(nowMs), endpoint)
-        const us = Math.round(ms * 1000)
+        const durationUs = Math.round(ms * 1000)
         tally.count++
-        tally.us += us
+        tally.durationUs += durationUs
         if (status >= 400) tally.errors++
         if (userId !== null && tally.users.size < requestUsersPerFlushMax) tally.users.add(userId)
-        if (rows.length < requestRowsPerFlushMax) rows.push({ ms: nowMs, endpoint, method, status, us, userId })
+        if (rows.length < requestRowsPerFlushMax) rows.push({ ms: nowMs, endpoint, method, status, durationUs, userId })
         else dropped++
       }
     },
@@ -258,6 +258,6 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
 function addTally(to: Tally, from: Tally): void {
   to.count += from.count
   to.errors += from.errors
-  to.us += from.us
+  to.durationUs += from.durationUs
   for (const userId of from.users) to.users.add(userId)
 }

@@ -68,7 +68,7 @@ export interface RequestReport {
   }[]
 }
 
-export interface RequestQuestion {
+export interface RequestReportQuery {
   readonly metric: RequestMetric
   readonly range: Range
   readonly unit: Unit
@@ -77,14 +77,14 @@ export interface RequestQuestion {
   readonly limit: number
 }
 
-export type ReportRequests = (question: RequestQuestion) => Promise<RequestReport>
+export type ReportRequests = (question: RequestReportQuery) => Promise<RequestReport>
 
 /** Categories, or endpoints of one: never as many. */
 const partsMax = 1000
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))
 /** Milliseconds. */
-const latencyOf = ({ count, us }: Total): number => (count === 0 ? 0 : rounded(us / count / 1000, 3))
+const latencyOf = ({ count, durationUs }: Total): number => (count === 0 ? 0 : rounded(durationUs / count / 1000, 3))
 const labelOf = ({ series }: Ranked): string => series.slice(series.lastIndexOf(':') + 1)
 
 const showPoint = (point: Point) => ({
@@ -128,7 +128,7 @@ export function createRequestReports({
       isWanted('topEndpoints') ? rankSeries(store, endpoints, start, limit) : nothing,
     ])
     // Of what the parts were when they were read: the total may be a request older.
-    const whole = parts.reduce((sum, { count }) => sum + count, 0)
+    const fullDays = parts.reduce((sum, { count }) => sum + count, 0)
     return {
       summary: {
         totalRequests: total.count,
@@ -140,7 +140,7 @@ export function createRequestReports({
       breakdown: parts.map((part) => ({
         label: labelOf(part),
         count: part.count,
-        percentage: rounded((100 * part.count) / whole, 2),
+        percentage: rounded((100 * part.count) / fullDays, 2),
       })),
       topItems: top.map(showItem),
     }

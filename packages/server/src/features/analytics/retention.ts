@@ -1,7 +1,7 @@
 /**
  * What happens to what is past its time. Rows of the request log go after their own time, or beyond their size. As for
  * what is older than 90 days: a day of events is closed, which counts its users once and for all, and
- * then removed in small steps; the same age ends counts of minutes and sightings. Any step may be cut
+ * then removed in small steps; the same age ends counts of minutes and lastSeen. Any step may be cut
  * off, or be done by two nodes at once: closing is one transaction that happens once, and removing can be done again.
  */
 import type { Transaction } from '../../engines/sql/sql.ts'
@@ -98,7 +98,7 @@ export function createRollUp(store: Store, now: () => number, logBounds: () => R
   }
 
   /** Rows written under a clock that was ahead are dated now, or they would stay until that time has come. */
-  async function dateAnew(signal?: AbortSignal): Promise<void> {
+  async function clampFutureRows(signal?: AbortSignal): Promise<void> {
     const nowMs = now()
     const ahead = idBound(nowMs + clockSkewMs)
     while (!signal?.aborted) {
@@ -124,7 +124,7 @@ export function createRollUp(store: Store, now: () => number, logBounds: () => R
   }
 
   async function trimLogs(signal?: AbortSignal): Promise<void> {
-    await dateAnew(signal)
+    await clampFutureRows(signal)
     const { retentionMs, bytesMax } = logBounds()
     const oldest = minuteOf(now() - retentionMs)
     const excess = await findExcess(oldest, Math.floor(bytesMax / requestRowBytes))

@@ -28,8 +28,8 @@ export interface Count {
   readonly minute: number
   count: number
   errors: number
-  /** Microseconds of all together. */
-  us: number
+  /** Total duration in microseconds. */
+  durationUs: number
   /** Users whose first part in the series in this minute, in its hour, on its day this is. */
   users: number
   usersHour: number
@@ -37,7 +37,7 @@ export interface Count {
 }
 
 /** Users who were part of a series, and the last minute of it: by series and user. */
-export type Sightings = Map<string, Map<string, number>>
+export type LastSeen = Map<string, Map<string, number>>
 
 /** Counts by series and minute. */
 export type Counts = Map<string, Map<number, Count>>
@@ -51,16 +51,16 @@ export function countOf(counts: Counts, series: string, minute: number): Count {
   }
   let count = minutes.get(minute)
   if (!count) {
-    count = { series, minute, count: 0, errors: 0, us: 0, users: 0, usersHour: 0, usersDay: 0 }
+    count = { series, minute, count: 0, errors: 0, durationUs: 0, users: 0, usersHour: 0, usersDay: 0 }
     minutes.set(minute, count)
   }
   return count
 }
 
 /** Takes a user's part in a series down, unless a later one is known. */
-export function addSighting(sightings: Sightings, series: string, userId: string, minute: number): void {
-  const users = sightings.get(series)
-  if (!users) sightings.set(series, new Map([[userId, minute]]))
+export function recordLastSeen(lastSeen: LastSeen, series: string, userId: string, minute: number): void {
+  const users = lastSeen.get(series)
+  if (!users) lastSeen.set(series, new Map([[userId, minute]]))
   else if ((users.get(userId) ?? 0) < minute) users.set(userId, minute)
 }
 
@@ -68,7 +68,8 @@ export function addSighting(sightings: Sightings, series: string, userId: string
 export interface Total {
   readonly count: number
   readonly errors: number
-  readonly us: number
+  /** Total duration in microseconds. */
+  readonly durationUs: number
 }
 
 export interface Point extends Total {
@@ -91,7 +92,7 @@ interface TotalRow {
 const totalOf = ({ count, errors, us }: TotalRow): Total => ({
   count: Number(count ?? 0),
   errors: Number(errors ?? 0),
-  us: Number(us ?? 0),
+  durationUs: Number(us ?? 0),
 })
 
 const text = (name: string): ManyColumn => ({ column: ident(name), type: 'text' })
@@ -122,10 +123,10 @@ export function insertRows(
     columns.map(({ column }) => column),
     ', ',
   )
-  const places = columns.map(() => '?').join(', ')
+  const placeholders = columns.map(() => '?').join(', ')
   const { text: into } = sql`INSERT INTO ${target(table)} (${names}) VALUES`
   // A statement a row: the engine takes each for a page of its log, which these scattered rows are.
-  const statement = `${into} (${places})${onConflict.text}`
+  const statement = `${into} (${placeholders})${onConflict.text}`
   for (const values of rows) tx.send({ text: statement, values })
 }
 
@@ -142,14 +143,15 @@ const adding = (table: SqlText, columns: readonly ManyColumn[]): SqlText =>
 /** A row per day of what happened in its minutes: series, day, count, errors, microseconds, users. */
 function daysOf(counts: readonly Count[]): (string | number)[][] {
   const rows: (string | number)[][] = []
-  for (const { series, minute, count, errors, us, usersDay } of counts) {
+  for (const { series, minute, count, errors, durationUs, usersDay } of counts) {
     const day = dayOf(minute)
     let row = rows.at(-1)
     if (row?.[0] !== series || row[1] !== day) {
       row = [series, day, 0, 0, 0, 0]
       rows.push(row)
     }
-    for (const [at, more] of [count, errors, us, usersDay].entries()) row[at + 2] = (row[at + 2] as number) + more
+    for (const [at, more] of [count, errors, durationUs, usersDay].entries())
+      row[at + 2] = (row[at + 2] as number) + more
   }
   return rows
 }
@@ -167,7 +169,7 @@ export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUs
     dialect,
     countsTable,
     [text('series'), integer('minute'), ...countColumns],
-    sorted.map((c) => [c.series, c.minute, c.count, c.errors, c.us, c.users, c.usersHour, c.usersDay]),
+    sorted.map((c) => [c.series, c.minute, c.count, c.errors, c.durationUs, c.users, c.usersHour, c.usersDay]),
     sql` ON CONFLICT (series, minute) DO UPDATE SET ${adding(store.counts, countColumns)}`,
   )
   insertRows(
@@ -184,10 +186,10 @@ export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUs
 const lastMinute = 2 ** 31 - 1
 
 /** Remembers the last minute in which each user was part of a series. One after `aheadMinute` is not believed. */
-export function addSightings(
+export function saveLastSeen(
   tx: Transaction,
   store: Store,
-  sightings: Sightings,
+  lastSeen: LastSeen,
   aheadMinute: number = lastMinute,
 ): void {
   const { seen, database } = store
@@ -198,7 +200,7 @@ export function addSightings(
     database.dialect,
     seenTable,
     [text('series'), text('user_id'), integer('minute')],
-    inOrder(sightings).flatMap(([series, users]) => inOrder(users).map(([userId, minute]) => [series, userId, minute])),
+    inOrder(lastSeen).flatMap(([series, users]) => inOrder(users).map(([userId, minute]) => [series, userId, minute])),
     sql` ON CONFLICT (series, user_id) DO UPDATE SET minute = excluded.minute WHERE excluded.minute > ${seen}.minute
       OR ${seen}.minute > ${ahead}`,
   )
@@ -214,13 +216,13 @@ export function addSeries(tx: Transaction, { database }: Store, names: Iterable<
 
 /** What was in a series since a minute. Whole days come from their own counts. */
 export async function readTotal({ database, daily, counts }: Store, series: string, start: number): Promise<Total> {
-  const whole = nextDayStart(start)
+  const fullDays = nextDayStart(start)
   const [row] = await database.all<TotalRow>(
     sql`SELECT sum(part.count) AS count, sum(part.errors) AS errors, sum(part.us) AS us FROM (
-        SELECT count, errors, us FROM ${daily} WHERE series = ${series} AND day >= ${dayOf(whole)}
+        SELECT count, errors, us FROM ${daily} WHERE series = ${series} AND day >= ${dayOf(fullDays)}
         UNION ALL
         SELECT count, errors, us FROM ${counts}
-          WHERE series = ${series} AND minute >= ${start} AND minute < ${whole}) AS part`,
+          WHERE series = ${series} AND minute >= ${start} AND minute < ${fullDays}) AS part`,
   )
   return totalOf(row as TotalRow)
 }
@@ -258,7 +260,7 @@ export async function readPoints(
   const written = withinPoints(JSON.parse(`[${row?.points ?? ''}]`) as WrittenPoint[], most)
   return written
     .filter(([, count]) => count > 0)
-    .map(([at, count, errors, us, users]): Point => ({ minute: at * length, count, errors, us, users }))
+    .map(([at, count, errors, durationUs, users]): Point => ({ minute: at * length, count, errors, durationUs, users }))
     .sort((a, b) => a.minute - b.minute)
 }
 
@@ -277,7 +279,7 @@ export function withinPoints<T>(points: readonly T[], most: number): readonly T[
   return points
 }
 
-type WrittenPoint = readonly [bucket: number, count: number, errors: number, us: number, users: number]
+type WrittenPoint = readonly [bucket: number, count: number, errors: number, durationUs: number, users: number]
 
 /** Users who were part of a series since a minute: those whose last part in it was no earlier. */
 export async function countUsers({ database, seen }: Store, series: string, start: number): Promise<number> {
@@ -303,23 +305,23 @@ export async function countUsersOf(
 /** The series of a prefix with the most in them since a minute, at most `limit`. */
 export async function rankSeries(store: Store, prefix: string, start: number, limit: number): Promise<Ranked[]> {
   const { daily, counts, series } = store
-  const whole = nextDayStart(start)
+  const fullDays = nextDayStart(start)
   // The order of the join is meant: for each series a stretch of its minutes.
   const rows = await store.database.all<TotalRow & { series: string }>(
     sql`SELECT part.series AS series, sum(part.count) AS count, sum(part.errors) AS errors, sum(part.us) AS us FROM (
         SELECT series, count, errors, us FROM ${daily}
-          WHERE ${within(sql`series`, prefix)} AND day >= ${dayOf(whole)}
+          WHERE ${within(sql`series`, prefix)} AND day >= ${dayOf(fullDays)}
         UNION ALL
         SELECT s.series, c.count, c.errors, c.us FROM ${series} AS s CROSS JOIN ${counts} AS c
           WHERE ${within(sql`s.series`, prefix)} AND c.series = s.series AND c.minute >= ${start}
-            AND c.minute < ${whole}) AS part
+            AND c.minute < ${fullDays}) AS part
       GROUP BY part.series ORDER BY 2 DESC, 1 LIMIT ${limit}`,
   )
   return rows.map((row) => ({ ...totalOf(row), series: row.series }))
 }
 
 /** The last minutes of users in a series, of those it knows. Locks the rows until the end of a transaction. */
-export async function readSightings(
+export async function readLastSeen(
   tx: Reader,
   { database, seen }: Store,
   series: string,

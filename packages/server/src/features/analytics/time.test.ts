@@ -4,19 +4,19 @@ import fc from 'fast-check'
 import { createEventId, dayOf, dayStart, idBound, minuteOf, msOfId, nextDayStart, rangeStart } from './time.ts'
 
 const instants = fc.integer({ min: 0, max: Date.UTC(2200, 0, 1) })
-const places = fc.integer({ min: 0, max: 4095 })
+const sequences = fc.integer({ min: 0, max: 4095 })
 
 test('an id is a UUID v7, says when its event happened, and sorts by time and place', () => {
   fc.assert(
-    fc.property(instants, places, instants, places, (ms, place, otherMs, otherPlace) => {
-      const id = createEventId(ms, place)
+    fc.property(instants, sequences, instants, sequences, (ms, sequence, otherMs, otherSequence) => {
+      const id = createEventId(ms, sequence)
       expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       expect(msOfId(id)).toBe(ms)
       expect(id > idBound(ms)).toBe(true)
       expect(id < idBound(ms + 1)).toBe(true)
-      const other = createEventId(otherMs, otherPlace)
+      const other = createEventId(otherMs, otherSequence)
       if (ms !== otherMs) expect(id < other).toBe(ms < otherMs)
-      else if (place !== otherPlace) expect(id < other).toBe(place < otherPlace)
+      else if (sequence !== otherSequence) expect(id < other).toBe(sequence < otherSequence)
     }),
   )
 })

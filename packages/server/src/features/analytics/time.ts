@@ -36,16 +36,17 @@ export const dayStart = (ms: number): number => minuteOf(Math.floor(ms / dayMs) 
 export const nextDayStart = (minute: number): number => Math.ceil(minute / unitMinutes.day) * unitMinutes.day
 
 /** 48 bits of time, as the beginning of a UUID; `place` are the 12 bits after the version. */
-function idHead(ms: number, place: number): string {
+function idHead(ms: number, sequence: number): string {
   const time = ms.toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${place.toString(16).padStart(3, '0')}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence.toString(16).padStart(3, '0')}`
 }
 
 /**
  * The id of an event or a request: a UUID v7 of the time at which it happened, and of its place among those it came
  * with (below 4096), so that those of one millisecond keep their order. The rest is random.
  */
-export const createEventId = (ms: number, place: number): string => idHead(ms, place) + crypto.randomUUID().slice(18)
+export const createEventId = (ms: number, sequence: number): string =>
+  idHead(ms, sequence) + crypto.randomUUID().slice(18)
 
 /** Less than the id of any event from an instant on, and more than any before it. */
 export const idBound = (ms: number): string => idHead(ms, 0)

@@ -56,7 +56,7 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
   const database = engine.database({ namespace: kvNamespace, instanceId: null })
   const { dialect } = database
   const entries = dialect.target(table)
-  const held = ident('held')
+  const stored = ident('stored')
 
   const at = (namespace: string, key: string): SqlText => sql`namespace = ${namespace} AND key = ${key}`
   const isThere = (): SqlText => sql`value IS NOT NULL AND (expires_at IS NULL OR expires_at > ${clock.now()})`
@@ -73,11 +73,11 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
   ): Promise<void> {
     const nowMs = clock.now()
     const expiresAtMs = lifetimeMs === null ? null : nowMs + lifetimeMs
-    const upsert = sql`INSERT INTO ${entries} AS ${held} (namespace, key, written_at, expires_at, value)
+    const upsert = sql`INSERT INTO ${entries} AS ${stored} (namespace, key, written_at, expires_at, value)
       VALUES (${name}, ${key}, ${nowMs}, ${expiresAtMs}, ${value})
       ON CONFLICT (namespace, key) DO UPDATE
         SET written_at = excluded.written_at, expires_at = excluded.expires_at, value = excluded.value
-        WHERE abs(excluded.written_at - ${held}.written_at) >= ${writeIntervalMs}`
+        WHERE abs(excluded.written_at - ${stored}.written_at) >= ${writeIntervalMs}`
     const written = await database.write((tx) => tx.run(upsert))
     if (written === 0) throw rateLimited((await findWaitMs(name, key, writeIntervalMs)) / 1000)
   }

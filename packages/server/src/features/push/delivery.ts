@@ -21,14 +21,14 @@ export interface Delivery {
    */
   deliver<T>(attempt: Attempt<T>): Promise<T | Outcome>
   /** Ends every pause and makes no other: what waits is tried once more. */
-  hurry(): void
+  skipPauses(): void
   readonly retries: number
 }
 
 export function createDelivery({ clock }: { readonly clock: Clock }): Delivery {
   const gate = createGate({ running: pushSendsAtOnceMax, waiting: pushSendsWaitingMax })
-  const hurried = Promise.withResolvers<void>()
-  let isHurried = false
+  const pausesSkipped = Promise.withResolvers<void>()
+  let skipsPauses = false
   let retries = 0
 
   async function attemptOnce<T>(attempt: Attempt<T>): Promise<T | Later> {
@@ -40,19 +40,19 @@ export function createDelivery({ clock }: { readonly clock: Clock }): Delivery {
   return {
     async deliver(attempt) {
       for (let round = 0; ; round++) {
-        const isLast = round === pushRetriesMax || isHurried
+        const isLast = round === pushRetriesMax || skipsPauses
         const answer = await attemptOnce(attempt)
         if (!isLater(answer)) return answer
         const pauseMs = answer.afterMs ?? pauseOf(round)
         if (isLast || pauseMs > pushRetryAfterMaxMs) return failed(answer.error)
         // Others use the place meanwhile.
-        await Promise.race([waitOn(clock, pauseMs), hurried.promise])
+        await Promise.race([waitOn(clock, pauseMs), pausesSkipped.promise])
         retries += 1
       }
     },
-    hurry() {
-      isHurried = true
-      hurried.resolve()
+    skipPauses() {
+      skipsPauses = true
+      pausesSkipped.resolve()
     },
     get retries() {
       return retries

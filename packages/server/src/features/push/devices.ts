@@ -97,7 +97,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
     on.all<DeviceRow>(sql`SELECT * FROM ${devices} AS d WHERE ${condition} ORDER BY registered`)
 
   /** Marks every topic of these devices, whose rows are `d`, as something that FCM may not know yet. */
-  function mark(tx: Transaction, condition: SqlText): void {
+  function setDirtyFlags(tx: Transaction, condition: SqlText): void {
     tx.send(sql`INSERT INTO ${marks} (token_hash, topic, token, change, busy_until)
       SELECT d.token_hash, t.topic, d.token, ${newId()}, 0 FROM ${devices} AS d
       JOIN ${topics} AS t ON t.user_id = d.user_id AND t.device_id = d.device_id
@@ -107,7 +107,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
 
   /** `d` is the device's row in the condition. */
   function remove(tx: Transaction, condition: SqlText): void {
-    mark(tx, condition)
+    setDirtyFlags(tx, condition)
     // From the few devices to their topics: the other way round every topic of everybody would be looked at.
     tx.send(sql`DELETE FROM ${topics} WHERE (user_id, device_id) IN
       (SELECT d.user_id, d.device_id FROM ${devices} AS d WHERE ${condition})`)
@@ -133,7 +133,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
         await removeSurplus(tx, userId, id)
         const [known] = await select(tx, isThis)
         // The topics are the device's: the old token leaves them, and the new one takes its place.
-        if (known && known.token_hash !== hash) mark(tx, isThis)
+        if (known && known.token_hash !== hash) setDirtyFlags(tx, isThis)
         const kind = kindOf(token, platform)
         tx.send(sql`INSERT INTO ${devices} (token_hash, token, kind, user_id, device_id, platform, session_id, metadata,
           created_at, registered) VALUES (${hash}, ${token}, ${kind}, ${userId}, ${id}, ${platform}, ${user.sessionId},
@@ -143,7 +143,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
           registered = excluded.registered`)
         tx.send(sql`INSERT INTO ${topics} (user_id, device_id, topic) VALUES (${userId}, ${id}, ${topicOfAll})
           ON CONFLICT (user_id, device_id, topic) DO NOTHING`)
-        if (known?.token_hash !== hash) mark(tx, isThis)
+        if (known?.token_hash !== hash) setDirtyFlags(tx, isThis)
         const [stored] = await select(tx, isThis)
         return stored as DeviceRow
       })

@@ -24,7 +24,7 @@ export interface FcmCredentials {
 
 export function createFcmCredentials(config: FcmConfig, fetch: BoundedFetch, clock: Clock): FcmCredentials {
   let known: { readonly grant: Grant; readonly goodUntilMs: number } | null = null
-  let asking: Promise<Grant> | null = null
+  let pending: Promise<Grant> | null = null
 
   const sign = (): Promise<string> => {
     const issuedAt = Math.floor(clock.now() / 1000)
@@ -60,10 +60,10 @@ export function createFcmCredentials(config: FcmConfig, fetch: BoundedFetch, clo
   return {
     async get() {
       if (known && clock.now() < known.goodUntilMs) return known.grant
-      asking ??= renew().finally(() => {
-        asking = null
+      pending ??= renew().finally(() => {
+        pending = null
       })
-      return asking
+      return pending
     },
     discard(token) {
       if (known && 'token' in known.grant && known.grant.token === token) known = null

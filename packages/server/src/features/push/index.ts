@@ -90,7 +90,7 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   const topics = createTopics(tables, clock)
   const logs = createLogs(tables, clock)
   const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })
-  const forgotten = topicSync.soon
+  const forgotten = topicSync.schedule
   const sending: Sending = createSending({ tables, devices, topics, logs, delivery, providers, forgotten, log })
   const trusts = (origin: string): boolean => config().vapid?.localServices.has(origin) ?? false
 
@@ -107,9 +107,9 @@ export async function openPush(deps: PushDeps): Promise<Push> {
       if ((await devices.list(auth.id)).length === 0) throw notFound('Device')
       throw pushNotConfigured()
     }
-    const { devices: changed, held } = await topics.change(auth.id, topic, isWanted)
-    const untold = held.length === 0 ? new Set<string>() : await topicSync.tell(topic, held)
-    const isFailed = ({ kind, token }: Device): boolean => (kind === 'web' ? !web : !fcm || untold.has(token))
+    const { devices: changed, unclaimed } = await topics.change(auth.id, topic, isWanted)
+    const unsynced = unclaimed.length === 0 ? new Set<string>() : await topicSync.syncTopic(topic, unclaimed)
+    const isFailed = ({ kind, token }: Device): boolean => (kind === 'web' ? !web : !fcm || unsynced.has(token))
     const failed = changed.filter(isFailed).length
     return [changed.length - failed, failed]
   }
@@ -119,12 +119,12 @@ export async function openPush(deps: PushDeps): Promise<Push> {
       const user = requireUser(caller)
       checkToken(token, platform, trusts)
       const device = await devices.register(user, { id, token, platform })
-      topicSync.soon()
+      topicSync.schedule()
       return json(show(device))
     },
     async unregister({ caller, body }) {
       await devices.unregister(requireUser(caller).auth.id, body)
-      topicSync.soon()
+      topicSync.schedule()
       return ok
     },
     async subscribe({ caller, body: { topic } }) {
@@ -168,10 +168,10 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   }
 
   // What a server that was killed did not come to.
-  topicSync.soon()
+  topicSync.schedule()
   /** Sends without further pauses, and waits for it within a bounded time. */
   async function drain(): Promise<void> {
-    delivery.hurry()
+    delivery.skipPauses()
     let timer: ReturnType<typeof setTimeout> | undefined
     const inTime = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, drainTimeoutMs)
@@ -183,7 +183,7 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   /** Removes old logs, and brings FCM's topics in line with the rows. */
   async function tidy(): Promise<void> {
     await logs.trim()
-    topicSync.soon()
+    topicSync.schedule()
     await topicSync.idle()
   }
 
@@ -204,7 +204,7 @@ export async function openPush(deps: PushDeps): Promise<Push> {
     },
     forget(tx, ending) {
       devices.forgetEnded(tx, ending)
-      tx.afterCommit(topicSync.soon)
+      tx.afterCommit(topicSync.schedule)
     },
   }
 }

@@ -14,7 +14,7 @@ import type { Payload } from './message.ts'
 import { failed, type Outcome } from './provider.ts'
 import { type Kind, kindOf, type Platform } from './subscription.ts'
 import type { PushTables } from './tables.ts'
-import type { Place, Topics } from './topics.ts'
+import type { DevicePosition, Topics } from './topics.ts'
 import type { WebPush } from './web-push.ts'
 
 /** The configured ways to devices; null is none. */
@@ -92,26 +92,26 @@ export function createSending(deps: SendingDeps): Sending {
     const workers = Array.from({ length: Math.min(pushJobSendsMax, targets.length) }, worker)
     // What was sent is written down, also where the rest could not be.
     const ended = await Promise.allSettled(workers)
-    const settled = targets.flatMap((target, at) => {
+    const finished = targets.flatMap((target, at) => {
       const outcome = outcomes[at]
       return outcome ? [{ target, outcome }] : []
     })
-    await record(settled, payload)
+    await record(finished, payload)
     for (const end of ended) if (end.status === 'rejected') throw end.reason
-    const sentCount = settled.filter(({ outcome }) => outcome.status === 'sent').length
-    return { sent: sentCount, failed: settled.length - sentCount }
+    const sentCount = finished.filter(({ outcome }) => outcome.status === 'sent').length
+    return { sent: sentCount, failed: finished.length - sentCount }
   }
 
-  async function record(settled: readonly { target: Target; outcome: Outcome }[], payload: Payload): Promise<void> {
-    if (settled.length === 0) return
+  async function record(finished: readonly { target: Target; outcome: Outcome }[], payload: Payload): Promise<void> {
+    if (finished.length === 0) return
     await tables.database.write(async (tx) => {
-      for (const { target, outcome } of settled) {
+      for (const { target, outcome } of finished) {
         logs.add(tx, target, payload, outcome)
         if (outcome.status === 'removed') devices.forgetToken(tx, target.token)
       }
     })
-    for (const { outcome } of settled) counts[outcome.status] += 1
-    if (settled.some(({ outcome }) => outcome.status === 'removed')) deps.forgotten()
+    for (const { outcome } of finished) counts[outcome.status] += 1
+    if (finished.some(({ outcome }) => outcome.status === 'removed')) deps.forgotten()
   }
 
   /** A job for many; throws 503 when too many wait. */
@@ -122,7 +122,7 @@ export function createSending(deps: SendingDeps): Sending {
   }
 
   async function sendToBrowsers(topic: string, payload: Payload): Promise<void> {
-    for (let after: Place | null = null; ; ) {
+    for (let after: DevicePosition | null = null; ; ) {
       const page: readonly Device[] = await topics.browsersOf(topic, after)
       if (page.length === 0) return
       await sendAll(page, payload)

@@ -1,23 +1,23 @@
 /**
- * Telling FCM which tokens hear of which topics. What is wanted stands in rows; a mark says that FCM may not know it
- * yet. Whoever takes a mark has it to itself for a while, asks what is wanted now, tells FCM, and removes the mark
- * unless something has changed meanwhile. So a crash, an outage or a race leaves a mark, and never a wrong membership.
+ * Telling FCM which tokens hear of which topics. What is wanted stands in rows; a flag says that FCM may not know it
+ * yet. Whoever takes a flag has it to itself for a while, asks what is wanted now, tells FCM, and removes the flag
+ * unless something has changed meanwhile. So a crash, an outage or a race leaves a flag, and never a wrong membership.
  */
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/crypto/hash.ts'
 import type { Log } from '../../base/log.ts'
 import type { Reader, Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
-import { fcmTopicTokensMax, topicMarkBusyMs, topicRetryMs, topicTurnMs } from '../../limits/push.ts'
+import { dirtyFlagLeaseMs, fcmTopicTokensMax, topicRetryMs, topicSyncBudgetMs } from '../../limits/push.ts'
 import type { Delivery } from './delivery.ts'
 import type { Fcm } from './fcm.ts'
 import type { PushTables } from './tables.ts'
 
 export interface TopicSync {
   /** Tells FCM of tokens and a topic whose marks are the caller's. Gives those of which it does not know now. */
-  tell(topic: string, held: readonly string[]): Promise<ReadonlySet<string>>
+  syncTopic(topic: string, tokens: readonly string[]): Promise<ReadonlySet<string>>
   /** Tells it of everything that is marked, beside whatever else goes on. */
-  soon(): void
+  schedule(): void
   /** Resolves when nothing is being told. */
   idle(): Promise<void>
 }
@@ -31,7 +31,7 @@ export interface TopicSyncDeps {
   readonly log: Log
 }
 
-interface Mark {
+interface DirtyFlag {
   readonly token_hash: string
   readonly topic: string
   readonly token: string
@@ -46,118 +46,118 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
   const { database, devices, topics, marks } = tables
   const { dialect } = database
 
-  const isMark = ({ token_hash, topic }: Mark): SqlText => sql`token_hash = ${token_hash} AND topic = ${topic}`
-  const keyOf = ({ token_hash, topic }: Mark): string => `${token_hash} ${topic}`
+  const isFlag = ({ token_hash, topic }: DirtyFlag): SqlText => sql`token_hash = ${token_hash} AND topic = ${topic}`
+  const keyOf = ({ token_hash, topic }: DirtyFlag): string => `${token_hash} ${topic}`
   const isWanted = sql`EXISTS (SELECT 1 FROM ${devices} AS d
     JOIN ${topics} AS t ON t.user_id = d.user_id AND t.device_id = d.device_id
     WHERE d.token_hash = m.token_hash AND t.topic = m.topic)`
 
   /** Marks with what is wanted at the same moment: in one statement, so that the two fit. */
-  const read = (hashes: readonly string[], topic: string | null, on: Reader = database): Promise<Mark[]> =>
-    on.all<Mark>(sql`SELECT m.token_hash, m.topic, m.token, m.change,
+  const read = (hashes: readonly string[], topic: string | null, on: Reader = database): Promise<DirtyFlag[]> =>
+    on.all<DirtyFlag>(sql`SELECT m.token_hash, m.topic, m.token, m.change,
       CASE WHEN ${isWanted} THEN 1 ELSE 0 END AS is_wanted FROM ${marks} AS m
       WHERE ${dialect.inList(sql`m.token_hash`, hashes, 'text')}${topic === null ? sql`` : sql` AND m.topic = ${topic}`}
       ORDER BY m.topic`)
 
   /** Marks that nobody is at, taken. */
-  const take = (): Promise<Mark[]> =>
+  const claim = (): Promise<DirtyFlag[]> =>
     database.write(async (tx) => {
       const nowMs = clock.now()
-      const free = await tx.all<Mark>(sql`SELECT token_hash, topic FROM ${marks}
+      const free = await tx.all<DirtyFlag>(sql`SELECT token_hash, topic FROM ${marks}
         WHERE busy_until <= ${nowMs} ORDER BY topic, change
         LIMIT ${fcmTopicTokensMax}${dialect.forUpdate}`)
-      for (const mark of free)
-        tx.send(sql`UPDATE ${marks} SET busy_until = ${nowMs + topicMarkBusyMs} WHERE ${isMark(mark)}`)
+      for (const flag of free)
+        tx.send(sql`UPDATE ${marks} SET busy_until = ${nowMs + dirtyFlagLeaseMs} WHERE ${isFlag(flag)}`)
       if (free.length === 0) return []
-      // Looked at only now that nobody else can change them: a mark and what is wanted must be of one moment.
+      // Looked at only now that nobody else can change them: a flag and what is wanted must be of one moment.
       const own = new Set(free.map(keyOf))
-      const held = await read([...new Set(free.map(({ token_hash }) => token_hash))], null, tx)
-      return held.filter((mark) => own.has(keyOf(mark)))
+      const claimed = await read([...new Set(free.map(({ token_hash }) => token_hash))], null, tx)
+      return claimed.filter((flag) => own.has(keyOf(flag)))
     })
 
   /** Gives marks back, for somebody to take after a pause. */
-  const giveBack = (group: readonly Mark[], pauseMs: number): Promise<void> =>
+  const release = (group: readonly DirtyFlag[], pauseMs: number): Promise<void> =>
     database.write(async (tx) => {
-      for (const mark of group)
-        tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + pauseMs} WHERE ${isMark(mark)}`)
+      for (const flag of group)
+        tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + pauseMs} WHERE ${isFlag(flag)}`)
     })
 
-  /** What became of one mark: done unless it has changed, or to be tried again after a pause. */
-  function settle(tx: Transaction, mark: Mark, error: string | null): void {
+  /** What became of one flag: done unless it has changed, or to be tried again after a pause. */
+  function recordResult(tx: Transaction, flag: DirtyFlag, error: string | null): void {
     if (error !== null && !permanentErrors.has(error)) {
-      tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + topicRetryMs} WHERE ${isMark(mark)}`)
+      tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + topicRetryMs} WHERE ${isFlag(flag)}`)
       return
     }
-    if (error !== null && Number(mark.is_wanted) === 1)
-      tx.send(sql`DELETE FROM ${topics} WHERE topic = ${mark.topic} AND (user_id, device_id) IN
-        (SELECT d.user_id, d.device_id FROM ${devices} AS d WHERE d.token_hash = ${mark.token_hash})`)
-    tx.send(sql`DELETE FROM ${marks} WHERE ${isMark(mark)} AND change = ${mark.change}`)
-    tx.send(sql`UPDATE ${marks} SET busy_until = 0 WHERE ${isMark(mark)} AND change <> ${mark.change}`)
+    if (error !== null && Number(flag.is_wanted) === 1)
+      tx.send(sql`DELETE FROM ${topics} WHERE topic = ${flag.topic} AND (user_id, device_id) IN
+        (SELECT d.user_id, d.device_id FROM ${devices} AS d WHERE d.token_hash = ${flag.token_hash})`)
+    tx.send(sql`DELETE FROM ${marks} WHERE ${isFlag(flag)} AND change = ${flag.change}`)
+    tx.send(sql`UPDATE ${marks} SET busy_until = 0 WHERE ${isFlag(flag)} AND change <> ${flag.change}`)
   }
 
   /** One call for each topic and direction. Gives the marks that FCM was not told of. */
-  async function work(taken: readonly Mark[]): Promise<readonly Mark[]> {
-    const [provider, endMs] = [fcm(), clock.now() + topicTurnMs]
+  async function sync(taken: readonly DirtyFlag[]): Promise<readonly DirtyFlag[]> {
+    const [provider, endMs] = [fcm(), clock.now() + topicSyncBudgetMs]
     const calls = Map.groupBy(taken, ({ topic, is_wanted }) => `${Number(is_wanted)}${topic}`)
-    const untold: Mark[] = []
+    const unsynced: DirtyFlag[] = []
     for (const group of calls.values()) {
       if (!provider || clock.now() > endMs) {
-        await giveBack(group, 0)
-        untold.push(...group)
+        await release(group, 0)
+        unsynced.push(...group)
         continue
       }
-      const { topic, is_wanted } = group[0] as Mark
+      const { topic, is_wanted } = group[0] as DirtyFlag
       const change = Number(is_wanted) === 1 ? 'batchAdd' : 'batchRemove'
       const tokens = group.map(({ token }) => token)
       const answer = await delivery.deliver(() => provider.changeTopic(change, topic, tokens))
       if (answer.status !== 'answered') {
         log.warn('push.topic_sync_rejected', { topic, devices: group.length, error: answer.error })
-        await giveBack(group, topicRetryMs)
-        untold.push(...group)
+        await release(group, topicRetryMs)
+        unsynced.push(...group)
         continue
       }
       await database.write(async (tx) => {
-        for (const [at, mark] of group.entries()) settle(tx, mark, answer.errors[at] ?? null)
+        for (const [at, flag] of group.entries()) recordResult(tx, flag, answer.errors[at] ?? null)
       })
-      untold.push(...group.filter((_, at) => change === 'batchAdd' && (answer.errors[at] ?? null) !== null))
+      unsynced.push(...group.filter((_, at) => change === 'batchAdd' && (answer.errors[at] ?? null) !== null))
     }
-    return untold
+    return unsynced
   }
 
   let running: Promise<void> | null = null
-  let isAsked = false
+  let isRequested = false
 
   async function run(): Promise<void> {
-    while (isAsked && fcm()) {
-      isAsked = false
+    while (isRequested && fcm()) {
+      isRequested = false
       // A reload may take the credentials away in between: what is left would be taken and given back for ever.
       while (fcm()) {
-        const taken = await take()
+        const taken = await claim()
         if (taken.length === 0) break
-        await work(taken)
+        await sync(taken)
       }
     }
   }
 
-  function soon(): void {
-    isAsked = true
+  function schedule(): void {
+    isRequested = true
     running ??= run()
       .catch((error) => log.error('push.topic_sync_failed', { error }))
       .finally(() => {
         running = null
         // Asked for between the last look and now.
-        if (isAsked && fcm()) soon()
+        if (isRequested && fcm()) schedule()
       })
   }
 
   return {
-    async tell(topic, held) {
-      const untold = await work(await read(held.map(sha256), topic))
+    async syncTopic(topic, tokens) {
+      const unsynced = await sync(await read(tokens.map(sha256), topic))
       // What has changed meanwhile is nobody's again.
-      soon()
-      return new Set(untold.map(({ token }) => token))
+      schedule()
+      return new Set(unsynced.map(({ token }) => token))
     },
-    soon,
+    schedule,
     idle: async () => {
       await running
     },

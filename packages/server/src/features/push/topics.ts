@@ -7,12 +7,17 @@ import { createUuid7 } from '../../base/crypto/ids.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { sql } from '../../engines/sql/sql-text.ts'
 import { invalidField, notFound } from '../../errors.ts'
-import { pushDevicesPerReadMax, pushTopicCharsMax, pushTopicsPerDeviceMax, topicMarkBusyMs } from '../../limits/push.ts'
+import {
+  dirtyFlagLeaseMs,
+  pushDevicesPerReadMax,
+  pushTopicCharsMax,
+  pushTopicsPerDeviceMax,
+} from '../../limits/push.ts'
 import { type Device, type DeviceRow, deviceOf } from './devices.ts'
 import type { PushTables } from './tables.ts'
 
 /** A device's place in the order in which those of a topic are read. */
-export interface Place {
+export interface DevicePosition {
   readonly userId: string
   readonly id: string
 }
@@ -20,7 +25,7 @@ export interface Place {
 export interface TopicChange {
   readonly devices: readonly Device[]
   /** Tokens of which FCM is to be told, and whose marks are the caller's. */
-  readonly held: readonly string[]
+  readonly unclaimed: readonly string[]
 }
 
 export interface Topics {
@@ -30,7 +35,7 @@ export interface Topics {
    */
   change(userId: string, topic: string, isWanted: boolean): Promise<TopicChange>
   /** A page of browsers' own subscriptions that hear of a topic, behind a place. */
-  browsersOf(topic: string, after: Place | null): Promise<Device[]>
+  browsersOf(topic: string, after: DevicePosition | null): Promise<Device[]>
 }
 
 /** CONTRACT "Push": what can stand in a path and in a condition of FCM, and mean nothing there. */
@@ -48,7 +53,7 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
   const newId = createUuid7(clock)
 
   /** Those that somebody is at: whoever it is will see that they have changed. */
-  async function busyMarks(tx: Transaction, topic: string, rows: readonly DeviceRow[]): Promise<Map<string, number>> {
+  async function leasedFlags(tx: Transaction, topic: string, rows: readonly DeviceRow[]): Promise<Map<string, number>> {
     const hashes = rows.map(({ token_hash }) => token_hash)
     const busy = await tx.all<{ token_hash: string; busy_until: unknown }>(sql`SELECT token_hash, busy_until
       FROM ${marks} WHERE topic = ${topic} AND ${dialect.inList(sql`token_hash`, hashes, 'text')}
@@ -64,8 +69,8 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
           sql`SELECT * FROM ${devices} WHERE user_id = ${userId} ORDER BY registered`,
         )
         if (rows.length === 0) throw notFound('Device')
-        const [nowMs, held] = [clock.now(), [] as string[]]
-        const busy = await busyMarks(tx, topic, rows)
+        const [nowMs, unclaimed] = [clock.now(), [] as string[]]
+        const busy = await leasedFlags(tx, topic, rows)
         for (const { token_hash, token, kind, device_id } of rows) {
           const isThis = sql`user_id = ${userId} AND device_id = ${device_id}`
           if (isWanted) {
@@ -78,13 +83,13 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
               ON CONFLICT (user_id, device_id, topic) DO NOTHING`)
           } else tx.send(sql`DELETE FROM ${topics} WHERE ${isThis} AND topic = ${topic}`)
           if (kind !== 'fcm') continue
-          const busyUntilMs = busy.get(token_hash) ?? nowMs + topicMarkBusyMs
-          if (!busy.has(token_hash)) held.push(token)
+          const busyUntilMs = busy.get(token_hash) ?? nowMs + dirtyFlagLeaseMs
+          if (!busy.has(token_hash)) unclaimed.push(token)
           tx.send(sql`INSERT INTO ${marks} (token_hash, topic, token, change, busy_until)
             VALUES (${token_hash}, ${topic}, ${token}, ${newId()}, ${busyUntilMs})
             ON CONFLICT (token_hash, topic) DO UPDATE SET change = excluded.change, busy_until = excluded.busy_until`)
         }
-        return { devices: rows.map(deviceOf), held }
+        return { devices: rows.map(deviceOf), unclaimed }
       }),
 
     async browsersOf(topic, after) {

@@ -54,6 +54,6 @@ export function createBuckets(deps: {
 }
 
 /** Rejects with 401 or 403 where the tree is not true of the object. */
-export async function requireHolds(call: BucketCall, rule: Expr, object: Row): Promise<void> {
+export async function requireRule(call: BucketCall, rule: Expr, object: Row): Promise<void> {
   if (!(await call.isTrue(rule, object))) throw denied(call.caller)
 }

@@ -12,7 +12,7 @@ import { parseHttpDate } from '../../http/replies/http-date.ts'
 import { type ByteSpan, contentRange, parseRanges } from '../../http/replies/ranges.ts'
 import { bytes, empty } from '../../http/replies/reply.ts'
 import { bufferedAnswerBytes } from '../../limits/storage.ts'
-import type { BlobPart } from './blobs/blob-rows.ts'
+import type { BlobPart } from './blobs/blob-registry.ts'
 import { contentHeaders } from './uploads/content.ts'
 
 /** What is sent: an object, or a picture made from it. */
@@ -27,7 +27,7 @@ export interface Content {
 }
 
 /** What a request says of the answer it wants. */
-export interface Wish {
+export interface DownloadRequest {
   readonly method: string
   readonly headers: Headers
   /** For how long a browser may show its copy without asking; it always asks where this is left out. */
@@ -35,7 +35,7 @@ export interface Wish {
 }
 
 /** Throws 412 for a failed condition, 416 for ranges that are not there. */
-export async function sendContent(blobs: Blobs, content: Content, wish: Wish): Promise<Reply> {
+export async function sendContent(blobs: Blobs, content: Content, request: DownloadRequest): Promise<Reply> {
   const { size, createdAt } = content
   const etag = `"${content.etag}"`
   const headers: Record<string, string> = {
@@ -43,13 +43,13 @@ export async function sendContent(blobs: Blobs, content: Content, wish: Wish): P
     ETag: etag,
     'Last-Modified': new Date(createdAt).toUTCString(),
     'Accept-Ranges': 'bytes',
-    ...(wish.cacheSeconds === undefined ? {} : { 'Cache-Control': `private, max-age=${wish.cacheSeconds}` }),
+    ...(request.cacheSeconds === undefined ? {} : { 'Cache-Control': `private, max-age=${request.cacheSeconds}` }),
   }
   const modifiedMs = Math.floor(Date.parse(createdAt) / 1000) * 1000
-  if (isUnchanged(wish.headers, etag, modifiedMs)) return empty(304, headers)
-  if (wish.method === 'HEAD') return empty(200, { ...headers, 'Content-Length': String(size) })
-  const spans = findSpans(wish.headers, etag, modifiedMs, size)
-  if (spans === null) return bytes(await readWhole(blobs, content, wish.headers.has('range')), 200, headers)
+  if (isUnchanged(request.headers, etag, modifiedMs)) return empty(304, headers)
+  if (request.method === 'HEAD') return empty(200, { ...headers, 'Content-Length': String(size) })
+  const spans = findSpans(request.headers, etag, modifiedMs, size)
+  if (spans === null) return bytes(await readAll(blobs, content, request.headers.has('range')), 200, headers)
   if (spans.length === 0) throw rangeNotSatisfiable(size)
   const [span] = spans
   if (spans.length > 1 || !span) return sendSeveral(blobs, content, spans, headers)
@@ -86,7 +86,7 @@ function findSpans(headers: Headers, etag: string, modifiedMs: number, size: num
   return parseRanges(range, size)
 }
 
-async function readWhole(blobs: Blobs, { blobs: parts, size }: Content, hasRange: boolean): Promise<BytesSource> {
+async function readAll(blobs: Blobs, { blobs: parts, size }: Content, hasRange: boolean): Promise<BytesSource> {
   if (size === 0) return new Uint8Array()
   const source = await readSpan(blobs, parts, { start: 0, end: size })
   // The runtime answers a range of a whole file by itself, also where we have decided against one.

@@ -30,16 +30,16 @@ import {
   imageVariantsMax,
   imageWaitMs,
   sniffBytes,
-  unkeptPictureMs,
-  variantKeptMs,
+  uncachedVariantMs,
+  variantCachedMs,
 } from '../../limits/storage.ts'
-import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
+import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { type Content, readSpan, streamOf } from './download.ts'
-import type { KeptVariants, Variant } from './kept-variants.ts'
 import type { StoredObject } from './objects.ts'
 import type { Store } from './schema.ts'
 import { sniffImage } from './uploads/content.ts'
 import { etagOf } from './uploads/upload.ts'
+import type { Variant, VariantCache } from './variant-cache.ts'
 
 export interface VariantQuery {
   readonly width?: number | undefined
@@ -55,13 +55,13 @@ export function variantOf({ width, height, fit = 'cover', format }: VariantQuery
 }
 
 /** For whom a picture is made. */
-export interface PictureRequest {
+export interface VariantRequest {
   readonly caller: Caller
   /** Aborts when the client has gone away. */
   readonly signal: AbortSignal
 }
 
-export interface Pictures {
+export interface ImageVariants {
   /**
    * The object as a variant. Throws 400 for what is no picture or would be too large, 413 for a source too large, 429
    * with too many of the caller's waiting, 503 with too many waiting or where it takes too long.
@@ -70,19 +70,19 @@ export interface Pictures {
     bucket: BucketDefinition,
     object: StoredObject,
     variant: ImageVariant,
-    request: PictureRequest,
+    request: VariantRequest,
   ): Promise<Content>
 }
 
-/** The types the engine reads and we send as pictures. */
+/** The types the engine reads and we send as imageVariants. */
 const readable = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
-const notAPicture = 'The file is not a picture'
+const notAnImage = 'The file is not a picture'
 
 /**
  * The bytes unchanged. Throws 400 before the first of them where they begin like no picture: what the bytes are
  * decides, not the declared type, since other decoders of the library must not see what a stranger sends.
  */
-async function* onlyPicture(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* onlyImage(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   let head: Uint8Array | null = new Uint8Array()
   for await (const bytes of stream) {
     if (head === null) {
@@ -91,12 +91,12 @@ async function* onlyPicture(stream: ReadableStream<Uint8Array>): AsyncGenerator<
     }
     head = Buffer.concat([head, bytes])
     if (head.length < sniffBytes) continue
-    if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+    if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAnImage)
     yield head
     head = null
   }
   if (head === null) return
-  if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAPicture)
+  if (!readable.has(sniffImage(head) ?? '')) throw badRequest(notAnImage)
   yield head
 }
 
@@ -109,16 +109,23 @@ function refusalOf(error: unknown): unknown {
   return unavailable(imageSlowRetryMs / 1000, error.message)
 }
 
-interface PicturesDeps {
+interface ImageVariantsDeps {
   readonly store: Store
   readonly blobs: Blobs
-  readonly blobRows: BlobRows
-  readonly kept: KeptVariants
+  readonly blobRegistry: BlobRegistry
+  readonly variantCache: VariantCache
   readonly images: Images
   readonly clock: Clock
 }
 
-export function createPictures({ store, blobs, blobRows, kept, images, clock }: PicturesDeps): Pictures {
+export function createImageVariants({
+  store,
+  blobs,
+  blobRegistry,
+  variantCache,
+  images,
+  clock,
+}: ImageVariantsDeps): ImageVariants {
   const { database, tables } = store
   const flights = createSingleFlight<Variant>()
   const queue = createFairQueue({
@@ -132,7 +139,7 @@ export function createPictures({ store, blobs, blobRows, kept, images, clock }: 
 
   async function render(object: StoredObject, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array> {
     const source = await readSpan(blobs, object.blobs, { start: 0, end: object.size })
-    return images.render(onlyPicture(streamOf(source)), variant, signal)
+    return images.render(onlyImage(streamOf(source)), variant, signal)
   }
 
   async function make(
@@ -142,15 +149,15 @@ export function createPictures({ store, blobs, blobRows, kept, images, clock }: 
     name: string,
   ): Promise<Variant> {
     const type = sniffImage(picture) ?? object.contentType
-    const holder = { bucket, owner: null }
-    const blob = await blobRows.stage(
+    const scope = { bucket, owner: null }
+    const blob = await blobRegistry.stage(
       once(picture),
       { bytesMax: picture.length, size: picture.length, isUncounted: true as const },
-      holder,
+      scope,
     )
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
     const isKept =
-      kept.fits(bucket, row.size) &&
+      variantCache.fits(bucket, row.size) &&
       (await database.write(async (tx) => {
         await tx.lock(`storage picture ${object.version}`)
         // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
@@ -164,20 +171,20 @@ export function createPictures({ store, blobs, blobRows, kept, images, clock }: 
         if (oldest && known.length >= imageVariantsMax) {
           const ageMs = clock.now() - oldest.made
           // One of a time to come was made under a clock that was ahead.
-          if (ageMs >= 0 && ageMs < variantKeptMs) return false
-          gone = await kept.remove(tx, bucket, object.version, oldest.variant)
+          if (ageMs >= 0 && ageMs < variantCachedMs) return false
+          gone = await variantCache.remove(tx, bucket, object.version, oldest.variant)
         }
-        await blobRows.adopt(tx, blob)
-        await kept.add(tx, bucket, { version: object.version, variant: name }, row)
-        await blobRows.release(tx, holder, gone)
+        await blobRegistry.adopt(tx, blob)
+        await variantCache.add(tx, bucket, { version: object.version, variant: name }, row)
+        await blobRegistry.release(tx, scope, gone)
         return true
       }))
     if (isKept) {
-      await kept.evict(bucket)
+      await variantCache.evict(bucket)
       return row
     }
-    await blobRows.releaseStaged(blob, holder, unkeptPictureMs)
-    return (await kept.find({ version: object.version, variant: name })) ?? row
+    await blobRegistry.releaseStaged(blob, scope, uncachedVariantMs)
+    return (await variantCache.find({ version: object.version, variant: name })) ?? row
   }
 
   /** Keeps in mind what took too long, so that asking again and again does not take the processes. */
@@ -195,11 +202,11 @@ export function createPictures({ store, blobs, blobRows, kept, images, clock }: 
 
   return {
     async derive(bucket, object, variant, { caller, signal }) {
-      if (!readable.has(object.contentType)) throw badRequest(notAPicture)
+      if (!readable.has(object.contentType)) throw badRequest(notAnImage)
       if (object.size > imageSourceBytesMax) throw payloadTooLarge(imageSourceBytesMax)
       const name = sha256(JSON.stringify([variant.width, variant.height, variant.fit, variant.format]))
       const id = `${object.version} ${name}`
-      const known = await kept.find({ version: object.version, variant: name })
+      const known = await variantCache.find({ version: object.version, variant: name })
       const row =
         known ??
         (await flights

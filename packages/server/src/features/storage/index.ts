@@ -17,7 +17,7 @@ import { createListCursors } from '../../http/replies/list-cursor.ts'
 import { json } from '../../http/replies/reply.ts'
 import { sweepIntervalMs } from '../../limits/storage.ts'
 import type { Feature } from '../feature.ts'
-import { createBlobRows } from './blobs/blob-rows.ts'
+import { createBlobRegistry } from './blobs/blob-registry.ts'
 import { createGarbage } from './blobs/garbage.ts'
 import { createLeases, type Leases } from './blobs/leases.ts'
 import { createStaging } from './blobs/staging.ts'
@@ -25,8 +25,7 @@ import { createSweeper } from './blobs/sweeper.ts'
 import { type BucketCall, type BucketDefinitions, createBuckets } from './buckets.ts'
 import { sendContent } from './download.ts'
 import { storageEndpoints } from './endpoints.ts'
-import { createPictures, variantOf } from './images.ts'
-import { createKeptVariants } from './kept-variants.ts'
+import { createImageVariants, variantOf } from './images.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
 import { createObjects, type StoredObject } from './objects.ts'
@@ -39,6 +38,7 @@ import { createTus } from './uploads/tus.ts'
 import { createUpload } from './uploads/upload.ts'
 import { uploadEndpoints } from './uploads/upload-endpoints.ts'
 import { createUploads } from './uploads/uploads.ts'
+import { createVariantCache } from './variant-cache.ts'
 
 export interface StorageDeps {
   readonly store: Store
@@ -93,22 +93,28 @@ export function createStorage(deps: StorageDeps): Storage {
   const tokens = createTokens(secret, () => clock.now())
   const admission = createAdmission({ store, buckets, tokens, reloadUser, refreshClaims, keyPermits })
   const garbage = createGarbage({ store, blobs, clock, log })
-  const blobRows = createBlobRows({ store, blobs, garbage, staging: createStaging({ store, clock, log }), clock })
-  const kept = createKeptVariants({ store, blobRows, buckets: deps.buckets, clock, log })
-  const objects = createObjects({ store, blobRows, kept, clock })
-  const shared = { store, objects, blobRows, admission }
+  const blobRegistry = createBlobRegistry({
+    store,
+    blobs,
+    garbage,
+    staging: createStaging({ store, clock, log }),
+    clock,
+  })
+  const variantCache = createVariantCache({ store, blobRegistry, buckets: deps.buckets, clock, log })
+  const objects = createObjects({ store, blobRegistry, variantCache, clock })
+  const shared = { store, objects, blobRegistry, admission }
   const uploads = createUploads(shared, clock)
   const upload = createUpload(shared)
   const multipart = createMultipart(shared, uploads)
   const tus = createTus(shared, uploads, clock)
-  const pictures = createPictures({ store, blobs, blobRows, kept, images: deps.images, clock })
+  const imageVariants = createImageVariants({ store, blobs, blobRegistry, variantCache, images: deps.images, clock })
   const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
   const cursors = createListCursors<[key: string]>(secret, 'storage list')
 
   const resolve = ({ params, caller }: Call): BucketCall => buckets.resolve(params.bucket ?? '', caller)
   const keyOf = ({ params }: Call): string => parseKey(params.key ?? '')
-  const admitWriter = ({ params, caller, query }: Call<{ token?: string | undefined; key?: string | undefined }>) =>
-    admission.admitWriter(params.bucket ?? '', caller, query)
+  const authorizeUpload = ({ params, caller, query }: Call<{ token?: string | undefined; key?: string | undefined }>) =>
+    admission.authorizeUpload(params.bucket ?? '', caller, query)
 
   function parsePrefix(text: string): string {
     if (!text.isWellFormed() || text.includes('\0')) throw invalidField('prefix', 'pattern', 'must be text without NUL')
@@ -117,12 +123,12 @@ export function createStorage(deps: StorageDeps): Storage {
 
   const objectEndpoints = storageEndpoints({
     async upload(call) {
-      return json(show(await upload(await admitWriter(call), call)), 201)
+      return json(show(await upload(await authorizeUpload(call), call)), 201)
     },
 
     async download(call) {
       const key = keyOf(call)
-      const { call: reader, token } = await admission.admitReader(
+      const { call: reader, token } = await admission.authorizeDownload(
         call.params.bucket ?? '',
         call.caller,
         key,
@@ -132,7 +138,7 @@ export function createStorage(deps: StorageDeps): Storage {
       if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
       const object = await objects.getReadable(reader, key, token ?? undefined)
       const content = variant
-        ? await pictures.derive(reader.bucket, object, variant, {
+        ? await imageVariants.derive(reader.bucket, object, variant, {
             caller: call.caller,
             signal: call.signal,
           })
@@ -208,21 +214,21 @@ export function createStorage(deps: StorageDeps): Storage {
 
   const partEndpoints = uploadEndpoints({
     async create(call) {
-      const { id, key } = await multipart.create(await admitWriter(call), call.body)
+      const { id, key } = await multipart.create(await authorizeUpload(call), call.body)
       return json({ uploadId: id, key })
     },
     async uploadPart(call) {
-      const { number, etag } = await multipart.uploadPart(await admitWriter(call), call, call.query)
+      const { number, etag } = await multipart.uploadPart(await authorizeUpload(call), call, call.query)
       return json({ partNumber: number, etag })
     },
-    complete: async (call) => json(show(await multipart.complete(await admitWriter(call), call.body))),
+    complete: async (call) => json(show(await multipart.complete(await authorizeUpload(call), call.body))),
     async abort(call) {
-      await multipart.abort(await admitWriter(call), call.body)
+      await multipart.abort(await authorizeUpload(call), call.body)
       return json({ ok: true })
     },
     async parts(call) {
       const { uploadId = '' } = call.params
-      const parts = await multipart.parts(await admitWriter(call), uploadId, call.query.key)
+      const parts = await multipart.parts(await authorizeUpload(call), uploadId, call.query.key)
       return json({
         uploadId,
         key: call.query.key,
@@ -230,10 +236,10 @@ export function createStorage(deps: StorageDeps): Storage {
       })
     },
     tusOptions: tus.options,
-    tusCreate: async (call) => tus.create(await admitWriter(call), call, call.query),
-    tusHead: async (call) => tus.head(await admitWriter(call), call),
-    tusPatch: async (call) => tus.patch(await admitWriter(call), call),
-    tusTerminate: async (call) => tus.terminate(await admitWriter(call), call),
+    tusCreate: async (call) => tus.create(await authorizeUpload(call), call, call.query),
+    tusHead: async (call) => tus.head(await authorizeUpload(call), call),
+    tusPatch: async (call) => tus.patch(await authorizeUpload(call), call),
+    tusTerminate: async (call) => tus.terminate(await authorizeUpload(call), call),
   })
 
   return {

@@ -17,12 +17,12 @@ import { judgedObjectsAtOnce, judgedObjectsMax } from '../../limits/storage.ts'
 import { assumeExists, type Expr } from '../../query/expr.ts'
 import { partiallyEvaluate, type Row, readsOtherTables } from '../../query/matches.ts'
 import { createSqlBackEnd } from '../../query/to-sql.ts'
-import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
+import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { changeUsage } from './blobs/usage.ts'
-import { type BucketCall, requireHolds } from './buckets.ts'
-import type { KeptVariants } from './kept-variants.ts'
+import { type BucketCall, requireRule } from './buckets.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './schema.ts'
+import type { VariantCache } from './variant-cache.ts'
 
 /** An object as everything but the database sees it. */
 export interface StoredObject {
@@ -179,8 +179,13 @@ async function judgedPage(
   }
 }
 
-export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: KeptVariants; clock: Clock }): Objects {
-  const { store, blobRows, kept, clock } = deps
+export function createObjects(deps: {
+  store: Store
+  blobRegistry: BlobRegistry
+  variantCache: VariantCache
+  clock: Clock
+}): Objects {
+  const { store, blobRegistry, variantCache, clock } = deps
   const { database, tables } = store
   const { dialect } = database
   /** For rules without `exists`: objects stand in a database of their own, which has no tables to ask. */
@@ -231,9 +236,9 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
     bucket: BucketDefinition,
     { version, blobs, uploadedBy }: StoredObject,
   ): Promise<void> {
-    const variants = await kept.remove(tx, bucket, version)
-    await blobRows.release(tx, { bucket, owner: uploadedBy }, blobs)
-    await blobRows.release(tx, { bucket, owner: null }, variants)
+    const variants = await variantCache.remove(tx, bucket, version)
+    await blobRegistry.release(tx, { bucket, owner: uploadedBy }, blobs)
+    await blobRegistry.release(tx, { bucket, owner: null }, variants)
   }
 
   return {
@@ -242,7 +247,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
       const object = await find(call, key)
       if (!object) throw notFound('File')
       if (expected && !isExpected(object, expected)) throw objectChanged()
-      await requireHolds(call, rule, toRuleRow(object))
+      await requireRule(call, rule, toRuleRow(object))
       return object
     },
 
@@ -261,7 +266,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
     async checkOverwrite(call, key) {
       const rule = required(call.permissions.updateBefore(), call.caller)
       const there = await find(call, key)
-      if (there) await requireHolds(call, rule, toRuleRow(there))
+      if (there) await requireRule(call, rule, toRuleRow(there))
     },
 
     async put(tx, call, object, { counted }) {
@@ -274,11 +279,11 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
       }
       const there = await findLocked(tx, call, object.key)
       if (there) {
-        await requireHolds(call, permissions.updateBefore(), toRuleRow(there))
-        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
+        await requireRule(call, permissions.updateBefore(), toRuleRow(there))
+        await requireRule(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, object.key)}`)
         await releaseVersion(tx, bucket, there)
-      } else await requireHolds(call, permissions.insert(), toRuleRow(stored))
+      } else await requireRule(call, permissions.insert(), toRuleRow(stored))
       const { key, size, contentType, uploadedBy, createdAt, version, etag } = stored
       await tx.run(sql`INSERT INTO ${tables.objects} (bucket, ${join(columnNames.map(ident), ', ')})
         VALUES (${bucket.name}, ${key}, ${size}, ${contentType}, ${uploadedBy}, ${createdAt},
@@ -294,9 +299,9 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
       return database.write(async (tx) => {
         const there = await findLocked(tx, call, key)
         if (!there) throw notFound('File')
-        await requireHolds(call, rule, toRuleRow(there))
+        await requireRule(call, rule, toRuleRow(there))
         const stored = { ...there, customMetadata: merge(there.customMetadata) }
-        await requireHolds(call, permissions.updateAfter(), toRuleRow(stored))
+        await requireRule(call, permissions.updateAfter(), toRuleRow(stored))
         await tx.run(sql`UPDATE ${tables.objects} SET ${ident('_extra')} = ${JSON.stringify(toExtra(stored.customMetadata))}
           WHERE ${at(call, key)}`)
         return { object: stored, isReadable: await call.isTrue(permissions.read(), toRuleRow(stored)) }
@@ -309,7 +314,7 @@ export function createObjects(deps: { store: Store; blobRows: BlobRows; kept: Ke
       await database.write(async (tx) => {
         const there = await findLocked(tx, call, key)
         if (!there) throw notFound('File')
-        await requireHolds(call, rule, toRuleRow(there))
+        await requireRule(call, rule, toRuleRow(there))
         await tx.run(sql`DELETE FROM ${tables.objects} WHERE ${at(call, key)}`)
         await releaseVersion(tx, bucket, there)
         await changeUsage(tx, store, bucket, [{ owner: there.uploadedBy, bytes: -there.size }])

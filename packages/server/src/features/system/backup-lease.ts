@@ -8,7 +8,7 @@ import { conflict, notFound } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
 import { backupLeaseMs } from '../../limits/jobs.ts'
-import { backupScope } from './backup-hold.ts'
+import { backupScope } from './write-pause.ts'
 
 interface Lease {
   readonly id: string

@@ -6,11 +6,11 @@ import { ApiError } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
 import { emptyBody } from '../../http/input/request-body.ts'
 import { textOf } from '../../http/replies/reply.ts'
-import { createSystemEndpoints, type SystemParts, type ToldConfig } from './endpoints.ts'
+import { createSystemEndpoints, type SystemConfig, type SystemParts } from './endpoints.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const { mode, auth: authDefault, push } = parseConfig({}, { mode: 'release', rootKey: '' }).config
-const closed: ToldConfig = {
+const closed: SystemConfig = {
   mode,
   namespaces: new Map(),
   schemaEndpoint: false,
@@ -152,7 +152,7 @@ describe('schema', () => {
   const reader = key('schema:endpoint:*:read')
   const cases: readonly [
     rule: string,
-    mode: ToldConfig['schemaEndpoint'],
+    mode: SystemConfig['schemaEndpoint'],
     who: string,
     caller: Caller,
     status: number,
@@ -181,7 +181,7 @@ describe('schema', () => {
   }
 
   test('[SYS-14] a replaced config is told at once, an unchanged one is described once', async () => {
-    let current: ToldConfig = { ...closed, schemaEndpoint: true }
+    let current: SystemConfig = { ...closed, schemaEndpoint: true }
     let built = 0
     const endpoints = createSystemEndpoints({
       config: () => current,

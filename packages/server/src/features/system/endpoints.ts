@@ -13,10 +13,10 @@ import { createHomeEndpoint, type HomeParts } from './home.ts'
 import { describeSchema, type SchemaDescription } from './schema.ts'
 
 /** The parts of the config that are told. Asked for at each request, since a development reload replaces the config. */
-export type ToldConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
+export type SystemConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
 
 export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
-  readonly config: () => ToldConfig
+  readonly config: () => SystemConfig
   readonly clock: Clock
   /** By engine, why it cannot do its work, for an operator; null where it can. A failure counts as a fault of `sql`. */
   readonly findFaults: () => Promise<EngineFaults>
@@ -106,8 +106,8 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       rateLimit: 'global',
       replies: { 200: { description: 'OpenAPI 3.1', schema: z.record(z.string(), z.unknown()) } },
       handle({ caller }) {
-        const isTold = maySeeSchema(config().schemaEndpoint, caller)
-        return jsonText(isTold ? openApiText() : bareOpenApiText())
+        const showsSchema = maySeeSchema(config().schemaEndpoint, caller)
+        return jsonText(showsSchema ? openApiText() : bareOpenApiText())
       },
     }),
     endpoint({
@@ -203,7 +203,7 @@ async function health({ findFaults, version, clock }: SystemParts, caller: Calle
 }
 
 /** Nothing that follows from a secret may ever stand here: the answer is public. */
-const describeClientConfig = ({ captcha, auth, push }: ToldConfig): z.infer<typeof clientConfigSchema> => ({
+const describeClientConfig = ({ captcha, auth, push }: SystemConfig): z.infer<typeof clientConfigSchema> => ({
   captcha: captcha && { siteKey: captcha.siteKey },
   auth: {
     signup: auth.signup,
@@ -215,15 +215,15 @@ const describeClientConfig = ({ captcha, auth, push }: ToldConfig): z.infer<type
   push: { vapidPublicKey: push.vapid?.publicKey ?? null },
 })
 
-function maySeeSchema(mode: ToldConfig['schemaEndpoint'], caller: Caller): boolean {
+function maySeeSchema(mode: SystemConfig['schemaEndpoint'], caller: Caller): boolean {
   if (mode === false) return false
   if (caller.kind === 'service') return permitsScope(caller.scopes, schemaScope)
   return mode === true || caller.kind === 'user'
 }
 
 /** Builds once for each loaded config: a reload brings a new object, and the old text goes with the old one. */
-function perConfig<T>(config: () => ToldConfig, build: (config: ToldConfig) => T): () => T {
-  let last: { readonly of: ToldConfig; readonly built: T } | null = null
+function perConfig<T>(config: () => SystemConfig, build: (config: SystemConfig) => T): () => T {
+  let last: { readonly of: SystemConfig; readonly built: T } | null = null
   return () => {
     const current = config()
     if (last?.of !== current) last = { of: current, built: build(current) }

@@ -4,11 +4,11 @@
  */
 
 import type { Feature } from '../feature.ts'
-import { createBackupEndpoints, type HoldWrites } from './backup-hold.ts'
 import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
+import { createBackupEndpoints, type PauseWrites } from './write-pause.ts'
 
-export type BackupParts = { readonly holdWrites: HoldWrites; readonly leases: BackupLeases }
+export type BackupParts = { readonly holdWrites: PauseWrites; readonly leases: BackupLeases }
 
 export const createSystem = (parts: SystemParts & BackupParts): Feature => ({
   name: 'system',

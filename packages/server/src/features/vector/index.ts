@@ -64,7 +64,7 @@ const actionOf: Readonly<Record<VectorCommand['action'], 'query' | 'write'>> = {
 type Query = VectorCommandOf<'search'> | VectorCommandOf<'queryById'>
 
 /**
- * Throws `ConfigError` where there are vectors that do not fit these definitions: to be asked before anything else is
+ * Throws `ConfigError` where there are vectors that do not fit these definitions: to be distinctIds before anything else is
  * changed for a configuration that could not be served.
  */
 export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, VectorIndexDefinition>): Promise<void> {
@@ -126,20 +126,20 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
   }
 
   async function getByIds({ stored }: Served, ids: readonly string[]) {
-    const asked = [...new Set(ids)]
-    const found = await rows.find(stored, asked, { values: true, metadata: true })
+    const distinctIds = [...new Set(ids)]
+    const found = await rows.find(stored, distinctIds, { values: true, metadata: true })
     const { metadataIndexes } = stored.definition
-    const there = asked.flatMap((id) => {
+    const existing = distinctIds.flatMap((id) => {
       const vector = found.get(id)
       return vector ? [{ ...vector, id }] : []
     })
-    const show = ({ id, values, metadata, namespace }: (typeof there)[number]) => ({
+    const show = ({ id, values, metadata, namespace }: (typeof existing)[number]) => ({
       id,
       values: values === null ? [] : [...values],
       metadata: showMetadata(metadata, 'all', metadataIndexes),
       namespace: namespace === '' ? null : namespace,
     })
-    return vectorsReply({ name: 'vectors', found: there, show, count: false }, limits)
+    return vectorsReply({ name: 'vectors', found: existing, show, count: false }, limits)
   }
 
   async function perform(call: Call<unknown, VectorCommand>) {

@@ -22,7 +22,7 @@ import type { Store } from '../schema.ts'
 import { type QuotaBucket, total } from './usage.ts'
 
 /** Whom released blobs count against: a bucket and, unless null, one of its users. */
-export interface Holder {
+export interface QuotaScope {
   readonly bucket: QuotaBucket
   readonly owner: string | null
 }
@@ -34,12 +34,12 @@ export interface BlobCount {
 
 export interface Garbage {
   /** Counts blobs that the transaction has released. */
-  count(tx: Transaction, holder: Holder, released: BlobCount): Promise<void>
+  count(tx: Transaction, scope: QuotaScope, released: BlobCount): Promise<void>
   /**
    * Removes the oldest released blobs of a bucket and a user that are over their bounds, before more bytes come. Equal
    * calls share one removal. A store that fails is logged and left to the sweeper; rejects where the database does.
    */
-  makeRoom(holder: Holder): Promise<void>
+  makeRoom(scope: QuotaScope): Promise<void>
   /** Removes blobs that are past their time. Rejects with what the engines reject with. */
   removeDue(signal?: AbortSignal): Promise<void>
   /** Removes the oldest released blobs of every bucket and user over their bounds. Rejects as `removeDue`. */
@@ -81,7 +81,7 @@ function chooseOldest(rows: readonly { id: string; size: number | null }[], exce
 }
 
 /** Sums of released rows by bucket and owner, the bucket's total first: the order in which counts are locked. */
-function sumByHolder(rows: readonly GarbageRow[]): readonly (BlobCount & { bucket: string; owner: string })[] {
+function sumByScope(rows: readonly GarbageRow[]): readonly (BlobCount & { bucket: string; owner: string })[] {
   const sums = new Map<string, BlobCount & { bucket: string; owner: string }>()
   for (const { bucket, owner, size, released } of rows) {
     if (bucket === null || released === null) continue
@@ -105,7 +105,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
    * True of the rows of `blob` that no lease protects. Part of the statement that chooses the rows: a lease that begins
    * later protects only what is released later still. The margin covers transactions under way and clocks that differ.
    */
-  const isUnheld = (): SqlText => sql`NOT EXISTS (SELECT 1 FROM ${tables.leases} AS lease
+  const isNotLeased = (): SqlText => sql`NOT EXISTS (SELECT 1 FROM ${tables.leases} AS lease
     WHERE lease.expires > ${clock.now() - clockSkewMs} AND lease.since <= blob.released + ${clockSkewMs})`
   const isOver = sql`(bytes > bytesmax OR blobs > blobsmax)`
 
@@ -126,7 +126,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
         WHERE ${rows} ORDER BY id${dialect.forUpdate}`)
       if (gone.length === 0) return
       await tx.run(sql`DELETE FROM ${tables.blobs} WHERE ${rows}`)
-      for (const sum of sumByHolder(gone)) await change(tx, sum, sum)
+      for (const sum of sumByScope(gone)) await change(tx, sum, sum)
     })
   }
 
@@ -136,7 +136,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
     const isTheirs = owner === total ? sql`` : sql` AND blob.owner = ${owner} AND blob.owner IS NOT NULL`
     const oldest = await database.all<{ id: string; size: number | null }>(sql`SELECT blob.id, blob.size
       FROM ${tables.blobs} AS blob WHERE blob.bucket = ${bucket}${isTheirs} AND blob.released IS NOT NULL
-      AND ${isUnheld()} ORDER BY blob.released LIMIT ${sweepRowsMax}`)
+      AND ${isNotLeased()} ORDER BY blob.released LIMIT ${sweepRowsMax}`)
     const ids = chooseOldest(oldest, excess)
     if (ids.length === 0) return false
     await remove(ids)
@@ -149,7 +149,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
     return row ?? null
   }
 
-  async function settle(bucket: string, owner: string, signal?: AbortSignal): Promise<void> {
+  async function reduceToBounds(bucket: string, owner: string, signal?: AbortSignal): Promise<void> {
     for (;;) {
       const excess = await excessOf(bucket, owner)
       if (!excess || signal?.aborted || !(await reduce(excess))) return
@@ -166,10 +166,10 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
       if (owner !== null)
         bounds.push([owner, bytesMaxOf(bucket.userQuotaBytes, garbageUserBytesMax), garbageUserBlobsMax])
       for (const [name, bytesMax, blobsMax] of bounds)
-        await tx.run(sql`INSERT INTO ${tables.garbage} AS held (bucket, owner, bytes, blobs, bytesmax, blobsmax)
+        await tx.run(sql`INSERT INTO ${tables.garbage} AS counted (bucket, owner, bytes, blobs, bytesmax, blobsmax)
           VALUES (${bucket.name}, ${name}, ${bytes}, ${number}, ${bytesMax}, ${blobsMax})
-          ON CONFLICT (bucket, owner) DO UPDATE SET bytes = held.bytes + excluded.bytes,
-            blobs = held.blobs + excluded.blobs, bytesmax = excluded.bytesmax, blobsmax = excluded.blobsmax`)
+          ON CONFLICT (bucket, owner) DO UPDATE SET bytes = counted.bytes + excluded.bytes,
+            blobs = counted.blobs + excluded.blobs, bytesmax = excluded.bytesmax, blobsmax = excluded.blobsmax`)
     },
 
     async makeRoom({ bucket: { name }, owner }) {
@@ -179,7 +179,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
       for (const excess of over) {
         const key = JSON.stringify([name, excess.owner])
         await flights
-          .run(key, () => settle(name, excess.owner))
+          .run(key, () => reduceToBounds(name, excess.owner))
           .catch((error: unknown) => log.error('storage.release_failed', { error }))
       }
     },
@@ -187,7 +187,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
     async removeDue(signal) {
       while (!signal?.aborted) {
         const due = await database.all<{ id: string }>(sql`SELECT blob.id FROM ${tables.blobs} AS blob
-          WHERE blob.sweepafter <= ${clock.now()} AND ${isUnheld()} ORDER BY blob.sweepafter LIMIT ${sweepRowsMax}`)
+          WHERE blob.sweepafter <= ${clock.now()} AND ${isNotLeased()} ORDER BY blob.sweepafter LIMIT ${sweepRowsMax}`)
         if (due.length > 0) await remove(due.map(({ id }) => id))
         if (due.length < sweepRowsMax) return
       }
@@ -199,7 +199,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
         const over = await database.all<Excess>(sql`SELECT * FROM ${tables.garbage} WHERE ${isOver}
           AND (bucket > ${last.bucket} OR (bucket = ${last.bucket} AND owner > ${last.owner}))
           ORDER BY bucket, owner LIMIT ${garbageOwnersMax}`)
-        for (const { bucket, owner } of over) await settle(bucket, owner, signal)
+        for (const { bucket, owner } of over) await reduceToBounds(bucket, owner, signal)
         const next = over.at(-1)
         if (!next || over.length < garbageOwnersMax) return
         last = next

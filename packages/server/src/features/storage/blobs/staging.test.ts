@@ -10,7 +10,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { reservationLivesMs, reservationRenewMs, reservedStepBytesMin } from '../../../limits/storage.ts'
 import { MiB } from '../../../limits/units.ts'
 import { prepareStore } from '../schema.ts'
-import type { Holder } from './garbage.ts'
+import type { QuotaScope } from './garbage.ts'
 import { createStaging, type StagedBounds, type Staging } from './staging.ts'
 
 const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-staging-'))
@@ -25,19 +25,19 @@ afterAll(async () => {
 let blobs = 0
 const nodeOf = (clock: ManualClock, bounds?: StagedBounds): Staging =>
   createStaging({ store, clock, log, ...(bounds ? { bounds } : {}) })
-const holder = (name: string, owner: string | null, quota: { all?: number; user?: number } = {}): Holder => ({
+const scope = (name: string, owner: string | null, quota: { all?: number; user?: number } = {}): QuotaScope => ({
   bucket: { name, quotaBytes: quota.all ?? null, userQuotaBytes: quota.user ?? null },
   owner,
 })
-const begin = (node: Staging, of: Holder, size: number) =>
+const begin = (node: Staging, of: QuotaScope, size: number) =>
   node.begin(`blob-${blobs++}`, of, { size, bytesMax: 2 ** 40 })
 const clear = () => store.database.write((tx) => tx.run(sql`DELETE FROM ${store.tables.blobs}`))
 
 test('the reservations of a node that has ended lapse, those of one that lives stay', async () => {
   const [clock, other] = [manualClock(), manualClock()]
   const [living, dead] = [nodeOf(clock), nodeOf(other)]
-  const alice = holder('files', 'alice', { user: 2 * MiB })
-  const bob = holder('files', 'bob', { user: 2 * MiB })
+  const alice = scope('files', 'alice', { user: 2 * MiB })
+  const bob = scope('files', 'bob', { user: 2 * MiB })
   await begin(living, alice, 1.5 * MiB)
   // Its clock stands still, so it renews nothing.
   await begin(dead, bob, 1.5 * MiB)
@@ -53,19 +53,19 @@ test('the reservations of a node that has ended lapse, those of one that lives s
 
 test('without a quota one user’s bytes and those of all have a bound, and the only upload has none', async () => {
   const node = nodeOf(manualClock(), { userBytes: 100, bytes: 300 })
-  const large = holder('files', 'alice')
+  const large = scope('files', 'alice')
   await begin(node, large, 150)
   await expect(begin(node, large, 1)).rejects.toMatchObject({ status: 429, slug: 'rate-limited' })
-  await begin(node, holder('files', 'bob'), 100)
-  await begin(node, holder('other', 'alice'), 50)
-  await expect(begin(node, holder('other', 'carol'), 1)).rejects.toMatchObject({ status: 503 })
-  await expect(begin(node, holder('other', null), 1)).rejects.toMatchObject({ status: 503 })
+  await begin(node, scope('files', 'bob'), 100)
+  await begin(node, scope('other', 'alice'), 50)
+  await expect(begin(node, scope('other', 'carol'), 1)).rejects.toMatchObject({ status: 503 })
+  await expect(begin(node, scope('other', null), 1)).rejects.toMatchObject({ status: 503 })
   await clear()
 })
 
 test('a large body is reserved as it comes, and a small one at once', async () => {
   const node = nodeOf(manualClock())
-  const of = holder('files', 'alice', { user: 3 * reservedStepBytesMin })
+  const of = scope('files', 'alice', { user: 3 * reservedStepBytesMin })
   const reserved = async (): Promise<number> => {
     const [row] = await store.database.all<{ bytes: number }>(
       sql`SELECT sum(reserved) AS bytes FROM ${store.tables.blobs}`,
@@ -91,7 +91,7 @@ test('a large body is reserved as it comes, and a small one at once', async () =
 
 test('a body of unknown length is refused at the first piece without room for it, and not before', async () => {
   const node = nodeOf(manualClock())
-  const of = holder('files', 'alice', { user: 10 * MiB })
+  const of = scope('files', 'alice', { user: 10 * MiB })
   const reservation = await node.begin('unknown', of, { aboutBytes: 50 * MiB, bytesMax: 2 ** 40 })
   async function* body() {
     yield new Uint8Array(6 * MiB)
@@ -109,7 +109,7 @@ test('a body of unknown length is refused at the first piece without room for it
 
 test('small uploads at once do not refuse each other, whatever the quota', async () => {
   const node = nodeOf(manualClock())
-  const of = holder('files', 'alice', { user: 100 })
+  const of = scope('files', 'alice', { user: 100 })
   for (let i = 0; i < 30; i++) await begin(node, of, 80)
   await expect(begin(node, of, MiB)).rejects.toMatchObject({ status: 413, slug: 'quota-exceeded' })
   await clear()

@@ -19,7 +19,7 @@ import {
   stagedUserBytesMax,
 } from '../../../limits/storage.ts'
 import type { Store } from '../schema.ts'
-import type { Holder } from './garbage.ts'
+import type { QuotaScope } from './garbage.ts'
 
 /** What is known of a body before its first byte. */
 export interface ExpectedBody {
@@ -37,10 +37,10 @@ export interface Reservation {
 
 export interface Staging {
   /**
-   * Writes the row of a blob that is to come, with a reservation. Without a holder nothing is reserved. Throws 413 over
-   * a quota, 429 where the holder's uploads have too many bytes, 503 where all have.
+   * Writes the row of a blob that is to come, with a reservation. Without a scope nothing is reserved. Throws 413 over
+   * a quota, 429 where the scope's uploads have too many bytes, 503 where all have.
    */
-  begin(id: string, holder: Holder | null, expected: ExpectedBody): Promise<Reservation>
+  begin(id: string, scope: QuotaScope | null, expected: ExpectedBody): Promise<Reservation>
   /** Renews the reservation of a blob no longer; its row says that it has none. */
   end(id: string): void
 }
@@ -65,7 +65,7 @@ const withinQuota = (known: number, more: number, quotaBytes: number | null): bo
 /** A bound without a quota never refuses the only upload: `maxFileSize` bounds that. */
 const isOver = (known: number, more: number, bound: number): boolean => known > 0 && known + more > bound
 
-function refusalOf({ bucket, owner }: Holder, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
+function refusalOf({ bucket, owner }: QuotaScope, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
   const inBucket = Number(sums.bucket ?? 0)
   const ofOwner = Number(sums.owner ?? 0)
   if (!withinQuota(inBucket, more, bucket.quotaBytes)) return quotaExceeded('The bucket')
@@ -94,30 +94,30 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
   let isRenewing = false
 
   /** Throws where so many bytes more are too many. Uploads to one bucket are judged one after the other. */
-  async function judge(tx: Transaction, holder: Holder, more: number): Promise<void> {
-    const { bucket, owner } = holder
+  async function judge(tx: Transaction, scope: QuotaScope, more: number): Promise<void> {
+    const { bucket, owner } = scope
     await tx.lock(`storage staged ${bucket.name}`)
     const isInBucket = sql`bucket = ${bucket.name}`
     const [sums] = await tx.all<Sums>(sql`SELECT sum(reserved) AS everywhere,
       sum(CASE WHEN ${isInBucket} THEN reserved END) AS bucket,
       sum(CASE WHEN ${isInBucket} AND owner = ${owner} THEN reserved END) AS owner
       FROM ${table} WHERE reserved IS NOT NULL AND reserveduntil > ${clock.now()}`)
-    const refusal = refusalOf(holder, sums as Sums, more, bounds)
+    const refusal = refusalOf(scope, sums as Sums, more, bounds)
     if (refusal) throw refusal
   }
 
-  const insert = (id: string, holder: Holder | null, bytes: number): Promise<void> =>
+  const insert = (id: string, scope: QuotaScope | null, bytes: number): Promise<void> =>
     database.write(async (tx) => {
-      if (holder) await judge(tx, holder, bytes)
+      if (scope) await judge(tx, scope, bytes)
       const nowMs = clock.now()
       await tx.run(sql`INSERT INTO ${table} (id, sweepafter, bucket, owner, reserved, reserveduntil)
-        VALUES (${id}, ${nowMs + stagedBlobMs}, ${holder?.bucket.name ?? null}, ${holder?.owner ?? null},
-          ${holder ? bytes : null}, ${holder ? nowMs + reservationLivesMs : null})`)
+        VALUES (${id}, ${nowMs + stagedBlobMs}, ${scope?.bucket.name ?? null}, ${scope?.owner ?? null},
+          ${scope ? bytes : null}, ${scope ? nowMs + reservationLivesMs : null})`)
     })
 
-  const grow = (id: string, holder: Holder, more: number): Promise<void> =>
+  const grow = (id: string, scope: QuotaScope, more: number): Promise<void> =>
     database.write(async (tx) => {
-      await judge(tx, holder, more)
+      await judge(tx, scope, more)
       const changed = await tx.run(sql`UPDATE ${table} SET reserved = reserved + ${more},
         reserveduntil = ${clock.now() + reservationLivesMs} WHERE id = ${id} AND reserved IS NOT NULL`)
       // The row is gone or was given up: what comes would be uncounted.
@@ -159,15 +159,15 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
   }
 
   return {
-    async begin(id, holder, { size, aboutBytes, bytesMax }) {
-      if (!holder) {
+    async begin(id, scope, { size, aboutBytes, bytesMax }) {
+      if (!scope) {
         await insert(id, null, 0)
         return { within: (body) => body }
       }
       const wanted = Math.min(size ?? aboutBytes ?? reservedStepBytesMin, bytesMax, reservedStepBytesMin)
       const must = size === undefined ? 0 : wanted
-      if (size !== undefined && size > wanted) refuseHopeless(holder, size)
-      let reserved = await withFallback(wanted, must, (bytes) => insert(id, holder, bytes))
+      if (size !== undefined && size > wanted) refuseHopeless(scope, size)
+      let reserved = await withFallback(wanted, must, (bytes) => insert(id, scope, bytes))
       living.set(id, clock.now() + stagedBlobMs - adoptMarginMs)
       if (!isRenewing) {
         isRenewing = true
@@ -183,7 +183,7 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
             if (needed > 0) {
               const step = Math.max(reservedStepBytesMin, reserved / 8, needed)
               const good = Math.max(needed, Math.min(Math.floor(step), Math.min(size ?? bytesMax, bytesMax) - reserved))
-              reserved += await withFallback(good, needed, (bytes) => grow(id, holder, bytes))
+              reserved += await withFallback(good, needed, (bytes) => grow(id, scope, bytes))
             }
             yield piece
           }
@@ -196,7 +196,7 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
 }
 
 /** Refuses what no upload that ends meanwhile could make room for, before a byte of it is read. */
-function refuseHopeless({ bucket, owner }: Holder, size: number): void {
+function refuseHopeless({ bucket, owner }: QuotaScope, size: number): void {
   if (bucket.quotaBytes !== null && size > bucket.quotaBytes) throw quotaExceeded('The bucket')
   if (owner !== null && bucket.userQuotaBytes !== null && size > bucket.userQuotaBytes)
     throw quotaExceeded('Your space in this bucket')

@@ -55,13 +55,13 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
     }
   }
 
-  async function forgetGrants(): Promise<void> {
-    // A clock that is set back must not make a used grant good again.
+  async function removeExpiredTickets(): Promise<void> {
+    // A clock that is set back must not make a used ticket good again.
     const before = clock.now() - adoptMarginMs
     await database.write((tx) => tx.run(sql`DELETE FROM ${tables.grants} WHERE expires <= ${before}`))
   }
 
-  async function forgetLeases(): Promise<void> {
+  async function removeExpiredLeases(): Promise<void> {
     const before = clock.now() - clockSkewMs
     await database.write((tx) => tx.run(sql`DELETE FROM ${tables.leases} WHERE expires <= ${before}`))
   }
@@ -87,7 +87,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
 
   /**
    * What was dated under a clock that was ahead is dated as if that had been now: nobody could give a later time, and
-   * it would stay until then. A used grant stays as long as a token of it may be good.
+   * it would stay until then. A used ticket stays as long as a token of it may be good.
    */
   async function clampFuture(): Promise<void> {
     const nowMs = clock.now()
@@ -115,8 +115,8 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
     await closeIdle(signal)
     await garbage.removeDue(signal)
     await garbage.removeExcess(signal)
-    await forgetGrants()
-    await forgetLeases()
+    await removeExpiredTickets()
+    await removeExpiredLeases()
     // A clock that was ahead put off the next scan.
     nextScanMs = Math.min(nextScanMs, clock.now() + strayScanIntervalMs)
     if (signal?.aborted || clock.now() < nextScanMs) return

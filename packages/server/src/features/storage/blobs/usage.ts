@@ -41,8 +41,8 @@ export async function changeUsage(
   // In one order, so that two transactions never wait for each other.
   for (const [owner, bytes] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (bytes === 0) continue
-    await tx.run(sql`INSERT INTO ${tables.usage} AS held (bucket, owner, bytes) VALUES (${bucket.name}, ${owner}, ${bytes})
-      ON CONFLICT (bucket, owner) DO UPDATE SET bytes = held.bytes + excluded.bytes`)
+    await tx.run(sql`INSERT INTO ${tables.usage} AS counted (bucket, owner, bytes) VALUES (${bucket.name}, ${owner}, ${bytes})
+      ON CONFLICT (bucket, owner) DO UPDATE SET bytes = counted.bytes + excluded.bytes`)
     const quota = owner === total ? bucket.quotaBytes : bucket.userQuotaBytes
     if (quota === null || bytes < 0) continue
     const [row] = await tx.all<{ bytes: number }>(

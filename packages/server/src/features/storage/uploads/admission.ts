@@ -9,7 +9,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { authenticationRequired, invalidToken } from '../../../errors.ts'
 import { type BucketCall, type Buckets, scopeOf } from '../buckets.ts'
 import type { Store } from '../schema.ts'
-import { callerOf, type ReadToken, type Tokens, type WriteToken } from './tokens.ts'
+import { callerOf, type DownloadTicket, type Tokens, type UploadTicket } from './tokens.ts'
 
 /** The query parameters of a signed URL; undefined where they were not sent. */
 export interface SignedQuery {
@@ -17,36 +17,41 @@ export interface SignedQuery {
   readonly key?: string | undefined
 }
 
-export interface Reader {
+export interface DownloadAuthorization {
   readonly call: BucketCall
-  readonly token: ReadToken | null
+  readonly token: DownloadTicket | null
 }
 
-export interface Writer {
+export interface UploadAuthorization {
   readonly call: BucketCall
-  readonly grant: WriteToken | null
+  readonly ticket: UploadTicket | null
   /** Whose the upload is: its session can be continued by this one alone. */
   readonly owner: string
   /** The user who counts as uploader; null for the service's own. */
   readonly uploader: string | null
-  /** Of one file, by the bucket and by the grant. */
+  /** Of one file, by the bucket and by the ticket. */
   readonly bytesMax: number
 }
 
 export interface Admission {
   /** Throws 404 for an unknown bucket, 401 for a bad token or one for another object. */
-  admitReader(bucket: string, caller: Caller, key: string, token: string | undefined): Promise<Reader>
+  authorizeDownload(
+    bucket: string,
+    caller: Caller,
+    key: string,
+    token: string | undefined,
+  ): Promise<DownloadAuthorization>
   /** Throws the same, and 401 for an anonymous caller without a token. */
-  admitWriter(bucket: string, caller: Caller, query: SignedQuery): Promise<Writer>
+  authorizeUpload(bucket: string, caller: Caller, query: SignedQuery): Promise<UploadAuthorization>
   /**
    * To be asked when the bytes are there, which may be hours later. Throws 401 where the user was thrown out since;
    * that their token has expired meanwhile is no matter.
    */
-  checkActive(writer: Writer): Promise<void>
-  /** Throws 401 for a grant that was used: early, for those who would send bytes in vain. */
-  checkGrant(grant: WriteToken | null): Promise<void>
-  /** Uses the grant up. Throws 401 where somebody else has. */
-  useGrant(tx: Transaction, grant: WriteToken | null): Promise<void>
+  checkActive(authorization: UploadAuthorization): Promise<void>
+  /** Throws 401 for a ticket that was used: early, for those who would send bytes in vain. */
+  checkTicket(ticket: UploadTicket | null): Promise<void>
+  /** Uses the ticket up. Throws 401 where somebody else has. */
+  redeemTicket(tx: Transaction, ticket: UploadTicket | null): Promise<void>
 }
 
 export interface AdmissionDeps {
@@ -71,7 +76,7 @@ export function createAdmission({
 }: AdmissionDeps): Admission {
   const { database, tables } = store
 
-  async function resolveIssuer(bucket: string, { issuer, use }: ReadToken | WriteToken): Promise<BucketCall> {
+  async function resolveIssuer(bucket: string, { issuer, use }: DownloadTicket | UploadTicket): Promise<BucketCall> {
     const scope = scopeOf(bucket, use)
     const signer = callerOf(issuer, scope)
     if (signer.kind === 'service') {
@@ -84,7 +89,7 @@ export function createAdmission({
   }
 
   return {
-    async admitReader(bucket, caller, key, text) {
+    async authorizeDownload(bucket, caller, key, text) {
       const call = buckets.resolve(bucket, caller)
       if (text === undefined) return { call, token: null }
       const token = tokens.open('read', text)
@@ -92,39 +97,39 @@ export function createAdmission({
       return { call: await resolveIssuer(bucket, token), token }
     },
 
-    async admitWriter(bucket, caller, query) {
+    async authorizeUpload(bucket, caller, query) {
       const call = buckets.resolve(bucket, caller)
       const { fileBytesMax } = call.bucket
       if (query.token !== undefined) {
-        const grant = tokens.open('write', query.token)
-        if (grant.bucket !== bucket || grant.key !== query.key) throw invalidToken()
-        const issued = await resolveIssuer(bucket, grant)
+        const ticket = tokens.open('write', query.token)
+        if (ticket.bucket !== bucket || ticket.key !== query.key) throw invalidToken()
+        const issued = await resolveIssuer(bucket, ticket)
         const uploader = issued.caller.auth?.id ?? null
-        const bytesMax = Math.min(fileBytesMax, grant.bytesMax ?? fileBytesMax)
-        return { call: issued, grant, owner: `grant:${grant.id}`, uploader, bytesMax }
+        const bytesMax = Math.min(fileBytesMax, ticket.bytesMax ?? fileBytesMax)
+        return { call: issued, ticket, owner: `grant:${ticket.id}`, uploader, bytesMax }
       }
       if (caller.kind === 'anonymous') throw authenticationRequired()
       const uploader = caller.auth?.id ?? null
-      return { call, grant: null, owner: callerKey(caller), uploader, bytesMax: fileBytesMax }
+      return { call, ticket: null, owner: callerKey(caller), uploader, bytesMax: fileBytesMax }
     },
 
-    async checkActive({ call: { caller }, grant }) {
+    async checkActive({ call: { caller }, ticket }) {
       if (caller.kind !== 'user') return
       // A signed URL outlives the session that it was made in.
-      if (!grant) await refreshClaims(caller)
+      if (!ticket) await refreshClaims(caller)
       else if (!(await reloadUser(caller))) throw invalidToken()
     },
 
-    async checkGrant(grant) {
-      if (!grant) return
-      const [used] = await database.all(sql`SELECT id FROM ${tables.grants} WHERE id = ${sha256(grant.id)}`)
+    async checkTicket(ticket) {
+      if (!ticket) return
+      const [used] = await database.all(sql`SELECT id FROM ${tables.grants} WHERE id = ${sha256(ticket.id)}`)
       if (used) throw invalidToken()
     },
 
-    async useGrant(tx, grant) {
-      if (!grant) return
+    async redeemTicket(tx, ticket) {
+      if (!ticket) return
       const made =
-        await tx.run(sql`INSERT INTO ${tables.grants} (id, expires) VALUES (${sha256(grant.id)}, ${grant.expires})
+        await tx.run(sql`INSERT INTO ${tables.grants} (id, expires) VALUES (${sha256(ticket.id)}, ${ticket.expires})
         ON CONFLICT (id) DO NOTHING`)
       if (made !== 1) throw invalidToken()
     },

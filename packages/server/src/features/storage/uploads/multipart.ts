@@ -6,9 +6,9 @@ import { partBytesMax } from '../../../limits/storage.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadata } from '../metadata.ts'
 import type { StoredObject } from '../objects.ts'
-import type { Writer } from './admission.ts'
+import type { UploadAuthorization } from './admission.ts'
 import { normalizeType } from './content.ts'
-import { asRefusal, bodyOf, type UploadParts } from './upload.ts'
+import { bodyOf, toApiError, type UploadParts } from './upload.ts'
 import { chooseParts, type OpenUpload, type Part, type Uploads } from './uploads.ts'
 
 export interface CreateBody {
@@ -18,12 +18,16 @@ export interface CreateBody {
 }
 
 export interface Multipart {
-  create(writer: Writer, body: CreateBody): Promise<OpenUpload>
+  create(authorization: UploadAuthorization, body: CreateBody): Promise<OpenUpload>
   /** Takes a part from the request's body. */
-  uploadPart(writer: Writer, call: Call, query: { uploadId: string; partNumber: number; key: string }): Promise<Part>
-  complete(writer: Writer, body: CompleteBody): Promise<StoredObject>
-  abort(writer: Writer, body: { uploadId: string; key: string }): Promise<void>
-  parts(writer: Writer, uploadId: string, key: string): Promise<readonly Part[]>
+  uploadPart(
+    authorization: UploadAuthorization,
+    call: Call,
+    query: { uploadId: string; partNumber: number; key: string },
+  ): Promise<Part>
+  complete(authorization: UploadAuthorization, body: CompleteBody): Promise<StoredObject>
+  abort(authorization: UploadAuthorization, body: { uploadId: string; key: string }): Promise<void>
+  parts(authorization: UploadAuthorization, uploadId: string, key: string): Promise<readonly Part[]>
 }
 
 export interface CompleteBody {
@@ -33,61 +37,64 @@ export interface CompleteBody {
 }
 
 export function createMultipart(shared: UploadParts, uploads: Uploads): Multipart {
-  const { objects, blobRows, admission } = shared
+  const { objects, blobRegistry, admission } = shared
 
   /** A signed URL is for its one key, in the body as in the query. */
-  function keyFor({ grant }: Writer, key: string): string {
-    if (grant && key !== grant.key) throw invalidToken()
+  function keyFor({ ticket }: UploadAuthorization, key: string): string {
+    if (ticket && key !== ticket.key) throw invalidToken()
     return parseKey(key)
   }
 
   /** The bytes a part may have. Throws where SPEC wants a length, or it is too large for any part. */
-  function boundPart(upload: OpenUpload, writer: Writer, length: number | null): number {
+  function boundPart(upload: OpenUpload, authorization: UploadAuthorization, length: number | null): number {
     if (upload.budget !== null && !length) throw badRequest('A signed upload needs a positive Content-Length')
-    const bytesMax = Math.min(partBytesMax, writer.bytesMax)
+    const bytesMax = Math.min(partBytesMax, authorization.bytesMax)
     // Beyond a budget it is the budget that refuses, and closes the upload.
     if (upload.budget === null && length !== null && length > bytesMax) throw payloadTooLarge(bytesMax)
     return bytesMax
   }
 
   return {
-    async create(writer, { key: text, contentType, customMetadata }) {
-      const { call, grant } = writer
+    async create(authorization, { key: text, contentType, customMetadata }) {
+      const { call, ticket } = authorization
       required(call.permissions.insert(), call.caller)
-      const key = keyFor(writer, text)
+      const key = keyFor(authorization, text)
       const metadata = parseMetadata(customMetadata ?? {}, 'customMetadata')
-      await admission.checkGrant(grant)
+      await admission.checkTicket(ticket)
       await objects.checkOverwrite(call, key)
       const type = normalizeType(contentType)
-      return uploads.open(writer, { key, kind: 'multipart', type, customMetadata: metadata, length: null })
+      return uploads.open(authorization, { key, kind: 'multipart', type, customMetadata: metadata, length: null })
     },
 
-    async uploadPart(writer, call, { uploadId, partNumber: number, key }) {
-      const upload = await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key))
+    async uploadPart(authorization, call, { uploadId, partNumber: number, key }) {
+      const upload = await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key))
       const length = call.rawBody.declaredBytes
-      const bytesMax = boundPart(upload, writer, length)
-      await uploads.reserve(writer, upload, length ?? 0)
+      const bytesMax = boundPart(upload, authorization, length)
+      await uploads.reserve(authorization, upload, length ?? 0)
       const size = length === null ? {} : { size: length }
-      const holder = { bucket: writer.call.bucket, owner: upload.uploader }
-      const blob = await blobRows
-        .stage(bodyOf(call, bytesMax), { bytesMax, ...size }, holder)
+      const scope = { bucket: authorization.call.bucket, owner: upload.uploader }
+      const blob = await blobRegistry
+        .stage(bodyOf(call, bytesMax), { bytesMax, ...size }, scope)
         .catch((error: unknown) => {
-          throw asRefusal(error)
+          throw toApiError(error)
         })
-      return uploads.setPart(writer, upload, number, blob)
+      return uploads.setPart(authorization, upload, number, blob)
     },
 
-    async complete(writer, { uploadId, key, parts }) {
-      required(writer.call.permissions.insert(), writer.call.caller)
-      const upload = await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key))
-      return uploads.finish(writer, upload, (there) => chooseParts(parts, there))
+    async complete(authorization, { uploadId, key, parts }) {
+      required(authorization.call.permissions.insert(), authorization.call.caller)
+      const upload = await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key))
+      return uploads.finish(authorization, upload, (there) => chooseParts(parts, there))
     },
 
-    async abort(writer, { uploadId, key }) {
-      await uploads.abort(writer, await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key)))
+    async abort(authorization, { uploadId, key }) {
+      await uploads.abort(
+        authorization,
+        await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key)),
+      )
     },
 
-    parts: async (writer, uploadId, key) =>
-      uploads.parts(await uploads.get(writer, uploadId, 'multipart', keyFor(writer, key))),
+    parts: async (authorization, uploadId, key) =>
+      uploads.parts(await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key))),
   }
 }

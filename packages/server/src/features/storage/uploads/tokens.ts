@@ -21,8 +21,8 @@ const tokenSchema = z.discriminatedUnion('use', [
   z.object({ ...common, use: z.literal('write'), id: z.string(), bytesMax: z.number().nullable() }),
 ])
 export type StorageToken = z.infer<typeof tokenSchema>
-export type ReadToken = Extract<StorageToken, { use: 'read' }>
-export type WriteToken = Extract<StorageToken, { use: 'write' }>
+export type DownloadTicket = Extract<StorageToken, { use: 'read' }>
+export type UploadTicket = Extract<StorageToken, { use: 'write' }>
 export type Issuer = z.infer<typeof issuerSchema>
 
 export interface Tokens {

@@ -19,9 +19,9 @@ import { empty } from '../../../http/replies/reply.ts'
 import { partNumberMax, tusPieceBytes, uploadIdleMs } from '../../../limits/storage.ts'
 import { keyInPath, parseKey } from '../keys.ts'
 import { parseMetadataText } from '../metadata.ts'
-import type { SignedQuery, Writer } from './admission.ts'
+import type { SignedQuery, UploadAuthorization } from './admission.ts'
 import { normalizeType } from './content.ts'
-import { asRefusal, bodyOf, type UploadParts } from './upload.ts'
+import { bodyOf, toApiError, type UploadParts } from './upload.ts'
 import type { OpenUpload, Uploads } from './uploads.ts'
 
 const version = '1.0.0'
@@ -30,10 +30,10 @@ const bodyType = 'application/offset+octet-stream'
 
 export interface Tus {
   options(): Reply
-  create(writer: Writer, call: Call, query: SignedQuery): Promise<Reply>
-  head(writer: Writer, call: Call): Promise<Reply>
-  patch(writer: Writer, call: Call): Promise<Reply>
-  terminate(writer: Writer, call: Call): Promise<Reply>
+  create(authorization: UploadAuthorization, call: Call, query: SignedQuery): Promise<Reply>
+  head(authorization: UploadAuthorization, call: Call): Promise<Reply>
+  patch(authorization: UploadAuthorization, call: Call): Promise<Reply>
+  terminate(authorization: UploadAuthorization, call: Call): Promise<Reply>
 }
 
 /** Throws 412 for a client of another version, or none. */
@@ -68,7 +68,7 @@ function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
 }
 
 export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): Tus {
-  const { store, objects, blobRows, admission } = shared
+  const { store, objects, blobRegistry, admission } = shared
 
   const reply = (status: number, headers: Record<string, string> = {}): Reply =>
     empty(status, { 'Tus-Resumable': version, 'Cache-Control': 'no-store', ...headers })
@@ -76,55 +76,57 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     'Upload-Expires': new Date(clock.now() + uploadIdleMs).toUTCString(),
   })
 
-  async function finish(writer: Writer, upload: OpenUpload): Promise<void> {
+  async function finish(authorization: UploadAuthorization, upload: OpenUpload): Promise<void> {
     try {
-      await uploads.finish(writer, upload, (parts) => parts)
+      await uploads.finish(authorization, upload, (parts) => parts)
     } catch (error) {
       // Who was cut off and asks how far it got may meet its own last piece here: one of the two ends the upload.
-      const { done } = await uploads.get(writer, upload.id, 'tus', null)
+      const { done } = await uploads.get(authorization, upload.id, 'tus', null)
       if (done === 0) throw error
     }
   }
 
   /** Keeps the body piece by piece behind what is there; gives how many bytes are there then. */
-  async function receive(writer: Writer, upload: OpenUpload, call: Call): Promise<number> {
+  async function receive(authorization: UploadAuthorization, upload: OpenUpload, call: Call): Promise<number> {
     const length = upload.length as number
     const pieceBytes = Math.max(tusPieceBytes, Math.ceil(length / (partNumberMax / 2)))
-    const cutter = createCutter(bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }))
+    const reader = createChunkReader(
+      bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }),
+    )
     try {
-      return await keep(writer, upload, call, { cutter, pieceBytes })
+      return await keep(authorization, upload, call, { reader, pieceBytes })
     } finally {
-      cutter.close()
+      reader.close()
     }
   }
 
   async function keep(
-    writer: Writer,
+    authorization: UploadAuthorization,
     upload: OpenUpload,
     { rawBody }: Pick<Call, 'rawBody'>,
-    { cutter, pieceBytes }: { cutter: Cutter; pieceBytes: number },
+    { reader, pieceBytes }: { reader: ChunkReader; pieceBytes: number },
   ): Promise<number> {
     const length = upload.length as number
-    const holder = { bucket: writer.call.bucket, owner: upload.uploader }
+    const scope = { bucket: authorization.call.bucket, owner: upload.uploader }
     const ends = upload.received + (rawBody.declaredBytes ?? length)
     let offset = upload.received
-    while (await cutter.hasMore()) {
+    while (await reader.hasMore()) {
       if (offset === length) throw payloadTooLarge(length)
       const bytesMax = Math.min(pieceBytes, length - offset)
       const aboutBytes = Math.max(0, Math.min(bytesMax, ends - offset))
-      const blob = await blobRows
-        .stage(cutter.next(bytesMax), { bytesMax, aboutBytes }, holder)
+      const blob = await blobRegistry
+        .stage(reader.next(bytesMax), { bytesMax, aboutBytes }, scope)
         .catch((error: unknown) => {
-          throw asRefusal(error)
+          throw toApiError(error)
         })
       // A body that goes on beyond the end is another file: its last piece must not complete this one.
-      if (offset + blob.size === length && ((await cutter.hasMore()) || isTooLarge(cutter.failure()))) {
-        await blobRows.abandon(blob.id)
+      if (offset + blob.size === length && ((await reader.hasMore()) || isTooLarge(reader.failure()))) {
+        await blobRegistry.abandon(blob.id)
         throw payloadTooLarge(length)
       }
-      offset = await uploads.append(writer, upload, offset, blob)
+      offset = await uploads.append(authorization, upload, offset, blob)
     }
-    const failure = cutter.failure()
+    const failure = reader.failure()
     if (failure !== null) throw failure instanceof ApiError ? failure : badRequest('The body ended early')
     return offset
   }
@@ -132,35 +134,35 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
   return {
     options: () => empty(204, { 'Tus-Resumable': version, 'Tus-Version': version, 'Tus-Extension': extensions }),
 
-    async create(writer, call, query) {
+    async create(authorization, call, query) {
       const { headers, params } = call
       checkVersion(headers)
-      required(writer.call.permissions.insert(), writer.call.caller)
+      required(authorization.call.permissions.insert(), authorization.call.caller)
       const length = parseBytes(headers, 'Upload-Length')
       const metadata = parseTusMetadata(headers.get('upload-metadata'))
       const text = metadata.get('key')
       if (text === undefined) throw invalidField('key', 'required', 'is required in Upload-Metadata')
       const key = parseKey(text)
-      if (writer.grant && key !== writer.grant.key) throw invalidToken()
+      if (authorization.ticket && key !== authorization.ticket.key) throw invalidToken()
       const customMetadata = parseMetadataText(metadata.get('customMetadata'), 'customMetadata')
-      await admission.checkGrant(writer.grant)
-      if (length > writer.bytesMax) {
-        await store.database.write((tx) => admission.useGrant(tx, writer.grant))
-        throw payloadTooLarge(writer.bytesMax)
+      await admission.checkTicket(authorization.ticket)
+      if (length > authorization.bytesMax) {
+        await store.database.write((tx) => admission.redeemTicket(tx, authorization.ticket))
+        throw payloadTooLarge(authorization.bytesMax)
       }
-      await objects.checkOverwrite(writer.call, key)
+      await objects.checkOverwrite(authorization.call, key)
       const type = normalizeType(metadata.get('contentType') ?? metadata.get('filetype'))
-      const upload = await uploads.open(writer, { key, kind: 'tus', type, customMetadata, length })
+      const upload = await uploads.open(authorization, { key, kind: 'tus', type, customMetadata, length })
       const signed = query.token === undefined ? '' : `?token=${query.token}&key=${keyInPath(key)}`
       const location = `/api/storage/${encodeURIComponent(params.bucket ?? '')}/uploads/tus/${upload.id}${signed}`
       return reply(201, { Location: location, ...expiry() })
     },
 
-    async head(writer, { headers, params }) {
+    async head(authorization, { headers, params }) {
       checkVersion(headers)
-      const upload = await uploads.get(writer, params.uploadId ?? '', 'tus', null)
+      const upload = await uploads.get(authorization, params.uploadId ?? '', 'tus', null)
       // All there, but no object: we ended in between, and a client that hears "all there" will not come back.
-      if (upload.received === upload.length && upload.done === 0) await finish(writer, upload)
+      if (upload.received === upload.length && upload.done === 0) await finish(authorization, upload)
       return reply(200, {
         'Upload-Offset': String(upload.received),
         'Upload-Length': String(upload.length),
@@ -168,24 +170,24 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       })
     },
 
-    async patch(writer, call) {
+    async patch(authorization, call) {
       const { headers, params, rawBody } = call
       checkVersion(headers)
       if (headers.get('content-type') !== bodyType) throw unsupportedMediaType(bodyType)
       const offset = parseBytes(headers, 'Upload-Offset')
-      const upload = await uploads.get(writer, params.uploadId ?? '', 'tus', null)
+      const upload = await uploads.get(authorization, params.uploadId ?? '', 'tus', null)
       if (offset !== upload.received) throw conflict(`The upload goes on at ${upload.received}`)
       const length = upload.length as number
       if (offset + (rawBody.declaredBytes ?? 0) > length) throw payloadTooLarge(length)
-      const received = await receive(writer, upload, call)
-      await admission.checkActive(writer)
-      if (received === length && upload.done === 0) await finish(writer, upload)
+      const received = await receive(authorization, upload, call)
+      await admission.checkActive(authorization)
+      if (received === length && upload.done === 0) await finish(authorization, upload)
       return reply(204, { 'Upload-Offset': String(received), ...expiry() })
     },
 
-    async terminate(writer, { headers, params }) {
+    async terminate(authorization, { headers, params }) {
       checkVersion(headers)
-      await uploads.abort(writer, await uploads.get(writer, params.uploadId ?? '', 'tus', null))
+      await uploads.abort(authorization, await uploads.get(authorization, params.uploadId ?? '', 'tus', null))
       return reply(204)
     },
   }
@@ -193,7 +195,7 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
 
 const isTooLarge = (failure: unknown): boolean => failure instanceof ApiError && failure.status === 413
 
-interface Cutter {
+interface ChunkReader {
   /** Waits for another byte; false at the end, and where the body broke off. */
   hasMore(): Promise<boolean>
   /** The next bytes, at most so many; they end where the body does, however that happens. */
@@ -204,7 +206,7 @@ interface Cutter {
   close(): void
 }
 
-function createCutter(body: AsyncGenerator<Uint8Array>): Cutter {
+function createChunkReader(body: AsyncGenerator<Uint8Array>): ChunkReader {
   let left = new Uint8Array()
   let failure: unknown = null
   let ended = false

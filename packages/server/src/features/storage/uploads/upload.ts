@@ -10,18 +10,18 @@ import type { Call } from '../../../http/endpoint.ts'
 import { readForm } from '../../../http/input/form.ts'
 import type { StreamErrors } from '../../../http/input/request-body.ts'
 import { formOverheadBytesMax, uploadTimeoutMs } from '../../../limits/storage.ts'
-import type { BlobRows, StagedBlob } from '../blobs/blob-rows.ts'
+import type { BlobRegistry, StagedBlob } from '../blobs/blob-registry.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadataText } from '../metadata.ts'
 import type { Objects, StoredObject } from '../objects.ts'
 import type { Store } from '../schema.ts'
-import type { Admission, Writer } from './admission.ts'
+import type { Admission, UploadAuthorization } from './admission.ts'
 import { normalizeType, sniffImage } from './content.ts'
 
 export interface UploadParts {
   readonly store: Store
   readonly objects: Objects
-  readonly blobRows: BlobRows
+  readonly blobRegistry: BlobRegistry
   readonly admission: Admission
 }
 
@@ -45,7 +45,7 @@ async function* withinTime(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array
 }
 
 /** What the engine says of a body, as the API says it. */
-export function asRefusal(error: unknown): unknown {
+export function toApiError(error: unknown): unknown {
   if (error instanceof BlobTooLargeError) return payloadTooLarge(error.bytesMax)
   if (error instanceof BlobSizeError) return badRequest('The body does not have the length that was declared')
   return error
@@ -57,63 +57,67 @@ interface ReceivedFile {
 }
 
 /** Stores the file of an upload form. */
-export type Upload = (writer: Writer, call: Pick<Call, 'headers' | 'rawBody'>) => Promise<StoredObject>
+export type Upload = (
+  authorization: UploadAuthorization,
+  call: Pick<Call, 'headers' | 'rawBody'>,
+) => Promise<StoredObject>
 
 export function createUpload(parts: UploadParts): Upload {
-  const { store, objects, blobRows, admission } = parts
+  const { store, objects, blobRegistry, admission } = parts
 
-  /** Refuses what is too large, which uses up the grant. */
-  async function refuseLarge({ grant, bytesMax }: Writer): Promise<never> {
-    await store.database.write((tx) => admission.useGrant(tx, grant))
+  /** Refuses what is too large, which uses up the ticket. */
+  async function refuseLarge({ ticket, bytesMax }: UploadAuthorization): Promise<never> {
+    await store.database.write((tx) => admission.redeemTicket(tx, ticket))
     throw payloadTooLarge(bytesMax)
   }
 
   /** The key of the form, where it stands before the file: what can be refused before the bytes come, is. */
-  async function checkEarly(writer: Writer, key: string | undefined): Promise<void> {
-    const known = writer.grant?.key ?? key
-    if (writer.grant && key !== undefined && key !== writer.grant.key) throw invalidToken()
-    if (known !== undefined) await objects.checkOverwrite(writer.call, parseKey(known))
+  async function checkEarly(authorization: UploadAuthorization, key: string | undefined): Promise<void> {
+    const known = authorization.ticket?.key ?? key
+    if (authorization.ticket && key !== undefined && key !== authorization.ticket.key) throw invalidToken()
+    if (known !== undefined) await objects.checkOverwrite(authorization.call, parseKey(known))
   }
 
-  async function receive(writer: Writer, { headers, rawBody }: Pick<Call, 'headers' | 'rawBody'>) {
+  async function receive(authorization: UploadAuthorization, { headers, rawBody }: Pick<Call, 'headers' | 'rawBody'>) {
     let received: ReceivedFile | null = null
     try {
       const form = await readForm(headers.get('content-type'), rawBody, {
         fileName: 'file',
-        fileBytesMax: writer.bytesMax,
+        fileBytesMax: authorization.bytesMax,
         async onFile({ contentType, body }, fields) {
-          await checkEarly(writer, fields.get('key'))
-          const blob = await blobRows.stage(
+          await checkEarly(authorization, fields.get('key'))
+          const blob = await blobRegistry.stage(
             withinTime(body),
             {
-              bytesMax: writer.bytesMax,
+              bytesMax: authorization.bytesMax,
               ...(rawBody.declaredBytes === null ? {} : { aboutBytes: rawBody.declaredBytes }),
             },
-            { bucket: writer.call.bucket, owner: writer.uploader },
+            { bucket: authorization.call.bucket, owner: authorization.uploader },
           )
           received = { blob, contentType: sniffImage(blob.head) ?? normalizeType(contentType) }
         },
       })
       return { fields: form.fields, received: received as ReceivedFile | null }
     } catch (error) {
-      if (received) await blobRows.abandon((received as ReceivedFile).blob.id)
+      if (received) await blobRegistry.abandon((received as ReceivedFile).blob.id)
       throw error
     }
   }
 
-  function parseFields(writer: Writer, fields: ReadonlyMap<string, string>) {
+  function parseFields(authorization: UploadAuthorization, fields: ReadonlyMap<string, string>) {
     const key = parseKey(fields.get('key') as string)
-    if (writer.grant && key !== writer.grant.key) throw invalidToken()
+    if (authorization.ticket && key !== authorization.ticket.key) throw invalidToken()
     const field = fields.has('metadata') ? 'metadata' : 'customMetadata'
     return { key, customMetadata: parseMetadataText(fields.get(field), field) }
   }
 
-  return async (writer, call) => {
-    required(writer.call.permissions.insert(), writer.call.caller)
-    await admission.checkGrant(writer.grant)
-    if ((call.rawBody.declaredBytes ?? 0) > writer.bytesMax + formOverheadBytesMax) await refuseLarge(writer)
-    const { fields, received } = await receive(writer, call).catch((error: unknown) => {
-      if (error instanceof BlobTooLargeError) return refuseLarge(writer)
+  return async (authorization, call) => {
+    required(authorization.call.permissions.insert(), authorization.call.caller)
+    await admission.checkTicket(authorization.ticket)
+    if ((call.rawBody.declaredBytes ?? 0) > authorization.bytesMax + formOverheadBytesMax)
+      await refuseLarge(authorization)
+    const { fields, received } = await receive(authorization, call).catch((error: unknown) => {
+      if (error instanceof BlobTooLargeError) return refuseLarge(authorization)
       throw error
     })
     try {
@@ -121,16 +125,16 @@ export function createUpload(parts: UploadParts): Upload {
       if (!received || missing.length > 0)
         throw invalid(Object.fromEntries(missing.map((name) => [name, { code: 'required', message: 'is required' }])))
       const { blob, contentType } = received
-      const { key, customMetadata } = parseFields(writer, fields)
-      await admission.checkActive(writer)
+      const { key, customMetadata } = parseFields(authorization, fields)
+      await admission.checkActive(authorization)
       return await store.database.write(async (tx) => {
-        await admission.useGrant(tx, writer.grant)
-        await blobRows.adopt(tx, blob)
-        const file = { key, contentType, uploadedBy: writer.uploader, customMetadata, etag: etagOf(blob.sha256) }
-        return objects.put(tx, writer.call, { ...file, blobs: [[blob.id, blob.size]] }, { counted: 0 })
+        await admission.redeemTicket(tx, authorization.ticket)
+        await blobRegistry.adopt(tx, blob)
+        const file = { key, contentType, uploadedBy: authorization.uploader, customMetadata, etag: etagOf(blob.sha256) }
+        return objects.put(tx, authorization.call, { ...file, blobs: [[blob.id, blob.size]] }, { counted: 0 })
       })
     } catch (error) {
-      if (received) await blobRows.abandon(received.blob.id)
+      if (received) await blobRegistry.abandon(received.blob.id)
       throw error
     }
   }

@@ -10,11 +10,11 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { conflict, invalidField, notFound, payloadTooLarge } from '../../../errors.ts'
 import { openUploadsMax, partNumberMax } from '../../../limits/storage.ts'
-import type { BlobPart, StagedBlob } from '../blobs/blob-rows.ts'
+import type { BlobPart, StagedBlob } from '../blobs/blob-registry.ts'
 import { changeUsage, type QuotaBucket } from '../blobs/usage.ts'
 import type { Metadata } from '../metadata.ts'
 import type { StoredObject } from '../objects.ts'
-import type { Writer } from './admission.ts'
+import type { UploadAuthorization } from './admission.ts'
 import { sniffImage } from './content.ts'
 import { etagOf, type UploadParts } from './upload.ts'
 
@@ -68,32 +68,32 @@ type ChooseParts = (parts: readonly Part[]) => readonly Part[]
 
 export interface Uploads {
   /**
-   * Opens a session and uses up the grant; one of no bytes is finished as well, or neither. Throws 401 for a grant that
+   * Opens a session and uses up the ticket; one of no bytes is finished as well, or neither. Throws 401 for a ticket that
    * was used, 409 with too many open.
    */
-  open(writer: Writer, upload: NewUpload): Promise<OpenUpload>
-  /** The session, if it is this writer's. Throws 404. */
-  get(writer: Writer, id: string, kind: UploadKind, key: string | null): Promise<OpenUpload>
+  open(authorization: UploadAuthorization, upload: NewUpload): Promise<OpenUpload>
+  /** The session, if it is this authorization's. Throws 404. */
+  get(authorization: UploadAuthorization, id: string, kind: UploadKind, key: string | null): Promise<OpenUpload>
   /**
    * Counts bytes that are to come against the budget. Throws 404 for a session that is closed, and 413 beyond the
    * budget, which closes it.
    */
-  reserve(writer: Writer, upload: OpenUpload, bytes: number): Promise<void>
+  reserve(authorization: UploadAuthorization, upload: OpenUpload, bytes: number): Promise<void>
   /** Makes a staged blob part `number`, in place of an earlier one. Throws 404, 413. */
-  setPart(writer: Writer, upload: OpenUpload, number: number, blob: StagedBlob): Promise<Part>
+  setPart(authorization: UploadAuthorization, upload: OpenUpload, number: number, blob: StagedBlob): Promise<Part>
   /** Adds a staged blob behind `offset` bytes; gives how many there are then. Throws 404, 409 at another place, 413. */
-  append(writer: Writer, upload: OpenUpload, offset: number, blob: StagedBlob): Promise<number>
+  append(authorization: UploadAuthorization, upload: OpenUpload, offset: number, blob: StagedBlob): Promise<number>
   parts(upload: OpenUpload): Promise<readonly Part[]>
   /** Makes an object of the parts chosen from those there are, and closes the session. */
-  finish(writer: Writer, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
+  finish(authorization: UploadAuthorization, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
   /** Gives up the session and its parts. Throws 404 where somebody else was faster. */
-  abort(writer: Writer, upload: OpenUpload): Promise<void>
+  abort(authorization: UploadAuthorization, upload: OpenUpload): Promise<void>
   /** Closes a session and lets its parts go; gives false where it was closed already. */
   close(tx: Transaction, id: string, bucket: QuotaBucket): Promise<boolean>
 }
 
 export function createUploads(shared: UploadParts, clock: Clock): Uploads {
-  const { store, objects, blobRows, admission } = shared
+  const { store, objects, blobRegistry, admission } = shared
   const { database, tables } = store
   const { dialect } = database
 
@@ -112,7 +112,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
 
   async function insertPart(tx: Transaction, id: string, number: number, blob: StagedBlob): Promise<Part> {
     const part = { number, blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), sniffed: sniffImage(blob.head) }
-    await blobRows.adopt(tx, blob)
+    await blobRegistry.adopt(tx, blob)
     await tx.run(sql`INSERT INTO ${tables.parts} (upload, number, blob, size, etag, sniffed)
       VALUES (${id}, ${number}, ${part.blob}, ${part.size}, ${part.etag}, ${part.sniffed})`)
     return part
@@ -122,20 +122,25 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     const [row] = await tx.all<OpenUpload>(sql`${byId(id)}${dialect.forUpdate}`)
     if (!row) return false
     const parts = await tx.all<Part>(partsOf(id))
-    await blobRows.release(tx, { bucket, owner: row.uploader }, parts.map(toBlob))
+    await blobRegistry.release(tx, { bucket, owner: row.uploader }, parts.map(toBlob))
     await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
     await tx.run(sql`DELETE FROM ${tables.uploads} WHERE id = ${id}`)
     if (row.done === 0) await changeUsage(tx, store, bucket, [{ owner: row.uploader, bytes: -row.received }])
     return row.done === 0
   }
 
-  async function finish(tx: Transaction, writer: Writer, id: string, choose: ChooseParts): Promise<StoredObject> {
+  async function finish(
+    tx: Transaction,
+    authorization: UploadAuthorization,
+    id: string,
+    choose: ChooseParts,
+  ): Promise<StoredObject> {
     const upload = await lock(tx, id)
     const there = await tx.all<Part>(partsOf(id))
     const chosen = choose(there)
     const kept = new Set(chosen.map(({ blob }) => blob))
     const unused = there.filter(({ blob }) => !kept.has(blob))
-    await blobRows.release(tx, { bucket: writer.call.bucket, owner: upload.uploader }, unused.map(toBlob))
+    await blobRegistry.release(tx, { bucket: authorization.call.bucket, owner: upload.uploader }, unused.map(toBlob))
     await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
     // A client that lost the last answer asks how far it got; only tus has a way to ask.
     if (upload.kind === 'tus') await tx.run(sql`UPDATE ${tables.uploads} SET done = ${1} WHERE id = ${id}`)
@@ -148,7 +153,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
       etag: `${etagOf(sha256(chosen.map(({ etag }) => etag).join('')))}-${chosen.length}`,
       blobs: chosen.map(toBlob),
     }
-    return objects.put(tx, writer.call, object, { counted: upload.received })
+    return objects.put(tx, authorization.call, object, { counted: upload.received })
   }
 
   /** Runs a change for a staged blob, which is given up when it is refused. */
@@ -156,7 +161,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     try {
       return await database.write(work)
     } catch (error) {
-      await blobRows.abandon(blob.id)
+      await blobRegistry.abandon(blob.id)
       throw error
     }
   }
@@ -164,12 +169,12 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
   return {
     close,
 
-    async open(writer, { key, kind, type, customMetadata, length }) {
-      const { call, grant, owner, uploader } = writer
+    async open(authorization, { key, kind, type, customMetadata, length }) {
+      const { call, ticket, owner, uploader } = authorization
       const id = randomUUID()
       const bucket = call.bucket.name
       await database.write(async (tx) => {
-        await admission.useGrant(tx, grant)
+        await admission.redeemTicket(tx, ticket)
         // Without the lock, concurrent requests of one owner would all see room for one more upload.
         await tx.lock(`storage uploads ${bucket} ${owner}`)
         const [row] = await tx.all<{ open: number }>(sql`SELECT count(*) AS open FROM ${tables.uploads}
@@ -177,20 +182,20 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
         if (Number(row?.open) >= openUploadsMax) throw conflict('Too many uploads are open')
         await tx.run(sql`INSERT INTO ${tables.uploads} (id, bucket, key, kind, type, metadata, uploader, owner, budget,
           reserved, length, received, touched, done) VALUES (${id}, ${bucket}, ${key}, ${kind}, ${type},
-          ${JSON.stringify(customMetadata)}, ${uploader}, ${owner}, ${grant?.bytesMax ?? null}, ${0}, ${length}, ${0},
+          ${JSON.stringify(customMetadata)}, ${uploader}, ${owner}, ${ticket?.bytesMax ?? null}, ${0}, ${length}, ${0},
           ${clock.now()}, ${0})`)
-        if (length === 0) await finish(tx, writer, id, (parts) => parts)
+        if (length === 0) await finish(tx, authorization, id, (parts) => parts)
       })
       const [row] = await database.all<OpenUpload>(byId(id))
       if (!row) throw notFound('Upload')
       return row
     },
 
-    async get({ call, grant, owner }, id, kind, key) {
+    async get({ call, ticket, owner }, id, kind, key) {
       // Not every engine can be asked for any text.
       const [row] = isStorableText(id) ? await database.all<OpenUpload>(byId(id)) : []
       // The service may continue and end what anybody began; a signed URL only what it began itself.
-      const isTheirs = row?.owner === owner || (call.caller.kind === 'service' && !grant)
+      const isTheirs = row?.owner === owner || (call.caller.kind === 'service' && !ticket)
       const isMeant = row?.bucket === call.bucket.name && row.kind === kind && (key === null || row.key === key)
       if (!row || !isTheirs || !isMeant) throw notFound('Upload')
       return row
@@ -218,7 +223,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
         if (upload.received + grown > bytesMax) throw payloadTooLarge(bytesMax)
         if (old) {
           await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id} AND number = ${number}`)
-          await blobRows.release(tx, { bucket: call.bucket, owner: upload.uploader }, [toBlob(old)])
+          await blobRegistry.release(tx, { bucket: call.bucket, owner: upload.uploader }, [toBlob(old)])
         }
         const part = await insertPart(tx, id, number, blob)
         await touch(tx, id, upload.received + grown)
@@ -251,7 +256,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
 
     parts: ({ id }) => database.all<Part>(partsOf(id)),
 
-    finish: (writer, { id }, choose) => database.write((tx) => finish(tx, writer, id, choose)),
+    finish: (authorization, { id }, choose) => database.write((tx) => finish(tx, authorization, id, choose)),
   }
 }
 

@@ -10,7 +10,7 @@ import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { unavailable } from '../../../errors.ts'
 import { adoptMarginMs, garbageGraceMs } from '../../../limits/storage.ts'
 import type { Store } from '../schema.ts'
-import type { Garbage, Holder } from './garbage.ts'
+import type { Garbage, QuotaScope } from './garbage.ts'
 import type { Staging } from './staging.ts'
 
 /** A blob of an object and its size in bytes. */
@@ -27,25 +27,25 @@ export interface StageOptions extends WriteOptions {
   readonly isUncounted?: true
 }
 
-export interface BlobRows {
+export interface BlobRegistry {
   /**
-   * Writes a blob that nothing refers to yet, once released blobs of the same holder are back within their bounds. Its
+   * Writes a blob that nothing refers to yet, once released blobs of the same scope are back within their bounds. Its
    * bytes are reserved before they are written, until it is adopted, released or abandoned. Throws 413, 429 or 503
    * where there is no reservation for them, and what the engine and the body throw; the sweeper removes what was
    * written.
    */
-  stage(body: AsyncIterable<Uint8Array>, options: StageOptions, holder: Holder): Promise<StagedBlob>
+  stage(body: AsyncIterable<Uint8Array>, options: StageOptions, scope: QuotaScope): Promise<StagedBlob>
   /** Makes a staged blob the transaction's own. Throws 503 for one that is gone or has been staged for too long. */
   adopt(tx: Transaction, blob: StagedBlob): Promise<void>
-  /** Releases live blobs and counts them against the bounds of their holder; downloads under way may finish. */
-  release(tx: Transaction, holder: Holder, blobs: readonly BlobPart[]): Promise<void>
+  /** Releases live blobs and counts them against the bounds of their scope; downloads under way may finish. */
+  release(tx: Transaction, scope: QuotaScope, blobs: readonly BlobPart[]): Promise<void>
   /** As `release`, for a staged blob that is still to be sent. Never rejects. */
-  releaseStaged(blob: StagedBlob, holder: Holder, graceMs: number): Promise<void>
+  releaseStaged(blob: StagedBlob, scope: QuotaScope, graceMs: number): Promise<void>
   /** Removes a staged blob; nothing happens to one that was adopted after all. Never rejects. */
   abandon(id: string): Promise<void>
 }
 
-interface BlobRowsDeps {
+interface BlobRegistryDeps {
   readonly store: Store
   readonly blobs: Blobs
   readonly garbage: Garbage
@@ -53,7 +53,7 @@ interface BlobRowsDeps {
   readonly clock: Clock
 }
 
-export function createBlobRows({ store, blobs, garbage, staging, clock }: BlobRowsDeps): BlobRows {
+export function createBlobRegistry({ store, blobs, garbage, staging, clock }: BlobRegistryDeps): BlobRegistry {
   const { database, tables, deployment } = store
   const table = tables.blobs
 
@@ -74,21 +74,21 @@ export function createBlobRows({ store, blobs, garbage, staging, clock }: BlobRo
 
   async function releaseRows(
     tx: Transaction,
-    { rows, holder, graceMs }: { rows: SqlText; holder: Holder; graceMs: number },
+    { rows, scope, graceMs }: { rows: SqlText; scope: QuotaScope; graceMs: number },
     { bytes, blobs }: { bytes: number; blobs: number },
   ): Promise<void> {
     // Rows from before sizes were kept get their share of what the caller knows.
     const changed = await tx.run(sql`UPDATE ${table} SET sweepafter = ${clock.now() + graceMs},
-      released = ${releasedNow()}, reserved = NULL, bucket = ${holder.bucket.name}, owner = ${holder.owner},
+      released = ${releasedNow()}, reserved = NULL, bucket = ${scope.bucket.name}, owner = ${scope.owner},
       size = COALESCE(size, ${bytes / blobs}) WHERE ${rows}`)
-    if (changed > 0) await garbage.count(tx, holder, { bytes, blobs })
+    if (changed > 0) await garbage.count(tx, scope, { bytes, blobs })
   }
 
   return {
-    async stage(body, options, holder) {
-      await garbage.makeRoom(holder)
+    async stage(body, options, scope) {
+      await garbage.makeRoom(scope)
       const id = `${deployment}-${randomBytes(16).toString('hex')}`
-      const reservation = await staging.begin(id, options.isUncounted ? null : holder, options)
+      const reservation = await staging.begin(id, options.isUncounted ? null : scope, options)
       try {
         return { id, ...(await blobs.write(id, reservation.within(body), options)) }
       } catch (error) {
@@ -107,19 +107,19 @@ export function createBlobRows({ store, blobs, garbage, staging, clock }: BlobRo
       if (adopted !== 1) throw unavailable()
     },
 
-    async release(tx, holder, parts) {
+    async release(tx, scope, parts) {
       if (parts.length === 0) return
       const ids = parts.map(([id]) => id)
       const bytes = parts.reduce((sum, [, size]) => sum + size, 0)
       const rows = database.dialect.inList(sql`id`, ids, 'text')
-      await releaseRows(tx, { rows, holder, graceMs: garbageGraceMs }, { bytes, blobs: parts.length })
+      await releaseRows(tx, { rows, scope, graceMs: garbageGraceMs }, { bytes, blobs: parts.length })
     },
 
-    async releaseStaged({ id, size }, holder, graceMs) {
+    async releaseStaged({ id, size }, scope, graceMs) {
       const rows = sql`id = ${id} AND sweepafter IS NOT NULL AND released IS NULL`
       const counted = { bytes: size, blobs: 1 }
       staging.end(id)
-      await database.write((tx) => releaseRows(tx, { rows, holder, graceMs }, counted)).catch(() => {})
+      await database.write((tx) => releaseRows(tx, { rows, scope, graceMs }, counted)).catch(() => {})
     },
 
     async abandon(id) {

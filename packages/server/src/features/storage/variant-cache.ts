@@ -8,7 +8,7 @@ import type { Log } from '../../base/log.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { garbageBytesMin, variantBucketBytesMax, variantBytesMax, variantUsedStepMs } from '../../limits/storage.ts'
-import type { BlobPart, BlobRows } from './blobs/blob-rows.ts'
+import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { type QuotaBucket, withoutQuota } from './blobs/usage.ts'
 import type { BucketDefinitions } from './buckets.ts'
 import type { Store } from './schema.ts'
@@ -37,7 +37,7 @@ export interface VariantBounds {
   readonly bytes: number
 }
 
-export interface KeptVariants {
+export interface VariantCache {
   /** A kept variant, which counts as used now; null where there is none. */
   find(name: VariantName): Promise<Variant | null>
   /** Whether a variant of so many bytes is worth keeping at all. */
@@ -53,9 +53,9 @@ export interface KeptVariants {
   evict(bucket: QuotaBucket): Promise<void>
 }
 
-interface KeptVariantsDeps {
+interface VariantCacheDeps {
   readonly store: Store
-  readonly blobRows: BlobRows
+  readonly blobRegistry: BlobRegistry
   readonly buckets: () => BucketDefinitions
   readonly clock: Clock
   readonly log: Log
@@ -64,8 +64,8 @@ interface KeptVariantsDeps {
 
 const defaultBounds: VariantBounds = { bucketBytes: variantBucketBytesMax, bytes: variantBytesMax }
 
-export function createKeptVariants(deps: KeptVariantsDeps): KeptVariants {
-  const { store, blobRows, buckets, clock, log, bounds = defaultBounds } = deps
+export function createVariantCache(deps: VariantCacheDeps): VariantCache {
+  const { store, blobRegistry, buckets, clock, log, bounds = defaultBounds } = deps
   const { database, tables } = store
   const flights = createSingleFlight<void>()
 
@@ -75,8 +75,8 @@ export function createKeptVariants(deps: KeptVariantsDeps): KeptVariants {
     quotaBytes === null ? bounds.bucketBytes : Math.max(quotaBytes, garbageBytesMin)
 
   const count = (tx: Transaction, bucket: string, bytes: number): Promise<number> =>
-    tx.run(sql`INSERT INTO ${tables.kept} AS held (bucket, bytes) VALUES (${bucket}, ${bytes})
-      ON CONFLICT (bucket) DO UPDATE SET bytes = held.bytes + excluded.bytes`)
+    tx.run(sql`INSERT INTO ${tables.kept} AS counted (bucket, bytes) VALUES (${bucket}, ${bytes})
+      ON CONFLICT (bucket) DO UPDATE SET bytes = counted.bytes + excluded.bytes`)
 
   /** One transaction for each, which locks one variant and then the count: it cannot wait for another in a circle. */
   async function evictOne(bucket: QuotaBucket, isAnywhere: boolean): Promise<boolean> {
@@ -87,9 +87,11 @@ export function createKeptVariants(deps: KeptVariantsDeps): KeptVariants {
     await database.write(async (tx) => {
       if ((await tx.run(sql`DELETE FROM ${tables.derived} WHERE ${at(oldest)}`)) !== 1) return
       await count(tx, oldest.bucket, -oldest.size)
-      await blobRows.release(tx, { bucket: buckets().get(oldest.bucket) ?? withoutQuota(oldest.bucket), owner: null }, [
-        [oldest.blob, oldest.size],
-      ])
+      await blobRegistry.release(
+        tx,
+        { bucket: buckets().get(oldest.bucket) ?? withoutQuota(oldest.bucket), owner: null },
+        [[oldest.blob, oldest.size]],
+      )
     })
     return true
   }

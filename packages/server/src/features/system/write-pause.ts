@@ -7,37 +7,37 @@ import { z } from 'zod'
 import { conflict, notFound } from '../../errors.ts'
 import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { json } from '../../http/replies/reply.ts'
-import { backupHoldMs } from '../../limits/jobs.ts'
+import { backupPauseMs } from '../../limits/jobs.ts'
 
 /** See `Sql`. */
-export type HoldWrites = (() => Promise<() => void>) | null
+export type PauseWrites = (() => Promise<() => void>) | null
 
 /** What a service key needs for everything about backups. */
 export const backupScope = (): string => 'system:backup:*:hold'
 
-interface Hold {
+interface WritePause {
   readonly id: string
   readonly end: () => void
 }
 
-/** `holdWrites` is null where databases are not the server's own files. */
-export function createBackupEndpoints(holdWrites: HoldWrites): readonly Endpoint[] {
-  let current: Hold | null = null
-  let asking = false
+/** `pauseWrites` is null where databases are not the server's own files. */
+export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoint[] {
+  let current: WritePause | null = null
+  let isPending = false
 
-  async function begin(): Promise<Hold> {
-    if (holdWrites === null) throw notFound('Backup')
-    if (current || asking) throw conflict('Another backup is at its moment')
-    asking = true
-    const release = await holdWrites().finally(() => {
-      asking = false
+  async function begin(): Promise<WritePause> {
+    if (pauseWrites === null) throw notFound('Backup')
+    if (current || isPending) throw conflict('Another backup is at its moment')
+    isPending = true
+    const release = await pauseWrites().finally(() => {
+      isPending = false
     })
     const end = (): void => {
       clearTimeout(timer)
       current = null
       release()
     }
-    const timer = setTimeout(end, backupHoldMs)
+    const timer = setTimeout(end, backupPauseMs)
     current = { id: randomUUID(), end }
     return current
   }
@@ -49,7 +49,7 @@ export function createBackupEndpoints(holdWrites: HoldWrites): readonly Endpoint
       paths: ['/api/backup/hold'],
       tag: 'System',
       summary: 'Have writes wait while a backup begins',
-      description: `For \`plinth backup\`. Writes go on when the hold is given back, or after ${backupHoldMs} ms.`,
+      description: `For \`plinth backup\`. Writes go on when the hold is given back, or after ${backupPauseMs} ms.`,
       credentials: 'service',
       scope: backupScope,
       rateLimit: 'global',
