@@ -64,8 +64,8 @@ const actionOf: Readonly<Record<VectorCommand['action'], 'query' | 'write'>> = {
 type Query = VectorCommandOf<'search'> | VectorCommandOf<'queryById'>
 
 /**
- * Throws `ConfigError` where there are vectors that do not fit these definitions: to be distinctIds before anything else is
- * changed for a configuration that could not be served.
+ * Throws `ConfigError` where stored vectors do not fit these definitions. Called before a configuration takes effect,
+ * so that a rejected one changes nothing.
  */
 export async function checkVectors(sql: Sql, definitions: ReadonlyMap<string, VectorIndexDefinition>): Promise<void> {
   if (definitions.size === 0) return

@@ -68,8 +68,8 @@ type ChooseParts = (parts: readonly Part[]) => readonly Part[]
 
 export interface Uploads {
   /**
-   * Opens a session and uses up the ticket; one of no bytes is finished as well, or neither. Throws 401 for a ticket that
-   * was used, 409 with too many open.
+   * Opens a session and redeems the ticket, and finishes the session at once for an empty file, in one transaction.
+   * Throws 401 for a used ticket, 409 where the owner has too many open sessions.
    */
   open(authorization: UploadAuthorization, upload: NewUpload): Promise<OpenUpload>
   /** The session, if it is this authorization's. Throws 404. */
