@@ -75,6 +75,9 @@ export const quickReadBytes = MiB
  * of ranking, and a few of reading rows for other conditions.
  */
 export const quickSearchOccurrences = 500
+/** How long a count of occurrences is used again, and how many of them a connection keeps: some 100 bytes each. */
+export const wordFrequencyMs = 10_000
+export const wordFrequenciesMax = 8000
 /** How often a small file is asked for its size: what fills it beyond `slowReadBytes` takes about as long. */
 export const fileSizeCheckMs = 250
 /** How often a statement's plan is looked at again. */

@@ -11,6 +11,8 @@ import {
   slowReadMs,
   slowReadRunsPerLook,
   statementCacheEntriesMax,
+  wordFrequenciesMax,
+  wordFrequencyMs,
 } from '../../../limits/sqlite.ts'
 import type { WordFrequency } from '../../sql/dialect.ts'
 import { type PageQuery, type PageRows, plainPage, windowOf } from '../../sql/page-query.ts'
@@ -76,6 +78,9 @@ export function createPacedReader(connection: Connection, path: string, threads:
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
   /** Lists of terms that this connection has. */
   const listed = new Set<string>()
+  const frequencies = createLru<string, { readonly isFrequent: boolean; readonly countedAtMs: number }>(
+    wordFrequenciesMax,
+  )
   let isLarge = false
   let sizedAtMs = Number.NEGATIVE_INFINITY
 
@@ -111,13 +116,21 @@ export function createPacedReader(connection: Connection, path: string, threads:
     return pace
   }
 
-  /** Whether a full-text search of a large file is for words that are frequent there. */
-  function isFrequent({ source, create, query }: WordFrequency): boolean {
+  /**
+   * Whether a full-text search of a large file is for words that are frequent there. Counting takes longer than finding
+   * a rare word, so the result is reused for `wordFrequencyMs`: a word does not become frequent in a moment.
+   */
+  function isFrequent({ source, create, query }: WordFrequency, nowMs: number): boolean {
+    const words = `${source} ${query.values.join(' ')}`
+    const known = frequencies.get(words)
+    if (known && nowMs - known.countedAtMs < wordFrequencyMs) return known.isFrequent
     if (!listed.has(source)) {
       connection.run(create)
       listed.add(source)
     }
-    return connection.all(query).length > 0
+    const isFrequent = connection.all(query).length > 0
+    frequencies.set(words, { isFrequent, countedAtMs: nowMs })
+    return isFrequent
   }
 
   function learn(pace: Pace, startMs: number): void {
@@ -152,7 +165,7 @@ export function createPacedReader(connection: Connection, path: string, threads:
       const pace = paceOf(plain, startMs)
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, startMs)
-      const isSlowSearch = query.frequency && isLargeFile(startMs) && isFrequent(query.frequency)
+      const isSlowSearch = query.frequency && isLargeFile(startMs) && isFrequent(query.frequency, startMs)
       if (pace.isSlow || besidePace?.isSlow || isSlowSearch)
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // A time of its own for every page: statements that are worded differently each time are never learned.
