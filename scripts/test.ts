@@ -4,6 +4,9 @@
  * Arguments are passed to the test runner: `npm test -- records-list`, `npm test -- -t cursor`. Files run in parallel
  * on all cores. The last line is `Tests: N passed, N failed`.
  *
+ * PLINTH_TEST_RERUN=1 runs the files with failures once more, alone, if they are few: what passes then is reported as
+ * flaky instead of failed. `.ci/run` sets it; a flaky test is a defect all the same.
+ *
  * PLINTH_TEST_ALL_ENGINES=1 makes a missing server or browser a failure of `test:all`; otherwise a warning, printed
  * before and after the run, names what was skipped.
  */
@@ -60,16 +63,35 @@ interface Counts {
   failed: number
 }
 
+interface Result extends Counts {
+  /** Failures by file. */
+  readonly failures: ReadonlyMap<string, number>
+}
+
+/** More files with failures than this are no accident, and are not run again. */
+const rerunFilesMax = 3
+
+function readFailures(text: string): Map<string, number> {
+  const failures = new Map<string, number>()
+  for (const [, file = '', body = ''] of text.matchAll(
+    /<testcase [^>]*?file="([^"]*)"[^>]*?(?:\/>|>([\s\S]*?)<\/testcase>)/g,
+  ))
+    if (body.includes('<failure')) failures.set(file, (failures.get(file) ?? 0) + 1)
+  return failures
+}
+
 /** Counts from a JUnit report. A run that wrote none has failed, and so has each of `files` that it lacks. */
-function readCounts(report: string, files: readonly string[]): Counts {
+function readResult(report: string, files: readonly string[]): Result {
   const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
   const total = /<testsuites [^>]*>/.exec(text)?.[0]
-  if (total === undefined) return { passed: 0, failed: 1 }
+  if (total === undefined) return { passed: 0, failed: 1, failures: new Map() }
   const count = (name: string): number => Number(new RegExp(` ${name}="(\\d+)"`).exec(total)?.[1] ?? 0)
   const lost = files.filter((file) => !text.includes(` file="${file}"`))
   for (const file of lost) console.error(`No result: ${file}`)
   const failed = count('failures')
-  return { passed: count('tests') - failed - count('skipped'), failed: failed + lost.length }
+  const failures = readFailures(text)
+  for (const file of lost) failures.set(file, 1)
+  return { passed: count('tests') - failed - count('skipped'), failed: failed + lost.length, failures }
 }
 
 interface Run {
@@ -101,7 +123,7 @@ function planRuns(lane: Lane, args: readonly string[]): Run[] {
   return [runOf(parallel ?? [], true), runOf(serial ?? [], false)]
 }
 
-async function runTests({ args, files, isParallel }: Run, environment: Environment): Promise<Counts> {
+async function runTests({ args, files, isParallel }: Run, environment: Environment): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-tests-'))
   const report = join(folder, 'report.xml')
   const options = ['--only-failures', `--timeout=${timeoutMs}`, ...(isParallel ? ['--parallel', '--no-isolate'] : [])]
@@ -114,8 +136,8 @@ async function runTests({ args, files, isParallel }: Run, environment: Environme
     })
     const code = await child.exited
     child = null
-    const counts = readCounts(report, files)
-    return code === 0 ? counts : { ...counts, failed: Math.max(1, counts.failed) }
+    const result = readResult(report, files)
+    return code === 0 ? result : { ...result, failed: Math.max(1, result.failed) }
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -123,13 +145,23 @@ async function runTests({ args, files, isParallel }: Run, environment: Environme
 
 async function runAll(runs: readonly Run[], environment: Environment): Promise<Counts> {
   const sum = { passed: 0, failed: 0 }
+  const failures = new Map<string, number>()
   for (const run of runs) {
     if (interrupted) break
-    const { passed, failed } = await runTests(run, environment)
-    sum.passed += passed
-    sum.failed += failed
+    const result = await runTests(run, environment)
+    sum.passed += result.passed
+    sum.failed += result.failed
+    for (const [file, count] of result.failures) failures.set(file, count)
   }
-  return sum
+  const files = [...failures.keys()].sort()
+  for (const file of files) console.error(`To run it again: npm run test:all -- ./${file}`)
+  const isWorthIt = process.env.PLINTH_TEST_RERUN === '1' && files.length > 0 && files.length <= rerunFilesMax
+  if (!isWorthIt || interrupted) return sum
+  const again = await runTests(runOf(files, false), environment)
+  for (const file of files) if (!again.failures.has(file)) console.error(`FLAKY: ${file} failed, and passed alone`)
+  const firstFailed = files.reduce((count, file) => count + (failures.get(file) ?? 0), 0)
+  const stillFailed = Math.min(again.failed, firstFailed)
+  return { passed: sum.passed + firstFailed - stillFailed, failed: sum.failed - firstFailed + stillFailed }
 }
 
 type Lane = 'fast' | 'all'
