@@ -27,10 +27,11 @@ import { search } from './reads/search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createTotals } from './totals/totals.ts'
 import { type Answered, answered, answerRecord } from './writes/answer.ts'
-import { parseBatch, parseByFilter, runBatch, runByFilter } from './writes/batch.ts'
-import { answersTable, parseIdempotencyKey, writeOnce } from './writes/idempotency.ts'
+import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './writes/batch.ts'
+import { answersTable, parseIdempotencyKey, type Replay, writeOnce } from './writes/idempotency.ts'
 import { type Generated, parseInsert, parsePatch, sentBy } from './writes/input.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
+import { type AnswerShape, replayedBody } from './writes/replay.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './writes/upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './writes/write.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
@@ -68,6 +69,9 @@ export interface Records extends Feature {
   platformRecordWriter(table: Table): PlatformRecordWriter
 }
 
+/** Of responses without fields of records. */
+const plain = (): AnswerShape => ({ kind: 'plain' })
+
 export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock, limits } = deps
   const tables = createTables(deps)
@@ -96,8 +100,16 @@ export function createRecords(deps: RecordsDeps): Records {
 
   const generated = (): Generated => ({ id: newId, nowMs: clock.now() })
 
-  /** Runs a write in its transaction, or gives the answer its Idempotency-Key had before. */
-  function write(call: Call, table: TableCall, work: (write: Write) => Promise<Answered>): Promise<Reply> {
+  /**
+   * Runs a write in its transaction, or repeats the response that its Idempotency-Key had before; `shapeOf` gives the
+   * records that the response contains.
+   */
+  function write(
+    call: Call,
+    table: TableCall,
+    shapeOf: () => AnswerShape,
+    work: (write: Write) => Promise<Answered>,
+  ): Promise<Reply> {
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
     const { namespace, instanceId } = table.address
@@ -115,11 +127,13 @@ export function createRecords(deps: RecordsDeps): Records {
           })
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const target = { database: table.database, namespace, table: table.table.name }
-    return writeOnce(target, key, times, (tx: Transaction) => {
+    const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
+    const run = (tx: Transaction): Promise<Answered> => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
-    })
+    }
+    return writeOnce(target, key, times, run, replay)
   }
 
   async function trimDatabase(address: DatabaseAddress, signal?: AbortSignal): Promise<void> {
@@ -143,7 +157,8 @@ export function createRecords(deps: RecordsDeps): Records {
         requireUpsert(table)
         const target = parseConflictTarget(table, call.query.conflictTarget)
         const upsert = parseUpsert(table, call.body, generated(), target)
-        return write(call, table, async (into) => {
+        const shapeOf = (): AnswerShape => ({ kind: 'record', sent: [...sentBy(upsert.patch)], hasAction: true })
+        return write(call, table, shapeOf, async (into) => {
           const written = await upsertRecord(into, upsert)
           return answerRecord(into, written, written.action === 'inserted' ? 201 : 200)
         })
@@ -151,7 +166,12 @@ export function createRecords(deps: RecordsDeps): Records {
       required(table.permissions.insert(), call.caller)
       const row = parseInsert(table.bodyView, call.body, generated())
       const sent = Object.keys(call.body)
-      return write(call, table, async (into) => answerRecord(into, { ...(await insertRecord(into, row)), sent }, 201))
+      return write(
+        call,
+        table,
+        () => ({ kind: 'record', sent, hasAction: false }),
+        async (into) => answerRecord(into, { ...(await insertRecord(into, row)), sent }, 201),
+      )
     },
 
     async update(call) {
@@ -160,8 +180,12 @@ export function createRecords(deps: RecordsDeps): Records {
       const patch = parsePatch(table.bodyView, call.body)
       const ifMatch = call.headers.get('If-Match')
       const id = call.params.id ?? ''
-      return write(call, table, async (into) =>
-        answerRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent: sentBy(patch) }, 200),
+      const sent = [...sentBy(patch)]
+      return write(
+        call,
+        table,
+        () => ({ kind: 'record', sent, hasAction: false }),
+        async (into) => answerRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent }, 200),
       )
     },
 
@@ -169,7 +193,7 @@ export function createRecords(deps: RecordsDeps): Records {
       const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
-      return write(call, table, async (into) => {
+      return write(call, table, plain, async (into) => {
         await deleteRecord(into, call.params.id ?? '', ifMatch)
         return answered(json({ ok: true }))
       })
@@ -181,13 +205,18 @@ export function createRecords(deps: RecordsDeps): Records {
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
       const batch = parseBatch(table, call.body, generated(), upsert)
-      return write(call, table, (into) => runBatch(into, batch, limits.bytesMax()))
+      return write(
+        call,
+        table,
+        () => batchShape(batch),
+        (into) => runBatch(into, batch, limits.bytesMax()),
+      )
     },
 
     async batchByFilter(call) {
       const table = await resolve(call)
       const selection = parseByFilter(table, call.body)
-      return write(call, table, async (into) => answered(json(await runByFilter(into, selection))))
+      return write(call, table, plain, async (into) => answered(json(await runByFilter(into, selection))))
     },
   })
 

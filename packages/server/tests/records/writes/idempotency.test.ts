@@ -34,12 +34,14 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect(await total()).toBe(before)
   })
 
-  test('[DB-IDEM-1] the answer is the first one, though the record has changed or gone', async () => {
+  test('[DB-IDEM-1, DB-IDEM-9] the answer is the first one, though the record has changed; of a deleted one what was sent', async () => {
     const first = await server.anonymous.post(base, { title: 'gone' }, key('k2'))
     await server.anonymous.patch(`${base}/${first.body.id}`, { title: 'changed' })
     expect((await server.anonymous.post(base, { title: 'gone' }, key('k2'))).text).toBe(first.text)
     await server.anonymous.delete(`${base}/${first.body.id}`)
-    expect((await server.anonymous.post(base, { title: 'gone' }, key('k2'))).text).toBe(first.text)
+    const { id, title, createdAt, updatedAt } = first.body
+    const again = await server.anonymous.post(base, { title: 'gone' }, key('k2'))
+    expect([again.status, again.body]).toEqual([201, { id, title, createdAt, updatedAt }])
     expectRefusal(await server.anonymous.get(`${base}/${first.body.id}`), 404)
   })
 

@@ -63,8 +63,15 @@ function showSent(written: Written): Shown {
   return { id: row.id as string, text: withAction(JSON.stringify(whole), whole, written), isReadable: false }
 }
 
-/** Ids of the written records that the read rule allows, where the rows alone do not decide it. */
-async function findReadable({ call, tx }: Write, ids: readonly string[]): Promise<ReadonlySet<string>> {
+/** A record as a caller sees it who can read it, or cannot. */
+export const showRecord = (call: TableCall, written: Written, isReadable: boolean): Shown =>
+  isReadable ? showReadable(call, written) : showSent(written)
+
+/** The ids among these whose records exist and are allowed by the read rule. */
+export async function findReadable(
+  { call, tx }: Pick<Write, 'call' | 'tx'>,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
   const { rows, backEnd, table, permissions } = call
   const id = sql`${rows.name}."id"`
   const readable = backEnd.condition(permissions.read(), table)
@@ -78,7 +85,7 @@ async function findReadable({ call, tx }: Write, ids: readonly string[]): Promis
 function showSettled(call: TableCall, written: Written): Shown | null {
   const settled = partiallyEvaluate(call.permissions.read(), written.row)
   if (settled.kind !== 'const') return null
-  return settled.value ? showReadable(call, written) : showSent(written)
+  return showRecord(call, written, settled.value)
 }
 
 export function createAnswer(write: Write, budget: AnswerBudget): Answer {
@@ -112,7 +119,7 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
         const pause = next()
         if (pause) await pause
         if (isShown(record)) shown.push(record)
-        else shown.push(count(readable.has(record.row.id as string) ? showReadable(call, record) : showSent(record)))
+        else shown.push(count(showRecord(call, record, readable.has(record.row.id as string))))
       }
       return shown
     },
@@ -121,7 +128,7 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
 
 async function showAsked(write: Write, written: Written): Promise<Shown> {
   const readable = await findReadable(write, [written.row.id as string])
-  return readable.size > 0 ? showReadable(write.call, written) : showSent(written)
+  return showRecord(write.call, written, readable.size > 0)
 }
 
 /**

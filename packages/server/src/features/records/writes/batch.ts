@@ -16,6 +16,7 @@ import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import { type Answered, createAnswer, type Shown } from './answer.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
+import type { AnswerShape } from './replay.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
 import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow } from './write.ts'
 import type { Write } from './write-context.ts'
@@ -132,6 +133,13 @@ export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Pr
   }
   return answerBatch(await inserted.finish(), await updated.finish(), batch.deletes)
 }
+
+/** The records that the response of a batch contains; either inserts or upserts are empty. */
+export const batchShape = ({ inserts, upserts, updates }: Batch): AnswerShape => ({
+  kind: 'batch',
+  inserted: [...inserts.map(({ sent }) => sent), ...upserts.map(({ patch }) => [...sentBy(patch)])],
+  updated: updates.map(({ patch }) => [...sentBy(patch)]),
+})
 
 function answerBatch(inserted: readonly Shown[], updated: readonly Shown[], deleted: readonly string[]): Answered {
   const list = (shown: readonly Shown[]): string => `[${shown.map(({ text }) => text).join(',')}]`

@@ -14,6 +14,7 @@ import { textOf } from '../../../http/replies/reply.ts'
 import { idempotencyKeyCharsMax } from '../../../limits/api.ts'
 import { idempotencyAnswerCharsMax } from '../../../limits/writes.ts'
 import { type Answered, answered } from './answer.ts'
+import type { StoredAnswer } from './replay.ts'
 
 /** Answers of a namespace, all its instances together: the key says which. */
 const answersOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
@@ -25,10 +26,8 @@ export const createAnswers = (namespace: string, dialect: Dialect): SqlText[] =>
   sql`CREATE INDEX IF NOT EXISTS "_idempotency_at" ON ${dialect.target(answersOf(namespace))} (at)`,
 ]
 
-interface Kept {
+interface Kept extends StoredAnswer {
   readonly fingerprint: string
-  readonly status: number
-  readonly body: string | null
 }
 
 /** What makes a repeated request the same one. */
@@ -39,6 +38,9 @@ export interface RequestIdentity {
   /** Query string and body; another one under the same key is a conflict. */
   readonly content: string
 }
+
+/** The body of a stored response as its caller may see it now. */
+export type Replay = (tx: Transaction, stored: StoredAnswer) => Promise<string | null>
 
 export interface IdempotencyKey {
   readonly key: string
@@ -62,8 +64,9 @@ export function parseIdempotencyKey(header: string | null, identity: RequestIden
   }
 }
 
-/** How the answers of one database are reached. */
+/** The stored responses of one database. */
 interface Answers {
+  readonly replay: Replay
   readonly table: SqlText
   readonly dialect: Dialect
   readonly sinceMs: number
@@ -82,7 +85,8 @@ async function findKept(
   )
   if (!kept) return null
   if (kept.fingerprint !== fingerprint) throw conflict('This Idempotency-Key was used with another request')
-  return answered({ status: kept.status, text: kept.body, headers: { 'Idempotency-Replayed': 'true' } })
+  const text = await answers.replay(tx, kept)
+  return answered({ status: kept.status, text, headers: { 'Idempotency-Replayed': 'true' } })
 }
 
 /** What is kept of an answer: all of it, or what it was about where it is large. */
@@ -105,18 +109,20 @@ const isKept = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429
 
 /**
- * Runs a write to a table whose answer may have been given before. Without a key it is `database.write`; with one, the
- * answer and the effects are committed together, and a refusal is kept by itself.
+ * Runs a write to a table that may be a repetition. Without a key it is `database.write`; with one, the response and
+ * the effects are committed together, and an error is stored by itself. A repetition gets the stored response as
+ * `replay` shows it to the caller now.
  */
 export async function writeOnce(
   { database, namespace, table }: { database: Database; namespace: string; table: string },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<Answered>,
+  replay: Replay,
 ): Promise<Reply> {
   if (!key) return (await database.write(work, { table })).reply
   const { dialect } = database
-  const answers: Answers = { table: dialect.target(answersOf(namespace)), dialect, ...times }
+  const answers: Answers = { table: dialect.target(answersOf(namespace)), dialect, replay, ...times }
   let isMismatch = false
   try {
     const { reply } = await database.write(

@@ -1,0 +1,98 @@
+/**
+ * A stored response as a repeated request gets it. What the caller may read can have changed since it was stored, so
+ * the records in it are reduced to what the same write would answer now: status and ids stay, a record that the caller
+ * cannot read keeps its timestamps and the fields that the request gave a value, and hidden fields are removed.
+ */
+import type { Transaction } from '../../../engines/sql/sql.ts'
+import type { FieldErrors } from '../../../errors.ts'
+import type { TableCall } from '../resolve-table.ts'
+import type { RecordRow } from '../rows.ts'
+import { findReadable, showRecord } from './answer.ts'
+
+/** Names of the fields that a request gives a value, by record. */
+export type SentFields = Iterable<string>
+
+/** The records that the response of a request contains; the request decides it, so a repetition has the same. */
+export type AnswerShape =
+  /** One record; of an upsert with its `action`. */
+  | { readonly kind: 'record'; readonly sent: SentFields; readonly hasAction: boolean }
+  /** Lists of records, each in the order of the request. */
+  | { readonly kind: 'batch'; readonly inserted: readonly SentFields[]; readonly updated: readonly SentFields[] }
+  /** No field of any record: counts, or a confirmation. */
+  | { readonly kind: 'plain' }
+
+/** A stored response; `body` is JSON, or null without one. */
+export interface StoredAnswer {
+  readonly status: number
+  readonly body: string | null
+}
+
+type UpsertAction = 'inserted' | 'updated'
+
+interface Context {
+  readonly call: TableCall
+  readonly readable: ReadonlySet<string>
+}
+
+/** A response too large to be stored has ids in place of records. */
+const isAbridged = (record: RecordRow): boolean => !Object.hasOwn(record, 'createdAt')
+
+/** The record without the `action` of an upsert, which is behind its last field, `updatedAt`. */
+function withoutAction(stored: RecordRow): RecordRow {
+  if (Object.keys(stored).at(-1) !== 'action') return stored
+  const { action: _, ...record } = stored
+  return record
+}
+
+function showStored({ call, readable }: Context, stored: RecordRow, sent: SentFields, action?: UpsertAction): string {
+  if (isAbridged(stored)) return JSON.stringify(stored)
+  const record = action === undefined ? stored : withoutAction(stored)
+  const { table } = call
+  // A field that the table no longer declares cannot be read either.
+  const row: RecordRow = Object.fromEntries(
+    Object.entries(record).filter(([name]) => table.schemaless || table.fields.has(name)),
+  )
+  const written = { row, text: JSON.stringify(row), sent, ...(action === undefined ? {} : { action }) }
+  return showRecord(call, written, readable.has(row.id as string)).text
+}
+
+/** A stored error names no field that is hidden from the caller now. */
+function withoutHidden({ table, view }: TableCall, body: string): string {
+  if (view.showsHidden || table.hidden.size === 0) return body
+  const error = JSON.parse(body) as { data?: FieldErrors }
+  if (error.data === undefined) return body
+  // Within a batch, a name has its position before it: `inserts[3].title`.
+  const isShown = (name: string): boolean => !table.hidden.has(name.slice(name.lastIndexOf('.') + 1))
+  const data = Object.fromEntries(Object.entries(error.data).filter(([name]) => isShown(name)))
+  return JSON.stringify({ ...error, data })
+}
+
+interface StoredBatch {
+  readonly abridged?: true
+  readonly inserted: readonly RecordRow[]
+  readonly updated: readonly RecordRow[]
+  readonly deleted: readonly string[]
+}
+
+/** The body of a stored response as the caller may see it now; read in the transaction that found the response. */
+export async function replayedBody(
+  tx: Transaction,
+  call: TableCall,
+  shape: AnswerShape,
+  { status, body }: StoredAnswer,
+): Promise<string | null> {
+  if (body === null) return null
+  if (status >= 400) return withoutHidden(call, body)
+  if (shape.kind === 'plain') return body
+  const stored = JSON.parse(body) as RecordRow & StoredBatch
+  const records = shape.kind === 'record' ? [stored] : [...stored.inserted, ...stored.updated]
+  if (records.every(isAbridged)) return body
+  const ids = [...new Set(records.map(({ id }) => id as string))]
+  const context = { call, readable: await findReadable({ call, tx }, ids) }
+  const action: UpsertAction = status === 201 ? 'inserted' : 'updated'
+  if (shape.kind === 'record') return showStored(context, stored, shape.sent, shape.hasAction ? action : undefined)
+  const list = (some: readonly RecordRow[], sent: readonly SentFields[]): string =>
+    `[${some.map((record, at) => showStored(context, record, sent[at] ?? [])).join(',')}]`
+  const [inserted, updated] = [list(stored.inserted, shape.inserted), list(stored.updated, shape.updated)]
+  return `{"inserted":${inserted},"updated":${updated},"deleted":${JSON.stringify(stored.deleted)}}`
+}
