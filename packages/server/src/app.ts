@@ -236,7 +236,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       docsPageHeaders,
       url: () => settings.publicUrl ?? server.url,
       needsSetup: users.needsSetup,
-      holdWrites: sql.holdWrites,
+      pauseWrites: sql.pauseWrites,
       leases: storage.leases,
     }),
   )
@@ -283,7 +283,7 @@ export async function openApp(options: AppOptions): Promise<App> {
 
   const jobs = openJobs(
     [
-      { name: 'sql.settleQuiet', schedule: every(walQuietCheckMs), run: sql.settleQuiet, perNode: true },
+      { name: 'sql.checkpointIdle', schedule: every(walQuietCheckMs), run: sql.checkpointIdle, perNode: true },
       ...features.flatMap((feature) => feature.jobs ?? []).map((job) => ({ ...job, schedule: every(job.intervalMs) })),
     ],
     // The embedded engine has one node, whatever else shares its Redis.

@@ -58,9 +58,9 @@ export const sqlProcessBytesMax = 320 * MiB
 export const sqlCompiledMax = 100
 export const sqlCompiledCharsMax = 4096
 /** How often that is looked at while a statement runs. */
-export const sqlProcessLookMs = 25
+export const sqlProcessPollMs = 25
 /** Looks without a statement before whoever looks goes to sleep: half a second. */
-export const sqlProcessIdleLooks = 20
+export const sqlProcessIdlePolls = 20
 /** With less than this free, a database that SQLite calls full has met the end of the disk, not its own bound. */
 export const sqlDiskFreeBytesMin = MiB
 /** So that busy processes do not keep the server from a processor: each gets a third of its share. */

@@ -65,7 +65,7 @@ export const housekeepingIntervalMs = 10_000
  */
 export const slowReadMs = 20
 /** Reads that wait together let other work in between after so long. */
-export const readTurnMs = 5
+export const readBatchMs = 5
 /** Files below this are scanned in a few milliseconds whatever the statement. */
 export const slowReadBytes = 8 * MiB
 /** Bytes that one read may take on the main thread: a millisecond of copying; a larger page is read in a thread. */
@@ -81,7 +81,7 @@ export const wordFrequenciesMax = 8000
 /** How often a small file is asked for its size: what fills it beyond `slowReadBytes` takes about as long. */
 export const fileSizeCheckMs = 250
 /** How often a statement's plan is looked at again. */
-export const slowReadRunsPerLook = 1000
+export const slowReadRunsPerPlanCheck = 1000
 export const slowReadTimeoutMs = 30_000
 /** Different slow reads waiting per thread; beyond it they are refused with 503. */
 export const slowReadsWaitingMax = 256

@@ -142,7 +142,7 @@ export const imageWaitMs = 20_000
 /** Decoding 64 Mpx takes 256 MiB, and resizing and encoding as much again; beyond it the process ends itself. */
 export const imageProcessBytesMax = 1024 * MiB
 /** How often a process compares its memory with that. */
-export const imageProcessLookMs = 50
+export const imageProcessPollMs = 50
 /** Below the server (0) and the SQL processes (5): pictures are the first to wait for a processor. */
 export const imageProcessNiceness = 10
 /** An idle process is about 70 MB; starting one takes a fifth of a second. */

@@ -59,11 +59,11 @@ function describeRedis(sharedUrl: string): void {
     expect(await other.hit('a', 60_000)).toMatchObject({ count: 1 })
     await one.acquire('room', 'a', 60_000)
     expect(await other.acquire('room', 'b', 60_000)).not.toBeNull()
-    const { heard, untilHeard } = await listen(other, 'news')
+    const { received, untilReceived } = await listen(other, 'news')
     one.publish('news', 'from elsewhere')
     other.publish('news', 'end')
-    await untilHeard('end')
-    expect(heard).toEqual(['end'])
+    await untilReceived('end')
+    expect(received).toEqual(['end'])
     await Promise.all([one.close(), other.close()])
   })
 
@@ -130,9 +130,9 @@ function describeFaults(program: string): void {
       one.publish('before', 'back')
       one.publish('dropped', 'back')
       one.publish('during', 'back')
-      return before.heard.includes('back') && during.includes('back')
+      return before.received.includes('back') && during.includes('back')
     })
-    expect(dropped.heard).toEqual([])
+    expect(dropped.received).toEqual([])
     expect(logged().match(/"redis.connection_lost","connection":"commands"/g)).toHaveLength(2)
     expect(logged().match(/"redis.connection_restored","connection":"commands"/g)).toHaveLength(2)
   })
@@ -140,7 +140,7 @@ function describeFaults(program: string): void {
   test('hanging: what waits is refused, and what comes later at once', async () => {
     const redis = await startRedis()
     const cluster = await open(redis.url)
-    const { heard } = await listen(cluster, 'news')
+    const { received } = await listen(cluster, 'news')
     const thaw = redis.freeze()
     try {
       await expectAway(cluster)
@@ -153,7 +153,7 @@ function describeFaults(program: string): void {
     expect(await kindOf(Promise.resolve(cluster.hit('b', 60_000)))).toBe('fine')
     await until('messages again', () => {
       cluster.publish('news', 'back')
-      return heard.includes('back')
+      return received.includes('back')
     })
   })
 

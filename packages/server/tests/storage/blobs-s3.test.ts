@@ -63,7 +63,7 @@ function describeS3(url: string): void {
       blobs: open(bucket.address),
       async list() {
         const { objects, uploads } = await bucket.list()
-        return { whole: objects, unfinished: uploads }
+        return { complete: objects, unfinished: uploads }
       },
       dispose: () => bucket.remove(),
     }

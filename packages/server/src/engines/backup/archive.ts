@@ -106,11 +106,11 @@ export async function openArchiveWriter(path: string, sumsPath: string): Promise
 }
 
 async function writeAll(readable: ReadableStream<Uint8Array>, output: FileHandle): Promise<void> {
-  for await (const chunk of readable) await writeWhole(output, chunk)
+  for await (const chunk of readable) await writeFully(output, chunk)
 }
 
 /** The system may take less than it is given. */
-async function writeWhole(file: FileHandle, chunk: Uint8Array): Promise<void> {
+async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at, chunk.length - at)).bytesWritten
 }
 
@@ -151,7 +151,7 @@ export async function readArchive(
     if (state === 'end') throw new BackupError('The archive goes on after its end')
     if (state === 'begin') {
       if (name !== headName || size > backupHeadBytesMax) throw new BackupError('This is no backup of Plinth')
-      const bytes = await readWhole(body)
+      const bytes = await readFully(body)
       lines.update(sumLine(sha256Of(bytes), name))
       onHead(bytes.toString())
       state = 'files'
@@ -216,7 +216,7 @@ async function feed(source: AsyncIterable<Uint8Array>, sink: WritableStream<Uint
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
-async function readWhole(body: ReadableStream<Uint8Array>): Promise<Buffer> {
+async function readFully(body: ReadableStream<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   for await (const chunk of body) chunks.push(chunk)
   return Buffer.concat(chunks)
@@ -231,7 +231,7 @@ async function writeFile(path: string, body: ReadableStream<Uint8Array>): Promis
   try {
     for await (const chunk of body) {
       hash.update(chunk)
-      await writeWhole(file, chunk)
+      await writeFully(file, chunk)
     }
     await file.sync()
   } finally {

@@ -1,5 +1,5 @@
 /**
- * A data folder from a backup: written beside its place, compared with every checksum, and only then given its name. A
+ * A data folder from a backup: written beside its target, compared with every checksum, and only then given its name. A
  * restore that fails or is killed has changed nothing there.
  */
 import { existsSync } from 'node:fs'
@@ -60,13 +60,13 @@ async function fill(
     onHead,
     async pathFor(path) {
       checkIsData(path)
-      const place = join(data, path)
-      const parent = dirname(place)
+      const target = join(data, path)
+      const parent = dirname(target)
       if (!folders.has(parent)) {
         await mkdir(parent, { recursive: true, mode: 0o700 })
         folders.add(parent)
       }
-      return place
+      return target
     },
   })
   for (const one of folders) await syncFolder(one)
@@ -84,7 +84,7 @@ function checkIsData(path: string): void {
     throw new BackupError(`The archive holds "${path}", which is no data and which no backup of Plinth holds`)
 }
 
-/** Throws for a folder that a new one cannot take the place of by its name: a volume of a container, for one. */
+/** Throws for a folder that a new one cannot take the target of by its name: a volume of a container, for one. */
 async function checkMovable(folder: string): Promise<void> {
   if ((await lstat(folder).catch(() => null))?.isSymbolicLink())
     throw new BackupError(`${folder} is a link. Restore to the folder that it leads to`)

@@ -44,7 +44,7 @@ describeBlobs('a folder', async () => {
   return {
     blobs: await openFsBlobs({ folder }),
     list: async () => ({
-      whole: filesIn(folder).filter((path) => !path.includes('.unfinished')),
+      complete: filesIn(folder).filter((path) => !path.includes('.unfinished')),
       unfinished: unfinishedIn(folder),
     }),
     dispose: async () => rmSync(folder, { recursive: true }),
@@ -168,7 +168,7 @@ const writer = `
   }))
 `
 
-test('a process that is killed leaves whole blobs, all it has confirmed, and nothing that is not swept', () =>
+test('a process that is killed leaves complete blobs, all it has confirmed, and nothing that is not swept', () =>
   withBlobs(async (blobs, folder) => {
     const child = Bun.spawn([process.execPath, '-e', writer, folder], { stdout: 'pipe', stderr: 'inherit' })
     let confirmed = ''
@@ -181,8 +181,8 @@ test('a process that is killed leaves whole blobs, all it has confirmed, and not
       const read = await bytesOf(await blobs.read(id, { start: 0, end: 300_000 }))
       expect(sha256Of(read)).toBe(sha256Of(makeBytes(300_000, Number.parseInt(id.slice(0, 8), 16))))
     }
-    const isWhole = (id: string): boolean => ids.includes(id)
-    expect(confirmed.split('\n').slice(0, -1).every(isWhole)).toBe(true)
+    const isComplete = (id: string): boolean => ids.includes(id)
+    expect(confirmed.split('\n').slice(0, -1).every(isComplete)).toBe(true)
     await blobs.removeUnfinished(always)
     expect(filesIn(folder)).toHaveLength(ids.length)
   }))

@@ -76,7 +76,7 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
       }
       return removed
     },
-    findFault: async () => (await requests.ask())?.message ?? null,
+    findFault: async () => (await requests.probe())?.message ?? null,
     close: async () => requests.close(),
   }
 }

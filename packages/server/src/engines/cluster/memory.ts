@@ -80,7 +80,7 @@ function createCounters(clock: Clock, keysMax: number): Counters {
   }
 }
 
-interface Held extends Ending {
+interface HeldLease extends Ending {
   readonly holder: string
   readonly fence: number
   readonly ttlMs: number
@@ -89,10 +89,10 @@ interface Held extends Ending {
 /** A live lease is never forgotten; beyond the bound no new one is given. */
 function createLeases(clock: Clock, most: number): Leases {
   // In order of the last renewal.
-  const leases = new Map<string, Held>()
+  const leases = new Map<string, HeldLease>()
   let lastFence = 0
 
-  function find(name: string): Held | null {
+  function find(name: string): HeldLease | null {
     const lease = leases.get(name)
     if (!lease) return null
     const nowMs = clock.now()
@@ -101,7 +101,7 @@ function createLeases(clock: Clock, most: number): Leases {
     return nowMs < lease.endMs ? lease : null
   }
 
-  function hold(name: string, holder: string, fence: number, ttlMs: number): void {
+  function store(name: string, holder: string, fence: number, ttlMs: number): void {
     leases.delete(name)
     leases.set(name, { holder, fence, ttlMs, endMs: clock.now() + ttlMs })
   }
@@ -117,13 +117,13 @@ function createLeases(clock: Clock, most: number): Leases {
         lastFence = Math.max(lastFence + 1, clock.now() * 1000)
       }
       const fence = lease?.fence ?? lastFence
-      hold(name, holder, fence, ttlMs)
+      store(name, holder, fence, ttlMs)
       return { fence }
     },
     async renew(name, holder, ttlMs) {
       const lease = find(name)
       if (lease?.holder !== holder) return false
-      hold(name, holder, lease.fence, ttlMs)
+      store(name, holder, lease.fence, ttlMs)
       return true
     },
     async release(name, holder) {

@@ -147,14 +147,14 @@ function createBus(commands: Redis, messages: Redis, prefix: string, log: Log): 
   let sending = 0
 
   /** What fails for want of a connection is done when the next one stands; anything else is worth a line. */
-  const asked = (command: Promise<unknown>): void =>
+  const logFailure = (command: Promise<unknown>): void =>
     void command.catch((error) => {
       if (messages.status === 'ready') log.error('redis.subscribe_failed', { error })
     })
   messages.on('message', (channel, message) => channels.deliver(channel.slice(prefix.length), message))
   messages.on('ready', () => {
     const names = channels.names().map((channel) => prefix + channel)
-    if (names.length > 0) asked(messages.subscribe(...names))
+    if (names.length > 0) logFailure(messages.subscribe(...names))
   })
 
   return {
@@ -167,9 +167,9 @@ function createBus(commands: Redis, messages: Redis, prefix: string, log: Log): 
     subscribe(channel, listener) {
       const isFirst = !channels.has(channel)
       const remove = channels.add(channel, listener, () => {
-        if (messages.status === 'ready') asked(messages.unsubscribe(prefix + channel))
+        if (messages.status === 'ready') logFailure(messages.unsubscribe(prefix + channel))
       })
-      if (isFirst && messages.status === 'ready') asked(messages.subscribe(prefix + channel))
+      if (isFirst && messages.status === 'ready') logFailure(messages.subscribe(prefix + channel))
       return remove
     },
   }

@@ -8,7 +8,7 @@ import { BlobMissingError, BlobSizeError, type BlobSource, type Blobs, BlobTooLa
 export interface BlobsUnderTest {
   readonly blobs: Blobs
   /** Everything that lies in the store, by whatever name, whole blobs and what unfinished writes have left. */
-  list(): Promise<{ whole: string[]; unfinished: string[] }>
+  list(): Promise<{ complete: string[]; unfinished: string[] }>
   dispose(): Promise<void>
 }
 
@@ -77,7 +77,7 @@ function describeWrites(withBlobs: WithBlobs): void {
       expect(written).toMatchObject({ size, sha256: sha256Of(bytes) })
       expect(sha256Of(written.head)).toBe(sha256Of(bytes.subarray(0, sniffBytes)))
       expect(sha256Of(await bytesOf(await blobs.read(id, { start: 0, end: size })))).toBe(sha256Of(bytes))
-      expect(await list()).toMatchObject({ whole: [expect.stringContaining(id)], unfinished: [] })
+      expect(await list()).toMatchObject({ complete: [expect.stringContaining(id)], unfinished: [] })
     })
 
   withBlobs('in whatever pieces a body comes, it is the same body', async ({ blobs }) => {
@@ -104,7 +104,7 @@ function describeWrites(withBlobs: WithBlobs): void {
       expect(sha256Of(read)).toBe(sha256Of(bytes))
     }
     expect(await idsOf(blobs)).toEqual(all.map(({ id }) => id).sort())
-    expect((await list()).whole).toHaveLength(30)
+    expect((await list()).complete).toHaveLength(30)
   })
 }
 
@@ -112,7 +112,7 @@ function describeRefusals(withBlobs: WithBlobs): void {
   const bytes = makeBytes(2 * s3PartBytes)
   const expectRefused = async (store: BlobsUnderTest, writing: Promise<unknown>, error: Error): Promise<void> => {
     expect(await writing.catch((reason) => reason)).toEqual(error)
-    expect(await store.list()).toEqual({ whole: [], unfinished: [] })
+    expect(await store.list()).toEqual({ complete: [], unfinished: [] })
     expect(await idsOf(store.blobs)).toEqual([])
   }
 
@@ -185,7 +185,7 @@ function describeRefusals(withBlobs: WithBlobs): void {
         async () => store.blobs.remove([id]),
       ]
       for (const attempt of tries) await expect(attempt()).rejects.toThrow(RangeError)
-      expect(await store.list()).toEqual({ whole: [], unfinished: [] })
+      expect(await store.list()).toEqual({ complete: [], unfinished: [] })
     })
 }
 
@@ -249,7 +249,7 @@ function describeRemovals(withBlobs: WithBlobs): void {
     for (const id of removed) await expect(blobs.read(id, { start: 0, end: 1 })).rejects.toThrow(BlobMissingError)
     await blobs.remove(removed)
     await blobs.remove([])
-    expect((await list()).whole).toHaveLength(1)
+    expect((await list()).complete).toHaveLength(1)
   })
 
   withBlobs('blobs are listed with their size and age', async ({ blobs }) => {

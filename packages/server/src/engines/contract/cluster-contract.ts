@@ -12,14 +12,14 @@ export interface ClusterUnderTest {
 }
 
 /** Bounds the waiting for what must come. */
-const turnsMax = 2000
+const pollsMax = 2000
 
-const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
 
 export async function until(what: string, isSo: () => boolean): Promise<void> {
-  for (let turns = 0; !isSo(); turns++) {
-    if (turns === turnsMax) throw new Error(`never happened: ${what}`)
-    await turn()
+  for (let polls = 0; !isSo(); polls++) {
+    if (polls === pollsMax) throw new Error(`never happened: ${what}`)
+    await pause()
   }
 }
 
@@ -28,17 +28,17 @@ const probe = 'Does anybody hear me?'
 
 /** Collects what a node hears on a channel, from the moment on that this resolves. */
 export async function listen(node: Cluster, channel: string) {
-  const heard: string[] = []
+  const received: string[] = []
   let listens = false
   const stop = node.subscribe(channel, (message) => {
     listens = true
-    if (message !== probe) heard.push(message)
+    if (message !== probe) received.push(message)
   })
   await until(`a subscription to ${channel}`, () => {
     if (!listens) node.publish(channel, probe)
     return listens
   })
-  return { heard, stop, untilHeard: (message: string) => until(message, () => heard.includes(message)) }
+  return { received, stop, untilReceived: (message: string) => until(message, () => received.includes(message)) }
 }
 
 export function describeCluster(name: string, open: () => Promise<ClusterUnderTest>): void {
@@ -99,16 +99,16 @@ function describeBus(withCluster: WithCluster): void {
     const ears = [await listen(one, 'news'), await listen(one, 'news'), await listen(other, 'news')]
     const messages = Array.from({ length: 100 }, (_, n) => String(n))
     for (const message of messages) one.publish('news', message)
-    for (const ear of ears) await ear.untilHeard('99')
-    for (const { heard } of ears) expect(heard).toEqual(messages)
+    for (const ear of ears) await ear.untilReceived('99')
+    for (const { received } of ears) expect(received).toEqual(messages)
   })
 
   withCluster('a message is text, whatever is in it', async ({ one, other }) => {
-    const { heard, untilHeard } = await listen(other, 'news')
+    const { received, untilReceived } = await listen(other, 'news')
     const messages = ['', '{"a":1}', 'line\r\nline', '\u0000 é 😀', 'x'.repeat(100_000), 'end']
     for (const message of messages) one.publish('news', message)
-    await untilHeard('end')
-    expect(heard).toEqual(messages)
+    await untilReceived('end')
+    expect(received).toEqual(messages)
   })
 
   withCluster('channels are apart', async ({ one, other }) => {
@@ -117,9 +117,9 @@ function describeBus(withCluster: WithCluster): void {
     one.publish('weather', 'rain')
     one.publish('sports', 'goal')
     one.publish('news', 'end')
-    await news.untilHeard('end')
-    await sports.untilHeard('goal')
-    expect([news.heard, sports.heard]).toEqual([['end'], ['goal']])
+    await news.untilReceived('end')
+    await sports.untilReceived('goal')
+    expect([news.received, sports.received]).toEqual([['end'], ['goal']])
   })
 
   withCluster('who has stopped listening hears nothing more, who starts again does', async ({ one, other }) => {
@@ -128,13 +128,13 @@ function describeBus(withCluster: WithCluster): void {
     stopped.stop()
     stopped.stop()
     one.publish('news', 'first')
-    await listening.untilHeard('first')
-    expect(stopped.heard).toEqual([])
+    await listening.untilReceived('first')
+    expect(stopped.received).toEqual([])
     listening.stop()
     const again = await listen(other, 'news')
     one.publish('news', 'second')
-    await again.untilHeard('second')
-    expect(listening.heard).not.toContain('second')
+    await again.untilReceived('second')
+    expect(listening.received).not.toContain('second')
   })
 
   withCluster('a listener that throws or rejects harms nobody', async ({ one, other }) => {
@@ -144,22 +144,22 @@ function describeBus(withCluster: WithCluster): void {
     other.subscribe('news', async () => {
       throw new Error('rejected by a listener')
     })
-    const { heard, untilHeard } = await listen(other, 'news')
+    const { received, untilReceived } = await listen(other, 'news')
     one.publish('news', 'first')
     one.publish('news', 'second')
-    await untilHeard('second')
-    expect(heard).toEqual(['first', 'second'])
+    await untilReceived('second')
+    expect(received).toEqual(['first', 'second'])
   })
 
   withCluster('no listener runs inside a publisher, and a listener may publish', async ({ one }) => {
-    const { heard, untilHeard } = await listen(one, 'news')
+    const { received, untilReceived } = await listen(one, 'news')
     one.subscribe('news', (message) => {
       if (message === 'question') one.publish('news', 'answer')
     })
     one.publish('news', 'question')
-    expect(heard).toEqual([])
-    await untilHeard('answer')
-    expect(heard).toEqual(['question', 'answer'])
+    expect(received).toEqual([])
+    await untilReceived('answer')
+    expect(received).toEqual(['question', 'answer'])
   })
 }
 

@@ -55,7 +55,7 @@ test('after a checkpoint, a lost log is a loss once something was written', asyn
   const insert = (id: string) => shared.write((tx) => tx.run(sql`INSERT INTO items VALUES (${id})`))
   await shared.write((tx) => tx.run(sql`CREATE TABLE items (id TEXT)`))
   clock.advance(3_600_000)
-  await engine.settleQuiet()
+  await engine.checkpointIdle()
   expect(losses(crashed('shared.sqlite'))).toEqual([])
   await insert('b')
   expect(losses(crashed('shared.sqlite'))).toHaveLength(1)

@@ -40,7 +40,7 @@ afterAll(() => server.stop(true))
 
 const origin = server.url.origin
 const ask = createBoundedFetch({ timeoutMs: 10_000, bytesMax: 1000 })
-const askBriefly = createBoundedFetch({ timeoutMs: 50, bytesMax: 1000 })
+const fetchBriefly = createBoundedFetch({ timeoutMs: 50, bytesMax: 1000 })
 
 describe('asking a provider', () => {
   test('[OAUTH-6] an answer within bounds is given as it is', async () => {
@@ -66,7 +66,7 @@ describe('asking a provider', () => {
 
   test('[OAUTH-6] one that does not come, or does not end, is not waited for', async () => {
     for (const path of ['silent', 'stalled'])
-      await expect(askBriefly(`${origin}/${path}`)).rejects.toMatchObject({ name: 'TimeoutError' })
+      await expect(fetchBriefly(`${origin}/${path}`)).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
   test('[OAUTH-6] a redirect is not followed', async () => {

@@ -9,8 +9,8 @@ import {
   imageOutputBytesMax,
   imagePixelsMax,
   imageProcessBytesMax,
-  imageProcessLookMs,
   imageProcessNiceness,
+  imageProcessPollMs,
 } from '../../limits/storage.ts'
 import { tooLargeSignal } from '../processes/child-signals.ts'
 import { createFrameReader, writeFrame } from '../processes/pipe-frames.ts'
@@ -81,14 +81,14 @@ async function send(...bodies: readonly (string | Uint8Array)[]): Promise<void> 
   await output.flush()
 }
 
-const reply = (said: ImageReply): string => JSON.stringify(said)
+const reply = (message: ImageReply): string => JSON.stringify(message)
 /** Memory is not given back to the system, and must not count against the next picture. */
 const isSpent = (): boolean => process.memoryUsage.rss() > imageProcessBytesMax / 2
 
 async function respond(sharp: typeof Sharp, variant: ImageVariant, source: Uint8Array): Promise<void> {
   const watch = setInterval(() => {
     if (process.memoryUsage.rss() > imageProcessBytesMax) end(tooLargeSignal)
-  }, imageProcessLookMs)
+  }, imageProcessPollMs)
   try {
     const picture = await render(sharp, source, variant)
     await send(reply({ kind: 'done', isSpent: isSpent() }), picture)

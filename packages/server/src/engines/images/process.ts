@@ -23,7 +23,7 @@ class ImageProcess {
       program,
       args: [],
       onFrame: (body) => this.onFrame(body),
-      onExit: (reason) => this.settle(({ reject }) => reject(reason)),
+      onExit: (reason) => this.finish(({ reject }) => reject(reason)),
       explainSignal: (signal) =>
         signal === tooLargeSignal
           ? new ImageError('refused', `The picture needs more than ${imageProcessBytesMax / MiB} MiB of memory`)
@@ -35,7 +35,7 @@ class ImageProcess {
     return this.process.isAlive && !this.isSpent
   }
 
-  private settle(how: (waiting: PromiseWithResolvers<Uint8Array>) => void): void {
+  private finish(how: (waiting: PromiseWithResolvers<Uint8Array>) => void): void {
     const { waiting } = this
     this.waiting = null
     if (waiting) how(waiting)
@@ -44,7 +44,7 @@ class ImageProcess {
   private onFrame(body: Buffer): void {
     if (this.isPictureNext) {
       this.isPictureNext = false
-      this.settle(({ resolve }) => resolve(body))
+      this.finish(({ resolve }) => resolve(body))
       return
     }
     const reply = JSON.parse(body.toString()) as ImageReply
@@ -58,7 +58,7 @@ class ImageProcess {
     }
     this.isSpent = reply.isSpent
     if (reply.kind === 'done') this.isPictureNext = true
-    else this.settle(({ reject }) => reject(new ImageError('refused', reply.message)))
+    else this.finish(({ reject }) => reject(new ImageError('refused', reply.message)))
   }
 
   private async send(source: AsyncIterable<Uint8Array>, variant: ImageVariant): Promise<void> {

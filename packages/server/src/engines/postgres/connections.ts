@@ -17,14 +17,14 @@ import {
   statementTimeoutMs,
 } from '../../limits/postgres.ts'
 import { writeQueueOperationsMax } from '../../limits/sqlite.ts'
-import { createTurns, type Turns } from '../sandbox/turns.ts'
+import { createSlotQueue, type SlotQueue } from '../sandbox/slot-queue.ts'
 import type { Circuit } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'
 import { createConnector } from './connect.ts'
 import type { FaultScope } from './errors.ts'
-import { type Answer, type Line, PooledLine, type Prepared } from './line.ts'
 import { createPool } from './pool.ts'
-import { createSharedReads } from './shared.ts'
+import { type Answer, PooledConnection, type Prepared, type PreparedConnection } from './prepared-connection.ts'
+import { createSharedReads } from './shared-reads.ts'
 
 export interface Connections {
   /** Sends a statement that needs no transaction; `key` names the table it reads. */
@@ -33,7 +33,7 @@ export interface Connections {
    * Lends a connection to `work` alone. Statements it sends without awaiting go out together, in order. Rejects with
    * `EngineError` `busy` while the table named by `key` is known to be locked, or has its share of the connections.
    */
-  withOwn<T>(key: string, work: (line: Line) => Promise<T>): Promise<T>
+  withOwn<T>(key: string, work: (line: PreparedConnection) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
@@ -69,7 +69,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     pipeline: true,
     types,
   })
-  const lines = new WeakMap<pg.Client, PooledLine>()
+  const lines = new WeakMap<pg.Client, PooledConnection>()
   const pool = createPool({
     connector,
     // One is the probe's.
@@ -87,28 +87,28 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     onFault(scope, error)
   }
 
-  async function take(): Promise<PooledLine> {
+  async function take(): Promise<PooledConnection> {
     circuit.check()
     const client = await pool.take()
     let line = lines.get(client)
     if (!line) {
-      line = new PooledLine(client, circuit.load, report)
+      line = new PooledConnection(client, circuit.load, report)
       lines.set(client, line)
     }
     return line
   }
-  const give = (line: PooledLine): void => pool.give(line.client, !line.isSpent)
+  const give = (line: PooledConnection): void => pool.give(line.client, !line.isSpent)
 
   const reads = createSharedReads({ take, give, limit: () => pool.limit })
   const tick = setInterval(() => reads.tick(), circuitTickMs)
   tick.unref()
 
   /** Of each table: its share of the connections that transactions have. */
-  const shares = new Map<string, Turns>()
-  function shareOf(key: string): Turns {
+  const shares = new Map<string, SlotQueue>()
+  function shareOf(key: string): SlotQueue {
     let share = shares.get(key)
     if (!share) {
-      share = createTurns({
+      share = createSlotQueue({
         running: tableShareConnections,
         waiting: Math.floor(writeQueueOperationsMax * postgresTableShare),
         waitMs: postgresWaitMs,
@@ -118,7 +118,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     return share
   }
 
-  async function lend<T>(work: (line: Line) => Promise<T>): Promise<T> {
+  async function lend<T>(work: (line: PreparedConnection) => Promise<T>): Promise<T> {
     const line = await take()
     try {
       return await work(line)

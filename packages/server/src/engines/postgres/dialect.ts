@@ -31,18 +31,18 @@ const vectorBytesMax = 1_000_000
 
 /** Words in order as the text of a tsvector: each with the places it stands at, since more of them rank higher. */
 function vectorOf(words: readonly string[]): string {
-  const places = new Map<string, number[]>()
+  const positions = new Map<string, number[]>()
   let bytes = 0
   for (const [at, word] of words.entries()) {
-    const found = places.get(word)
+    const found = positions.get(word)
     if (found && found.length >= positionsPerWordMax) continue
     bytes += found ? 2 : Buffer.byteLength(word) + 6
     if (bytes > vectorBytesMax) break
-    const place = Math.min(at + 1, positionMax)
-    if (found) found.push(place)
-    else places.set(word, [place])
+    const position = Math.min(at + 1, positionMax)
+    if (found) found.push(position)
+    else positions.set(word, [position])
   }
-  return [...places].map(([word, at]) => `${lexeme(word)}:${at.join(',')}`).join(' ')
+  return [...positions].map(([word, at]) => `${lexeme(word)}:${at.join(',')}`).join(' ')
 }
 
 /** Columns of an insert of many rows: as what their values are sent, and as what they are stored. */
@@ -153,8 +153,8 @@ export const postgresDialect: Dialect = {
     const { text } = sql`INSERT INTO ${qualified(table)} (${into})
       SELECT ${join(own ? [own.value, ...stored] : stored, ', ')} FROM unnest(`
     const arrays = columns.map(({ type }) => `?::${manyTypes[type][0].text}`).join(', ')
-    const whole = `${text}${arrays}) AS sent(${join(names, ', ').text})`
-    return (values) => ({ text: whole, values })
+    const statement = `${text}${arrays}) AS sent(${join(names, ', ').text})`
+    return (values) => ({ text: statement, values })
   },
   ascending: (column) => sql`${column} ASC NULLS FIRST`,
   descending: (column) => sql`${column} DESC NULLS LAST`,

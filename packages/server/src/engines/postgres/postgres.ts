@@ -22,14 +22,14 @@ import type { Database, Sql, Transaction } from '../sql/sql.ts'
 import { instanceToken, type SqlText, sql } from '../sql/sql-text.ts'
 import { openConnections } from './connections.ts'
 import { postgresDialect } from './dialect.ts'
-import type { Prepared } from './line.ts'
 import { createLockQueue, LockContention, type Locks } from './lock-queue.ts'
 import { readOrigin } from './origin.ts'
 import { createPostgresPages } from './pages.ts'
-import { watchServer } from './server.ts'
+import type { Prepared } from './prepared-connection.ts'
+import { watchServerHealth } from './server-health.ts'
 import { PostgresTransaction } from './transaction.ts'
 
-const isRetryable = (error: unknown): boolean => error instanceof EngineError && error.kind === 'outrun'
+const isRetryable = (error: unknown): boolean => error instanceof EngineError && error.kind === 'conflict'
 
 /** The port's `?` as `$1`, `$2`…; the instance token becomes `$1` wherever it stands. */
 interface Numbered {
@@ -95,7 +95,7 @@ export interface PostgresSql extends Sql {
 export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOptions): PostgresSql {
   const address = parseDatabaseUrl(url)
   const numbered = createNumbering()
-  const server = watchServer({ address, log })
+  const server = watchServerHealth({ address, log })
   const { circuit } = server
   const connections = openConnections({ address, circuit, onFault: server.note, log })
   const lockQueue = createLockQueue({
@@ -205,15 +205,15 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
     keepsInstancesApart: false,
     origin: () => readOrigin(databaseOf('', null)),
     database: ({ namespace, instanceId }) => databaseOf(namespace, instanceId),
-    holdWrites: null,
+    pauseWrites: null,
     async namespaces() {
       const query = sql`SELECT table_schema AS name FROM information_schema.tables WHERE table_name = '_tables'`
       return (await databaseOf('', null).all<{ name: string }>(query)).map(({ name }) => name)
     },
     prepareAgain() {},
-    settleQuiet: async () => {},
+    checkpointIdle: async () => {},
     circuit,
-    findFault: async () => (await server.ask())?.message ?? null,
+    findFault: async () => (await server.probe())?.message ?? null,
     async waitUntilReady() {
       try {
         await server.waitUntilReady(startMs)

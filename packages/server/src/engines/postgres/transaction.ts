@@ -2,7 +2,7 @@
 
 import type { Transaction } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
-import type { Answer } from './line.ts'
+import type { Answer } from './prepared-connection.ts'
 
 /**
  * Locks in order of the keys' hashes: PostgreSQL's advisory locks are numbers, and one order for all transactions

@@ -62,20 +62,20 @@ export interface S3Requests {
   /** Like `send`, with the answer's body as it comes. */
   open(request: S3Request): Promise<S3Stream | null>
   /** Asks the store now; gives what is wrong, null for nothing. */
-  ask(): Promise<EngineError | null>
+  probe(): Promise<EngineError | null>
   /** Breaks off every exchange; there will be no others. */
   close(): void
 }
 
 /** The store's refusal, by the code it gives; `retriable` when it may think better of it. */
-class S3Refusal extends Error {
+class S3Error extends Error {
   readonly retriable: boolean
   constructor(
     readonly status: number,
     readonly code: string,
   ) {
     super(`The store answered ${status} ${code}`)
-    this.name = 'S3Refusal'
+    this.name = 'S3Error'
     this.retriable = status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout'
   }
 }
@@ -168,7 +168,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       redirect: 'manual',
     })
     if (response.ok) return response
-    throw new S3Refusal(response.status, textIn(await response.text(), 'Code') ?? codeOf(response.status, request))
+    throw new S3Error(response.status, textIn(await response.text(), 'Code') ?? codeOf(response.status, request))
   }
 
   const engine = `The S3 store at ${endpoint}, bucket "${bucket}"`
@@ -194,7 +194,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       await response.arrayBuffer()
       setRefusal(null, false)
     } catch (error) {
-      if (!(error instanceof S3Refusal) || error.retriable) throw error
+      if (!(error instanceof S3Error) || error.retriable) throw error
       setRefusal(new EngineError('unavailable', `${engine} refuses: ${error.message}`, [], error), refusesWrites)
     } finally {
       deadline.end()
@@ -245,8 +245,8 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
         return taken
       } catch (error) {
         if (error instanceof EngineError) throw error
-        if (error instanceof S3Refusal && tolerated.includes(error.code)) return null
-        const isFinal = error instanceof S3Refusal && !error.retriable
+        if (error instanceof S3Error && tolerated.includes(error.code)) return null
+        const isFinal = error instanceof S3Error && !error.retriable
         const isHopeless = circuit.failure !== null && !isContinuation
         if (isFinal || at >= s3AttemptsMax || isClosed || isHopeless) {
           const failure = new EngineError('unavailable', `${engine}: ${(error as Error).message}`, [], error)
@@ -266,7 +266,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
         const text = await response.text()
         // Some long operations begin their answer before they know how they end.
         const late = request.method === 'POST' && text.includes('<Error>') ? textIn(text, 'Code') : null
-        if (late !== null) throw new S3Refusal(500, late)
+        if (late !== null) throw new S3Error(500, late)
         deadline.end()
         return { headers: response.headers, text }
       }),
@@ -274,10 +274,10 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       attempt(request, async (deadline) => {
         const response = await fetchOnce(request, deadline)
         deadline.pause()
-        if (!response.body) throw new S3Refusal(502, 'NoBody')
+        if (!response.body) throw new S3Error(502, 'NoBody')
         return { headers: response.headers, body: response.body, deadline }
       }),
-    ask: async () => (await circuit.ask()) ?? refusal,
+    probe: async () => (await circuit.probe()) ?? refusal,
     close() {
       isClosed = true
       circuit.close()

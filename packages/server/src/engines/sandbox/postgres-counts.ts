@@ -6,14 +6,14 @@
 import { sqlTableListMs } from '../../limits/resources.ts'
 
 /** What is asked before and after a statement. */
-export interface Question {
+export interface CountQuery {
   readonly text: string
   readonly values: readonly string[]
 }
 
 export interface Counting {
   /** `makesTables`: whether the statement may make or drop what is counted. */
-  ask(makesTables: boolean): Question
+  query(makesTables: boolean): CountQuery
   /** Takes an answer's row apart: what was read, what was written. */
   read(row: readonly (string | null)[]): readonly [read: number, written: number]
   /** Tables have been made or dropped. */
@@ -40,7 +40,7 @@ export function createCounting(schema: string): Counting {
   let list = '{}'
   let freshUntilMs = 0
   return {
-    ask: (makesTables) =>
+    query: (makesTables) =>
       makesTables || performance.now() > freshUntilMs
         ? { text: ofSchema, values: [schema] }
         : { text: ofList, values: [list] },

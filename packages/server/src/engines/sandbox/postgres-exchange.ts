@@ -32,7 +32,7 @@ const bytesPerAnswerByte = 2
 
 export class Exchange implements Submittable {
   readonly answer: Promise<SandboxAnswer>
-  private readonly settled = Promise.withResolvers<SandboxAnswer>()
+  private readonly completion = Promise.withResolvers<SandboxAnswer>()
   private wire: Wire | null = null
   private step: number
   private failure: Error | null = null
@@ -49,7 +49,7 @@ export class Exchange implements Submittable {
     private readonly counting: Counting,
     private readonly limits: Pick<SandboxLimits, 'rowsMax' | 'answerBytesMax'>,
   ) {
-    this.answer = this.settled.promise
+    this.answer = this.completion.promise
     this.step = statement.isRead ? 1 : 0
   }
 
@@ -59,13 +59,13 @@ export class Exchange implements Submittable {
     wire.stream.on('data', this.countBytes)
     this.startMs = performance.now()
     const { text, values, isRead, makesTables } = this.statement
-    const question = this.counting.ask(makesTables)
+    const countQuery = this.counting.query(makesTables)
     // In one piece, rather than a piece per message.
     wire.stream.cork()
     if (!isRead) send(wire, 'BEGIN', [])
-    send(wire, question.text, question.values)
+    send(wire, countQuery.text, countQuery.values)
     send(wire, text, values, this.limits.rowsMax + 1)
-    send(wire, question.text, question.values)
+    send(wire, countQuery.text, countQuery.values)
     wire.sync()
     wire.stream.uncork()
   }
@@ -92,14 +92,14 @@ export class Exchange implements Submittable {
   private finish(): void {
     this.wire?.stream.off('data', this.countBytes)
     if (this.failure) {
-      this.settled.reject(this.failure)
+      this.completion.reject(this.failure)
       return
     }
     const { before, after } = this.counts
     const { changes, durationMs } = this
     // The counts of a dropped table leave both sums with it, so a statement that drops one may end below its start.
     const [rowsRead, rowsWritten] = [Math.max(0, after[0] - before[0]), Math.max(0, after[1] - before[1])]
-    this.settled.resolve({ rows: this.rows.text(), changes, rowsRead, rowsWritten, durationMs })
+    this.completion.resolve({ rows: this.rows.text(), changes, rowsRead, rowsWritten, durationMs })
   }
 
   handleRowDescription({ fields }: { fields: readonly { name: string; dataTypeID: number }[] }): void {

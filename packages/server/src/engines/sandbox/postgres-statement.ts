@@ -5,7 +5,7 @@
  */
 import { type SandboxValue, StatementError } from './sandbox.ts'
 import { keywordsOf, parseStatement, wordsOf } from './statement.ts'
-import type { Token } from './tokens.ts'
+import type { Token } from './tokenizer.ts'
 
 /** With `$1`, `$2`… and each value as text. */
 export interface PostgresStatement {
@@ -67,7 +67,7 @@ const writing: ReadonlySet<string> = new Set(['delete', 'insert', 'into', 'merge
 
 /** Throws `StatementError`. */
 export function translate(query: string, params: readonly SandboxValue[]): PostgresStatement {
-  const { tokens, places } = parseStatement(query, params, 'postgres')
+  const { tokens, parameterNumbers } = parseStatement(query, params, 'postgres')
   const words = keywordsOf(tokens)
   const [first = ''] = words
   const kind = words.slice(1).find((word) => !beforeKind.has(word)) ?? ''
@@ -79,11 +79,11 @@ export function translate(query: string, params: readonly SandboxValue[]): Postg
     throw new StatementError('query', 'not allowed: names with Unicode escapes')
   if (isContinued(tokens))
     throw new StatementError('query', 'not allowed: a text with escapes that goes on after a line break')
-  let place = 0
+  let parameterIndex = 0
   const text = tokens
     .map(({ kind, text }) => {
       // The blanks keep it apart: `$?` would become `$$1`, which begins a text.
-      if (kind === 'parameter') return ` $${places[place++]} `
+      if (kind === 'parameter') return ` $${parameterNumbers[parameterIndex++]} `
       return kind === 'question-mark' ? '?' : text
     })
     .join('')

@@ -98,7 +98,7 @@ export function createReader(typeId: number): (value: string | null) => string {
 function parseArray(text: string): Nested {
   const token = /"([^"\\]*(?:\\[\s\S][^"\\]*)*)"|([{},])|([^{},"]+)/g
   const stack: Nested[][] = []
-  let whole: Nested[] = []
+  let root: Nested[] = []
   token.lastIndex = text.indexOf('{')
   for (let found = token.exec(text); found; found = token.exec(text)) {
     const [, quoted, mark, bare] = found
@@ -107,9 +107,9 @@ function parseArray(text: string): Nested {
       const opened: Nested[] = []
       inner?.push(opened)
       stack.push(opened)
-    } else if (mark === '}') whole = stack.pop() ?? whole
+    } else if (mark === '}') root = stack.pop() ?? root
     else if (quoted !== undefined) inner?.push(quoted.replace(/\\([\s\S])/g, '$1'))
     else if (bare !== undefined) inner?.push(bare === 'NULL' ? null : bare)
   }
-  return whole
+  return root
 }

@@ -18,7 +18,7 @@ import { Exchange } from './postgres-exchange.ts'
 import { prepareRole } from './postgres-role.ts'
 import { type PostgresStatement, translate } from './postgres-statement.ts'
 import { type Sandbox, type SandboxAnswer, type Sandboxes, StatementError, tookTooLong } from './sandbox.ts'
-import { createTurns } from './turns.ts'
+import { createSlotQueue } from './slot-queue.ts'
 
 /** States of the table of faults that are the statement's own matter here: bounds it went beyond by itself. */
 const own: ReadonlySet<string> = new Set(['23505', '25006', '53400', '54000', '55000', '72000'])
@@ -32,7 +32,7 @@ function refusalOf(error: unknown, timeoutMs: number): unknown {
   if (state !== null && (own.has(state) || meaningOf(state) === null))
     return new StatementError('query', (error as Error).message)
   const { error: mapped } = faultOf(error)
-  if (mapped instanceof EngineError && mapped.kind === 'outrun')
+  if (mapped instanceof EngineError && mapped.kind === 'conflict')
     return new EngineError('busy', mapped.message, [], error)
   return mapped
 }
@@ -64,7 +64,7 @@ export function createPostgresSandboxes(options: {
         pool.abort(failure)
       })
       const counting = createCounting(role.schema)
-      const turns = createTurns({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
+      const slots = createSlotQueue({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
 
       async function execute(client: pg.Client, statement: PostgresStatement): Promise<SandboxAnswer> {
         const exchange = new Exchange(statement, counting, limits)
@@ -104,7 +104,7 @@ export function createPostgresSandboxes(options: {
       return {
         async run(query, params) {
           const statement = translate(query, params)
-          return turns.enter(() => withClient((client) => execute(client, statement)))
+          return slots.enter(() => withClient((client) => execute(client, statement)))
         },
         close: () => pool.close(),
       }

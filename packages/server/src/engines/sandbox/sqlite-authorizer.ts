@@ -75,7 +75,7 @@ const modules: ReadonlySet<string> = new Set(['fts5', 'fts5vocab', 'rtree', 'rtr
 const refusedFunctions: ReadonlySet<string> = new Set(['load_extension', 'fts3_tokenizer'])
 
 /** Pragmas that only tell something about the file, and nothing of where it is. */
-const tellingPragmas: ReadonlySet<string> = new Set([
+const readOnlyPragmas: ReadonlySet<string> = new Set([
   'collation_list',
   'compile_options',
   'foreign_key_check',
@@ -128,7 +128,8 @@ export function findRefused([code, first, second, database]: Action): string | n
   const name = (first ?? '').toLowerCase()
   switch (code) {
     case SQLITE_PRAGMA: {
-      const allowed = tellingPragmas.has(name) || ownPragmas.has(name) || (second === null && readablePragmas.has(name))
+      const allowed =
+        readOnlyPragmas.has(name) || ownPragmas.has(name) || (second === null && readablePragmas.has(name))
       return allowed ? null : `PRAGMA ${name}`
     }
     case SQLITE_FUNCTION:

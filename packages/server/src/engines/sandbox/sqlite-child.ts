@@ -24,8 +24,8 @@ import { createFrameReader, writeFrame } from '../processes/pipe-frames.ts'
 import { createRows, jsonOfDouble, jsonOfInteger, type Rows } from './rows.ts'
 import { type SandboxCounts, type SandboxLimits, type SandboxValue, StatementError } from './sandbox.ts'
 import { findRefused } from './sqlite-authorizer.ts'
-import { createWatch } from './sqlite-watch.ts'
-import { cutTokens, isBlank } from './tokens.ts'
+import { createWatch } from './sqlite-watch-state.ts'
+import { isBlank, tokenize } from './tokenizer.ts'
 
 /** What a process runs: one for reads can write nothing, whatever it is told. */
 export type SandboxLane = 'reads' | 'writes'
@@ -150,7 +150,7 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
   function compileNew(query: string): StatementSync {
     const statement = database.prepare(query)
     // SQLite compiles the first statement and leaves the rest.
-    if (!isBlank(cutTokens(query.slice(statement.sourceSQL.length), 'sqlite')))
+    if (!isBlank(tokenize(query.slice(statement.sourceSQL.length), 'sqlite')))
       throw new StatementError('query', 'must be one statement')
     statement.setReadBigInts(true)
     statement.setReturnArrays(true)
@@ -228,7 +228,7 @@ const never = new Int32Array(new SharedArrayBuffer(4))
 /** Memory is not given back, and must not be counted against a statement that needs little. */
 const isSpent = (): boolean => process.memoryUsage.rss() > sqlProcessBytesMax / 2
 
-const reply = (said: ChildReply): void => send(JSON.stringify(said))
+const reply = (message: ChildReply): void => send(JSON.stringify(message))
 
 function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
   const watch = createWatch()
@@ -241,7 +241,7 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
     ran = null
   }
 
-  function take(request: ChildRequest): void {
+  function handle(request: ChildRequest): void {
     try {
       if (request === 'commit') {
         if (!ran) return
@@ -269,13 +269,13 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
   }
 
   reply({ kind: 'ready' })
-  readFrames(take)
+  readFrames(handle)
   database.close()
 }
 
 /** Reads until the pipe ends, without an event loop: there is never anything else to do meanwhile. */
-function readFrames(take: (request: ChildRequest) => void): void {
-  const read = createFrameReader((body) => take(JSON.parse(body.toString()) as ChildRequest))
+function readFrames(handle: (request: ChildRequest) => void): void {
+  const read = createFrameReader((body) => handle(JSON.parse(body.toString()) as ChildRequest))
   const buffer = Buffer.allocUnsafe(readBytes)
   for (;;) {
     try {

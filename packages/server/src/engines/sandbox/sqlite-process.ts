@@ -39,7 +39,7 @@ export class SandboxProcess {
       program,
       args: [path, JSON.stringify(limits), lane],
       onFrame: (body) => this.onFrame(body.toString()),
-      onExit: (reason) => this.settle(({ reject }) => reject(reason)),
+      onExit: (reason) => this.finish(({ reject }) => reject(reason)),
       explainSignal: (signal) =>
         signal === tooLargeSignal && !this.committing
           ? new StatementError('query', `The statement needs more than ${sqlProcessBytesMax / MiB} MiB of memory`)
@@ -56,7 +56,7 @@ export class SandboxProcess {
     if (this.counts) {
       const counts = this.counts
       this.counts = null
-      this.settle(({ resolve }) => resolve({ ...counts, rows: text }))
+      this.finish(({ resolve }) => resolve({ ...counts, rows: text }))
       return
     }
     const reply = JSON.parse(text) as ChildReply
@@ -77,23 +77,23 @@ export class SandboxProcess {
         break
       case 'refused':
         this.spent = reply.isSpent
-        this.settle(({ reject }) => reject(new StatementError('query', reply.message)))
+        this.finish(({ reject }) => reject(new StatementError('query', reply.message)))
         break
       case 'full':
-        this.settle(({ reject }) => reject(new StatementError('full', 'The database is full')))
+        this.finish(({ reject }) => reject(new StatementError('full', 'The database is full')))
         break
       case 'diskFull':
-        this.settle(({ reject }) => reject(new EngineError('unavailable', 'The disk is full')))
+        this.finish(({ reject }) => reject(new EngineError('unavailable', 'The disk is full')))
         break
       case 'busy':
-        this.settle(({ reject }) => reject(new EngineError('busy', 'The database is locked')))
+        this.finish(({ reject }) => reject(new EngineError('busy', 'The database is locked')))
         break
       case 'broken':
         this.process.kill(new EngineError('unavailable', reply.message))
     }
   }
 
-  private settle(how: (waiting: Waiting) => void): void {
+  private finish(how: (waiting: Waiting) => void): void {
     const { waiting } = this
     this.waiting = null
     this.committing = false

@@ -3,25 +3,25 @@
  * process when that has grown too large, or when nobody is there any more to whom the answer would go.
  */
 import { workerData } from 'node:worker_threads'
-import { sqlProcessBytesMax, sqlProcessIdleLooks, sqlProcessLookMs } from '../../limits/resources.ts'
+import { sqlProcessBytesMax, sqlProcessIdlePolls, sqlProcessPollMs } from '../../limits/resources.ts'
 import { tooLargeSignal } from '../processes/child-signals.ts'
-import { watchPlaces } from './sqlite-watch.ts'
+import { watchFlags } from './sqlite-watch-state.ts'
 
 const state = new Int32Array(workerData as SharedArrayBuffer)
-const { running, asleep } = watchPlaces
+const { running, asleep } = watchFlags
 const parent = process.ppid
 
-for (let idleLooks = 0; ; ) {
+for (let idlePolls = 0; ; ) {
   if (Atomics.load(state, running) === 1) {
-    idleLooks = 0
+    idlePolls = 0
     if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL')
     if (process.memoryUsage.rss() > sqlProcessBytesMax) process.kill(process.pid, tooLargeSignal)
-  } else if (++idleLooks > sqlProcessIdleLooks) {
+  } else if (++idlePolls > sqlProcessIdlePolls) {
     Atomics.store(state, asleep, 1)
     Atomics.wait(state, running, 0)
     Atomics.store(state, asleep, 0)
     continue
   }
   // What it looks at changes without a word: this is a pause.
-  Atomics.wait(state, asleep, 0, sqlProcessLookMs)
+  Atomics.wait(state, asleep, 0, sqlProcessPollMs)
 }

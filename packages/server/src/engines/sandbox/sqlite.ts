@@ -1,6 +1,6 @@
 /**
  * SQL databases of the embedded engine: a SQLite file each, in whose processes statements run. Owns the files and the
- * lanes: what writes takes turns in one process, what reads runs beside it in a few others.
+ * lanes: what writes takes slots in one process, what reads runs beside it in a few others.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,11 +11,11 @@ import { createProcessPool } from '../processes/process-pool.ts'
 import { EngineError } from '../sql/error.ts'
 import { openConnection } from '../sqlite/connection.ts'
 import type { Sandbox, SandboxAnswer, Sandboxes, SandboxLimits, SandboxValue } from './sandbox.ts'
+import { createSlotQueue } from './slot-queue.ts'
 import type { SandboxLane } from './sqlite-child.ts'
 import { SandboxProcess } from './sqlite-process.ts'
 import { keywordsOf, parseStatement } from './statement.ts'
-import type { Token } from './tokens.ts'
-import { createTurns } from './turns.ts'
+import type { Token } from './tokenizer.ts'
 
 /** Whether a statement only reads. Where that is not plain it waits for its turn among those that write. */
 function onlyReads(tokens: readonly Token[]): boolean {
@@ -28,11 +28,11 @@ function onlyReads(tokens: readonly Token[]): boolean {
 
 /** Processes that run the same kind of statement: so many at once, first come, first served. */
 function createLane(path: string, limits: SandboxLimits, lane: SandboxLane, running: number) {
-  const turns = createTurns({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
+  const slots = createSlotQueue({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
   const pool = createProcessPool({ start: () => new SandboxProcess(path, limits, lane), idleMs: sqlProcessIdleMs })
   return {
     run: (request: { query: string; params: readonly SandboxValue[] }): Promise<SandboxAnswer> =>
-      turns.enter(() => pool.use((process) => process.run(request))),
+      slots.enter(() => pool.use((process) => process.run(request))),
     close: () => pool.close(),
   }
 }

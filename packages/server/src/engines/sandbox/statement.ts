@@ -4,12 +4,12 @@
  */
 import { sqlParamsMax, sqlQueryBytesMax } from '../../limits/resources.ts'
 import { type SandboxValue, StatementError } from './sandbox.ts'
-import { cutTokens, isBlank, type Token, type TokenRules } from './tokens.ts'
+import { isBlank, type Token, type TokenRules, tokenize } from './tokenizer.ts'
 
 export interface Statement {
   readonly tokens: readonly Token[]
   /** The number of the parameter that each `parameter` token stands for, in order of the tokens; from 1. */
-  readonly places: readonly number[]
+  readonly parameterNumbers: readonly number[]
 }
 
 /** Throws `StatementError` for a text or parameters that no engine could run. */
@@ -17,28 +17,28 @@ export function parseStatement(query: string, params: readonly SandboxValue[], r
   if (Buffer.byteLength(query) > sqlQueryBytesMax)
     throw new StatementError('query', `must have at most ${sqlQueryBytesMax} bytes`)
   if (!query.isWellFormed() || query.includes('\0')) throw new StatementError('query', 'must be text without NUL')
-  const tokens = cutTokens(query, rules)
+  const tokens = tokenize(query, rules)
   if (isBlank(tokens)) throw new StatementError('query', 'must be a statement')
   const other = tokens.find(({ kind }) => kind === 'other-parameter')
   if (other) throw new StatementError('query', `${other.text} is no parameter here; parameters are ? or ?1`)
-  const places = numberPlaces(tokens)
-  const wanted = Math.max(0, ...places)
+  const parameterNumbers = numberParameters(tokens)
+  const wanted = Math.max(0, ...parameterNumbers)
   if (wanted > sqlParamsMax) throw new StatementError('query', `must have at most ${sqlParamsMax} parameters`)
   if (wanted !== params.length)
     throw new StatementError('params', `must have ${wanted} ${wanted === 1 ? 'value' : 'values'}, not ${params.length}`)
-  return { tokens, places }
+  return { tokens, parameterNumbers }
 }
 
 /** `?` is one more than the largest number before it; `?3` is 3. Throws for `?0`. */
-function numberPlaces(tokens: readonly Token[]): number[] {
+function numberParameters(tokens: readonly Token[]): number[] {
   let largest = 0
   return tokens
     .filter(({ kind }) => kind === 'parameter')
     .map(({ text }) => {
-      const place = text === '?' ? largest + 1 : Number(text.slice(1))
-      if (place < 1) throw new StatementError('query', 'parameters are numbered from ?1')
-      largest = Math.max(largest, place)
-      return place
+      const number = text === '?' ? largest + 1 : Number(text.slice(1))
+      if (number < 1) throw new StatementError('query', 'parameters are numbered from ?1')
+      largest = Math.max(largest, number)
+      return number
     })
 }
 

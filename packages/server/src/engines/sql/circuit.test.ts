@@ -46,7 +46,7 @@ test('opens with a probe that fails, refuses with the reason, and closes with on
   const { engine, circuit, failures, nextProbe, logged } = setUp()
   circuit.check()
   engine.failure = new Error('connection refused')
-  const failure = await circuit.ask()
+  const failure = await circuit.probe()
   expect(failure).toMatchObject({ kind: 'unavailable', message: 'Engine at db:1: connection refused' })
   expect(failures).toEqual([failure as EngineError])
   expect(() => circuit.check()).toThrow('connection refused')
@@ -54,7 +54,7 @@ test('opens with a probe that fails, refuses with the reason, and closes with on
   await nextProbe()
   await new Promise(setImmediate)
   circuit.check()
-  expect(await circuit.ask()).toBeNull()
+  expect(await circuit.probe()).toBeNull()
   expect(logged().match(/engine\.unavailable/g)).toHaveLength(1)
   expect(logged().match(/engine\.available/g)).toHaveLength(1)
 })
@@ -62,9 +62,9 @@ test('opens with a probe that fails, refuses with the reason, and closes with on
 test('while it is open, asking answers at once and nothing else is told', async () => {
   const { engine, circuit, failures, nextProbe } = setUp()
   engine.failure = new Error('connection refused')
-  await circuit.ask()
+  await circuit.probe()
   const first = circuit.failure
-  expect(await circuit.ask()).toBe(first as EngineError)
+  expect(await circuit.probe()).toBe(first as EngineError)
   circuit.suspect()
   await nextProbe()
   expect(failures).toHaveLength(1)
@@ -72,7 +72,7 @@ test('while it is open, asking answers at once and nothing else is told', async 
 
 test('many who ask at once are one probe', async () => {
   const { circuit, probes } = setUp()
-  await Promise.all([circuit.ask(), circuit.ask(), circuit.ask()])
+  await Promise.all([circuit.probe(), circuit.probe(), circuit.probe()])
   expect(probes()).toBe(1)
 })
 
@@ -81,7 +81,7 @@ test('a suspicion that is unfounded leaves it closed', async () => {
   const probed = nextProbe()
   circuit.suspect()
   await probed
-  expect(await circuit.ask()).toBeNull()
+  expect(await circuit.probe()).toBeNull()
   expect(failures).toEqual([])
 })
 

@@ -36,7 +36,7 @@ export interface Circuit {
   /** Work that began before the circuit opened was answered after all: the circuit closes. */
   answered(): void
   /** Probes and gives what is wrong, null for nothing; answers at once while the circuit is open. */
-  ask(): Promise<EngineError | null>
+  probe(): Promise<EngineError | null>
   /** Called when the circuit opens: whatever waits for the engine is to fail now. */
   onOpen(listener: (failure: EngineError) => void): void
   /** Probes no more. */
@@ -55,7 +55,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
   const load: Load = { running: 0, finished: 0 }
   const listeners: ((failure: EngineError) => void)[] = []
   let failure: EngineError | null = null
-  let asking: Promise<EngineError | null> | null = null
+  let probing: Promise<EngineError | null> | null = null
   let retry: ReturnType<typeof setTimeout> | undefined
   let seen = 0
   let isClosed = false
@@ -88,7 +88,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
 
   /** One probe at a time, shared by all callers. */
   function probeNow(): Promise<EngineError | null> {
-    asking ??= within(circuitProbeMs, probe)
+    probing ??= within(circuitProbeMs, probe)
       .then(
         () => {
           if (!isClosed) shut()
@@ -101,9 +101,9 @@ export function createCircuit(options: CircuitOptions): Circuit {
         },
       )
       .finally(() => {
-        asking = null
+        probing = null
       })
-    return asking
+    return probing
   }
 
   const tick = setInterval(() => {
@@ -125,7 +125,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
       if (failure === null && !isClosed) void probeNow()
     },
     answered: shut,
-    ask: async () => failure ?? probeNow(),
+    probe: async () => failure ?? probeNow(),
     onOpen: (listener) => void listeners.push(listener),
     close() {
       isClosed = true

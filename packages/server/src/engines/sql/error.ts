@@ -9,7 +9,7 @@ export type EngineErrorKind =
   /** Some index cannot hold a row's texts; it is not said which. */
   | 'oversized'
   /** Another transaction was quicker; this one would find what that one did if it were run again. Thrown by `work`. */
-  | 'outrun'
+  | 'conflict'
   /** Too many operations are waiting; nothing was done. */
   | 'busy'
   /** Too many operations of the same caller are waiting; nothing was done. */

@@ -109,7 +109,7 @@ export interface Sql {
    * Has the writes to all databases of static namespaces wait, once those under way are committed, until the function
    * it gives is called; meanwhile no other hold may be asked for. Null where others write as well.
    */
-  readonly holdWrites: (() => Promise<() => void>) | null
+  readonly pauseWrites: (() => Promise<() => void>) | null
   /** Names of the namespaces that hold data, those of the platform included, in no order. */
   namespaces(): Promise<readonly string[]>
   /**
@@ -123,7 +123,7 @@ export interface Sql {
    * Brings what quiet databases have in their logs into their files, where the engine keeps both here; to be called
    * now and then. Never rejects.
    */
-  settleQuiet(): Promise<void>
+  checkpointIdle(): Promise<void>
   /** What refuses work while the engine is away; null where the engine is in this process. */
   readonly circuit: Circuit | null
   /**

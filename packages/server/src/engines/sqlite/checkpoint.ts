@@ -95,7 +95,7 @@ export interface CheckpointPlan {
   /** Called after each group of writes; the promise it gives, if any, is awaited before the next group. */
   afterGroup(): Promise<void> | undefined
   /** Empties the log where nothing was written for a while. */
-  whenQuiet(): Promise<void>
+  checkpointIdle(): Promise<void>
 }
 
 export interface CheckpointPlanDeps {
@@ -106,13 +106,13 @@ export interface CheckpointPlanDeps {
   readonly logBytes: () => number
   /** The size at which a checkpoint is due; the writing connection cuts the file to it when the log starts over. */
   readonly checkpointBytes: number
-  /** See `Writer.hold`. */
-  readonly hold: () => Promise<() => void>
+  /** See `Writer.pause`. */
+  readonly pauseWriter: () => Promise<() => void>
 }
 
 /** Decides when one database's log is checkpointed and when its writer must wait for it. */
 export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
-  const { checkpoint, clock, logBytes, checkpointBytes, hold } = deps
+  const { checkpoint, clock, logBytes, checkpointBytes, pauseWriter } = deps
   let dueBytes = checkpointBytes
   let running: Promise<void> | null = null
   let step: 'none' | 'rest' | 'measure' = 'none'
@@ -138,12 +138,12 @@ export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
       })
       return undefined
     },
-    async whenQuiet() {
+    async checkpointIdle() {
       const nowMs = clock.now()
       // A clock that was set back must not make the database seem busy.
       lastWriteMs = Math.min(lastWriteMs, nowMs)
       if (nowMs - lastWriteMs < walQuietMs || logBytes() === 0) return
-      const release = await hold()
+      const release = await pauseWriter()
       try {
         await checkpoint('truncate')
         dueBytes = checkpointBytes

@@ -16,16 +16,16 @@ import { type SqlText, sql } from '../sql/sql-text.ts'
 import { type Checkpointer, createCheckpointPlan } from './checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
-import { createReadTurns } from './readers/read-turns.ts'
+import { createAdaptiveReader } from './readers/adaptive-reader.ts'
+import { createReadBatcher } from './readers/read-batcher.ts'
 import type { ReaderThreads } from './readers/reader-threads.ts'
-import { createPacedReader } from './readers/slow-reads.ts'
 import { createRecovery } from './recovery.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export interface SqliteDatabase extends Database {
   readonly writer: Writer
   /** Empties the write-ahead log where nothing was written for `walQuietMs`. Never rejects. */
-  settleQuiet(): Promise<void>
+  checkpointIdle(): Promise<void>
   /** Why writes cannot be acknowledged, after a write that tries it where that was so; null where they can. */
   findFault(): Promise<string | null>
   /** Whether the contents of the file are wrong. */
@@ -100,8 +100,8 @@ export function openSqliteDatabase(
         throw error
       }),
   }
-  const reads = createReadTurns(reading)
-  const reader = createPacedReader(reading, path, slowReads)
+  const reads = createReadBatcher(reading)
+  const reader = createAdaptiveReader(reading, path, slowReads)
   const checkIdentity = rememberIdentity(name, [path, `${path}-wal`])
 
   const syncLog = (): Promise<void> =>
@@ -130,7 +130,7 @@ export function openSqliteDatabase(
   const recovery = createRecovery({
     async attempt() {
       checkIdentity()
-      const release = await writer.hold()
+      const release = await writer.pause()
       try {
         const failure = await checkpointer.recover(path)
         epoch?.checkpointed()
@@ -151,7 +151,7 @@ export function openSqliteDatabase(
     clock,
     logBytes: () => fstatSync(log).size,
     checkpointBytes: checkpointBytesOf(options),
-    hold: () => writer.hold(),
+    pauseWriter: () => writer.pause(),
   })
 
   /** Other processes and threads may have the file open: then closing a connection leaves the log as it is. */
@@ -167,7 +167,7 @@ export function openSqliteDatabase(
   return {
     dialect: sqliteDialect,
     writer,
-    settleQuiet: () => plan.whenQuiet(),
+    checkpointIdle: () => plan.checkpointIdle(),
     all: <Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string) =>
       reads.read(() => reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined, caller)) as Promise<Row[]>,
     readPage: <Row = SqlRow>(query: PageQuery) =>

@@ -12,7 +12,7 @@ import type { SqlText } from '../sql/sql-text.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
 import { sqliteDialect } from './dialect.ts'
-import { readScalar } from './readers/slow-reads.ts'
+import { readScalar } from './readers/adaptive-reader.ts'
 import { rehearse, runAtOnce } from './transaction.ts'
 
 /** Creates or extends the tables of a freshly opened instance. */
@@ -83,7 +83,7 @@ export interface Instances {
   database(address: DatabaseAddress & { instanceId: string }): Database
   prepareAgain(): void
   /** See `Sql`. */
-  settleQuiet(): Promise<void>
+  checkpointIdle(): Promise<void>
   /** Closes half of the databases that are not in use. False where there is none. */
   releaseHandles(): boolean
   /** See `Sql`. One damaged instance does not count: the others, and the server, work. */
@@ -105,7 +105,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
   /** Insertion order is order of use: the first is the one unused for longest. */
   const opened = new Map<string, Opened>()
   const standIns = new Map<string, Promise<Connection>>()
-  let turn: Promise<unknown> = Promise.resolve()
+  let lastRehearsal: Promise<unknown> = Promise.resolve()
 
   /** Closes those unused for longest until so many are open. Gives how many were closed. */
   function closeUnused(most: number): number {
@@ -168,12 +168,12 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
   }
 
   /** Rehearsals share one connection, so they take turns. */
-  function rehearseInTurn<T>(
+  function rehearseSerially<T>(
     namespace: string,
     work: Parameters<typeof rehearse<T>>[1],
   ): ReturnType<typeof rehearse<T>> {
-    const result = turn.then(async () => rehearse(await standIn(namespace, 'rehearse'), work))
-    turn = result.catch(() => undefined)
+    const result = lastRehearsal.then(async () => rehearse(await standIn(namespace, 'rehearse'), work))
+    lastRehearsal = result.catch(() => undefined)
     return result
   }
 
@@ -200,7 +200,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
         },
         async write(work, options) {
           if (!exists()) {
-            const { result, wrote } = await rehearseInTurn(address.namespace, work)
+            const { result, wrote } = await rehearseSerially(address.namespace, work)
             if (!wrote || options?.creates === false) return result
             // Writes that arrive together may each count the one instance they create.
             await options?.beforeCreate?.()
@@ -221,12 +221,12 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
       }
       standIns.clear()
     },
-    async settleQuiet() {
+    async checkpointIdle() {
       for (const [path, one] of [...opened]) {
         // One that was closed meanwhile has emptied its log.
         if (opened.get(path) !== one) continue
         one.users += 1
-        await one.database.settleQuiet()
+        await one.database.checkpointIdle()
         one.users -= 1
       }
     },

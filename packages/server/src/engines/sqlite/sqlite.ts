@@ -119,17 +119,17 @@ export function openSqlite(options: {
     },
     keepsInstancesApart: true,
     origin: async () => origin,
-    async holdWrites() {
-      const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.hold()))
+    async pauseWrites() {
+      const releases = await Promise.all([...statics.values()].map(({ writer }) => writer.pause()))
       return () => {
         for (const release of releases) release()
       }
     },
     prepareAgain: () => instances.prepareAgain(),
     namespaces: async () => [...databasesIn(join(folder, 'databases')), ...foldersIn(join(folder, 'instances'))],
-    async settleQuiet() {
-      for (const database of statics.values()) await database.settleQuiet()
-      await instances.settleQuiet()
+    async checkpointIdle() {
+      for (const database of statics.values()) await database.checkpointIdle()
+      await instances.checkpointIdle()
     },
     circuit: null,
     async findFault() {

@@ -45,7 +45,7 @@ export interface Writer {
   /** See `Database`. */
   synced(): Promise<void>
   /** Begins no group, once the one under way is committed, until every function it gave has been called. */
-  hold(): Promise<() => void>
+  pause(): Promise<() => void>
   /** Operations not yet acknowledged. */
   readonly pending: number
   readonly failed: boolean
@@ -83,13 +83,13 @@ interface Outcome {
   readonly rest: readonly Operation[]
 }
 
-interface Settled {
+interface GroupResult {
   readonly wrote: boolean
   readonly rest: readonly Operation[]
 }
 
 /** What keeps groups from beginning. */
-interface Hold {
+interface Pause {
   holders: number
   /** Resolved when no group runs. */
   readonly reached: PromiseWithResolvers<void>
@@ -107,9 +107,9 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
   let pending = 0
   let idleWaiters: (() => void)[] = []
   /** Null while groups may begin. */
-  let held: Hold | null = null
+  let pause: Pause | null = null
 
-  function settle(count: number): void {
+  function release(count: number): void {
     pending -= count
     if (pending > 0) return
     for (const waiter of idleWaiters) waiter()
@@ -118,7 +118,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
 
   function refuse(operation: Operation, error: unknown): void {
     operation.reject(error)
-    settle(1)
+    release(1)
   }
 
   /** One operation inside the open transaction. A throw leaves no trace of it, or ends the group. */
@@ -197,7 +197,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
   }
 
   /** Gives whether the group wrote to the log, and the operations that did not run. */
-  async function settleGroup(group: readonly Operation[]): Promise<Settled> {
+  async function finishGroup(group: readonly Operation[]): Promise<GroupResult> {
     let outcome: Outcome
     try {
       outcome = await commitGroup(group)
@@ -214,7 +214,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
       if (tx.wrote) awaitingSync.push({ operation, result })
       else {
         operation.resolve(result)
-        settle(1)
+        release(1)
       }
     }
     return { wrote, rest: outcome.rest }
@@ -244,33 +244,33 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
         const away = new EngineError('unavailable', 'The disk refused to sync', [], error)
         for (const { operation } of batch) operation.reject(away)
       }
-      settle(batch.length)
+      release(batch.length)
     }
     syncing = null
   }
 
   async function commitQueued(): Promise<void> {
     while (queue.length > 0) {
-      if (held) {
-        held.reached.resolve()
-        await held.over.promise
+      if (pause) {
+        pause.reached.resolve()
+        await pause.over.promise
         continue
       }
       const group = queue.slice(0, groupCommitOperationsMax)
       queue = queue.slice(groupCommitOperationsMax)
-      const { wrote, rest } = failed ? refuseAll(group) : await settleGroup(group)
+      const { wrote, rest } = failed ? refuseAll(group) : await finishGroup(group)
       if (rest.length > 0) queue = [...rest, ...queue]
       if (awaitingSync.length > 0 && !syncing) void syncCommitted()
-      const pause = wrote ? onGroup?.() : undefined
-      if (pause) await pause
+      const checkpoint = wrote ? onGroup?.() : undefined
+      if (checkpoint) await checkpoint
       // Lets requests that have arrived meanwhile be read, so that they join the next group.
       if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
     }
     committing = false
-    held?.reached.resolve()
+    pause?.reached.resolve()
   }
 
-  function refuseAll(group: readonly Operation[]): Settled {
+  function refuseAll(group: readonly Operation[]): GroupResult {
     for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
     return { wrote: false, rest: [] }
   }
@@ -300,16 +300,16 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
         awaitingSync.push({ operation: { resolve, reject }, result: undefined })
       })
     },
-    async hold() {
-      held ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
-      const hold = held
-      hold.holders += 1
-      if (committing) await hold.reached.promise
+    async pause() {
+      pause ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
+      const current = pause
+      current.holders += 1
+      if (committing) await current.reached.promise
       return () => {
-        hold.holders -= 1
-        if (hold.holders > 0) return
-        held = null
-        hold.over.resolve()
+        current.holders -= 1
+        if (current.holders > 0) return
+        pause = null
+        current.over.resolve()
       }
     },
     get pending() {

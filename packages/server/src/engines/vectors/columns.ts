@@ -99,10 +99,10 @@ function createColumn(): Column {
   }
 
   function inOrder(operator: '<' | '<=' | '>' | '>=', value: VectorMetadataValue): SlotTest {
-    const holds = orders[operator]
-    if (typeof value === 'number') return (slot) => kinds[slot] === isNumber && holds((numbers[slot] ?? 0) - value)
+    const satisfies = orders[operator]
+    if (typeof value === 'number') return (slot) => kinds[slot] === isNumber && satisfies((numbers[slot] ?? 0) - value)
     if (typeof value !== 'string') return () => false
-    const accepted = texts.codesWhere((text) => holds(compareText(text, value)))
+    const accepted = texts.codesWhere((text) => satisfies(compareText(text, value)))
     return (slot) => kinds[slot] === isText && accepted.has(numbers[slot] ?? 0)
   }
 

@@ -18,7 +18,7 @@ import {
 } from '../../limits/resources.ts'
 import { createVectorColumns, type SlotTest } from './columns.ts'
 import { type CreateNearestNodes, createVectorGraph, type VectorGraph } from './graph.ts'
-import { findSavedGraph, type GraphPlace, hashOfRow, type NodeOrigin, saveGraph } from './graph-files.ts'
+import { findSavedGraph, type GraphLocation, hashOfRow, type NodeOrigin, saveGraph } from './graph-files.ts'
 import { createMeasuring, type Measured } from './graph-measure.ts'
 import { createVectorRows, rowFloats } from './rows.ts'
 import type { VectorIndexState, VectorMatch, VectorMetadataValue, VectorMetric, VectorQuery } from './vectors.ts'
@@ -65,7 +65,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
   const exactValuesMax = options.exactValuesMax ?? vectorExactValuesMax
   const saveEveryMs = options.saveEveryMs ?? vectorSaveEveryMs
   const floats = rowFloats(dimensions)
-  const place: GraphPlace = { folder: options.folder, name: options.name, metric, floats }
+  const location: GraphLocation = { folder: options.folder, name: options.name, metric, floats }
   const rows = createVectorRows({ dimensions, metric })
   const columns = createVectorColumns(options.metadataIndexes)
   let createNearest = options.createNearest
@@ -73,7 +73,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
   /** Slots that the graph does not have yet. */
   const pending = new Set<number>()
   /** Slots that it will not get, to be measured with. */
-  const held = new Set<number>()
+  const samples = new Set<number>()
   let graph: VectorGraph | null = null
   let measured: Measured | null = null
   let measuring: (() => Measured | null) | null = null
@@ -90,18 +90,18 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     columns.remove(slot)
     graph?.forget(slot)
     pending.delete(slot)
-    held.delete(slot)
+    samples.delete(slot)
   }
 
-  const heldMax = (): number => Math.min(vectorGraphSamples, Math.floor(rows.size * vectorGraphSamplesShare))
+  const samplesMax = (): number => Math.min(vectorGraphSamples, Math.floor(rows.size * vectorGraphSamplesShare))
 
   function put({ key, namespace, metadata }: CoreRow, values: Float32Array): void {
     const { slot, isChanged } = rows.put(key, values)
     columns.put(slot, namespace, metadata)
     if (!isChanged) return
     graph?.forget(slot)
-    if (held.has(slot)) return
-    if (graph && held.size < heldMax()) held.add(slot)
+    if (samples.has(slot)) return
+    if (graph && samples.size < samplesMax()) samples.add(slot)
     else pending.add(slot)
   }
 
@@ -138,7 +138,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     const plan = planGraphSearch(query.topK, accepts)
     if (!graph || !plan) return null
     const comparison = rows.compare(query.vector, plan.depth + vectorSpareCandidates)
-    for (const slots of [graph.search(comparison.query, plan.width), pending, held])
+    for (const slots of [graph.search(comparison.query, plan.width), pending, samples])
       for (const slot of slots) comparison.offer(slot)
     const nearest = comparison.best().slots
     const accepted = accepts ? nearest.filter(accepts) : nearest
@@ -162,14 +162,14 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     measured = null
     measuring = null
     pending.clear()
-    held.clear()
+    samples.clear()
     for (let slot = 0; slot < rows.slotsEnd; slot++) if (rows.isLive(slot)) pending.add(slot)
   }
 
   /** The saved graph, as far as its vectors are still what they were. */
   async function adopt(create: CreateNearestNodes): Promise<void> {
     hasLookedForFile = true
-    const saved = await findSavedGraph(place, create)
+    const saved = await findSavedGraph(location, create)
     if (!saved) return
     const slots = Int32Array.from(saved.origins, ({ key, hash }) => {
       const slot = rows.find(key)
@@ -183,12 +183,12 @@ export function createVectorCore(options: CoreOptions): VectorCore {
   }
 
   /** Takes some of those that the graph does not have yet, evenly. */
-  function hold(): void {
-    const step = Math.max(1, Math.floor(pending.size / heldMax()))
+  function takeSamples(): void {
+    const step = Math.max(1, Math.floor(pending.size / samplesMax()))
     for (const [index, slot] of [...pending].entries()) {
-      if (held.size >= heldMax()) return
+      if (samples.size >= samplesMax()) return
       if (index % step !== 0) continue
-      held.add(slot)
+      samples.add(slot)
       pending.delete(slot)
     }
   }
@@ -217,7 +217,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     savedNodes = nodes
     savedMs = nowMs()
     try {
-      await saveGraph(place, { nearest, origins, measured })
+      await saveGraph(location, { nearest, origins, measured })
     } catch (error) {
       // A full disk takes nothing but the time to build the graph anew.
       options.warn(`the graph could not be saved: ${error}`)
@@ -239,7 +239,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
         savedNodes = 0
         savedMs = nowMs()
       }
-      hold()
+      takeSamples()
     }
     if (pending.size > 0) {
       fill(graph)
@@ -248,7 +248,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
       if (pending.size > 0) return true
     }
     if (!isMeasured()) {
-      measuring ??= createMeasuring({ graph, rows, held, nowMs })
+      measuring ??= createMeasuring({ graph, rows, heldOut: samples, nowMs })
       const result = measuring()
       if (!result) return true
       measuring = null

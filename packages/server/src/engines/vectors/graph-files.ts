@@ -1,7 +1,7 @@
 /**
- * Where a graph outlives the process: a file of the library's, and beside it a list that tells which vector each node
- * was made from. The list is written last and put in its place in one step, so what a crash leaves is the former pair
- * or none. Everything is checked before it is used: a file of another index, a damaged one or none are the same.
+ * Persists a graph across restarts: a file written by the library, and a list beside it with the vector each node was
+ * made from. The list is written last and replaced atomically (rename), so a crash leaves the previous pair or none.
+ * Everything is verified before use; a missing file, a damaged file and a file of another index are treated alike.
  */
 import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import type { CreateNearestNodes, NearestNodes } from './graph.ts'
 import type { Measured } from './graph-measure.ts'
 import type { VectorMetric } from './vectors.ts'
 
-export interface GraphPlace {
+export interface GraphLocation {
   readonly folder: string
   /** Of the index. */
   readonly name: string
@@ -46,22 +46,22 @@ const format = 1
 /** A number for a row's values: nodes are told apart by it, so that a copy restored to an older state is no danger. */
 export const hashOfRow = (values: Float32Array): number => Bun.hash.crc32(values)
 
-const listPath = ({ folder, name }: GraphPlace): string => join(folder, `${name}.nodes`)
+const listPath = ({ folder, name }: GraphLocation): string => join(folder, `${name}.nodes`)
 
 /** Saves what the graph has now; the library's part of it blocks. */
-export async function saveGraph(place: GraphPlace, graph: SavedGraph): Promise<void> {
-  await mkdir(place.folder, { recursive: true })
-  const graphFile = `${place.name}.${crypto.randomUUID()}.graph`
-  const graphPath = join(place.folder, graphFile)
+export async function saveGraph(location: GraphLocation, graph: SavedGraph): Promise<void> {
+  await mkdir(location.folder, { recursive: true })
+  const graphFile = `${location.name}.${crypto.randomUUID()}.graph`
+  const graphPath = join(location.folder, graphFile)
   graph.nearest.save(graphPath)
   const keys = Float64Array.from(graph.origins, ({ key }) => key)
   const hashes = Uint32Array.from(graph.origins, ({ hash }) => hash)
   const graphHash = await syncAndHash(graphPath)
-  const { metric, floats } = place
+  const { metric, floats } = location
   const head: ListHead = { format, metric, floats, graphFile, graphHash, measured: graph.measured }
   const headBytes = Buffer.from(`${JSON.stringify(head)}\n`)
   const content = Buffer.concat([headBytes, Buffer.from(keys.buffer), Buffer.from(hashes.buffer)])
-  const temporary = join(place.folder, `${place.name}.${crypto.randomUUID()}.tmp`)
+  const temporary = join(location.folder, `${location.name}.${crypto.randomUUID()}.tmp`)
   const file = await open(temporary, 'wx')
   try {
     await file.write(Buffer.concat([Buffer.from(`${hashOf(content)}\n`), content]))
@@ -69,43 +69,44 @@ export async function saveGraph(place: GraphPlace, graph: SavedGraph): Promise<v
   } finally {
     await file.close()
   }
-  await rename(temporary, listPath(place))
-  await sweep(place, graphFile)
+  await rename(temporary, listPath(location))
+  await sweep(location, graphFile)
 }
 
 /** The graph saved last; null when there is none that can be used. What cannot be is removed. */
-export async function findSavedGraph(place: GraphPlace, create: CreateNearestNodes): Promise<SavedGraph | null> {
+export async function findSavedGraph(location: GraphLocation, create: CreateNearestNodes): Promise<SavedGraph | null> {
   try {
-    const saved = await readSaved(place, create)
-    await sweep(place, saved.graphFile)
+    const saved = await readSaved(location, create)
+    await sweep(location, saved.graphFile)
     return saved
   } catch {
     // Whatever is wrong with the files, the answer is a new graph.
-    await sweep(place, null)
+    await sweep(location, null)
     return null
   }
 }
 
 async function readSaved(
-  place: GraphPlace,
+  location: GraphLocation,
   create: CreateNearestNodes,
 ): Promise<SavedGraph & { readonly graphFile: string }> {
-  const bytes = await readFile(listPath(place))
+  const bytes = await readFile(listPath(location))
   const hashEnd = bytes.indexOf('\n')
   const content = bytes.subarray(hashEnd + 1)
   if (bytes.toString('latin1', 0, hashEnd) !== hashOf(content)) throw new Error('The list is damaged')
   const headEnd = content.indexOf('\n')
   // The hash says that this is what was written.
   const head = JSON.parse(content.toString('utf8', 0, headEnd)) as ListHead
-  if (head.format !== format || head.metric !== place.metric || head.floats !== place.floats)
+  if (head.format !== format || head.metric !== location.metric || head.floats !== location.floats)
     throw new Error('The list is of another index')
-  const graphPath = join(place.folder, head.graphFile)
+  const graphPath = join(location.folder, head.graphFile)
   if ((await syncAndHash(graphPath)) !== head.graphHash) throw new Error('The graph is damaged')
-  const nearest = create(place.metric, place.floats)
+  const nearest = create(location.metric, location.floats)
   nearest.load(graphPath)
   const body = content.subarray(headEnd + 1)
   const nodes = body.length / 12
-  if (nearest.size() !== nodes || nearest.dimensions() !== place.floats) throw new Error('The graph is of another list')
+  if (nearest.size() !== nodes || nearest.dimensions() !== location.floats)
+    throw new Error('The graph is of another list')
   const origins = Array.from({ length: nodes }, (_, node) => ({
     key: body.readDoubleLE(node * 8),
     hash: body.readUInt32LE(nodes * 8 + node * 4),
@@ -114,11 +115,12 @@ async function readSaved(
 }
 
 /** Removes every file of the index but the list and the graph it names; without one, the list too. */
-async function sweep(place: GraphPlace, graphFile: string | null): Promise<void> {
-  const isOurs = (file: string): boolean => file.startsWith(`${place.name}.`)
-  const isKept = (file: string): boolean => graphFile !== null && (file === graphFile || file === `${place.name}.nodes`)
-  const files = await readdir(place.folder).catch(() => [])
-  for (const file of files) if (isOurs(file) && !isKept(file)) await unlink(join(place.folder, file)).catch(() => {})
+async function sweep(location: GraphLocation, graphFile: string | null): Promise<void> {
+  const isOurs = (file: string): boolean => file.startsWith(`${location.name}.`)
+  const isKept = (file: string): boolean =>
+    graphFile !== null && (file === graphFile || file === `${location.name}.nodes`)
+  const files = await readdir(location.folder).catch(() => [])
+  for (const file of files) if (isOurs(file) && !isKept(file)) await unlink(join(location.folder, file)).catch(() => {})
 }
 
 const hashOf = (bytes: Uint8Array): string => Bun.hash.wyhash(bytes).toString(16)

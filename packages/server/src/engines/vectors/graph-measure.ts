@@ -22,11 +22,11 @@ export interface Measured {
 export function createMeasuring(parts: {
   readonly graph: VectorGraph
   readonly rows: VectorRows
-  readonly held: Iterable<number>
+  readonly heldOut: Iterable<number>
   readonly nowMs: () => number
 }): () => Measured | null {
-  const { graph, rows, held, nowMs } = parts
-  const samples = Array.from(held, (slot) => rows.values(slot).slice())
+  const { graph, rows, heldOut, nowMs } = parts
+  const samples = Array.from(heldOut, (slot) => rows.values(slot).slice())
   const depthMax = vectorGraphDepths.at(-1) ?? 0
   /** By depth and width: how many of the nearest were found. */
   const hits = vectorGraphDepths.map(() => vectorGraphWidths.map(() => 0))

@@ -67,13 +67,13 @@ export function createVectorGraph(nearest: NearestNodes, slots: Int32Array = new
   let nodes = slots.length
   let live = 0
 
-  function place(slot: number, node: number): void {
+  function assign(slot: number, node: number): void {
     while (slot >= nodeOfSlot.length)
       nodeOfSlot = grown(nodeOfSlot, new Int32Array(nodeOfSlot.length * 2).fill(-1, nodeOfSlot.length))
     nodeOfSlot[slot] = node
     live += 1
   }
-  for (const [node, slot] of slots.entries()) if (slot >= 0) place(slot, node)
+  for (const [node, slot] of slots.entries()) if (slot >= 0) assign(slot, node)
 
   return {
     get nodes() {
@@ -88,7 +88,7 @@ export function createVectorGraph(nearest: NearestNodes, slots: Int32Array = new
       nearest.add(BigUint64Array.of(BigInt(nodes)), values, 1)
       if (nodes === slotOfNode.length) slotOfNode = grown(slotOfNode, new Int32Array(nodes * 2))
       slotOfNode[nodes] = slot
-      place(slot, nodes)
+      assign(slot, nodes)
       nodes += 1
     },
     forget(slot) {

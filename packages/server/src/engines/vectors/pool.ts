@@ -5,7 +5,7 @@ import { vectorAnswerTimeoutMs, vectorThreadsMax } from '../../limits/resources.
 import { EngineError } from '../sql/error.ts'
 import type { CopyAnswer, CopyRequest, CopyResults, CopyTask, CopyWarning } from './messages.ts'
 
-/** The thread is gone, and with it its copies: what was asked may be asked of another. */
+/** The thread is gone, and with it its copies: what was entry may be entry of another. */
 export class ThreadLostError extends EngineError {
   constructor(cause?: unknown) {
     super('unavailable', 'A thread that searches vectors was lost', [], cause)
@@ -17,7 +17,7 @@ export interface VectorThread {
   /** Copies it has. */
   copies: number
   /** Rejects with `ThreadLostError`, and with the `EngineError` of the task. */
-  ask<T extends CopyTask>(task: T, moved?: ArrayBufferLike[]): Promise<CopyResults[T['task']]>
+  request<T extends CopyTask>(task: T, moved?: ArrayBufferLike[]): Promise<CopyResults[T['task']]>
   /** Ends it; what waits rejects. */
   end(error: EngineError): void
 }
@@ -48,45 +48,45 @@ export function createVectorPool({ onStart, onWarning }: PoolListeners): VectorP
     const waiting = new Map<number, Waiting>()
     let lastId = 0
     let ended: EngineError | null = null
-    let silence: ReturnType<typeof setTimeout> | undefined
+    let replyTimeout: ReturnType<typeof setTimeout> | undefined
 
     function end(error: EngineError): void {
       if (ended) return
       ended = error
       threads.splice(threads.indexOf(thread), 1)
       void worker.terminate()
-      clearTimeout(silence)
+      clearTimeout(replyTimeout)
       for (const { reject } of waiting.values()) reject(error)
       waiting.clear()
     }
 
-    /** A thread cannot be interrupted: one that says nothing while it is asked is ended, and another one starts. */
-    function listenAnew(): void {
-      clearTimeout(silence)
+    /** A thread cannot be interrupted: one that says nothing while it is entry is ended, and another one starts. */
+    function restartReplyTimeout(): void {
+      clearTimeout(replyTimeout)
       if (waiting.size === 0) return
-      silence = setTimeout(() => end(new ThreadLostError()), vectorAnswerTimeoutMs)
+      replyTimeout = setTimeout(() => end(new ThreadLostError()), vectorAnswerTimeoutMs)
     }
     const thread: VectorThread = {
       copies: 0,
-      ask: (task, moved = []) =>
+      request: (task, moved = []) =>
         new Promise((resolve, reject) => {
           if (ended) return reject(ended)
           const id = ++lastId
           waiting.set(id, { resolve, reject })
-          if (waiting.size === 1) listenAnew()
+          if (waiting.size === 1) restartReplyTimeout()
           worker.postMessage({ ...task, id } satisfies CopyRequest, moved as ArrayBuffer[])
         }),
       end,
     }
     worker.on('message', (answer: CopyAnswer | CopyWarning) => {
       if ('index' in answer) return onWarning(answer)
-      const asked = waiting.get(answer.id)
-      if (!asked) return
+      const entry = waiting.get(answer.id)
+      if (!entry) return
       waiting.delete(answer.id)
-      listenAnew()
-      if ('result' in answer) asked.resolve(answer.result as never)
-      else if (answer.error.kind) asked.reject(new EngineError(answer.error.kind, answer.error.message))
-      else asked.reject(new Error(answer.error.message))
+      restartReplyTimeout()
+      if ('result' in answer) entry.resolve(answer.result as never)
+      else if (answer.error.kind) entry.reject(new EngineError(answer.error.kind, answer.error.message))
+      else entry.reject(new Error(answer.error.message))
     })
     worker.on('error', (error) => end(new ThreadLostError(error)))
     worker.on('exit', () => end(new ThreadLostError()))

@@ -213,9 +213,9 @@ function createBest(keptMax: number, keyOf: (slot: number) => number): Best {
   const slots: number[] = []
   const goodness: number[] = []
 
-  function isBefore(slot: number, value: number, place: number): boolean {
-    const other = goodness[place] ?? 0
-    return value > other || (value === other && keyOf(slot) < keyOf(slots[place] ?? 0))
+  function isBefore(slot: number, value: number, index: number): boolean {
+    const other = goodness[index] ?? 0
+    return value > other || (value === other && keyOf(slot) < keyOf(slots[index] ?? 0))
   }
   return {
     get least() {

@@ -64,7 +64,7 @@ export function openVectorThreads(options: VectorThreadsOptions): Vectors {
     const id = ++lastCopyId
     const { folder, exactValuesMax, saveEveryMs } = options
     const open = { name, dimensions, metric, metadataIndexes, folder, exactValuesMax, saveEveryMs }
-    const { hasGraphs } = await thread.ask({ task: 'open', copy: id, options: open })
+    const { hasGraphs } = await thread.request({ task: 'open', copy: id, options: open })
     if (!hasGraphs) log.warn('vector.graphs_unsupported', { index: name })
     const copy: Copy = {
       id,
@@ -86,7 +86,7 @@ export function openVectorThreads(options: VectorThreadsOptions): Vectors {
     async close() {
       if (isClosed) return
       isClosed = true
-      await Promise.allSettled(pool.all().map((thread) => thread.ask({ task: 'save' })))
+      await Promise.allSettled(pool.all().map((thread) => thread.request({ task: 'save' })))
       for (const thread of pool.all()) thread.end(closing())
     },
   }
@@ -135,7 +135,10 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
         }
         const rows = packRows(page.rows, dimensions)
         const moved = [rows.keys.buffer, rows.isGone.buffer, rows.values.buffer]
-        const { bytes } = await copy.thread.ask({ task: 'apply', copy: copy.id, rows, isCurrent: page.isLast }, moved)
+        const { bytes } = await copy.thread.request(
+          { task: 'apply', copy: copy.id, rows, isCurrent: page.isLast },
+          moved,
+        )
         if (copy.version === 0) copy.begun = page.latest
         copy.version = page.version
         memory.resize(copy, bytes)
@@ -202,7 +205,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
       const alone = { ...query, vector: query.vector.slice() }
       try {
         return await twice(() =>
-          onCopy(atLeast, (copy) => copy.thread.ask({ task: 'search', copy: copy.id, query: alone })),
+          onCopy(atLeast, (copy) => copy.thread.request({ task: 'search', copy: copy.id, query: alone })),
         )
       } finally {
         waiting -= 1
@@ -211,7 +214,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     state: () =>
       twice(() =>
         onCopy(0, async (copy) => ({
-          ...(await copy.thread.ask({ task: 'state', copy: copy.id })),
+          ...(await copy.thread.request({ task: 'state', copy: copy.id })),
           version: copy.version,
         })),
       ),
@@ -249,7 +252,7 @@ function createMemory(options: VectorThreadsOptions): Memory {
     copies.delete(copy)
     copy.thread.copies -= 1
     // A thread that is gone has forgotten it already.
-    copy.thread.ask({ task: 'drop', copy: copy.id }).catch(() => {})
+    copy.thread.request({ task: 'drop', copy: copy.id }).catch(() => {})
   }
 
   return {

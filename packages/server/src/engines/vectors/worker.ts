@@ -64,13 +64,13 @@ function answer(request: CopyTask): CopyResults[CopyTask['task']] | Promise<null
 async function saveAll(): Promise<null> {
   isSaving = true
   // The piece of work that has begun may be a save of its own.
-  while (isWorking) await turn()
+  while (isWorking) await nextTick()
   for (const { core } of copies.values()) await core.save()
   return null
 }
 
 /** Messages are heard between two turns. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 async function work(): Promise<void> {
   hasNews = true
@@ -82,7 +82,7 @@ async function work(): Promise<void> {
       hasNews = false
       for (const { core } of copies.values()) {
         if (await core.work()) hasNews = true
-        await turn()
+        await nextTick()
       }
     }
   } finally {

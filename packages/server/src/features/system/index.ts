@@ -8,13 +8,13 @@ import { type BackupLeases, createLeaseEndpoints } from './backup-lease.ts'
 import { createSystemEndpoints, type SystemParts } from './endpoints.ts'
 import { createBackupEndpoints, type PauseWrites } from './write-pause.ts'
 
-export type BackupParts = { readonly holdWrites: PauseWrites; readonly leases: BackupLeases }
+export type BackupParts = { readonly pauseWrites: PauseWrites; readonly leases: BackupLeases }
 
 export const createSystem = (parts: SystemParts & BackupParts): Feature => ({
   name: 'system',
   endpoints: [
     ...createSystemEndpoints(parts),
-    ...createBackupEndpoints(parts.holdWrites),
+    ...createBackupEndpoints(parts.pauseWrites),
     ...createLeaseEndpoints(parts.leases),
   ],
 })

@@ -10,8 +10,8 @@ import { EngineError } from '../../sql/error.ts'
 import type { PageRows } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import { type Connection, openConnection } from '../connection.ts'
+import { readScalar } from './adaptive-reader.ts'
 import type { ForgetRequest, ReadAnswer, ReadRequest } from './reader-threads.ts'
-import { readScalar } from './slow-reads.ts'
 
 /** Sorts by long texts hold a page of them, which may be more than the machine has memory for. */
 const readerOptions = { readonly: true, small: true, spills: true } as const

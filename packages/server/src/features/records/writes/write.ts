@@ -93,7 +93,7 @@ async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Pro
   } catch (error) {
     if (!isOfIndex(error)) throw error
     if (error.kind === 'oversized') throw indexTextTooLong(write, row)
-    if (error.columns.join() === write.conflictTarget) throw new EngineError('outrun', error.message, [], error)
+    if (error.columns.join() === write.conflictTarget) throw new EngineError('conflict', error.message, [], error)
     const data: FieldErrors = Object.fromEntries(
       error.columns
         .filter((name) => write.call.view.showsHidden || !write.call.table.hidden.has(name))

@@ -1,12 +1,12 @@
 /** Turns at a database: so many at once, so many waiting behind them, none for longer than is worth it. */
 import { EngineError } from '../sql/error.ts'
 
-export interface Turns {
+export interface SlotQueue {
   /** Runs the work when its turn comes, first come, first served. Throws `EngineError` `busy`. */
   enter<T>(work: () => Promise<T>): Promise<T>
 }
 
-export function createTurns(bounds: { running: number; waiting: number; waitMs: number }): Turns {
+export function createSlotQueue(bounds: { running: number; waiting: number; waitMs: number }): SlotQueue {
   const queue = new Set<() => void>()
   let active = 0
 

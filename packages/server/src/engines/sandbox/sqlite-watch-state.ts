@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads'
 
 /** Places in what the two threads share. */
-export const watchPlaces = {
+export const watchFlags = {
   /** 1 while a statement runs. */
   running: 0,
   /** 1 while the watchdog sleeps until it is woken. */
@@ -25,10 +25,10 @@ export function createWatch(): Watch {
   new Worker(new URL('./sqlite-watchdog.ts', import.meta.url), { workerData: shared }).unref()
   return {
     begin() {
-      Atomics.store(state, watchPlaces.running, 1)
+      Atomics.store(state, watchFlags.running, 1)
       // It says that it sleeps before it looks a last time: either this sees the one, or that look the other.
-      if (Atomics.load(state, watchPlaces.asleep) === 1) Atomics.notify(state, watchPlaces.running)
+      if (Atomics.load(state, watchFlags.asleep) === 1) Atomics.notify(state, watchFlags.running)
     },
-    end: () => void Atomics.store(state, watchPlaces.running, 0),
+    end: () => void Atomics.store(state, watchFlags.running, 0),
   }
 }

@@ -22,13 +22,13 @@ export interface Answer {
 }
 
 /** A connection on loan. A broken one rejects whatever it is sent. */
-export interface Line {
+export interface PreparedConnection {
   /** Rejects with `EngineError`, or with the library's error for a mistake in the statement. */
   send(statement: Prepared): Promise<Answer>
 }
 
 /** What is known of a connection beyond what the library knows. */
-export class PooledLine implements Line {
+export class PooledConnection implements PreparedConnection {
   /** Names prepared here: the server keeps them all, so a connection that has collected many is replaced. */
   private readonly prepared = new Set<string>()
   private isBroken = false

@@ -9,7 +9,7 @@ import {
   quickReadBytes,
   slowReadBytes,
   slowReadMs,
-  slowReadRunsPerLook,
+  slowReadRunsPerPlanCheck,
   statementCacheEntriesMax,
   wordFrequenciesMax,
   wordFrequencyMs,
@@ -51,7 +51,7 @@ const fileBytes: SqlText = {
 }
 
 /** Reads through one connection, and in threads what is or has proved slow. */
-export interface PacedReader {
+export interface AdaptiveReader {
   /** `onRead` is called only where the rows are read here. */
   all(query: SqlText, onRead?: (rows: SqlRow[]) => void, caller?: string): SqlRow[] | Promise<SqlRow[]>
   /** Null where the page has more than `quickReadBytes`, or takes longer than `slowReadMs`. See `Database.readPage`. */
@@ -74,7 +74,7 @@ const scalarOf = (alongside: SqlText): SqlText => sql`SELECT (${alongside}) AS v
 export const readScalar = (connection: Connection, alongside: SqlText): unknown =>
   connection.all(scalarOf(alongside))[0]?.value
 
-export function createPacedReader(connection: Connection, path: string, threads: ReaderThreads): PacedReader {
+export function createAdaptiveReader(connection: Connection, path: string, threads: ReaderThreads): AdaptiveReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
   /** Lists of terms that this connection has. */
   const listed = new Set<string>()
@@ -92,7 +92,7 @@ export function createPacedReader(connection: Connection, path: string, threads:
     return isLarge
   }
 
-  function look(pace: Pace, query: SqlText): void {
+  function classify(pace: Pace, query: SqlText): void {
     const isFiltered = query.text.includes(' WHERE ')
     const plan = connection.plan(query)
     pace.isPlanned = true
@@ -109,10 +109,10 @@ export function createPacedReader(connection: Connection, path: string, threads:
       pace = { isSlow: false, isSorted: false, isPlanned: false, runs: 0, strikes: 0 }
       paces.set(query.text, pace)
     }
-    const isDue = ++pace.runs % slowReadRunsPerLook === 0
+    const isDue = ++pace.runs % slowReadRunsPerPlanCheck === 0
     // The table may have grown, or an index may have come.
     if (isDue) pace.isSlow = false
-    if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) look(pace, query)
+    if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) classify(pace, query)
     return pace
   }
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { cutTokens, isBlank, type TokenRules } from './tokens.ts'
+import { isBlank, type TokenRules, tokenize } from './tokenizer.ts'
 
 const kindsOf = (query: string, rules: TokenRules): string[] =>
-  cutTokens(query, rules)
+  tokenize(query, rules)
     .filter(({ kind }) => kind !== 'blank')
     .map(({ kind, text }) => `${kind} ${text}`)
 
@@ -38,7 +38,7 @@ for (const rules of ['sqlite', 'postgres'] as const)
       fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
         const query = pieces.join('')
         expect(
-          cutTokens(query, rules)
+          tokenize(query, rules)
             .map(({ text }) => text)
             .join(''),
         ).toBe(query)
@@ -73,10 +73,10 @@ test('a carriage return ends a comment of PostgreSQL, and none of SQLite', () =>
 
 test('what runs nothing is blank', () => {
   for (const query of ['', ' ;\n', '-- x', '/* x */;', '/* no end'])
-    expect(isBlank(cutTokens(query, 'sqlite'))).toBe(true)
-  for (const query of ['x', "''", '?', '/* a */ 1']) expect(isBlank(cutTokens(query, 'sqlite'))).toBe(false)
+    expect(isBlank(tokenize(query, 'sqlite'))).toBe(true)
+  for (const query of ['x', "''", '?', '/* a */ 1']) expect(isBlank(tokenize(query, 'sqlite'))).toBe(false)
   // Comments nest there: this one has not ended, and is no white space.
-  expect(isBlank(cutTokens('/* /* */', 'postgres'))).toBe(false)
+  expect(isBlank(tokenize('/* /* */', 'postgres'))).toBe(false)
 })
 
 test('a hundred thousand characters of anything take no time to speak of', () => {
@@ -102,7 +102,7 @@ test('a hundred thousand characters of anything take no time to speak of', () =>
       "'a",
     ]) {
       const query = unit.repeat(100_000 / unit.length)
-      const tokens = cutTokens(query, rules)
+      const tokens = tokenize(query, rules)
       expect(tokens.reduce((sum, { text }) => sum + text.length, 0)).toBe(query.length)
     }
 })

@@ -12,11 +12,11 @@ import {
 import { EngineError } from '../sql/error.ts'
 import { destroyClient } from './connect.ts'
 import { lockTimeoutState, sqlStateOf } from './errors.ts'
-import type { Answer, PooledLine, Prepared } from './line.ts'
+import type { Answer, PooledConnection, Prepared } from './prepared-connection.ts'
 
 export interface SharedReadsOptions {
-  readonly take: () => Promise<PooledLine>
-  readonly give: (line: PooledLine) => void
+  readonly take: () => Promise<PooledConnection>
+  readonly give: (line: PooledConnection) => void
   /** How many connections there may be in all. */
   readonly limit: () => number
 }
@@ -32,7 +32,7 @@ export interface SharedReads {
 
 /** A connection that several reads use at once. */
 interface Shared {
-  readonly line: Promise<PooledLine>
+  readonly line: Promise<PooledConnection>
   running: number
   finished: number
   seen: number
@@ -103,7 +103,7 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     one.tables.set(key, (one.tables.get(key) ?? 0) + 1)
   }
 
-  function end(one: Shared, key: string, line: PooledLine | undefined): void {
+  function end(one: Shared, key: string, line: PooledConnection | undefined): void {
     one.running -= 1
     one.finished += 1
     one.isStalled = false
@@ -119,7 +119,7 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     check(key)
     const one = choose(key)
     begin(one, key)
-    let line: PooledLine | undefined
+    let line: PooledConnection | undefined
     try {
       line = await one.line
       return await line.send(statement)

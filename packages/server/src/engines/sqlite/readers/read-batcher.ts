@@ -1,11 +1,11 @@
 /**
- * Reads that are asked for in one turn of the event loop run together at its end, in one transaction: the log is locked
- * once for all of them, and each finds SQLite's code and pages in the processor's caches, where the last one left them.
+ * Batches reads. Reads issued in one tick of the event loop run together at its end, in one transaction: the log is
+ * locked once for all of them, and SQLite's code and pages stay in the processor's caches from one read to the next.
  */
-import { readTurnMs } from '../../../limits/sqlite.ts'
+import { readBatchMs } from '../../../limits/sqlite.ts'
 import type { Connection } from '../connection.ts'
 
-export interface ReadTurns {
+export interface ReadBatcher {
   /**
    * Runs `task`, which reads through the connection or elsewhere and sees every commit that was made before it was
    * asked for. One of several statements says so, and finds them all in one transaction.
@@ -23,14 +23,14 @@ interface Waiting {
 }
 
 /** Nothing else may begin a transaction on `connection`. */
-export function createReadTurns(connection: Connection): ReadTurns {
+export function createReadBatcher(connection: Connection): ReadBatcher {
   let waiting: Waiting[] = []
 
-  /** Gives how many were run in the time of a turn. */
-  function runSome(turn: readonly Waiting[]): number {
-    const untilMs = performance.now() + readTurnMs
+  /** Gives how many were run in the time of a batch. */
+  function runSome(batch: readonly Waiting[]): number {
+    const untilMs = performance.now() + readBatchMs
     let ran = 0
-    for (const one of turn) {
+    for (const one of batch) {
       one.run()
       ran += 1
       if (performance.now() >= untilMs) break
@@ -38,15 +38,15 @@ export function createReadTurns(connection: Connection): ReadTurns {
     return ran
   }
 
-  function runTogether(turn: readonly Waiting[]): number {
+  function runTogether(batch: readonly Waiting[]): number {
     try {
       connection.exec('BEGIN')
     } catch (error) {
-      for (const { reject } of turn) reject(error)
-      return turn.length
+      for (const { reject } of batch) reject(error)
+      return batch.length
     }
     try {
-      return runSome(turn)
+      return runSome(batch)
     } finally {
       // Some failures end the transaction themselves.
       if (connection.inTransaction) connection.exec('COMMIT')
@@ -54,11 +54,11 @@ export function createReadTurns(connection: Connection): ReadTurns {
   }
 
   function run(): void {
-    const turn = waiting
+    const batch = waiting
     waiting = []
-    const ran = turn.length > 1 || turn[0]?.hasSeveral ? runTogether(turn) : runSome(turn)
-    if (ran === turn.length) return
-    waiting = turn.slice(ran)
+    const ran = batch.length > 1 || batch[0]?.hasSeveral ? runTogether(batch) : runSome(batch)
+    if (ran === batch.length) return
+    waiting = batch.slice(ran)
     setImmediate(run)
   }
 

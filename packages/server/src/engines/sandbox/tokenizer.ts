@@ -65,7 +65,7 @@ const patterns: Readonly<Record<TokenRules, readonly Pattern[]>> = {
 }
 
 /** The tokens, which joined are the query again. Takes time in proportion to its length. */
-export function cutTokens(query: string, rules: TokenRules): Token[] {
+export function tokenize(query: string, rules: TokenRules): Token[] {
   const tokens: Token[] = []
   for (let at = 0; at < query.length; ) {
     const token = (rules === 'postgres' ? findNested(query, at) : null) ?? findToken(query, at, patterns[rules])

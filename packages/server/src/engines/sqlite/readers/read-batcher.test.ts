@@ -2,17 +2,17 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readTurnMs } from '../../../limits/sqlite.ts'
+import { readBatchMs } from '../../../limits/sqlite.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
 import { type Connection, openConnection } from '../connection.ts'
-import { createReadTurns } from './read-turns.ts'
+import { createReadBatcher } from './read-batcher.ts'
 
 let folder = ''
 let writer: Connection
 let reader: Connection
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'plinth-turns-'))
+  folder = mkdtempSync(join(tmpdir(), 'plinth-batcher-'))
   writer = openConnection(join(folder, 'a.sqlite'))
   writer.exec('CREATE TABLE items (n REAL)')
   reader = openConnection(join(folder, 'a.sqlite'), { readonly: true })
@@ -25,16 +25,16 @@ afterEach(() => {
 })
 
 /** Turns whose reads are statements, each run by `read`. */
-function turnsOf(read: (query: SqlText) => unknown) {
-  const turns = createReadTurns(reader)
-  return { read: (query: SqlText) => turns.read(() => read(query)), close: turns.close }
+function batcherOf(read: (query: SqlText) => unknown) {
+  const batcher = createReadBatcher(reader)
+  return { read: (query: SqlText) => batcher.read(() => read(query)), close: batcher.close }
 }
 
 const items = sql`SELECT n FROM items ORDER BY n`
 const insert = (n: number) => writer.run(sql`INSERT INTO items VALUES (${n})`)
 
 test('reads of one turn see the same, and everything that was committed before they were asked for', async () => {
-  const turns = turnsOf((query) => {
+  const batcher = batcherOf((query) => {
     const rows = reader.all(query)
     // Committed between two reads of a turn.
     insert(9)
@@ -43,7 +43,7 @@ test('reads of one turn see the same, and everything that was committed before t
   for (let n = 1; n <= 3; n++) {
     insert(n)
     const before = reader.all(items)
-    expect(await Promise.all([turns.read(items), turns.read(items), turns.read(items)])).toEqual([
+    expect(await Promise.all([batcher.read(items), batcher.read(items), batcher.read(items)])).toEqual([
       before,
       before,
       before,
@@ -54,9 +54,9 @@ test('reads of one turn see the same, and everything that was committed before t
 })
 
 test('a read that fails takes no other along', async () => {
-  const turns = turnsOf((query) => reader.all(query))
+  const batcher = batcherOf((query) => reader.all(query))
   insert(1)
-  const results = await Promise.allSettled([items, sql`SELECT missing FROM nowhere`, items].map(turns.read))
+  const results = await Promise.allSettled([items, sql`SELECT missing FROM nowhere`, items].map(batcher.read))
   expect(results).toMatchObject([
     { status: 'fulfilled', value: [{ n: 1 }] },
     { status: 'rejected', reason: { message: 'no such table: nowhere' } },
@@ -66,23 +66,23 @@ test('a read that fails takes no other along', async () => {
 
 test('a read that goes elsewhere is waited for by its caller alone', async () => {
   const elsewhere = Promise.withResolvers<{ n: number }[]>()
-  const turns = turnsOf((query) => (query === items ? reader.all(query) : elsewhere.promise))
-  const slow = turns.read(sql`SELECT 1`)
-  expect(await turns.read(items)).toEqual([])
+  const batcher = batcherOf((query) => (query === items ? reader.all(query) : elsewhere.promise))
+  const slow = batcher.read(sql`SELECT 1`)
+  expect(await batcher.read(items)).toEqual([])
   elsewhere.resolve([{ n: 7 }])
   expect(await slow).toEqual([{ n: 7 }])
 })
 
 test('many long reads let other work in between', async () => {
   const order: string[] = []
-  const turns = turnsOf(({ text }) => {
-    const untilMs = performance.now() + readTurnMs
+  const batcher = batcherOf(({ text }) => {
+    const untilMs = performance.now() + readBatchMs
     while (performance.now() < untilMs);
     order.push(text)
     return []
   })
   const text = (name: string): SqlText => ({ text: name, values: [] })
-  const all = Promise.all([text('first'), text('second')].map(turns.read))
+  const all = Promise.all([text('first'), text('second')].map(batcher.read))
   setImmediate(() => order.push('other'))
   await all
   expect(order).toEqual(['first', 'other', 'second'])
@@ -90,19 +90,19 @@ test('many long reads let other work in between', async () => {
 
 test('what waits is run before the connection closes', async () => {
   insert(1)
-  const turns = turnsOf((query) => reader.all(query))
-  const both = Promise.all([turns.read(items), turns.read(items)])
-  turns.close()
+  const batcher = batcherOf((query) => reader.all(query))
+  const both = Promise.all([batcher.read(items), batcher.read(items)])
+  batcher.close()
   reader.close()
   expect(await both).toEqual([[{ n: 1 }], [{ n: 1 }]])
   reader = openConnection(join(folder, 'a.sqlite'), { readonly: true })
 })
 
 test('reads that cannot begin together are refused, and the next ones are not', async () => {
-  const turns = turnsOf((query) => reader.all(query))
+  const batcher = batcherOf((query) => reader.all(query))
   reader.exec('BEGIN')
-  const refused = await Promise.allSettled([items, items].map(turns.read))
+  const refused = await Promise.allSettled([items, items].map(batcher.read))
   expect(refused.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   reader.exec('COMMIT')
-  expect(await Promise.all([items, items].map(turns.read))).toEqual([[], []])
+  expect(await Promise.all([items, items].map(batcher.read))).toEqual([[], []])
 })

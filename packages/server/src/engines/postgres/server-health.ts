@@ -17,14 +17,14 @@ import { EngineError } from '../sql/error.ts'
 import { createConnector, destroyClient } from './connect.ts'
 import { type FaultScope, faultOf, sqlStateOf } from './errors.ts'
 
-export interface Server {
+export interface ServerHealth {
   readonly circuit: Circuit
   /** A statement failed in a way that concerns more than itself. */
   note(scope: FaultScope, error: EngineError): void
   /** Throws `EngineError` `unavailable` while the server answers but takes no writes. */
   checkWrites(): void
   /** Probes and gives what is wrong, null for nothing. */
-  ask(): Promise<EngineError | null>
+  probe(): Promise<EngineError | null>
   /** Resolves once the server serves; rejects with `EngineError` `unavailable` when it does not within that time. */
   waitUntilReady(withinMs: number): Promise<void>
   close(): void
@@ -43,7 +43,8 @@ const missingPrivilege = '42501'
 /** States that waiting does not change: a wrong user or password, and a database that does not exist. */
 const isFinal = (sqlState: string): boolean => sqlState.startsWith('28') || sqlState === '3D000'
 
-export function watchServer({ address, log }: { readonly address: DatabaseAddress; readonly log: Log }): Server {
+export function watchServerHealth(options: { readonly address: DatabaseAddress; readonly log: Log }): ServerHealth {
+  const { address, log } = options
   const connector = createConnector(address, {
     application_name: 'plinth probe',
     query_timeout: statementAnswerMs,
@@ -108,7 +109,6 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
   }
 
   const currentDamage = (): EngineError | null => (performance.now() < damagedUntilMs ? damage : null)
-
   const circuit = createCircuit({
     engine: address.description,
     probe,
@@ -132,7 +132,7 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
       circuit.check()
       if (writeFailure !== null) throw writeFailure
     },
-    ask: async () => (await circuit.ask()) ?? writeFailure ?? currentDamage(),
+    probe: async () => (await circuit.probe()) ?? writeFailure ?? currentDamage(),
     async waitUntilReady(withinMs) {
       const endMs = performance.now() + withinMs
       for (let attempt = 0; ; attempt++) {
@@ -142,8 +142,8 @@ export function watchServer({ address, log }: { readonly address: DatabaseAddres
           const state = sqlStateOf(error) ?? ''
           const isOver = performance.now() >= endMs || isFinal(state)
           const reason = (error as Error).message
-          const said = isFinal(state) ? 'cannot be used' : `did not answer within ${withinMs / 1000} seconds`
-          if (isOver) throw new EngineError('unavailable', `${address.description} ${said}: ${reason}`, [], error)
+          const outcome = isFinal(state) ? 'cannot be used' : `did not answer within ${withinMs / 1000} seconds`
+          if (isOver) throw new EngineError('unavailable', `${address.description} ${outcome}: ${reason}`, [], error)
           if (attempt === 0) log.warn('postgres.waiting', { engine: address.description, reason, withinMs })
         }
         const pauseMs = Math.min(circuitRetryMinMs * 2 ** attempt, circuitRetryMaxMs)

@@ -14,8 +14,8 @@ import { type PageQuery, plainPage, selectList } from '../../sql/page-query.ts'
 import { type SqlText, sql } from '../../sql/sql-text.ts'
 import { type Connection, openConnection } from '../connection.ts'
 import { sqliteDialect } from '../dialect.ts'
+import { createAdaptiveReader } from './adaptive-reader.ts'
 import { openReaderThreads } from './reader-threads.ts'
-import { createPacedReader } from './slow-reads.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-reads-'))
 const path = join(folder, 'large.sqlite')
@@ -40,7 +40,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-const whole = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINITY, alongside: null })
+const unbounded = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINITY, alongside: null })
 
 const scan = sql`SELECT id FROM items WHERE instr(label, ${'77'}) > 0 ORDER BY id LIMIT 5`
 
@@ -48,7 +48,7 @@ describe('slow reads', () => {
   test('a filtered scan of a large file runs in a thread with the same answer; a look-up and a first page do not', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const { all: read } = createPacedReader(connection, path, threads)
+    const { all: read } = createAdaptiveReader(connection, path, threads)
     const scanned = read(scan)
     expect(scanned).toBeInstanceOf(Promise)
     expect(await scanned).toEqual(connection.all(scan))
@@ -61,7 +61,7 @@ describe('slow reads', () => {
   test('looking at a plan does not pin the connection to what it saw', () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const { all: read } = createPacedReader(connection, path, threads)
+    const { all: read } = createAdaptiveReader(connection, path, threads)
     const count = sql`SELECT id FROM items WHERE id = ${'new'}`
     expect(read(count)).toEqual([])
     const other = openConnection(path)
@@ -76,7 +76,7 @@ describe('slow reads', () => {
   test('a small file is scanned where the caller is', () => {
     const threads = openReaderThreads()
     const connection = openConnection(small, { readonly: true })
-    expect(createPacedReader(connection, small, threads).all(scan)).toEqual([])
+    expect(createAdaptiveReader(connection, small, threads).all(scan)).toEqual([])
     connection.close()
     threads.close()
   })
@@ -84,7 +84,7 @@ describe('slow reads', () => {
   test('an indexed statement that keeps taking long moves to a thread', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const { all: read } = createPacedReader(connection, path, threads)
+    const { all: read } = createAdaptiveReader(connection, path, threads)
     // An index range, but over every row: the plan says nothing against it.
     const long = sql`SELECT count(*) AS total FROM items, json_each('[1,2,3,4,5,6,7,8,9]') AS times WHERE items.id > ${''} AND instr(label, times.value || ${'9'}) >= 0`
     const answers: unknown[] = []
@@ -103,7 +103,7 @@ describe('slow reads', () => {
   test('rows that take long one by one move to a thread the first time', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
-    const { page, largePage } = createPacedReader(connection, path, threads)
+    const { page, largePage } = createAdaptiveReader(connection, path, threads)
     const slow = sql`length(hex(zeroblob(16000000 + items.n)))`
     const query: PageQuery = {
       list: selectList([{ column: slow, name: 'n', kind: 'short' }]),
@@ -121,36 +121,36 @@ describe('slow reads', () => {
 
   test('a thread sorts in a file what its cache does not hold', async () => {
     const threads = openReaderThreads()
-    const { rows } = await threads.read(path, whole(sql`SELECT temp_store FROM pragma_temp_store`))
+    const { rows } = await threads.read(path, unbounded(sql`SELECT temp_store FROM pragma_temp_store`))
     expect(rows).toEqual([{ temp_store: 1 }])
-    const sorted = await threads.read(path, whole(sql`SELECT id FROM items ORDER BY label DESC, id LIMIT 10000`))
+    const sorted = await threads.read(path, unbounded(sql`SELECT id FROM items ORDER BY label DESC, id LIMIT 10000`))
     expect(sorted.rows[0]).toEqual({ id: String(Math.ceil(slowReadBytes / 500)).padStart(8, '0') })
     threads.close()
   })
 
   test('a mistake in a thread is an error of its own read only', async () => {
     const threads = openReaderThreads()
-    await expect(threads.read(path, whole(sql`SELECT missing FROM items`))).rejects.toThrow('no such column')
-    expect((await threads.read(path, whole(sql`SELECT 1 AS one`))).rows).toEqual([{ one: 1 }])
+    await expect(threads.read(path, unbounded(sql`SELECT missing FROM items`))).rejects.toThrow('no such column')
+    expect((await threads.read(path, unbounded(sql`SELECT 1 AS one`))).rows).toEqual([{ one: 1 }])
     threads.close()
   })
 
   test('a read beyond the time limit is refused and the next one is served', async () => {
     const threads = openReaderThreads(50)
     const long = sql`WITH RECURSIVE seq(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM seq WHERE i < 3000000) SELECT count(*) FROM seq`
-    await expect(threads.read(path, whole(long))).rejects.toBeInstanceOf(EngineError)
+    await expect(threads.read(path, unbounded(long))).rejects.toBeInstanceOf(EngineError)
     threads.close()
   })
 
   test('equal reads that wait are done once, and each caller has rows of its own', async () => {
     const threads = openReaderThreads()
-    const callers = Array.from({ length: 1000 }, () => threads.read(path, whole(scan)))
+    const callers = Array.from({ length: 1000 }, () => threads.read(path, unbounded(scan)))
     const pages = await Promise.all(callers)
     const [first] = pages
     expect(first?.rows.length).toBe(5)
     for (const { rows } of pages) expect(rows).toEqual(first?.rows ?? [])
     expect(new Set(pages.map(({ rows }) => rows[0])).size).toBe(1000)
-    const others = Array.from({ length: 1000 }, (_, n) => threads.read(path, whole(sql`SELECT ${n} AS n`)))
+    const others = Array.from({ length: 1000 }, (_, n) => threads.read(path, unbounded(sql`SELECT ${n} AS n`)))
     const settled = await Promise.allSettled(others)
     expect(settled.some(({ status }) => status === 'rejected')).toBe(true)
     threads.close()
@@ -165,7 +165,7 @@ describe('slow reads', () => {
     const often = `${'Often '.repeat(quickSearchOccurrences / 2)}seldom`
     for (const n of [1, 2, 3]) writer.run(sql`INSERT INTO docs (id, body) VALUES (${n}, ${often})`)
     const connection = openConnection(path, { readonly: true })
-    const { page } = createPacedReader(connection, path, threads)
+    const { page } = createAdaptiveReader(connection, path, threads)
     const search = (words: readonly string[], wording: SqlText, isPrefix = false) => {
       const index = sqliteDialect.searchIndex(
         docs,
@@ -204,7 +204,7 @@ describe('slow reads', () => {
   })
 
   describe('callers share the threads', () => {
-    const read = (n: number) => whole(sql`SELECT ${n} AS n`)
+    const read = (n: number) => unbounded(sql`SELECT ${n} AS n`)
 
     /** Threads that are one, and the order in which reads ended. */
     function open() {
@@ -255,7 +255,7 @@ describe('slow reads', () => {
 
   test('closing refuses what still waits', async () => {
     const threads = openReaderThreads()
-    const waiting = threads.read(path, whole(scan))
+    const waiting = threads.read(path, unbounded(scan))
     threads.close()
     await expect(waiting).rejects.toBeInstanceOf(EngineError)
   })
