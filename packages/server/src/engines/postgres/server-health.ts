@@ -133,27 +133,33 @@ export function watchServerHealth(options: { readonly address: DatabaseAddress; 
       if (writeFailure !== null) throw writeFailure
     },
     probe: async () => (await circuit.probe()) ?? writeFailure ?? currentDamage(),
-    async waitUntilReady(withinMs) {
-      const endMs = performance.now() + withinMs
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return await probe(AbortSignal.timeout(circuitProbeMs))
-        } catch (error) {
-          const state = sqlStateOf(error) ?? ''
-          const isOver = performance.now() >= endMs || isFinal(state)
-          const reason = (error as Error).message
-          const outcome = isFinal(state) ? 'cannot be used' : `did not answer within ${withinMs / 1000} seconds`
-          if (isOver) throw new EngineError('unavailable', `${address.description} ${outcome}: ${reason}`, [], error)
-          if (attempt === 0) log.warn('postgres.waiting', { engine: address.description, reason, withinMs })
-        }
-        const pauseMs = Math.min(circuitRetryMinMs * 2 ** attempt, circuitRetryMaxMs)
-        await new Promise((resolve) => setTimeout(resolve, pauseMs))
-      }
-    },
+    waitUntilReady: (withinMs) => retryUntilReady(probe, { description: address.description, withinMs, log }),
     close() {
       isClosed = true
       circuit.close()
       drop()
     },
+  }
+}
+
+/** Repeats the probe with exponential backoff until it succeeds, fails for good, or the time is over. */
+async function retryUntilReady(
+  probe: (signal: AbortSignal) => Promise<void>,
+  { description, withinMs, log }: { readonly description: string; readonly withinMs: number; readonly log: Log },
+): Promise<void> {
+  const endMs = performance.now() + withinMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await probe(AbortSignal.timeout(circuitProbeMs))
+    } catch (error) {
+      const state = sqlStateOf(error) ?? ''
+      const isOver = performance.now() >= endMs || isFinal(state)
+      const reason = (error as Error).message
+      const outcome = isFinal(state) ? 'cannot be used' : `did not answer within ${withinMs / 1000} seconds`
+      if (isOver) throw new EngineError('unavailable', `${description} ${outcome}: ${reason}`, [], error)
+      if (attempt === 0) log.warn('postgres.waiting', { engine: description, reason, withinMs })
+    }
+    const pauseMs = Math.min(circuitRetryMinMs * 2 ** attempt, circuitRetryMaxMs)
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
 }

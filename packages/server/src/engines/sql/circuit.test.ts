@@ -8,7 +8,7 @@ afterEach(() => {
   for (const circuit of opened.splice(0)) circuit.close()
 })
 
-/** A circuit before an engine that answers as `engine` says, and a way to wait for its next probe. */
+/** A circuit for an engine that replies according to `engine`, and a way to wait for its next probe. */
 function setUp() {
   const engine: { failure: Error | null; isTroubled: boolean } = { failure: null, isTroubled: false }
   const lines: string[] = []
@@ -42,7 +42,7 @@ function setUp() {
   }
 }
 
-test('opens with a probe that fails, refuses with the reason, and closes with one that succeeds', async () => {
+test('a failed probe opens the circuit, which rejects work with the reason; a successful probe closes it', async () => {
   const { engine, circuit, failures, nextProbe, logged } = setUp()
   circuit.check()
   engine.failure = new Error('connection refused')
@@ -59,7 +59,7 @@ test('opens with a probe that fails, refuses with the reason, and closes with on
   expect(logged().match(/engine\.available/g)).toHaveLength(1)
 })
 
-test('while it is open, asking answers at once and nothing else is told', async () => {
+test('while the circuit is open, probe() returns the current failure at once and listeners are not called again', async () => {
   const { engine, circuit, failures, nextProbe } = setUp()
   engine.failure = new Error('connection refused')
   await circuit.probe()
@@ -70,13 +70,13 @@ test('while it is open, asking answers at once and nothing else is told', async 
   expect(failures).toHaveLength(1)
 })
 
-test('many who ask at once are one probe', async () => {
+test('concurrent calls of probe() share one probe', async () => {
   const { circuit, probes } = setUp()
   await Promise.all([circuit.probe(), circuit.probe(), circuit.probe()])
   expect(probes()).toBe(1)
 })
 
-test('a suspicion that is unfounded leaves it closed', async () => {
+test('an unfounded suspicion leaves the circuit closed', async () => {
   const { circuit, nextProbe, failures } = setUp()
   const probed = nextProbe()
   circuit.suspect()
@@ -85,7 +85,7 @@ test('a suspicion that is unfounded leaves it closed', async () => {
   expect(failures).toEqual([])
 })
 
-test('work without an answer has the engine probed, and so has trouble', async () => {
+test('operations without a reply and a degraded state both trigger a probe', async () => {
   const { engine, circuit, nextProbe } = setUp()
   circuit.load.running = 1
   await nextProbe()

@@ -1,13 +1,13 @@
 /**
- * A circuit breaker before an engine on another machine. Closed, work passes; once a probe fails, the circuit is open
- * and work is refused at once, until a probe succeeds. Probes run when the health of the engine is asked for, when work
- * reports a failure that may concern the whole engine, and when work is under way but nothing is answered.
+ * Circuit breaker for an engine on another machine. While it is closed, work passes. A failed probe opens it, and work
+ * is rejected at once until a probe succeeds. A probe runs on a health check, on a failure that may concern the whole
+ * engine, and when operations are in flight but none completed for a tick.
  */
 import type { Log } from '../../base/log.ts'
 import { circuitProbeMs, circuitRetryMaxMs, circuitRetryMinMs, circuitTickMs } from '../../limits/postgres.ts'
 import { EngineError } from './error.ts'
 
-/** Work under way, counted by the adapter: plain fields, since every statement changes them. */
+/** Operations in flight, counted by the adapter. Plain fields, since every statement updates them. */
 export interface Load {
   running: number
   finished: number
@@ -16,37 +16,37 @@ export interface Load {
 export interface CircuitOptions {
   /** Names the engine in the log and in messages. */
   readonly engine: string
-  /** Resolves when the engine serves; rejects with why it does not. Aborted when it takes too long. */
+  /** Resolves when the engine is available; rejects with the reason when it is not. Aborted after `circuitProbeMs`. */
   readonly probe: (signal: AbortSignal) => Promise<void>
-  /** Whether the adapter knows of trouble that only a probe can end. */
+  /** Whether the adapter is in a degraded state that only a successful probe can end. */
   readonly isTroubled?: () => boolean
-  /** How often work under way is looked at; half a second unless told otherwise. */
+  /** Interval at which operations in flight are checked, in milliseconds; `circuitTickMs` by default. */
   readonly tickMs?: number
   readonly log: Log
 }
 
 export interface Circuit {
   readonly load: Load
-  /** Why work is refused; null while it passes. */
+  /** Why work is rejected; null while the circuit is closed. */
   readonly failure: EngineError | null
   /** Throws the failure while the circuit is open. */
   check(): void
-  /** Work failed in a way that may concern the whole engine: has it probed now. */
+  /** Reports a failure that may concern the whole engine; starts a probe. */
   suspect(): void
-  /** Work that began before the circuit opened was answered after all: the circuit closes. */
+  /** Reports a reply to an operation that began before the circuit opened; closes the circuit. */
   answered(): void
-  /** Probes and gives what is wrong, null for nothing; answers at once while the circuit is open. */
+  /** Probes and returns the failure, or null. While the circuit is open it returns the current failure at once. */
   probe(): Promise<EngineError | null>
-  /** Called when the circuit opens: whatever waits for the engine is to fail now. */
+  /** Registers a listener that is called when the circuit opens; operations that wait for the engine must fail then. */
   onOpen(listener: (failure: EngineError) => void): void
-  /** Probes no more. */
+  /** Stops probing. */
   close(): void
 }
 
 const toEngineError = (engine: string, error: unknown): EngineError =>
   new EngineError('unavailable', `${engine}: ${(error as Error).message}`, [], error)
 
-/** Pauses grow, and differ between nodes that lost the engine at the same moment. */
+/** Exponential backoff with jitter, so that nodes that lost the engine together do not retry together. */
 const retryPauseMs = (attempt: number): number =>
   Math.min(circuitRetryMinMs * 2 ** Math.min(attempt, 16), circuitRetryMaxMs) * (0.5 + Math.random() / 2)
 
@@ -57,14 +57,14 @@ export function createCircuit(options: CircuitOptions): Circuit {
   let failure: EngineError | null = null
   let probing: Promise<EngineError | null> | null = null
   let retry: ReturnType<typeof setTimeout> | undefined
-  let seen = 0
+  let finishedAtLastTick = 0
   let isClosed = false
 
   function open(found: EngineError): void {
     const isFirst = failure === null
     failure = found
     if (!isFirst) return
-    // Without a stack: that an engine is away is no mistake in the program.
+    // No stack: an unavailable engine is not a program error.
     log.error('engine.unavailable', { engine, reason: found.message })
     for (const listener of listeners) listener(found)
     retryLater(0)
@@ -77,7 +77,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
   }
 
   function retryLater(attempt: number): void {
-    // An outage that follows another has but one series of probes.
+    // Only one series of probes runs at a time.
     clearTimeout(retry)
     retry = setTimeout(async () => {
       await probeNow()
@@ -107,8 +107,8 @@ export function createCircuit(options: CircuitOptions): Circuit {
   }
 
   const tick = setInterval(() => {
-    const isSilent = load.running > 0 && load.finished === seen
-    seen = load.finished
+    const isSilent = load.running > 0 && load.finished === finishedAtLastTick
+    finishedAtLastTick = load.finished
     if (failure === null && (isSilent || isTroubled())) void probeNow()
   }, tickMs)
   tick.unref()
@@ -136,8 +136,8 @@ export function createCircuit(options: CircuitOptions): Circuit {
 }
 
 /**
- * Rejects, and aborts the work, when it takes longer than that. An answer that is here already but was not read yet,
- * since this process was busy, still counts.
+ * Rejects and aborts the work after `ms`. A reply that has arrived but was not read yet, because this process was busy,
+ * still counts.
  */
 async function within(ms: number, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const late = Promise.withResolvers<void>()

@@ -1,92 +1,87 @@
-/** How the engines' SQL differs, as data and small functions. Everything else about SQL is written once. */
+/** SQL differences between engines, as data and small functions. All other SQL is engine independent. */
 import type { SqlScalar, SqlText } from './sql-text.ts'
 
 /** How a declared field type is stored. */
 export type StoredType = 'text' | 'number' | 'boolean' | 'json'
 
-/** A table by where it lives. */
+/** A table and its namespace. */
 export interface TableRef {
   readonly namespace: string
   readonly name: string
-  /** Whether its rows belong to instances of a dynamic namespace. */
+  /** Whether the table belongs to the instances of a dynamic namespace. */
   readonly perInstance: boolean
 }
 
 export type SearchWord = { readonly text: string; readonly folded: string; readonly isPrefix: boolean }
 
-/** A column the engine adds to a table of its own accord, and what is written to it. */
+/** A column the engine adds to a table, and the value written to it. */
 export interface OwnColumn {
   readonly column: SqlText
   readonly value: SqlText
 }
 
-/** Where a row's search words are kept by an engine that does not cut words itself. */
+/** Storage of a row's search words, for an engine that does not tokenize text itself. */
 export interface SearchColumn {
   readonly column: SqlText
-  /** What is stored for words in their order. */
+  /** The stored form of the words, in order. */
   readonly textOf: (words: readonly string[]) => string
-  /** That text as a value to be written. */
+  /** The stored form as a bound value. */
   readonly bind: (text: string) => SqlText
 }
 
-/** A column of an insert of many rows. */
+/** A column of a bulk insert. */
 export interface ManyColumn {
   readonly column: SqlText
   readonly type: StoredType | 'integer' | 'words'
 }
 
-/** How lists of 32-bit floats are stored. */
+/** Storage of lists of 32-bit floats. */
 export interface FloatLists {
   readonly columnType: string
-  /** A list as a value to be written. */
+  /** A list as a bound value. */
   readonly bind: (values: Float32Array) => SqlText
   /** The column in a SELECT, as `toBytes` takes it. */
   readonly select: (column: SqlText) => SqlText
-  /** What was stored, as little-endian floats. */
+  /** The stored value as little-endian floats. */
   readonly toBytes: (selected: unknown) => Uint8Array
 }
 
 export interface Dialect {
   readonly columnTypes: Readonly<Record<StoredType, string>>
-  /** The table in `FROM`, restricted to the rows of the database that is asked, under an alias. */
+  /** The table in `FROM`, restricted to the rows of the queried database, under an alias. */
   readonly from: (table: TableRef, alias: SqlText) => SqlText
-  /** The table as the target of a writing statement; the rows must be restricted with `own`. */
+  /** The table as the target of a write; the rows must be restricted with `own`. */
   readonly target: (table: TableRef) => SqlText
-  /** The column that says whose a row is, where several databases share a table. */
+  /** The column that identifies the owning database, where several databases share a table. */
   readonly own: (table: TableRef) => OwnColumn | null
-  /** Runs before the first table of a namespace is made, within the transaction that makes it. */
+  /** Statements that run before the first table of a namespace is created, in the same transaction. */
   readonly prepareNamespace: (namespace: string) => readonly SqlText[]
-  /** Columns and constraints that begin every declared table's definition. */
+  /** Columns and constraints at the start of every declared table's definition. */
   readonly tableHead: (table: TableRef) => readonly SqlText[]
-  /** Definition of the columns that number the changes of a log and say when others may rely on them. */
+  /** Columns that number the changes of a log and determine their visibility to readers. */
   readonly logHead: readonly SqlText[]
-  /**
-   * Ends the definition of a table of short rows with a primary key, which are then kept in its order and nowhere else.
-   */
+  /** Suffix of a table definition for short rows with a primary key: the table is stored in key order (clustered). */
   readonly clustered: SqlText
-  /** Statements that make the log quick to follow. */
+  /** Statements that create the indexes for tailing the log. */
   readonly indexLog: (log: TableRef) => readonly SqlText[]
-  /** How a reader of a log tells what it has seen. */
+  /** Snapshots of a log, for its readers. */
   readonly logView: LogView
-  /** How a reader follows the log where other processes write too; null where this process does all writing. */
+  /** Change queries for a log that other processes write to; null where this process is the only writer. */
   readonly follow: Follow | null
-  /** The definition of an index's column, in the order of `ascending`; the id's needs none. */
+  /** An index column in the order of `ascending`; the id column needs none. */
   readonly indexColumn: (column: SqlText) => SqlText
   /** Name of an index in statements other than its creation. */
   readonly indexName: (table: TableRef, name: string) => SqlText
-  /** The row's own key in a declared table, where reading by it is quicker than by the id; else null. */
+  /** The engine's row key in a declared table, where reading by it is faster than by id; else null. */
   readonly rowKey: SqlText | null
   /** Booleans as this engine binds and returns them. */
   readonly fromBoolean: (value: boolean) => SqlScalar
   readonly toBoolean: (stored: unknown) => boolean
-  /** Makes other transactions that read the row to change it wait; goes at the end of a SELECT. */
+  /** Row lock against concurrent updates; goes at the end of a SELECT. */
   readonly forUpdate: SqlText
-  /** Makes other transactions that read the row to change it wait, but none that refer to it as well; in its place. */
+  /** Row lock against concurrent updates that allows concurrent references (`FOR KEY SHARE`); same position. */
   readonly forReference: SqlText
-  /**
-   * Makes the statement that inserts any number of rows, given each column's values in order of the rows; null where a
-   * statement for each row is as quick.
-   */
+  /** Builds a bulk insert from the values of each column, in row order; null where one statement per row is as fast. */
   readonly insertMany:
     | ((table: TableRef, columns: readonly ManyColumn[]) => (values: readonly (readonly SqlScalar[])[]) => SqlText)
     | null
@@ -95,11 +90,11 @@ export interface Dialect {
   readonly descending: (column: SqlText) => SqlText
   /** Case-sensitive substring. */
   readonly contains: (column: SqlText, value: string) => SqlText
-  /** Membership in a list sent as one parameter, so that its length does not change the statement. */
+  /** Membership in a list sent as one parameter, so the statement's text does not depend on its length. */
   readonly inList: (column: SqlText, values: readonly (string | number | boolean)[], type: StoredType) => SqlText
   /**
-   * A JSON column (name null) or a member of its top-level object as a value of one JSON type; NULL when it is of
-   * another.
+   * A JSON column (name null) or a member of its top-level object, as a value of one JSON type; NULL if it has another
+   * type.
    */
   readonly memberAs: (column: SqlText, name: string | null, type: 'string' | 'number' | 'boolean') => SqlText
   /** A member of a JSON column's top-level object as JSON text; NULL where it is missing. */
@@ -107,50 +102,50 @@ export interface Dialect {
   /** Whether the member is missing or null. */
   readonly memberIsNull: (column: SqlText, name: string) => SqlText
   /**
-   * How a member orders, as three values never null: 0 null, 1 number or boolean, 2 anything else; the number; the
-   * text.
+   * Sort key of a member as three non-null values: its class (0 null, 1 number or boolean, 2 anything else), the
+   * number, the text.
    */
   readonly memberOrder: (column: SqlText, name: string) => readonly [SqlText, SqlText, SqlText]
-  /** The JSON column (or its member of that name) is an array with an element equal to the value, types alike. */
+  /** Whether the JSON column (or its member `name`) is an array that contains the value, of the same type. */
   readonly arrayHas: (column: SqlText, name: string | null, value: string | number | boolean) => SqlText
-  /** A table's full-text index and what a search for words (ANDed) says about it. */
+  /** A table's full-text index and the query for the words (ANDed). */
   readonly searchIndex: (table: TableRef, words: readonly SearchWord[]) => SearchIndex
-  /** Statements that create the index and, where the engine can, keep it by triggers. */
+  /** Statements that create the index and, where the engine supports it, the triggers that maintain it. */
   readonly createSearch: (table: TableRef, fields: readonly string[]) => readonly SqlText[]
   readonly dropSearch: (table: TableRef) => readonly SqlText[]
-  /** Null where the engine cuts words itself. */
+  /** Null where the engine tokenizes text itself. */
   readonly searchColumn: SearchColumn | null
   readonly floats: FloatLists
   /**
-   * Asks for one row with `available` and `installed`, the versions of an extension (null for none), or for no row;
-   * null where there are no extensions.
+   * Query for the versions of an extension: one row with `available` and `installed` (null if absent), or no row. Null
+   * where the engine has no extensions.
    */
   readonly findExtension: ((name: string) => SqlText) | null
 }
 
 /**
- * What a statement sees of a log, kept as a text: a snapshot. Whatever is committed later, in whatever order, is beyond
- * it, so a reader that goes from one snapshot to the next misses nothing.
+ * A snapshot of a log, stored as text: the rows visible to one statement. Rows committed later, in any order, are
+ * outside it, so a reader that moves from snapshot to snapshot misses nothing.
  */
 export interface LogView {
-  /** What this statement sees of the log. */
+  /** The snapshot of the current statement. */
   readonly snapshot: (log: TableRef) => SqlText
-  /** Whether a row of the log is in a snapshot. */
+  /** Condition: a row of the log is in the snapshot. */
   readonly within: (snapshot: string) => SqlText
   readonly beyond: (snapshot: string) => SqlText
-  /** Whether a snapshot cannot be from before another: the database has been put back since it was taken. */
+  /** Whether `snapshot` is later than `of`: the database was restored to an earlier state since it was taken. */
   readonly isAhead: (snapshot: string, of: string) => boolean
-  /** A row's number in an order in which, beyond a snapshot, there is none before the snapshot's first unknown one. */
+  /** A row's position. Rows outside a snapshot have positions at or after the snapshot's first unknown row. */
   readonly position: SqlText
-  /** Whether a row at a position may be beyond a snapshot; true where that is not certain. */
+  /** Whether a row at a position may be outside a snapshot; true if uncertain. */
   readonly isBeyond: (position: number, snapshot: string) => boolean
 }
 
 export interface Follow {
   /**
-   * One row with `snapshot`, `changes` and `fits`: of one table's log rows that this statement sees and the given
-   * snapshot did not, in whatever order they were committed, a JSON array of `[before, after]`; null for none. At most
-   * `limit`; where those have more than `bytesMax` bytes, `fits` is false and they stay in the database.
+   * One row with `snapshot`, `changes` and `fits`. `changes` is a JSON array of `[before, after]`, or null for none:
+   * the table's log rows that this statement sees and the given snapshot did not, in any commit order, at most `limit`.
+   * If they exceed `bytesMax` bytes, `fits` is false and they are not sent.
    */
   readonly changesSince: (
     log: SqlText,
@@ -159,8 +154,8 @@ export interface Follow {
     bounds: { limit: number; bytesMax: number },
   ) => SqlText
   /**
-   * The same without `snapshot`, of the rows that one of two snapshots holds and the other does not, each with whether
-   * it is `to` that does: a JSON array of `[before, after, isLater]`.
+   * The same without `snapshot`, for the rows in exactly one of two snapshots: a JSON array of `[before, after,
+   * isLater]`, where `isLater` is true for rows in `to`.
    */
   readonly changesBetween: (
     log: SqlText,
@@ -172,7 +167,7 @@ export interface Follow {
 }
 
 export interface SearchIndex {
-  /** What joins the index to its table in `FROM`; possibly nothing. */
+  /** Join of the index to its table in `FROM`; may be empty. */
   readonly joins: SqlText
   readonly matches: SqlText
   /** Ascending: best first. */
@@ -181,13 +176,13 @@ export interface SearchIndex {
 }
 
 /**
- * How often words occur, for an engine that searches in this process: ranking looks at every occurrence of every word
- * before it gives a row, so a search for frequent ones must not run on the event loop.
+ * Word frequencies, for an engine that searches in this process. Ranking visits every occurrence of every word before
+ * it returns a row, so a search for frequent words must not run on the event loop.
  */
 export interface WordFrequency {
-  /** What `query` reads, by name, and the statement that makes it for the lifetime of a connection. */
+  /** The table that `query` reads, and the statement that creates it for the lifetime of a connection. */
   readonly source: string
   readonly create: SqlText
-  /** Gives a row where one of the words is frequent; takes as long for any words. */
+  /** Returns a row if one of the words is frequent; takes the same time for all words. */
   readonly query: SqlText
 }

@@ -1,20 +1,19 @@
-/**
- * What an engine may fail with. Adapters map their vendor's errors to these few kinds; features decide what each means
- * to a caller.
- */
+/** Error kinds of the engines. Adapters map their vendor's errors to these kinds; features map a kind to a response. */
 
 export type EngineErrorKind =
-  /** A unique index refused the row; `columns` names them. */
+  /** A row violates a unique index; `columns` names the index's columns. */
   | 'unique'
-  /** Some index cannot hold a row's texts; it is not said which. */
+  /** A row's text is too long for an index; the engine does not report which one. */
   | 'oversized'
-  /** Another transaction was quicker; this one would find what that one did if it were run again. Thrown by `work`. */
+  /**
+   * Serialization conflict with a concurrent transaction; retrying `work` may succeed. Also thrown by `work` itself.
+   */
   | 'conflict'
-  /** Too many operations are waiting; nothing was done. */
+  /** The queue is full; nothing was done. */
   | 'busy'
-  /** Too many operations of the same caller are waiting; nothing was done. */
+  /** The caller's share of the queue is full; nothing was done. */
   | 'crowded'
-  /** The engine is away, full, or has failed; nothing was acknowledged. */
+  /** The engine is unreachable, full or failed; nothing was acknowledged. */
   | 'unavailable'
 
 export class EngineError extends Error {

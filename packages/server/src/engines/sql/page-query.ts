@@ -1,18 +1,18 @@
 /**
- * A page of rows that may be of any size, in the parts an engine needs to bound it before it reads them: the select
- * list with its long columns, the source, the order, and how many rows.
+ * A page of rows of unbounded size, in the parts an engine needs to limit it before reading: the select list with its
+ * long columns, the source, the order, the limit.
  */
 import type { WordFrequency } from './dialect.ts'
 import { ident, join, type SqlText, sql } from './sql-text.ts'
 
-/** A selected column and its name in the rows. `text` and `json` may be of any length, the others are short. */
+/** A selected column and its name in the rows. `text` and `json` columns have unbounded length, `short` ones do not. */
 export interface SelectColumn {
   readonly column: SqlText
   readonly name: string
   readonly kind: 'short' | 'text' | 'json'
 }
 
-/** A select list, compiled once and used for many pages. */
+/** A select list; compiled once, reused for many pages. */
 export interface SelectList {
   readonly columns: readonly SelectColumn[]
   /** `t."id" AS "id", …` */
@@ -36,32 +36,32 @@ export interface PageQuery {
   readonly limit: number
   readonly offset: number
   /**
-   * The row's own key and the `FROM` that finds rows by it; null where the engine has none. With it, a page that has to
-   * be sorted is sorted by key, and only the rows of the page are read whole.
+   * The engine's row key and the `FROM` that finds rows by it; null where the engine has none. With it, a page that has
+   * to be sorted is sorted by key, and only the rows of the page are read completely.
    */
   readonly key: { readonly column: SqlText; readonly from: SqlText } | null
-  /** Characters of a row, at most, that are no part of what `bytesMax` bounds: the cursor's, which are short. */
+  /** Upper bound on the characters of a row that `bytesMax` does not count: the cursor columns, which are short. */
   readonly keyChars?: number
-  /** Of the words of a full-text search. */
+  /** Frequency of the search words; null or absent unless the query is a full-text search. */
   readonly frequency?: WordFrequency | null
-  /** For whom it is read (`callerKey`): callers share threads fairly. */
+  /** The caller's key (`callerKey`): reader threads are shared fairly between callers. */
   readonly caller?: string
-  /** A scalar sub-select, read as of the same moment as the rows. */
+  /** A scalar sub-select, read from the same snapshot as the rows. */
   readonly alongside?: SqlText
   /**
-   * Called with the rows in the same turn of the event loop in which they are read, where this process does all writing
-   * and reads them itself; `alongside` is then left out.
+   * Called with the rows in the event-loop tick that reads them, where this process is the only writer and reads on its
+   * main thread; `alongside` is then omitted.
    */
   readonly here?: (rows: readonly unknown[]) => void
 }
 
 export interface PageRows<Row> {
   readonly rows: Row[]
-  /** Length of the long columns of all rows: bytes or characters, as the engine counts. */
+  /** Total length of the long columns of all rows, in bytes or characters depending on the engine. */
   readonly bytes: number
-  /** Whether the bound ended the page before its limit and before the last row. */
+  /** Whether `bytesMax` ended the page before its limit and before the last row. */
   readonly isCut: boolean
-  /** Null where it was not asked for, or `here` was called instead. */
+  /** Null if it was not requested, or if `here` was called instead. */
   readonly alongside: unknown
 }
 

@@ -1,20 +1,20 @@
 /**
- * Tables that a feature keeps for itself (users, objects, keys), beside those the configuration declares. Made by
- * numbered steps, each of which runs once per database, whichever process comes first.
+ * Tables owned by a feature (users, objects, keys), beside the tables the configuration declares. They are created by
+ * numbered migration steps, each run once per database by whichever process starts first.
  */
 import type { Dialect, TableRef } from './dialect.ts'
 import type { Database } from './sql.ts'
 import { type SqlText, sql } from './sql-text.ts'
 
-/** One step from a version to the next. Steps are only ever added: what has run somewhere cannot be changed. */
+/** One migration step. Steps are append-only: a step that has run in some database must not change. */
 export type PlatformStep = (dialect: Dialect) => readonly SqlText[]
 
-/** A table of a static namespace, as the dialect wants to hear of it. */
+/** A `TableRef` for a table of a static namespace. */
 export const platformTable = (namespace: string, name: string): TableRef => ({ namespace, name, perInstance: false })
 
 /**
- * Brings a feature's tables in a static namespace to the newest version. Throws when they were made by a newer version
- * of the program, with nothing changed.
+ * Migrates a feature's tables in a static namespace to the latest version. Throws, with nothing changed, when a newer
+ * version of the program created them.
  */
 export function preparePlatformTables(
   database: Database,
@@ -26,7 +26,7 @@ export function preparePlatformTables(
   const versions = dialect.target(platformTable(namespace, '_versions'))
   return database.write(
     async (tx) => {
-      // The same lock as for the declared tables of the namespace.
+      // The same lock as for the declared tables of the namespace, so migrations do not overlap.
       await tx.lock(`schema ${namespace}`)
       for (const step of dialect.prepareNamespace(namespace)) await tx.run(step)
       await tx.run(sql`CREATE TABLE IF NOT EXISTS ${versions} (feature TEXT PRIMARY KEY, version INTEGER NOT NULL)`)

@@ -1,13 +1,16 @@
 /**
- * The only way to write SQL: a tagged template whose values become parameters and whose identifiers must be asked for.
+ * The only way to write SQL: a tagged template that turns values into parameters. Identifiers are explicit (`ident`).
  */
 
 export type SqlScalar = string | number | boolean | null
 
-/** A list only where the dialect asks for one: not every engine has them. */
+/** Lists are used only through the dialect: not every engine supports array parameters. */
 export type SqlValue = SqlScalar | Uint8Array | readonly SqlScalar[]
 
-/** SQL with `?` for each value in order; adapters whose engine wants `$1` rewrite it. Only this file makes one. */
+/**
+ * SQL with a `?` per value, in order; adapters for engines with numbered parameters rewrite it. Only this file creates
+ * one.
+ */
 export interface SqlText {
   readonly text: string
   readonly values: readonly SqlValue[]
@@ -23,7 +26,7 @@ const noValues: readonly SqlValue[] = []
  */
 export function sql(strings: TemplateStringsArray, ...parts: readonly (SqlValue | SqlText)[]): SqlText {
   let text = strings[0] as string
-  // Most texts have one part with values: its array is shared instead of copied.
+  // Most texts have one part with values: share its array instead of copying it.
   let values: readonly SqlValue[] = noValues
   for (let i = 0; i < parts.length; i++) {
     const part = parts[i] as SqlValue | SqlText
@@ -42,7 +45,7 @@ export function sql(strings: TemplateStringsArray, ...parts: readonly (SqlValue 
 const identifiers = new Map<string, SqlText>()
 const identifierPattern = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
 
-/** A quoted identifier. Throws on anything but a plain declared name, which never comes from a request. */
+/** A quoted identifier. Throws unless it is a plain declared name; identifiers never come from a request. */
 export function ident(name: string): SqlText {
   let text = identifiers.get(name)
   if (!text) {
@@ -53,7 +56,7 @@ export function ident(name: string): SqlText {
   return text
 }
 
-/** Parts with a separator between them; of no parts, the empty text. */
+/** Joins parts with a separator; returns the empty text for no parts. */
 export function join(parts: readonly SqlText[], separator: ', ' | ' AND ' | ' OR '): SqlText {
   const [first] = parts
   if (first && parts.length === 1) return first
@@ -63,7 +66,7 @@ export function join(parts: readonly SqlText[], separator: ', ' | ' AND ' | ' OR
 }
 
 /**
- * Stands for the instance id of the database that is asked. Engines that keep instances in common tables bind it;
- * its text is no valid SQL anywhere else.
+ * Placeholder for the instance id of the queried database. Engines that store instances in shared tables bind it; its
+ * text is not valid SQL.
  */
 export const instanceToken: SqlText = { text: '?instance', values: [] }

@@ -1,6 +1,6 @@
 /**
- * The port to relational storage: databases that are read at once and written in all-or-nothing turns. Text comes from
- * `sql-text`, what differs between engines in text from `dialect`; adapters (`sqlite`) own connections and durability.
+ * Port: relational storage. Databases are read concurrently and written in atomic transactions. SQL comes from
+ * `sql-text`, differences between engines from `dialect`; adapters own connections and durability.
  */
 import type { Circuit } from './circuit.ts'
 import type { Dialect } from './dialect.ts'
@@ -10,16 +10,16 @@ import type { SqlText } from './sql-text.ts'
 export type SqlRow = Record<string, unknown>
 
 export interface Reader {
-  /** Rows in the statement's order, each with its columns as keys. */
+  /** Rows in the statement's order, as objects keyed by column. */
   all<Row = SqlRow>(query: SqlText): Promise<Row[]>
 }
 
 export interface Transaction extends Reader {
-  /** Runs a writing statement; gives the number of rows it changed. Throws `EngineError` `unique`. */
+  /** Runs a statement that writes; returns the number of rows changed. Throws `EngineError` `unique`. */
   run(query: SqlText): Promise<number>
   /**
-   * Runs a writing statement, in its order, whose answer nobody waits for: where the database is elsewhere, that is a
-   * way there and back saved. Should it fail, the whole write does.
+   * Sends a statement that writes, in order, without waiting for its result: saves a round trip to a remote database.
+   * If it fails, the transaction fails.
    */
   send(query: SqlText): void
   /**
@@ -30,66 +30,62 @@ export interface Transaction extends Reader {
    * transaction at a time.
    */
   lock(...keys: readonly string[]): Promise<void>
-  /**
-   * Called in the same turn as the commit, before any later read can see its rows. Never called for a rolled-back
-   * write.
-   */
+  /** Runs `hook` in the tick of the commit, before any later read can see the rows. Not called after a rollback. */
   afterCommit(hook: () => void): void
 }
 
 export interface Database extends Reader {
   readonly dialect: Dialect
   /**
-   * As `all`. `onRead` is called in the same turn of the event loop in which the rows are read, where this process does
-   * all writing and reads them itself: no later commit is visible then. A read that may be slow names the `caller` it
-   * is for (`callerKey`): callers share threads fairly.
+   * Like `Reader.all`. `onRead` runs in the event-loop tick that reads the rows, where this process is the only writer
+   * and reads on its main thread: no later commit is visible then. A read that may be slow names its `caller`
+   * (`callerKey`): reader threads are shared fairly between callers.
    */
   all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string): Promise<Row[]>
   /**
-   * A page of rows of any size, or null where the page has more bytes, or takes longer, than may be in one step:
-   * `readLargePage` reads it then.
+   * A page of rows, or null if it exceeds the bytes or the time of one event-loop step; read it with `readLargePage`
+   * then.
    */
   readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null>
   /**
-   * A page of rows of any size without blocking the event loop. It ends before the row that would exceed `bytesMax`,
-   * but never before the first.
+   * A page of rows of any size, read without blocking the event loop. It ends before the row that would exceed
+   * `bytesMax`, but has at least one row.
    */
   readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>>
   /**
-   * Runs `work` all or nothing, and resolves once its effects are on disk. A throw undoes all of it. Rows read with the
-   * dialect's `forUpdate` stay as they are until the end. `work` awaits nothing but its transaction and the next slice
-   * of the event loop, has no other effects, and may run more than once. Throws `EngineError` `busy` or `unavailable`
-   * when nothing could be acknowledged.
+   * Runs `work` in a transaction and resolves once the commit is durable. A throw rolls it back. Rows read with the
+   * dialect's `forUpdate` stay locked until the end. `work` awaits only its transaction and event-loop slices, has no
+   * other side effects, and may run more than once. Throws `EngineError` `busy` or `unavailable` when nothing could be
+   * acknowledged.
    */
   write<T>(work: (tx: Transaction) => Promise<T>, options?: WriteOptions): Promise<T>
   /**
-   * Resolves once everything committed before the call is on disk: what was read may be ahead of that by a moment.
-   * Rejects with `EngineError` `unavailable` when the disk refuses.
+   * Resolves once everything committed before the call is durable: reads may see a commit shortly before that. Rejects
+   * with `EngineError` `unavailable` when the disk fails.
    */
   synced(): Promise<void>
 }
 
 export interface WriteOptions {
-  /** False: an instance that was never written is not created for this write, whose effects are then lost. */
+  /** False: a write to an instance without a database does not create one; its effects are discarded. */
   readonly creates?: boolean
   /**
-   * The table the write is about, by which a shared engine divides its connections: a locked table stops itself and no
-   * other. Without it, the writes of a namespace share one part.
+   * The table the write concerns. A shared engine partitions its connections by it, so a locked table blocks only its
+   * own writes. Without it, the writes of a namespace share one partition.
    */
   readonly table?: string
   /**
-   * True for changes of tables: they wait for locks without a bound, and may take as long as an index over many rows
-   * takes.
+   * True for schema changes: they wait for locks without limit and may take as long as building a large index takes.
    */
   readonly isMigration?: boolean
   /**
-   * Awaited before an instance that was never written is created for this write; what it throws leaves the instance
-   * uncreated. Never called where instances share tables, since nothing is created there.
+   * Awaited before this write creates an instance's database; if it throws, the instance is not created. Never called
+   * where instances share tables, since nothing is created there.
    */
   readonly beforeCreate?: () => void | Promise<void>
 }
 
-/** Which database: a static namespace, or one instance of a dynamic one. */
+/** Address of a database: a static namespace, or one instance of a dynamic one. */
 export interface DatabaseAddress {
   readonly namespace: string
   readonly instanceId: string | null
@@ -97,40 +93,42 @@ export interface DatabaseAddress {
 
 export interface Sql {
   /**
-   * The database at an address. An instance that was never written reads as empty and is created by its first write
-   * that changes something.
+   * The database at an address. An instance without a database reads as empty; its first effective write creates it.
    */
   database(address: DatabaseAddress): Database
   /**
-   * Whether each instance is a database of its own, made by its first write; otherwise all of a namespace share tables.
+   * Whether each instance has a database of its own, created by its first write. Otherwise all instances of a namespace
+   * share tables.
    */
   readonly keepsInstancesApart: boolean
   /**
-   * Has the writes to all databases of static namespaces wait, once those under way are committed, until the function
-   * it gives is called; meanwhile no other hold may be asked for. Null where others write as well.
+   * Pauses writes to the databases of static namespaces: resolves, once transactions in flight have committed, with the
+   * function that resumes them. No other pause may be requested meanwhile. Null where other processes write as well.
    */
   readonly pauseWrites: (() => Promise<() => void>) | null
-  /** Names of the namespaces that hold data, those of the platform included, in no order. */
+  /** Names of the namespaces that have data, the platform's included, in no order. */
   namespaces(): Promise<readonly string[]>
   /**
-   * Names the storage: another name after a restore or a fail-over, as far as the engine can recognize one. Rejects
-   * with `EngineError`.
+   * Identifier of the storage's history; changes after a restore or a fail-over, as far as the engine can detect one.
+   * Rejects with `EngineError`.
    */
   origin(): Promise<string>
-  /** Has every instance prepared anew before its next use: what instances should look like has changed. */
+  /**
+   * Schedules the preparation of every instance before its next use; call it when the tables of instances have changed.
+   */
   prepareAgain(): void
   /**
-   * Brings what quiet databases have in their logs into their files, where the engine keeps both here; to be called
-   * now and then. Never rejects.
+   * Checkpoints the write-ahead logs of idle databases into their files, where the engine has them locally. Call it
+   * periodically. Never rejects.
    */
   checkpointIdle(): Promise<void>
-  /** What refuses work while the engine is away; null where the engine is in this process. */
+  /** Circuit breaker of a remote engine; null where the engine is in this process. */
   readonly circuit: Circuit | null
   /**
-   * Why writes cannot be acknowledged, in a sentence for an operator; null while they can. Where a write has failed, it
-   * is tried with one of its own. Never rejects, and takes at most a few seconds.
+   * Why writes cannot be acknowledged, as a sentence for an operator, or null. After a failed write it attempts a write
+   * of its own. Never rejects; takes at most a few seconds.
    */
   findFault(): Promise<string | null>
-  /** Finishes what is queued and lets go of every handle. */
+  /** Finishes queued work and releases every handle. */
   close(): Promise<void>
 }
