@@ -1,7 +1,4 @@
-/**
- * The users feature: makes its parts in their order, hands out what proves a caller, and lists the chapter's endpoints.
- * The only file that knows every area of it.
- */
+/** The users feature: creates its services in order of dependency and lists the endpoints of all its areas. */
 
 import { join } from 'node:path'
 import type { Auth, UserCaller } from '../../access/caller.ts'
@@ -59,12 +56,12 @@ export interface UsersDeps {
   readonly config: () => AuthConfig
   readonly mode: Mode
   readonly dataFolder: string
-  /** The server's secret; everyone who knows it can sign tokens. */
+  /** The server's secret; tokens are signed with keys derived from it. */
   readonly secret: string
   readonly publicUrl: () => string | null
-  /** Bytes of a JSON response, at most. */
+  /** Maximum size of a JSON response in bytes. */
   readonly responseBytes: () => number
-  /** What must end in the same transaction as a session, or as all that a user has. */
+  /** Called in the transaction that ends a session or all sessions of a user. */
   readonly onRevoking: RevocationDeps['onRevoking']
   readonly clock: Clock
   readonly log: Log
@@ -73,31 +70,32 @@ export interface UsersDeps {
 export interface Users extends Feature, Authentication {
   close(): Promise<void>
   /**
-   * The user with what is true of them now, to judge what they signed before; null once they are disabled or deleted.
+   * The user with current role, claims and e-mail, to authorize something signed earlier; null if the user was disabled
+   * or deleted.
    */
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
   /**
-   * Whether the user and the session are still there, both kept as found until the transaction ends: for what is
-   * written on their behalf and goes when they do.
+   * Whether the user and the session are still active, with both rows locked until the transaction ends. For rows that
+   * are deleted together with the session or the user.
    */
   readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
-  /** See `Revocation`: for whatever stays open longer than a request. */
+  /** See `Revocation`; for connections that outlive a request. */
   readonly onRevoked: Revocation['onRevoked']
   readonly onChanged: Revocation['onChanged']
-  /** A token for the link by which the first administrator is made; null once there is one. */
+  /** A token for the set-up link of the first administrator; null if there is an administrator. */
   readonly issueSetupToken: Setup['issue']
   readonly needsSetup: Setup['isNeeded']
 }
 
-/** The parts that endpoints are made from, and those that only this file has to do with. */
-type Made = UsersParts &
+/** The shared services, and those that only this file uses. */
+type OpenedParts = UsersParts &
   Authentication & {
     readonly keys: StoredSigningKeys
     readonly setup: Setup
     close(): Promise<void>
   }
 
-async function openParts(deps: UsersDeps): Promise<Made> {
+async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const { sql, cluster, syncPublicUser, config, mode, secret, clock, log } = deps
   const database = sql.database(usersAddress)
   const { dialect } = database
@@ -150,7 +148,7 @@ async function openParts(deps: UsersDeps): Promise<Made> {
   }
 }
 
-function listEndpoints(parts: Made, { cluster, responseBytes }: UsersDeps): readonly Endpoint[] {
+function listEndpoints(parts: OpenedParts, { cluster, responseBytes }: UsersDeps): readonly Endpoint[] {
   const providers = createOAuthProviders(parts)
   const identities = createIdentities(parts)
   const flows = createOAuthFlows({ ...parts, providers, identities })
@@ -171,14 +169,14 @@ function listEndpoints(parts: Made, { cluster, responseBytes }: UsersDeps): read
   ]
 }
 
-/** Public whoever asks: the keys that tokens are checked with, and a page without content of its own. */
+/** Responses that caches may store: the public keys, and a static page. */
 const publicEndpoints: ReadonlySet<string> = new Set(['users.jwks', 'users.setupPage'])
 
-/** Answers about users hold tokens, tickets, secrets or personal data, so the default is that no cache stores them. */
-const keepSecret = (declared: Endpoint): Endpoint =>
+/** Responses of this feature contain tokens, tickets, secrets or personal data; by default no cache stores them. */
+const withoutCaching = (declared: Endpoint): Endpoint =>
   publicEndpoints.has(declared.name) ? declared : { ...declared, isSecret: true }
 
-/** What rules see of an account, as its next token would say it. */
+/** An account as access rules see it, equal to the content of its next access token. */
 const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, customClaims }: Account): Auth =>
   Object.freeze({
     id,
@@ -189,12 +187,12 @@ const authOf = ({ id, email, emailVerifiedAtMs, displayName, role, isAnonymous, 
     custom: sealClaims(customClaims),
   })
 
-/** Makes the tables where they are missing. Must be closed. */
+/** Creates the tables if they are missing. Must be closed. */
 export async function openUsers(deps: UsersDeps): Promise<Users> {
   const parts = await openParts(deps)
   const { sessions, oneTimeTokens, keys, clock } = parts
 
-  /** Removes what has expired, in steps of a bounded size, and begins none after the signal. */
+  /** Deletes expired rows in bounded batches; starts no batch after the signal. */
   async function sweep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && (await sessions.sweep(sessionsSweptMax)) === sessionsSweptMax);
     while (!signal.aborted && (await oneTimeTokens.sweep(clock.now())) === oneTimeTokensSweptMax);
@@ -207,7 +205,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     async reloadUser(user) {
       const account = await parts.accounts.find(parts.database, user.auth.id)
       if (account && account.disabledAtMs !== null) return null
-      // Without a session the token was made by whoever has the secret: its user need not exist, and is as it says.
+      // A token without a session was signed with the server secret: its user need not exist.
       if (user.sessionId === null) return user
       return account && Object.freeze({ ...user, auth: authOf(account) })
     },
@@ -218,7 +216,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
     },
     onRevoked: parts.revocation.onRevoked,
     onChanged: parts.revocation.onChanged,
-    endpoints: listEndpoints(parts, deps).map(keepSecret),
+    endpoints: listEndpoints(parts, deps).map(withoutCaching),
     issueSetupToken: parts.setup.issue,
     needsSetup: parts.setup.isNeeded,
     jobs: [
@@ -226,7 +224,7 @@ export async function openUsers(deps: UsersDeps): Promise<Users> {
       { name: 'users.reloadKeys', intervalMs: housekeepingIntervalMs, perNode: true, run: () => keys.reload() },
       { name: 'users.sweep', intervalMs: housekeepingIntervalMs, run: sweep },
     ],
-    /** Sends what is queued and closes every connection. */
+    /** Sends queued mails and closes every connection. */
     close: parts.close,
   }
 }

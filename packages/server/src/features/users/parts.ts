@@ -1,4 +1,4 @@
-/** What the areas of the users feature are built from: one set of parts, made in `index`, handed to each of them. */
+/** The services that the areas of the users feature share. `index` creates one set and passes it to each area. */
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
 import type { AuthConfig } from '../../config/sections/auth/auth.ts'
@@ -13,7 +13,7 @@ import type { Revocation } from './sessions/revocation.ts'
 import type { Sessions } from './sessions/sessions.ts'
 
 export interface UsersParts {
-  /** Of the namespace `shared`. */
+  /** The database of the namespace `shared`. */
   readonly database: Database
   readonly accounts: Accounts
   readonly passwords: Passwords
@@ -25,10 +25,10 @@ export interface UsersParts {
   readonly attempts: Attempts
   readonly clock: Clock
   readonly log: Log
-  /** The server's secret; derive a key of one's own from it under a label of one's own. */
+  /** The server's secret. Each use derives its own key from it under its own label. */
   readonly secret: string
-  /** The configuration now being served. */
+  /** The current configuration; a reload replaces it. */
   readonly config: () => AuthConfig
-  /** Where browsers reach the server, without a slash at the end; null while it is not known. Never from a header. */
+  /** Public URL of the server, without a trailing slash; null if unknown. Never taken from a request header. */
   readonly publicUrl: () => string | null
 }

@@ -1,13 +1,13 @@
 /**
- * The tables of the users feature: made by numbered steps in the database of the namespace `shared`, so that a user and
- * the user's public record change in one transaction. What the rows mean is for the files that read and write them.
+ * Names and migrations of the users tables. They are in the database of the namespace `shared`, so that a user and the
+ * public record of that user change in one transaction.
  */
 import type { Dialect } from '../../engines/sql/dialect.ts'
 import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Database, DatabaseAddress } from '../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 
-/** The static namespace in whose database the tables are. */
+/** The static namespace whose database contains the tables. */
 export const usersNamespace = 'shared'
 export const usersAddress: DatabaseAddress = { namespace: usersNamespace, instanceId: null }
 
@@ -25,14 +25,14 @@ export type UsersTable =
 
 const refOf = (name: UsersTable) => platformTable(usersNamespace, `_${name}`)
 
-/** The table in a statement that writes, and in `FROM` where it needs no other name. */
+/** The table as the target of a write, or in `FROM` without an alias. */
 export const usersTable = (dialect: Dialect, name: UsersTable): SqlText => dialect.target(refOf(name))
 
-/** The table in `FROM` under a name of one's own, for joins. */
+/** The table in `FROM` under an alias, for joins. */
 export const usersTableAs = (dialect: Dialect, name: UsersTable, alias: string): SqlText =>
   dialect.from(refOf(name), ident(alias))
 
-/** Brings the tables to their newest version. Throws when a newer version of the program made them. */
+/** Migrates the tables to the newest version. Throws if a newer version of the program created them. */
 export const prepareUsersTables = (database: Database): Promise<void> =>
   preparePlatformTables(database, usersNamespace, feature, steps)
 
@@ -81,6 +81,6 @@ const steps: readonly PlatformStep[] = [
   (dialect) => [sql`ALTER TABLE ${usersTable(dialect, 'users')} ADD COLUMN admin_password INTEGER NOT NULL DEFAULT 0`],
 ]
 
-/** A BIGINT as PostgreSQL gives it back: text there, a number elsewhere. */
+/** A stored BIGINT as a number: PostgreSQL returns it as text. */
 export const msOf = (stored: unknown): number => Number(stored)
 export const msOrNullOf = (stored: unknown): number | null => (stored === null ? null : Number(stored))

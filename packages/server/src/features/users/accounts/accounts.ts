@@ -1,6 +1,6 @@
 /**
- * Accounts: rows of `_users`, the public record that goes with each, and everything that goes when one is deleted. What
- * may be written is the callers' matter; what a client is shown is `user-view`'s.
+ * Accounts: the rows of `_users`, the public record that belongs to each, and the deletion of everything that belongs
+ * to a user. Callers validate what they write; `user-view` decides what clients see.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
@@ -12,13 +12,13 @@ import { invalidToken } from '../../../errors.ts'
 import { msOf, msOrNullOf, type UsersTable, usersTable } from '../tables.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
 
-/** A user as the server knows them. Times are milliseconds since 1970. */
+/** An account as stored. Times are milliseconds since 1970. */
 export interface Account {
   readonly id: string
-  /** Normalised (`normalizeEmail`); null for anonymous users and those whose provider told none. */
+  /** Normalized (`normalizeEmail`); null for anonymous users and those whose provider sent no address. */
   readonly email: string | null
   readonly passwordHash: string | null
-  /** Whether an administrator set the password for the present address: it does not end with the first proof of it. */
+  /** Whether an administrator set the password for this address; the first verification then keeps it. */
   readonly isAdminPassword: boolean
   readonly displayName: string | null
   readonly avatarUrl: string | null
@@ -31,45 +31,46 @@ export interface Account {
   readonly metadata: JsonObject
   /** Never shown to clients. */
   readonly appMetadata: JsonObject
-  /** Placed in access tokens under `custom`. */
+  /** Included in access tokens as `custom`. */
   readonly customClaims: JsonObject
   readonly createdAtMs: number
   readonly updatedAtMs: number
 }
 
-/** What is left out is null, `user`, private, false, empty, a new id, or now. */
+/** Omitted fields default to null, `user`, `private`, false, `{}`, a new id or the current time. */
 export type NewAccount = Partial<Account>
 
 export interface AccountsPage {
   readonly limit: number
-  /** The last account of the page before; null for the first page. */
+  /** The last account of the previous page; null for the first page. */
   readonly after: { readonly createdAtMs: number; readonly id: string } | null
 }
 
 export interface Accounts {
-  /** With `'lock'` the row stays as it is until the transaction ends. */
+  /** `'lock'` locks the row until the transaction ends. */
   find(on: Reader, id: string, lock?: 'lock'): Promise<Account | null>
-  /** The e-mail must be normalised. */
+  /** `email` must be normalized. */
   findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
   /** Newest first. */
   list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
-  /** Throws `EngineError` `unique` when the id or the e-mail is taken. */
+  /** Throws `EngineError` `unique` if the id or the e-mail is taken. */
   insert(tx: Transaction, account: NewAccount): Promise<Account>
   /**
-   * Writes the fields that differ, to the public record too. `account` was read in this transaction. Throws
-   * `EngineError` `unique` when the e-mail is taken. Open connections learn of another role, claims or e-mail.
+   * Writes the fields that differ, and the public record. `account` was read in this transaction. Open connections
+   * receive changes of role, claims and e-mail. Throws `EngineError` `unique` if the e-mail is taken.
    */
   update(tx: Transaction, account: Account, changes: Partial<Account>): Promise<Account>
   /**
-   * Removes the user and all that belongs to them; false when there is none. Ending their access is `revocation`'s.
+   * Deletes the user and everything that belongs to the user; false if there is no such user. It does not revoke
+   * access tokens: `revocation` does.
    */
   remove(tx: Transaction, id: string): Promise<boolean>
 }
 
-/** Writes the public record of a user as part of the transaction; null is none. */
+/** Writes the public record of a user within the transaction; null means no record. */
 export type SyncPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
 
-/** Called in the transaction that changes what access rules see of a user: role, claims or verified e-mail. */
+/** Called in a transaction that changes what access rules see of a user: role, claims or verified e-mail. */
 export type OnAuthChanged = (tx: Transaction, userId: string) => void
 
 const seenByRules = (account: Account): string =>
@@ -113,10 +114,10 @@ const columnList = join(
   ', ',
 )
 
-/** What may be large, and is in no list. */
+/** Fields that may be large, and the password hash: lists omit them. */
 const unlistedNames = ['metadata', 'appMetadata', 'customClaims', 'passwordHash'] as const
 type UnlistedName = (typeof unlistedNames)[number]
-/** An account without what may be large. */
+/** An account without the fields that lists omit. */
 export type ListedAccount = Omit<Account, UnlistedName>
 const listedNames = names.filter((name) => !(unlistedNames as readonly string[]).includes(name))
 const listedColumns = join(
@@ -133,8 +134,8 @@ const membersOf = (row: StoredRow, of: readonly (keyof Account)[]): object =>
 
 const accountOf = (row: StoredRow): Account => membersOf(row, names) as Account
 
-/** Tables whose rows belong to a user by `user_id`. */
-const belongings: readonly UsersTable[] = [
+/** Tables whose rows belong to the user in their column `user_id`. */
+const ownedTables: readonly UsersTable[] = [
   'sessions',
   'identities',
   'one_time_tokens',
@@ -163,9 +164,9 @@ export function createAccounts(deps: {
     find: (on, id, lock) => findBy(on, sql`id = ${id}`, lock),
     findByEmail: (on, email, lock) => findBy(on, sql`email = ${email}`, lock),
     async list(on, { limit, after }) {
-      const place = after ? sql` WHERE (created_at, id) < (CAST(${after.createdAtMs} AS BIGINT), ${after.id})` : sql``
+      const keyset = after ? sql` WHERE (created_at, id) < (CAST(${after.createdAtMs} AS BIGINT), ${after.id})` : sql``
       const rows = await on.all(
-        sql`SELECT ${listedColumns} FROM ${users}${place} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
+        sql`SELECT ${listedColumns} FROM ${users}${keyset} ORDER BY created_at DESC, id DESC LIMIT ${limit}`,
       )
       return rows.map((row) => membersOf(row, listedNames) as ListedAccount)
     },
@@ -181,7 +182,7 @@ export function createAccounts(deps: {
       return account
     },
     async update(tx, account, changes) {
-      // Always later than before, so that the times of two changes can be told apart.
+      // Strictly increasing, so that two changes never share a timestamp.
       const updatedAtMs = Math.max(clock.now(), account.updatedAtMs + 1)
       const after: Account = { ...account, ...changes, id: account.id, updatedAtMs }
       const changed = names.filter((name) => storedOf(account, name) !== storedOf(after, name))
@@ -194,8 +195,8 @@ export function createAccounts(deps: {
     async remove(tx, id) {
       const account = await findBy(tx, sql`id = ${id}`, 'lock')
       if (!account) return false
-      for (const name of belongings) await tx.run(sql`DELETE FROM ${usersTable(dialect, name)} WHERE user_id = ${id}`)
-      // What was sent to the address before it became anybody's, too.
+      for (const name of ownedTables) await tx.run(sql`DELETE FROM ${usersTable(dialect, name)} WHERE user_id = ${id}`)
+      // Tokens may have been mailed to the address before an account had it.
       if (account.email !== null)
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'one_time_tokens')} WHERE email = ${account.email}`)
       await tx.run(sql`DELETE FROM ${users} WHERE id = ${id}`)

@@ -1,9 +1,9 @@
 /**
- * How often passwords, codes and mails may be asked for per e-mail address. Counts by address and source first, so that
- * a caller elsewhere cannot use up the allowance of the owner, and by address alone below a larger bound, so that many
- * sources together stay bounded. Devices that signed in before are counted apart from everyone else.
+ * * Rate limits of passwords, codes and mails per e-mail address. Attempts count by address and source first, so that
+ * one source cannot exhaust the limit of the owner, and by address alone under a larger bound, so that many sources
+ * together stay bounded. Devices that signed in before have a separate limit.
  *
- * A device is known by the token it was given at a sign-in, or by the client address of a session that still lives.
+ * A device is recognized by the device token of an earlier sign-in, or by the client address of a live session.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -25,20 +25,20 @@ import type { ClientInfo } from './client-info.ts'
 import type { SessionCaller } from './recent-sign-in.ts'
 
 export interface Attempts {
-  /** Counts a password or a code for an address, which is normalized. Rejects with 429. */
+  /** Counts an attempt with a password or a code. `email` is normalized. Rejects with 429. */
   countSignIn(email: string, client: ClientInfo): Promise<void>
-  /** Counts a password that a signed-in user gives to confirm a change. Rejects with 429. */
+  /** Counts a password that a signed-in user enters to confirm a change. Rejects with 429. */
   countPassword(caller: SessionCaller): Promise<void>
-  /** Counts a mail to an address before it is known whether there will be one; asks no database. Rejects with 429. */
+  /** Counts a mail request before it is known whether a mail is sent, without a query. Rejects with 429. */
   countMail(email: string, client: ClientInfo): Promise<void>
-  /** What a device shows to be counted by itself next time; null for a user without an address. */
+  /** A token that gives the device its own limit at later sign-ins; null for a user without an address. */
   issueDeviceToken(account: Account): string | null
 }
 
-/** What a device token says. */
+/** Content of a device token. */
 interface Device {
   readonly id: string
-  /** Whether the address was verified when the token was issued: only then is its holder surely the address's owner. */
+  /** Whether the address was verified at issue; only then is the holder known to own the address. */
   readonly isVerified: boolean
 }
 
@@ -69,7 +69,7 @@ export function createAttempts({ database, limiter, secret, clock }: Deps): Atte
       const device = deviceToken === null ? null : devices.find(deviceToken, email)
       if (device) {
         await limiter.count('signin', `${key}:device:${device.id}`)
-        // Whoever signed up with an address before its owner proved it has device tokens too: they share a bound apart.
+        // Accounts that never verified the address have device tokens too; these share a separate bound.
         const all = device.isVerified ? `${key}:devices` : `${key}:devices:unverified`
         return limiter.count('signin', all, passwordSourcesFactor)
       }
@@ -106,8 +106,8 @@ const idBytes = 12
 const macBytes = 32
 
 /**
- * Tokens that name a device of an address without being stored: `id.issued.verified.signature`, the signature over
- * these and the address. A token proves nothing but that the device has signed in before.
+ * Stateless device tokens: `id.issued.verified.signature`, signed together with the address. A token proves only that
+ * the device has signed in to this address before.
  */
 function createDeviceTokens(secret: string, clock: Clock) {
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'plinth device token v1', macBytes))
@@ -122,7 +122,7 @@ function createDeviceTokens(secret: string, clock: Clock) {
       return `${content}.${sign(content, email).toString('base64url')}`
     },
 
-    /** Null for a token of another address, or one that is expired or not ours. */
+    /** Null if the token is forged, expired or issued for another address. */
     find(token: string, email: string): Device | null {
       const end = token.lastIndexOf('.')
       const content = token.slice(0, Math.max(end, 0))

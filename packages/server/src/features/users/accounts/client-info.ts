@@ -1,8 +1,8 @@
-/** Who sends a request, as far as sessions and limits care: nothing of it is proved. */
+/** Unverified information about the client of a request, for sessions and rate limits. */
 
 export interface ClientInfo {
   readonly userAgent: string | null
   readonly address: string
-  /** What the device was given at an earlier sign-in (`attempts`); not checked yet. */
+  /** Device token of an earlier sign-in (`attempts`), not yet verified. */
   readonly deviceToken?: string | null
 }

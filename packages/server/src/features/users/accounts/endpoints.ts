@@ -1,4 +1,4 @@
-/** Sign-up, sign-in by password, and what users see and change of themselves, over HTTP. */
+/** Endpoints for sign-up, sign-in by password, and the profile of the signed-in user. */
 import { z } from 'zod'
 import { type Caller, requireUser, type UserCaller } from '../../../access/caller.ts'
 import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
@@ -46,11 +46,11 @@ const profileBody = z.strictObject({
 
 const userReply = { 200: { description: 'The user', schema: z.object({ user: userViewSchema }) } }
 
-/** The caller as somebody whose account may still become a real one. */
+/** The caller, if anonymous: signing up then upgrades that account. */
 const anonymousUser = (caller: Caller): UserCaller | null =>
   caller.kind === 'user' && caller.auth.isAnonymous ? caller : null
 
-/** Those fields that were sent. */
+/** The fields that were sent. */
 const given = (body: z.output<typeof profileBody>): ProfileChanges =>
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 
@@ -61,13 +61,13 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'POST',
       paths: ['/api/auth/signup'],
       tag,
-      summary: 'Make an account with e-mail and password',
+      summary: 'Sign up with e-mail and password',
       description:
-        'With the token of an anonymous user, that account gets the e-mail and the password and keeps its id.',
+        'With the access token of an anonymous user, upgrades that account: it gets the e-mail and the password and keeps its id.',
       credentials: 'public',
       rateLimit: 'signup',
       body: signUpBody,
-      replies: { 201: { description: 'Signed up and in', schema: signedInSchema } },
+      replies: { 201: { description: 'The new account, signed in', schema: signedInSchema } },
       errors: [403, 409],
       async handle(call) {
         const { email, password, data = {}, locale = null } = call.body
@@ -83,7 +83,8 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       paths: ['/api/auth/signin'],
       tag,
       summary: 'Sign in with e-mail and password',
-      description: 'A user with a second factor gets a ticket, which `mfa/verify` turns into tokens.',
+      description:
+        'If the user has a second factor, returns a ticket for `POST /api/auth/mfa/verify` instead of tokens.',
       credentials: 'public',
       rateLimit: 'auth',
       body: signInBody,
@@ -100,10 +101,10 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'POST',
       paths: ['/api/auth/signin/anonymous'],
       tag,
-      summary: 'Make an account without saying who one is',
+      summary: 'Sign up anonymously',
       credentials: 'public',
       rateLimit: 'signup',
-      replies: { 201: { description: 'Signed up and in', schema: signedInSchema } },
+      replies: { 201: { description: 'The new account, signed in', schema: signedInSchema } },
       errors: [403],
       handle: async (call) => json(await accounts.signUpAnonymously(clientOf(call)), 201),
     }),
@@ -113,11 +114,12 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       paths: ['/api/auth/change-password'],
       tag,
       summary: 'Change the password',
-      description: 'Every session ends; the answer is a new one, as old as the one that asked.',
+      description:
+        'Ends every session of the user and returns a new one, which keeps the start time of the current one.',
       credentials: 'user',
       rateLimit: 'auth',
       body: changePasswordBody,
-      replies: { 200: { description: 'Signed in anew', schema: signedInSchema } },
+      replies: { 200: { description: 'The new session', schema: signedInSchema } },
       errors: [404],
       async handle(call) {
         const { currentPassword, newPassword } = call.body
@@ -130,7 +132,7 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'GET',
       paths: ['/api/auth/me'],
       tag,
-      summary: 'The signed-in user',
+      summary: 'Get the signed-in user',
       credentials: 'user',
       rateLimit: 'auth',
       replies: userReply,
@@ -142,8 +144,8 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'PATCH',
       paths: ['/api/auth/profile'],
       tag,
-      summary: 'Change what users say of themselves',
-      description: 'Fields left out stay; `metadata` is replaced whole.',
+      summary: 'Update the profile',
+      description: 'Omitted fields keep their values. `metadata` is replaced, not merged.',
       credentials: 'user',
       rateLimit: 'auth',
       body: profileBody,

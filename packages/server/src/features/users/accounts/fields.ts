@@ -1,4 +1,4 @@
-/** What may stand in the fields of a user, for every endpoint that takes one: profile, admin, import. */
+/** Schemas of user fields, shared by the profile, admin and import endpoints. */
 import { z } from 'zod'
 import { type JsonObject, jsonBytes } from '../../../base/text/json.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
@@ -13,20 +13,20 @@ import {
   roleCharsMax,
 } from '../../../limits/users.ts'
 
-/** Line breaks end headers of mails, and the others are never meant. */
+/** Line breaks would end mail headers; other control characters have no use in a name. */
 const controlPattern = /\p{Cc}|[\u2028\u2029]/u
 
-const mistake = (code: 'type' | 'min' | 'max' | 'pattern', message: string) => ({ params: { code }, message })
+const issue = (code: 'type' | 'min' | 'max' | 'pattern', message: string) => ({ params: { code }, message })
 
 export const displayNameField = z
   .string()
   .trim()
-  .refine((text) => text !== '', mistake('min', 'must not be empty; null removes it'))
+  .refine((text) => text !== '', issue('min', 'must not be empty; null removes it'))
   .refine(
     (text) => codePointLength(text) <= displayNameCharsMax,
-    mistake('max', `must have at most ${displayNameCharsMax} characters`),
+    issue('max', `must have at most ${displayNameCharsMax} characters`),
   )
-  .refine((text) => isStorableText(text) && !controlPattern.test(text), mistake('pattern', 'must be one line of text'))
+  .refine((text) => isStorableText(text) && !controlPattern.test(text), issue('pattern', 'must be one line of text'))
   .nullable()
 
 const isWebAddress = (text: string): boolean => {
@@ -37,7 +37,7 @@ const isWebAddress = (text: string): boolean => {
 export const avatarUrlField = z
   .string()
   .max(avatarUrlCharsMax)
-  .refine(isWebAddress, mistake('pattern', 'must be an http or https URL'))
+  .refine(isWebAddress, issue('pattern', 'must be an http or https URL'))
   .nullable()
 
 export const roleField = z
@@ -61,49 +61,49 @@ const hasStorableTexts = (value: unknown): boolean => {
   return Object.entries(value).every(([name, inner]) => isStorableText(name) && hasStorableTexts(inner))
 }
 
-/** Merging code of other programs, given one of these as a name, may change what every object inherits. */
+/** Names that can pollute prototypes in code that merges objects. */
 const dangerousNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-function holdsDangerousName(value: unknown): boolean {
+function containsDangerousName(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
-  if (Array.isArray(value)) return value.some(holdsDangerousName)
-  return Object.entries(value).some(([name, member]) => dangerousNames.has(name) || holdsDangerousName(member))
+  if (Array.isArray(value)) return value.some(containsDangerousName)
+  return Object.entries(value).some(([name, member]) => dangerousNames.has(name) || containsDangerousName(member))
 }
 
 /**
- * A JSON object of a bounded size, kept as it is. Names are looked at before the library, whose `record` would drop a
- * member called `__proto__` instead of refusing it.
+ * * A JSON object of a bounded size. Names are checked before `z.record`, which would drop a member `__proto__` instead
+ * of rejecting it.
  */
 const objectField = (bytesMax: number): z.ZodType<JsonObject> =>
   z
     .unknown()
     .refine(
-      (value) => !holdsDangerousName(value),
-      mistake('pattern', 'must not hold members called __proto__, constructor or prototype'),
+      (value) => !containsDangerousName(value),
+      issue('pattern', 'must not contain members named __proto__, constructor or prototype'),
     )
     .meta({ type: 'object', additionalProperties: true })
     .pipe(
       z
         .record(z.string(), z.unknown())
-        .refine((value) => jsonBytes(value) <= bytesMax, mistake('max', `must be at most ${bytesMax} bytes of JSON`))
-        .refine(hasStorableTexts, mistake('type', 'must not hold NUL or broken characters')),
+        .refine((value) => jsonBytes(value) <= bytesMax, issue('max', `must be at most ${bytesMax} bytes of JSON`))
+        .refine(hasStorableTexts, issue('type', 'must not contain NUL or unpaired surrogates')),
     ) as unknown as z.ZodType<JsonObject>
 
 export const metadataField = objectField(metadataBytesMax)
 export const customClaimsField = objectField(customClaimsBytesMax)
 
-/** As it is sent; `normalizeEmail` judges it. */
+/** As sent; `normalizeEmail` validates it. */
 export const emailField = z.string().min(1).max(1024)
-/** As it is sent; `passwords.check` judges a new one, and one that is too long to be anybody's is simply wrong. */
+/** As sent; `passwords.check` validates new passwords, and an overlong one never matches. */
 export const passwordField = z.string().min(1)
 
-/** As it is sent; one that is not ours is as good as none. */
+/** As sent; an invalid token is ignored. */
 export const deviceTokenField = z.string().max(deviceTokenCharsMax)
 
-/** Where the link of a mail leads (`mail-links`); which URLs are allowed is judged by `parseLinkTarget`. */
+/** Target of the link in a mail (`email/links`). `parseLinkTarget` checks it against the allowed URLs. */
 export const linkTargetFields = {
   redirectUrl: z.string().max(redirectUrlCharsMax).optional().meta({
-    description: 'Page that the link leads to, from the allowed list, instead of the configured one',
+    description: 'Page that the link opens instead of the configured one; must be in `auth.redirectUrls`',
   }),
   state: z
     .string()
@@ -111,5 +111,5 @@ export const linkTargetFields = {
     .max(mailStateCharsMax)
     .regex(/^[ -~]*$/, 'must be printable ASCII')
     .optional()
-    .meta({ description: 'Handed back as `state` in the link' }),
+    .meta({ description: 'Returned in the link as `state`' }),
 }

@@ -5,9 +5,9 @@ import { createPasswords } from './passwords.ts'
 
 const passwords = createPasswords(() => 8)
 
-test('[USER-14] too many at once are refused with 503, and those before them are served', async () => {
+test('[USER-14] a full hashing queue rejects further passwords with 503 and processes the queued ones', async () => {
   const count = passwordsWaitingMax + 50
-  // A hash of no known form costs nothing to compare with, so the queue is all that is tried here.
+  // Verifying an unrecognized hash costs nothing, so this exercises the queue alone.
   const results = await Promise.allSettled(Array.from({ length: count }, () => passwords.verify('x', 'no hash')))
   const refused = results.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
   expect(refused.length).toBeGreaterThan(0)
@@ -17,11 +17,11 @@ test('[USER-14] too many at once are refused with 503, and those before them are
   expect(await passwords.verify('x', 'no hash')).toBe(false)
 })
 
-test('[USER-5] nothing fits an account without a password', async () => {
+test('[USER-5] no password matches an account without one', async () => {
   for (const password of ['', '-', 'A'.repeat(43)]) expect(await passwords.verify(password, null)).toBe(false)
 })
 
-test('[USER-15] what is weaker than today is hashed anew', async () => {
+test('[USER-15] hashes with an outdated algorithm or a lower cost need rehashing', async () => {
   const own = await passwords.hash('a good password')
   expect([passwords.needsRehash(own), await passwords.verify('a good password', own)]).toEqual([false, true])
   expect(passwords.needsRehash(own.replace('t=2', 't=1'))).toBe(true)

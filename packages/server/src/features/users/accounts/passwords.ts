@@ -1,6 +1,6 @@
 /**
- * Passwords: which are taken, and how they are hashed and checked beside the event loop, a few at once. Whose they are
- * is not known here. A password is never logged and never stored.
+ * * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time. A password is
+ * never logged and never stored.
  */
 import { createGate } from '../../../base/concurrency/gate.ts'
 import { findHash, hashesAtOnce, hashPassword, verifyPassword } from '../../../base/crypto/password-hash.ts'
@@ -16,38 +16,38 @@ import {
 } from '../../../limits/users.ts'
 
 export interface Passwords {
-  /** Throws 400 naming `field` (default `password`) for a password that is too short, too long or no plain text. */
+  /** Throws 400 naming `field` (default `password`) if the password is too short, too long or not plain text. */
   check(password: string, field?: string): void
-  /** argon2id. Rejects with 503 when too many wait; whoever hashes many does a few at a time. */
+  /** argon2id. Rejects with 503 if the queue is full; bulk callers hash a few at a time. */
   hash(password: string): Promise<string>
   /**
-   * Null stands for an account without a password, or none at all: false, after the same time as a wrong password.
-   * Rejects with 503 like `hash`.
+   * A `hash` of null (no account, or an account without a password) yields false, after the same time as a wrong
+   * password. Rejects with 503 like `hash`.
    */
   verify(password: string, hash: string | null): Promise<boolean>
-  /** Whether a password that was found right should be hashed anew: by another algorithm, or for less than today. */
+  /** Whether a correct password should be hashed again: its algorithm is outdated or its cost too low. */
   needsRehash(hash: string): boolean
-  /** A hash of another system, checked and given back. Throws 400 naming `passwordHash`. */
+  /** Validates a hash of another system and returns it. Throws 400 naming `passwordHash`. */
   parseImported(hash: string): string
 }
 
 const cost = { memoryKiB: passwordMemoryKiB, passes: passwordPasses }
-/** Compared with where there is no hash, for the time it takes; that a password fits it would mean nothing. */
-const nobodys = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
+/** Verified where there is no hash, to take the same time. A match means nothing. */
+const dummyHash = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'.repeat(43)}$${'A'.repeat(43)}`
 
-/** `charsMin` is asked for each time, since a reload may change it. */
+/** `charsMin` is a function because a reload may change it. */
 export function createPasswords(charsMin: () => number): Passwords {
   const gate = createGate({ running: hashesAtOnce, waiting: passwordsWaitingMax })
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  function withSlot<T>(work: () => Promise<T>): Promise<T> {
     const entered = gate.enter(work)
     if (entered === null) throw unavailable()
     return entered
   }
 
-  const hash = async (password: string): Promise<string> => inTurn(() => hashPassword(password, cost))
+  const hash = async (password: string): Promise<string> => withSlot(() => hashPassword(password, cost))
 
-  function findMistake(password: string): { code: 'min' | 'max' | 'type'; message: string } | null {
-    if (!isStorableText(password)) return { code: 'type', message: 'must be text without NUL or broken characters' }
+  function findIssue(password: string): { code: 'min' | 'max' | 'type'; message: string } | null {
+    if (!isStorableText(password)) return { code: 'type', message: 'must not contain NUL or unpaired surrogates' }
     const length = codePointLength(password)
     if (length < charsMin()) return { code: 'min', message: `must have at least ${charsMin()} characters` }
     return length > passwordCharsMax
@@ -57,15 +57,15 @@ export function createPasswords(charsMin: () => number): Passwords {
 
   return {
     check(password, field = 'password') {
-      const mistake = findMistake(password)
-      if (mistake) throw invalidField(field, mistake.code, mistake.message)
+      const issue = findIssue(password)
+      if (issue) throw invalidField(field, issue.code, issue.message)
     },
     hash,
     async verify(password, known) {
-      // What nobody can have as a password is not hashed at full length.
+      // An impossible password is not hashed at its full length.
       const isPossible = isStorableText(password) && password.length <= 2 * passwordCharsMax
-      const compared = known !== null && isPossible ? known : nobodys
-      const matches = await inTurn(() => verifyPassword(isPossible ? password : '-', compared))
+      const compared = known !== null && isPossible ? known : dummyHash
+      const matches = await withSlot(() => verifyPassword(isPossible ? password : '-', compared))
       return matches && isPossible && known !== null
     },
     needsRehash(known) {
@@ -79,9 +79,9 @@ export function createPasswords(charsMin: () => number): Passwords {
       if (!parsed || parsed.kind === 'argon2id')
         throw refuse('must be a bcrypt hash ($2a$, $2b$, $2y$) or pbkdf2:sha256:<iterations>:<salt>:<hash> in base64')
       if (parsed.kind === 'bcrypt' && parsed.cost > bcryptCostMax)
-        throw refuse(`must not be of a bcrypt cost above ${bcryptCostMax}`)
+        throw refuse(`must have a bcrypt cost of at most ${bcryptCostMax}`)
       if (parsed.kind === 'pbkdf2' && parsed.iterations > pbkdf2IterationsMax)
-        throw refuse(`must not have more than ${pbkdf2IterationsMax} iterations`)
+        throw refuse(`must have at most ${pbkdf2IterationsMax} iterations`)
       return text
     },
   }

@@ -1,10 +1,7 @@
-/**
- * What is public of a user: the record of `_users_public`, which everybody may read whom the configuration allows.
- * Writing it is `accounts`'.
- */
+/** The public record of a user in `_users_public`. `accounts` writes it; the configuration decides who may read it. */
 import { formatDatetime } from '../../../base/text/datetime.ts'
 
-/** A record as the records API shows it. */
+/** A record as returned by the records API. */
 export type PublicUser = {
   readonly id: string
   readonly displayName: string | null
@@ -16,7 +13,7 @@ export type PublicUser = {
   readonly updatedAt: string
 }
 
-/** What of an account the record is made from. */
+/** The fields of an account that the record is derived from. */
 interface Source extends Pick<PublicUser, 'id' | 'displayName' | 'avatarUrl' | 'role' | 'email'> {
   readonly emailVisibility: 'public' | 'private'
   readonly createdAtMs: number

@@ -1,6 +1,6 @@
 /**
- * What a stolen token must not do: add a way into an account, take one away, or move the account to another address.
- * Owns when a sign-in is recent; what needs one is for those who ask.
+ * Requires a recent sign-in for changes that a stolen access token must not make: adding or removing a sign-in method,
+ * and moving the account to another address.
  */
 import type { UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -11,13 +11,13 @@ import { signInAgain } from '../../../errors.ts'
 import { recentSignInMs } from '../../../limits/users.ts'
 import { usersTable } from '../tables.ts'
 
-/** Who asks, as their token tells; a token without a session was made by whoever has the secret. */
+/** The calling user and session. A token without a session was signed with the server's secret, not at a sign-in. */
 export type SessionCaller = Pick<UserCaller, 'auth' | 'sessionId'>
 
 /**
- * Rejects with 403 `Sign in again` unless the caller's session began at most ten minutes ago, whatever guards the
- * account: a way in that a stolen token adds stays when the token has expired. Anonymous users are exempt, since they
- * have nothing to sign in again with.
+ * Rejects with 403 `Sign in again` unless the session of the caller began in the last ten minutes, whatever protects
+ * the account: a sign-in method that a stolen token adds outlives that token. Anonymous users are exempt because they
+ * have no way to sign in again.
  */
 export async function requireRecentSignIn(
   on: Reader,

@@ -1,4 +1,4 @@
-/** The ways into an account, for whoever takes one away: somebody must not be left outside by their own hand. */
+/** Prevents users from removing their last sign-in method. */
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -6,8 +6,8 @@ import { usersTable } from '../tables.ts'
 import type { Account } from './accounts.ts'
 
 /**
- * Whether the account can be signed in to: by a password, a verified e-mail where the server sends mail, an identity or
- * a passkey.
+ * Whether the account has a sign-in method: a password, a verified e-mail (if the server sends mail), an identity or a
+ * passkey.
  */
 export async function hasSignInMethod(
   on: Reader,

@@ -1,4 +1,4 @@
-/** A user as their own client sees them: everything but what is the server's alone. */
+/** A user as returned to their own client. */
 import { z } from 'zod'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { JsonObject } from '../../../base/text/json.ts'
@@ -19,7 +19,7 @@ export interface UserView {
   readonly updatedAt: string
 }
 
-/** Never hashes, `appMetadata` or claims. */
+/** Omits hashes, `appMetadata` and custom claims. */
 export const userView = (account: Account): UserView => ({
   id: account.id,
   email: account.email,

@@ -1,7 +1,7 @@
 /**
- * What the service key does with users: SPEC's Admin users chapter but the import, as functions that the endpoints and
- * the command line share. Every change is one transaction that has the user's row first, so that a sign-in, a refresh
- * and an administrator who want the same user take turns.
+ * User administration with a service key, shared by the HTTP endpoints and the command line (ADMIN-1). Every change is
+ * one transaction that locks the user's row first, so that it is serialized with sign-ins and token refreshes of the
+ * same user.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
@@ -19,7 +19,7 @@ import type { Sessions } from '../sessions/sessions.ts'
 import { usersTable } from '../tables.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
 
-/** A user as the service key sees one; both names of a field where SPEC has two. Never a hash. */
+/** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-2). */
 export interface AdminView {
   readonly id: string
   readonly email: string | null
@@ -40,22 +40,22 @@ export interface AdminView {
   readonly updatedAt: string
 }
 
-/** A user in a list, without what may be large. */
+/** A user in a list, without the fields that may be large. */
 export type ListedUser = Omit<AdminView, 'metadata' | 'appMetadata' | 'customClaims'>
 
 export interface UserPage {
   readonly users: readonly ListedUser[]
   /** Null on the last page. */
   readonly cursor: string | null
-  /** Present where the page ends early, because a response has a bound. */
+  /** Present if the page ends early because of the maximum response size. */
   readonly truncated?: true
 }
 
-/** Every function but `list` and `create` throws 404 for an id that no user has. */
+/** Every function except `list` and `create` rejects with 404 for an unknown id. */
 export interface UserAdmin {
   /**
-   * Newest first, after the page that gave `cursor`; null and `0` are the start. With an e-mail, only the user who has
-   * it. Throws 400 for a cursor that no page gave.
+   * Newest first. `cursor` continues after a previous page; null and `0` start at the first. `email` selects the one
+   * user with that address. Rejects with 400 for an invalid cursor.
    */
   list(page: {
     readonly limit: number
@@ -63,20 +63,20 @@ export interface UserAdmin {
     readonly email: string | null
   }): Promise<UserPage>
   get(id: string): Promise<AdminView>
-  /** Throws 400, and 409 when the e-mail is taken. */
+  /** Rejects with 400, and with 409 if the e-mail is taken. */
   create(input: CreateInput): Promise<AdminView>
   /**
-   * What is given replaces what is there. Disabling ends every session and every pending one-time token, and so does a
-   * new password; a new address ends the tokens. Throws 400, and 409 when the e-mail is taken.
+   * Replaces the given fields. Disabling and a new password end every session and invalidate every pending one-time
+   * token; a new address invalidates the tokens. Rejects with 400, and with 409 if the e-mail is taken.
    */
   update(id: string, input: UpdateInput): Promise<AdminView>
-  /** Replaces all claims; open sockets have the new ones at once, requests with the next access token. */
+  /** Replaces all custom claims. Open sockets get them at once, requests with the next access token. */
   setClaims(id: string, claims: JsonObject): Promise<void>
-  /** Ends every session, and sign-ins that wait for their second factor. */
+  /** Ends every session and every sign-in that waits for its second factor. */
   revoke(id: string): Promise<void>
-  /** The user and all that hangs on the user. */
+  /** Deletes the user and everything that belongs to the user. */
   remove(id: string): Promise<void>
-  /** Second factors and recovery codes, all or none; passkeys are ways in of their own and stay. */
+  /** Removes all second factors and recovery codes. Passkeys are a sign-in method of their own and stay. */
   removeFactors(id: string): Promise<void>
 }
 
@@ -86,14 +86,14 @@ export interface UserAdminDeps {
   readonly passwords: Passwords
   readonly sessions: Sessions
   readonly oneTimeTokens: OneTimeTokens
-  /** Bytes of a JSON response, at most. */
+  /** Maximum size of a JSON response in bytes. */
   readonly responseBytes: () => number
-  /** Seals cursors. */
+  /** Key material that seals cursors. */
   readonly secret: string
   readonly clock: Clock
 }
 
-/** SPEC "Admin users": the cursor of the first page. */
+/** The cursor of the first page. */
 const startCursor = '0'
 
 const listed = (account: ListedAccount): ListedUser => ({
@@ -133,16 +133,16 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     return account
   }
 
-  /** One who is disabled already has been so since then. */
+  /** Disabling a disabled account keeps its original time. */
   const disabledAt = ({ disabledAtMs }: Account, disabled: boolean): number | null =>
     disabled ? (disabledAtMs ?? clock.now()) : null
 
-  /** An address that an administrator gives counts as verified unless they say otherwise. Throws 400. */
+  /** A new address set by an administrator counts as verified unless `emailVerified` is false. Throws 400. */
   function addressChanges(account: Account, email?: string, emailVerified?: boolean): Partial<Account> {
     const isNew = email !== undefined && email !== account.email
     const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
     if (isVerified && email === undefined && account.email === null)
-      throw invalidField('emailVerified', 'required', 'needs an e-mail address, and the user has none')
+      throw invalidField('emailVerified', 'required', 'cannot be true: the user has no e-mail address')
     const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
     return {
       ...(isNew ? { email, isAnonymous: false } : {}),
@@ -150,7 +150,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     }
   }
 
-  /** Runs `work` on a user who stays as found until it ends. */
+  /** Runs `work` in a transaction with the row of the user locked. */
   const change = <T>(id: string, work: (tx: Transaction, account: Account) => Promise<T>): Promise<T> =>
     database.write(async (tx) => work(tx, await getAccount(tx, id, 'lock')))
 
@@ -175,7 +175,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     async create({ email: written, password, displayName = null, role = 'user', emailVerified = true }) {
       const email = normalizeEmail(written)
       passwords.check(password)
-      // Not hashed for nothing; who comes in between is refused by the index.
+      // Avoids a useless hash. The unique index rejects concurrent duplicates.
       if (await accounts.findByEmail(database, email)) throw emailTaken()
       const passwordHash = await passwords.hash(password)
       const emailVerifiedAtMs = emailVerified ? clock.now() : null
@@ -200,7 +200,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
             ...address,
             ...(disabled === undefined ? {} : { disabledAtMs: disabledAt(account, disabled) }),
           }
-          // Sessions may be of whoever had the old password.
+          // Sessions may belong to someone who knew the old password.
           if (disabled || password !== undefined) await sessions.endAll(tx, id)
           if (disabled || password !== undefined || address.email !== undefined) await oneTimeTokens.removeAll(tx, id)
           return adminView(isEmpty(changes) ? account : await accounts.update(tx, account, changes))
@@ -229,7 +229,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
       change(id, async (tx) => {
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'factors')} WHERE user_id = ${id}`)
         await tx.run(sql`DELETE FROM ${usersTable(dialect, 'recovery_codes')} WHERE user_id = ${id}`)
-        // A ticket is a question for a factor that is gone: the way in is to sign in again.
+        // Tickets ask for a factor that no longer exists; users sign in again.
         await oneTimeTokens.removeAll(tx, id, 'mfa-ticket')
       }),
   }

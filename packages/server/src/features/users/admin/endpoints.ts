@@ -1,4 +1,4 @@
-/** The HTTP surface of SPEC's Admin users chapter, as a table. What the endpoints do is `admin`'s and `import`'s. */
+/** Endpoints of user administration. `admin` and `import` implement them. */
 import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam } from '../../../http/input/query-schema.ts'
@@ -64,7 +64,7 @@ const importReport = z.object({
       id: z.string().nullable(),
       email: z.string().nullable(),
       status: z.enum(['created', 'skipped', 'error']),
-      error: z.string().optional().meta({ description: 'What was wrong with the entry, every bad field named' }),
+      error: z.string().optional().meta({ description: 'Why the entry was rejected; names every invalid field' }),
       message: z.string().optional(),
       data: z.record(z.string(), z.object({ code: z.string(), message: z.string() })).optional(),
     }),
@@ -110,8 +110,7 @@ export function createAdminEndpoints(deps: {
       method: 'POST',
       paths: [users],
       summary: 'Create a user',
-      description:
-        'No tokens are given: the user signs in. The address counts as verified unless `emailVerified` is false.',
+      description: 'Returns no tokens. The address counts as verified unless `emailVerified` is false.',
       body: createBody,
       replies: { 201: { description: 'The user', schema: z.object({ user }) } },
       errors: [409],
@@ -122,9 +121,9 @@ export function createAdminEndpoints(deps: {
       name: 'admin.updateUser',
       method: 'PATCH',
       paths: [`${users}/:id`],
-      summary: 'Change a user',
+      summary: 'Update a user',
       description:
-        'What is given replaces what is there. `disabled: true` and a new `password` end every session at once. A new `email` counts as verified unless `emailVerified` is false.',
+        'Replaces the given fields. `disabled: true` and a new `password` end every session at once. A new `email` counts as verified unless `emailVerified` is false.',
       body: updateBody,
       replies: { 200: { description: 'The user', schema: user } },
       errors: [404, 409],
@@ -150,7 +149,7 @@ export function createAdminEndpoints(deps: {
       method: 'PUT',
       paths: [`${users}/:id/claims`],
       summary: "Replace a user's custom claims",
-      description: `Any JSON object of at most ${customClaimsBytesMax} bytes; part of the next access token.`,
+      description: `A JSON object of at most ${customClaimsBytesMax} bytes, included in the next access token as \`custom\`.`,
       body: claimsBody,
       replies: done,
       errors: [404],
@@ -192,11 +191,11 @@ export function createAdminEndpoints(deps: {
       paths: [`${users}/import`],
       summary: 'Import users',
       description:
-        'Each by itself: a bad one is an `error` and fails no other. Users who exist are `skipped`, so a batch can be sent again.',
+        'Imports each entry independently: an invalid one is reported as `error` and does not affect the others. Existing users are `skipped`, so a batch can be repeated.',
       body: importBody,
       bodyBytesMax: importBodyBytesMax,
       answerSeconds: importAnswerSeconds,
-      replies: { 200: { description: 'What became of each', schema: importReport } },
+      replies: { 200: { description: 'The result of each entry', schema: importReport } },
       handle: async ({ body }) => json(await importUsers(body.users)),
     }),
   ]

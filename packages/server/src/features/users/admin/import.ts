@@ -1,7 +1,7 @@
 /**
- * Importing users: up to a thousand in a request, each by itself, so that a bad one fails alone. What takes long is
- * hashing passwords given in plain text; it is paced to leave the threads to sign-ins, and bounded in time. What was
- * not reached is told as an error, and sending the same batch again goes on from there: users who exist are skipped
+ * User import: up to a thousand users per request, each imported independently, so that one invalid entry fails alone.
+ * Hashing plain-text passwords dominates the time; it is throttled to leave capacity for sign-ins, and has a deadline.
+ * Entries beyond the deadline are reported as errors. Repeating the batch continues there: existing users are skipped
  * before anything is hashed.
  */
 import type { Clock } from '../../../base/clock.ts'
@@ -24,17 +24,17 @@ import type { Passwords } from '../accounts/passwords.ts'
 import { normalizeEmail } from '../email/normalize.ts'
 import { type ImportEntry, importEntry, isUserId } from './input.ts'
 
-/** What became of one entry. */
+/** Result of one entry. */
 export interface ImportResult {
-  /** The new user's, or the one's who was there; null where an entry that failed named none. */
+  /** Id of the new or the existing user; null for a failed entry without a valid id. */
   readonly id: string | null
   readonly email: string | null
   readonly status: 'created' | 'skipped' | 'error'
-  /** What was wrong, every bad field named; only with the status `error`. */
+  /** Why the entry was rejected, naming every invalid field. Only with the status `error`. */
   readonly error?: string
-  /** The same text as `error`, its name before. */
+  /** Same text as `error`; its former name. */
   readonly message?: string
-  /** The bad fields, as in a 400; absent where no field is to blame. */
+  /** Invalid fields, as in a 400. Absent if the error does not concern a field. */
   readonly data?: FieldErrors
 }
 
@@ -46,7 +46,7 @@ export interface ImportReport {
   readonly results: readonly ImportResult[]
 }
 
-/** Never throws for an entry; 503 while as many imports as may are running. */
+/** Never rejects because of an entry. Rejects with 503 while `importsMax` imports run. */
 export type ImportUsers = (entries: readonly unknown[]) => Promise<ImportReport>
 
 export interface ImportDeps {
@@ -56,20 +56,20 @@ export interface ImportDeps {
   readonly clock: Clock
 }
 
-/** An entry that may become a user; a password in plain text is still to be hashed. */
+/** A valid entry. A plain-text `password` has not been hashed yet. */
 interface Candidate {
   readonly account: NewAccount & { readonly id: string; readonly email: string }
   readonly password: string | null
 }
 
-/** Entries looked at before other requests get their turn: a hundred with the most metadata are some milliseconds. */
-const entriesPerTurn = 50
+/** Entries parsed per event-loop tick: a hundred with maximum metadata take a few milliseconds. */
+const entriesPerTick = 50
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 export function createImport({ database, accounts, passwords, clock }: ImportDeps): ImportUsers {
   const newId = createUuid7(clock)
-  // Half of what may hash at all, so that a sign-in waits behind a few hashes and not behind a thousand.
+  // Half of the hashing capacity, so that a sign-in waits for a few hashes and not for a thousand.
   const gate = createGate({ running: Math.ceil(hashesAtOnce / 2), waiting: importsMax * importUsersAtOnce })
   let running = 0
 
@@ -78,7 +78,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     const { id, email, password, passwordHash, verified, ...rest } = validate(importEntry, entry)
     const given: Partial<ImportEntry> = rest
     if (typeof password === 'string' && typeof passwordHash === 'string')
-      throw refused('Give either password or passwordHash, not both')
+      throw invalidEntry('Set either password or passwordHash, not both')
     if (typeof password === 'string') passwords.check(password)
     return {
       account: {
@@ -92,17 +92,18 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     }
   }
 
-  /** Candidates in the places of their entries, and results in the places of the others. */
+  /** For each entry, in order, a candidate, or the result if it is invalid. */
   async function parseEntries(entries: readonly unknown[]): Promise<readonly (Candidate | ImportResult)[]> {
     const taken = new Set<string>()
     const parsed: (Candidate | ImportResult)[] = []
     for (const [at, entry] of entries.entries()) {
-      if (at % entriesPerTurn === entriesPerTurn - 1) await nextTurn()
+      if (at % entriesPerTick === entriesPerTick - 1) await nextTick()
       try {
         const candidate = parseEntry(entry)
         const { id, email } = candidate.account
-        // An id holds no @, so the two kinds of names cannot meet.
-        if (taken.has(id) || taken.has(email)) throw refused('Is in this batch already')
+        // An id contains no @, so ids and e-mails cannot collide.
+        if (taken.has(id) || taken.has(email))
+          throw invalidEntry('Another entry of this batch has the same id or e-mail')
         taken.add(id).add(email)
         parsed.push(candidate)
       } catch (error) {
@@ -113,14 +114,14 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     return parsed
   }
 
-  /** The user who has the id or the e-mail already. */
+  /** The existing user with the id or the e-mail. */
   async function findExisting({ account: { id, email } }: Candidate): Promise<{ readonly id: string } | null> {
     return (await accounts.findByEmail(database, email)) ?? (await accounts.find(database, id))
   }
 
-  /** Null when the time is over, or when sign-ins need all there is. */
-  async function findHash(password: string, untilMs: number): Promise<{ readonly passwordHash: string } | null> {
-    const hash = async () => (clock.now() < untilMs ? { passwordHash: await passwords.hash(password) } : null)
+  /** Null after the deadline, or if the hashing queue is full. */
+  async function hashBefore(password: string, deadlineMs: number): Promise<{ readonly passwordHash: string } | null> {
+    const hash = async () => (clock.now() < deadlineMs ? { passwordHash: await passwords.hash(password) } : null)
     try {
       return await (gate.enter(hash) ?? null)
     } catch (error) {
@@ -129,18 +130,18 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     }
   }
 
-  async function importOne(candidate: Candidate, untilMs: number): Promise<ImportResult> {
+  async function importOne(candidate: Candidate, deadlineMs: number): Promise<ImportResult> {
     const { account, password } = candidate
     const { id, email } = account
     const existing = await findExisting(candidate)
     if (existing) return { id: existing.id, email, status: 'skipped' }
-    const hashed = password === null ? {} : await findHash(password, untilMs)
-    if (hashed === null) return { id: null, email, ...errorResult('Not reached in time: import it again') }
+    const hashed = password === null ? {} : await hashBefore(password, deadlineMs)
+    if (hashed === null) return { id: null, email, ...errorResult('Not imported before the deadline; import it again') }
     try {
       await database.write((tx) => accounts.insert(tx, { ...account, ...hashed }))
       return { id, email, status: 'created' }
     } catch (error) {
-      // Somebody signed up meanwhile.
+      // The user signed up in the meantime.
       if (error instanceof EngineError && error.kind === 'unique')
         return { id: (await findExisting(candidate))?.id ?? null, email, status: 'skipped' }
       throw error
@@ -148,10 +149,10 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
   }
 
   async function run(entries: readonly unknown[]): Promise<ImportReport> {
-    const untilMs = clock.now() + importTimeoutMs
+    const deadlineMs = clock.now() + importTimeoutMs
     const parsed = await parseEntries(entries)
     const results = await mapBounded(parsed, importUsersAtOnce, (one) =>
-      'status' in one ? one : importOne(one, untilMs),
+      'status' in one ? one : importOne(one, deadlineMs),
     )
     const count = (status: ImportResult['status']): number => results.filter((one) => one.status === status).length
     return { imported: count('created'), skipped: count('skipped'), errors: count('error'), results }
@@ -168,9 +169,9 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
   }
 }
 
-const refused = (message: string): ApiError => apiError('invalid-input', message)
+const invalidEntry = (message: string): ApiError => apiError('invalid-input', message)
 
-/** What of a bad entry can be said to be its name. */
+/** The result of an invalid entry, with its id and e-mail if they are usable. */
 function failed(entry: unknown, { message, data }: ApiError): ImportResult {
   const { id, email } = (typeof entry === 'object' && entry !== null ? entry : {}) as Record<string, unknown>
   return {
@@ -180,11 +181,11 @@ function failed(entry: unknown, { message, data }: ApiError): ImportResult {
   }
 }
 
-/** All mistakes in one line, so that one look at a report is enough to mend an entry. */
+/** All errors of an entry in one line, so that the report is enough to correct it. */
 function errorResult(message: string, data?: FieldErrors): Pick<ImportResult, 'status' | 'error' | 'message' | 'data'> {
-  const mistakes = Object.entries(data ?? {}).map(([field, mistake]) => `${field}: ${mistake.message}`)
-  const error = mistakes.length > 0 ? mistakes.join('; ') : message
-  // Names of fields are the sender's and stand in it three times: a report of a thousand entries must stay small.
+  const problems = Object.entries(data ?? {}).map(([field, { message }]) => `${field}: ${message}`)
+  const error = problems.length > 0 ? problems.join('; ') : message
+  // Field names come from the client and appear three times; a report of a thousand entries must stay small.
   if (error.length > importErrorCharsMax) {
     const cut = `${error.slice(0, importErrorCharsMax).toWellFormed()}…`
     return { status: 'error', error: cut, message: cut }
@@ -192,11 +193,11 @@ function errorResult(message: string, data?: FieldErrors): Pick<ImportResult, 's
   return { status: 'error', error, message: error, ...(data === undefined ? {} : { data }) }
 }
 
-/** Null stands for what an account has by itself. */
+/** Drops null members, so that the defaults of an account apply. */
 const withoutNulls = <T extends object>(given: T): { [Name in keyof T]?: Exclude<T[Name], null | undefined> } =>
   Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== undefined)) as never
 
-/** The results in the order of the items. After a failure nothing more is begun, and it is thrown. */
+/** Maps with bounded concurrency, in order. The first failure rejects and starts no further item. */
 export async function mapBounded<Item, Result>(
   items: readonly Item[],
   atOnce: number,

@@ -1,7 +1,4 @@
-/**
- * What the service key may say about a user: the form and bounds of each field, as the admin endpoints and the import
- * take them. Which of it may be done is `admin`'s and `import`'s matter; e-mails and passwords have files of their own.
- */
+/** Schemas of the admin endpoints and the import. E-mails and passwords are validated separately. */
 import { z } from 'zod'
 import {
   avatarUrlField,
@@ -14,7 +11,7 @@ import {
   roleField,
 } from '../accounts/fields.ts'
 
-/** Ids that an import may choose: those of records, since a user has a public one, but for the name of an endpoint. */
+/** Ids that an import may set: record ids, because each user has a public record, except the name of an endpoint. */
 const userIdPattern = /^(?!import$)[A-Za-z0-9_-]{1,64}$/
 
 export const userId = z.string().refine((id) => userIdPattern.test(id), {
@@ -22,10 +19,10 @@ export const userId = z.string().refine((id) => userIdPattern.test(id), {
   error: 'must be 1 to 64 letters, digits, underscores or hyphens',
 })
 
-/** Whether any user could have this id; what could not is not worth asking the database for. */
+/** Whether the id is well-formed; a malformed one needs no query. */
 export const isUserId = (text: string): boolean => userIdPattern.test(text)
 
-/** `PUT /api/auth/admin/users/{id}/claims`: the claims themselves. */
+/** `PUT /api/auth/admin/users/{id}/claims`: the body is the claims object. */
 export const claimsBody = customClaimsField
 
 /** `POST /api/auth/admin/users`. */
@@ -38,7 +35,7 @@ export const createBody = z.strictObject({
 })
 export type CreateInput = z.infer<typeof createBody>
 
-/** `PATCH /api/auth/admin/users/{id}`: what is left out stays; null empties a field that may be empty. */
+/** `PATCH /api/auth/admin/users/{id}`: omitted fields keep their values; null clears a nullable field. */
 export const updateBody = z.strictObject({
   email: emailField.exactOptional(),
   emailVerified: z.boolean().exactOptional().meta({ description: 'With `email`, default true' }),
@@ -53,7 +50,7 @@ export const updateBody = z.strictObject({
 })
 export type UpdateInput = z.infer<typeof updateBody>
 
-/** One user of an import. Null says the same as leaving out: exports of other systems are full of it. */
+/** One user of an import. Null means omitted, as exports of other systems often contain it. */
 export const importEntry = z.strictObject({
   id: userId.nullish(),
   email: emailField,

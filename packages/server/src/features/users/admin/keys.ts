@@ -1,4 +1,4 @@
-/** The keys that sign tokens, as the service key sees and rotates them. What they are is `signing-keys`' matter. */
+/** Endpoints that list and rotate the token signing keys, and their implementation. */
 import { z } from 'zod'
 import { formatDatetime } from '../../../base/text/datetime.ts'
 import type { Database } from '../../../engines/sql/sql.ts'
@@ -8,20 +8,20 @@ import { json } from '../../../http/replies/reply.ts'
 import type { StoredSigningKeys } from '../sessions/signing-keys.ts'
 import { msOf, msOrNullOf, usersTable } from '../tables.ts'
 
-/** A key by its public side. */
+/** Public view of a signing key. */
 export interface KeyView {
-  /** As it stands in the header of tokens. */
+  /** The `kid` in token headers. */
   readonly kid: string
-  /** Null for the one that every server begins with. */
+  /** Null for the first key of a server. */
   readonly createdAt: string | null
-  /** Since when it signs no more; what it has signed is good until it expires. Null for the one that signs. */
+  /** When it stopped signing; its tokens stay valid until they expire. Null for the signing key. */
   readonly retiredAt: string | null
 }
 
 export interface KeyAdmin {
-  /** Newest first; keys whose tokens have all expired are left out. */
+  /** Newest first, without keys whose tokens have all expired. */
   list(): Promise<readonly KeyView[]>
-  /** Has a new key sign from now on. Throws 409 when too many still count. */
+  /** Starts signing with a new key. Rejects with 409 if too many keys are still valid. */
   rotate(): Promise<KeyView>
 }
 
@@ -59,7 +59,7 @@ export function createKeyAdmin({ database, keys }: { database: Database; keys: S
     async rotate() {
       const { kid } = await keys.rotate()
       const view = (await list()).find((key) => key.kid === kid)
-      if (!view) throw new Error('The new key is not among the keys')
+      if (!view) throw new Error('The new key is missing from the list of keys')
       return view
     },
   }
@@ -84,7 +84,7 @@ export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
     name: 'admin.listKeys',
     method: 'GET',
     paths: ['/api/auth/admin/keys'],
-    summary: 'List the keys that sign tokens',
+    summary: 'List the signing keys',
     replies: { 200: { description: 'Newest first', schema: z.object({ keys: z.array(keyView) }) } },
     handle: async () => json({ keys: await keys.list() }),
   }),
@@ -93,8 +93,8 @@ export const createKeyEndpoints = (keys: KeyAdmin): readonly Endpoint[] => [
     name: 'admin.rotateKeys',
     method: 'POST',
     paths: ['/api/auth/admin/keys/rotate'],
-    summary: 'Sign with a new key from now on',
-    description: 'Tokens that older keys have signed are good until they expire.',
+    summary: 'Rotate the signing key',
+    description: 'New tokens are signed with a new key. Tokens signed with older keys stay valid until they expire.',
     replies: { 200: { description: 'The new key', schema: z.object({ key: keyView }) } },
     errors: [409],
     handle: async () => json({ key: await keys.rotate() }),

@@ -1,15 +1,15 @@
 /**
- * The page that a set-up link opens: asks for the first administrator's e-mail and password. The token stands behind
- * the `#` of the link, which browsers send to nobody; the page sends it in the body of its one request.
+ * The page of the set-up link: a form for the e-mail and password of the first administrator. The token is in the
+ * fragment of the link, which browsers never send; the page posts it in a request body.
  */
 import { createHash } from 'node:crypto'
 
-/** Runs in the browser. Builds no markup. */
+/** Runs in the browser. Does not create markup. */
 function setUp(): void {
   const form = document.querySelector('form') as HTMLFormElement
-  const told = document.querySelector('output') as HTMLOutputElement
+  const status = document.querySelector('output') as HTMLOutputElement
   const token = location.hash.slice(1)
-  // Neither the history nor a bookmark keeps the token.
+  // Keeps the token out of the history and of bookmarks.
   history.replaceState(null, '', location.pathname)
   const fieldsOf = (): { email: string; password: string } => {
     const data = new FormData(form)
@@ -22,16 +22,16 @@ function setUp(): void {
     const { message } = await response.json()
     if (response.ok) {
       form.hidden = true
-      told.textContent = 'Done: the first administrator is there and can sign in.'
+      status.textContent = 'The first administrator has been created and can sign in.'
     } else {
-      const hint = response.status === 401 ? ' The link is used up, too old, or not needed any more.' : ''
-      told.textContent = `${message}.${hint}`
+      const hint = response.status === 401 ? ' The link was used, has expired, or is no longer needed.' : ''
+      status.textContent = `${message}.${hint}`
     }
   }
   form.addEventListener('submit', (event) => {
     event.preventDefault()
     send().catch(() => {
-      told.textContent = 'The server does not answer.'
+      status.textContent = 'The server cannot be reached.'
     })
   })
 }

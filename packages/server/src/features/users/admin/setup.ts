@@ -1,6 +1,6 @@
 /**
- * The first administrator of a new server: a link that the server prints at its start while there is none, good once.
- * Owns what the link holds and what it makes; where it is printed is the command line's matter.
+ * Set-up of the first administrator: while a server has none, it prints a link at start that works once. Owns the token
+ * of the link and the account that it creates.
  */
 import { z } from 'zod'
 import type { Reader } from '../../../engines/sql/sql.ts'
@@ -24,7 +24,7 @@ import { setupPage, setupPageHeaders } from './setup-page.ts'
 
 const adminRole = 'admin'
 
-/** Where a set-up link leads; the token stands behind a `#`. */
+/** Path of the set-up link; the token is its fragment. */
 export const setupPath = '/setup'
 
 export const setupBody = z.strictObject({
@@ -36,13 +36,14 @@ export const setupBody = z.strictObject({
 export type SetupInput = z.infer<typeof setupBody>
 
 export interface Setup {
-  /** A token for a set-up link; null once there is an administrator. */
+  /** A token for a set-up link; null if there is an administrator. */
   issue(): Promise<string | null>
-  /** Whether there is no administrator yet. */
+  /** Whether the server has no administrator yet. */
   isNeeded(): Promise<boolean>
   /**
-   * Makes the first administrator and signs in; of any number of tries with any number of tokens, one does. Throws 401
-   * for a token that is not good or not needed any more, 400, and 409 when the e-mail is taken.
+   * * Creates the first administrator and signs in. Of any number of concurrent attempts with any number of tokens, one
+   * succeeds. Rejects with 401 if the token is invalid or there is an administrator, 400, and 409 if the e-mail is
+   * taken.
    */
   setUp(input: SetupInput, client: ClientInfo): Promise<SignedIn | MfaRequired>
 }
@@ -69,11 +70,11 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, comp
     async setUp({ token, email: written, password, displayName = null }, client) {
       const email = normalizeEmail(written)
       passwords.check(password)
-      // Nobody has the server hash without a token.
+      // No password is hashed for an invalid token.
       if (!(await oneTimeTokens.find(database, 'setup', token))) throw invalidToken()
       const administrator = {
         email,
-        // The operator of the server vouches for it: only they have the link.
+        // Trusted: only the operator of the server has the link.
         emailVerifiedAtMs: clock.now(),
         passwordHash: await passwords.hash(password),
         isAdminPassword: true,
@@ -82,7 +83,7 @@ export function createSetup({ database, accounts, passwords, oneTimeTokens, comp
       }
       return mapUniqueToConflict(() =>
         database.write(async (tx) => {
-          // Two links may be in use at the same time.
+          // Several links may be valid at the same time.
           await tx.lock('users set-up')
           if ((await hasAdmin(tx)) || !(await oneTimeTokens.redeem(tx, 'setup', token))) throw invalidToken()
           if (await accounts.findByEmail(tx, email)) throw emailTaken()
@@ -101,7 +102,7 @@ export const createSetupEndpoints = (setup: Setup): readonly Endpoint[] => [
     method: 'GET',
     paths: [setupPath],
     tag: 'Users',
-    summary: 'The page that a set-up link opens',
+    summary: 'Get the set-up page',
     allowsUnknownQuery: true,
     credentials: 'public',
     rateLimit: 'auth',
@@ -119,7 +120,8 @@ export const createSetupEndpoints = (setup: Setup): readonly Endpoint[] => [
     paths: ['/api/auth/setup'],
     tag: 'Users',
     summary: 'Create the first administrator',
-    description: 'With the token of the link that a server prints while it has no user with the role `admin`.',
+    description:
+      'With the token of the set-up link, which a server without a user of the role `admin` prints at start.',
     credentials: 'public',
     rateLimit: 'auth',
     body: setupBody,

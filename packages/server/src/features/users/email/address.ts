@@ -1,4 +1,4 @@
-/** The address of an account: showing that it is one's own, and changing it to another that is. */
+/** Verification of the address of an account, and its change to another verified address. */
 import type { Caller } from '../../../access/caller.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -22,7 +22,7 @@ import type { Purpose, TokenSubject } from './one-time-tokens.ts'
 import type { EmailOwnership } from './ownership.ts'
 import { composeMail, lifetimeValues, textOf } from './requests.ts'
 
-/** A change of address that a user asks for. */
+/** A requested change of address. */
 export interface AddressChange {
   /** Normalized. */
   readonly newEmail: string
@@ -31,27 +31,27 @@ export interface AddressChange {
 }
 
 export interface EmailAddress {
-  /** Has a link mailed to the user's address, unless it is verified already. Rejects with 429. */
+  /** Mails a verification link to the address of the user, unless it is verified. Rejects with 429. */
   requestVerification(userId: string, client: ClientInfo, target: LinkTarget): Promise<void>
   /**
-   * Has a link mailed to the address of a new account, where the configuration wants that. Whatever keeps the mail from
-   * being sent, its user can ask for another.
+   * Mails a verification link to a new account if the configuration asks for it. Never rejects: if the mail cannot be
+   * sent, the user can request another.
    */
   welcome(account: Account, client: ClientInfo, target: LinkTarget): Promise<void>
   /**
-   * Verifies the address. Unless `caller` is a token of the account, everything set up before ends (`email-ownership`).
-   * Rejects with 401 for an invalid token.
+   * Verifies the address. Unless `caller` is signed in to the account, removes every credential set up before
+   * (`ownership`). Rejects with 401 for an invalid token.
    */
   verify(token: string, caller: Caller): Promise<void>
   /**
-   * Has a link mailed to the new address, unless it is taken, and a notice to the old one. Rejects with 400, 401 for a
-   * wrong password, 403 without a password where a recent sign-in is needed (`recent-sign-in`), 429.
+   * Mails a link to the new address, unless it is taken, and a notice to the old one. Rejects with 400, 401 for a wrong
+   * password, 403 without a password if a recent sign-in is required (`recent-sign-in`), 429.
    */
   requestChange(caller: SessionCaller, change: AddressChange, client: ClientInfo): Promise<void>
   /**
-   * Makes the new address the account's. With a token of the account, sessions end but the requesting and the
-   * confirming one; without, everything set up before ends (`email-ownership`). Rejects with 401 for an invalid token
-   * or when the requesting session has ended, 403 `Account is disabled`, 409 when the address was taken meanwhile.
+   * Changes the address. If `caller` is signed in to the account, ends all sessions except the requesting and the
+   * confirming one; otherwise removes every credential set up before (`ownership`). Rejects with 401 for an invalid
+   * token or if the requesting session has ended, 403 `Account is disabled`, 409 if the address was taken meanwhile.
    */
   verifyChange(token: string, caller: Caller): Promise<void>
 }
@@ -62,7 +62,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
   const { database, accounts, passwords, sessions, oneTimeTokens, mailer, attempts, clock, config } = deps
   const { linkTo, ownership } = deps
 
-  /** The account a token was issued for, locked, and the token used up. Throws 401 where the two are not to be had. */
+  /** Redeems a token and locks its account. Rejects with 401 if either is unavailable or `fits` is false. */
   async function redeem(tx: Transaction, purpose: Purpose, token: string, fits: Fits): Promise<Redeemed> {
     const known = await oneTimeTokens.find(tx, purpose, token)
     const account = known?.userId ? await accounts.find(tx, known.userId, 'lock') : null
@@ -72,9 +72,9 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     return { account, subject }
   }
 
-  /** Whoever was thrown out after asking must not come back by what they asked for. */
-  async function isAlive(tx: Transaction, userId: string, sessionId: string | null): Promise<boolean> {
-    // Tokens made by whoever has the secret belong to no session.
+  /** Whether the requesting session is active: a revoked session must not complete its requests. */
+  async function isSessionActive(tx: Transaction, userId: string, sessionId: string | null): Promise<boolean> {
+    // Tokens signed with the server secret have no session.
     if (sessionId === null) return true
     const [found] = await tx.all(
       sql`SELECT 1 AS yes FROM ${usersTable(database.dialect, 'sessions')}
@@ -83,10 +83,10 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     return found !== undefined
   }
 
-  /** Whether the request came from the account's own session, read again: it may have ended since the request began. */
-  async function isLiveOwn(tx: Transaction, caller: Caller, account: Account): Promise<boolean> {
+  /** Whether the caller is signed in to the account. Reads the session again, since it may have ended meanwhile. */
+  async function hasOwnSession(tx: Transaction, caller: Caller, account: Account): Promise<boolean> {
     if (caller.kind !== 'user' || caller.auth.id !== account.id) return false
-    return isAlive(tx, account.id, caller.sessionId)
+    return isSessionActive(tx, account.id, caller.sessionId)
   }
 
   async function getCallerAccount(userId: string): Promise<Account> {
@@ -95,7 +95,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     return account
   }
 
-  /** A stolen token alone must not be enough to carry the account off. */
+  /** Confirms the identity of the caller: a stolen token alone must not be enough to take over the account. */
   async function confirmCaller(caller: SessionCaller, account: Account, password: string | undefined): Promise<void> {
     const { passwordHash } = account
     if (passwordHash === null) return requireRecentSignIn(database, { dialect: database.dialect, clock }, caller)
@@ -127,7 +127,7 @@ export function createEmailAddress(deps: Deps): EmailAddress {
     verify: (token, caller) =>
       database.write(async (tx) => {
         const { account } = await redeem(tx, 'email-verification', token, ({ email }, known) => email === known.email)
-        await ownership.claim(tx, account, { isOwnSession: await isLiveOwn(tx, caller, account) })
+        await ownership.claim(tx, account, { isOwnSession: await hasOwnSession(tx, caller, account) })
       }),
 
     async requestChange(caller, { newEmail, password, target }, client) {
@@ -135,9 +135,9 @@ export function createEmailAddress(deps: Deps): EmailAddress {
       const userId = auth.id
       const account = await getCallerAccount(userId)
       const { email } = account
-      // With an address an anonymous account is a real one.
+      // An address upgrades an anonymous account, which is a sign-up.
       if (account.isAnonymous && !config().signup) throw accessDenied()
-      if (newEmail === email) throw invalidField('newEmail', 'unique', 'is the address of the account already')
+      if (newEmail === email) throw invalidField('newEmail', 'unique', 'is already the address of the account')
       await confirmCaller(caller, account, password)
       await attempts.countMail(newEmail, client)
       if (email !== null) await attempts.countMail(email, client)
@@ -158,26 +158,26 @@ export function createEmailAddress(deps: Deps): EmailAddress {
         const link = linkTo('emailChange', token, target)
         return composeMail(newEmail, account, { link, newEmail, ...lifetimeValues(emailChangeLifetimeMs) })
       })
-      // Whether or not there is a mail to the new one, or its absence would tell that the address is somebody's.
+      // Sent in either case; otherwise its absence would reveal that the new address is taken.
       if (email !== null) mailer.send({ ...composeMail(email, account, { newEmail }), template: 'email-change-notice' })
     },
 
     verifyChange: (token, caller) =>
-      // Whoever asks holds the mailbox, so that there is such an account is theirs to know.
+      // The caller owns the mailbox and may learn that an account with the address exists.
       mapUniqueToConflict(() =>
         database.write(async (tx) => {
           const isCurrent: Fits = ({ email }, { data }) => email === textOf(data, 'from')
           const { account, subject } = await redeem(tx, 'email-change', token, isCurrent)
           const sessionId = textOf(subject.data, 'sessionId')
           if (account.disabledAtMs !== null) throw accountDisabled()
-          if (!(await isAlive(tx, account.id, sessionId))) throw invalidToken()
+          if (!(await isSessionActive(tx, account.id, sessionId))) throw invalidToken()
           if (subject.email === null) throw invalidToken()
-          const isOwnSession = await isLiveOwn(tx, caller, account)
+          const isOwnSession = await hasOwnSession(tx, caller, account)
           await ownership.claim(tx, account, { newEmail: subject.email, isOwnSession })
           if (!isOwnSession) return
           const kept = [sessionId, caller.kind === 'user' ? caller.sessionId : null]
           await sessions.endAll(tx, account.id, { except: kept })
-          // Also what was sent to the old address.
+          // Includes tokens mailed to the old address.
           await oneTimeTokens.removeAll(tx, account.id)
         }),
       ),
@@ -189,5 +189,5 @@ interface Redeemed {
   readonly subject: TokenSubject
 }
 
-/** Whether a token still says something about the account as it is now. */
+/** Whether a token still matches the current state of the account. */
 type Fits = (account: Account, known: TokenSubject) => boolean

@@ -1,8 +1,4 @@
-/**
- * The HTTP surface of everything that happens by mail, as a table. What the endpoints do is in the noun files beside
- * it.
- */
-
+/** Endpoints of every flow that sends mail or redeems a token from one. */
 import { z } from 'zod'
 import { requireUser } from '../../../access/caller.ts'
 import { type Call, type Endpoint, endpoint } from '../../../http/endpoint.ts'
@@ -32,7 +28,7 @@ const token = z.string().min(1).max(oneTimeTokenCharsMax)
 const tokenBody = z.strictObject({ token })
 const codeBody = z.strictObject({
   email: emailField,
-  // People copy codes together with the space around them.
+  // Codes are often pasted with surrounding spaces.
   code: z
     .string()
     .trim()
@@ -49,10 +45,10 @@ const changeBody = z.strictObject({
 
 const ok = json({ ok: true })
 const done = (description: string) => ({ 200: { description, schema: z.object({ ok: z.literal(true) }) } })
-const asked = done('Said whether or not there is such an account, and whether or not a mail is sent')
-const signedIn = { 200: { description: 'Signed in, or the ticket for the second factor', schema: signInSchema } }
+const accepted = done('Accepted. The response does not reveal whether an account exists or a mail is sent')
+const signedIn = { 200: { description: 'Signed in, or a ticket for the second factor', schema: signInSchema } }
 
-/** What the feature's parts lack. */
+/** The shared services and those of the email area. */
 export interface EmailParts extends UsersParts {
   readonly linkTo: MailLinkTo
   readonly ownership: EmailOwnership
@@ -60,10 +56,10 @@ export interface EmailParts extends UsersParts {
 }
 
 const common = { method: 'POST', tag: 'Users', rateLimit: 'auth' } as const
-const anyone = { ...common, credentials: 'public' } as const
+const unauthenticated = { ...common, credentials: 'public' } as const
 const user = { ...common, credentials: 'user' } as const
 
-/** A request for a mail about an address. */
+/** The parts of a call that a mail request is parsed from. */
 type RequestCall = Pick<Call, 'headers' | 'address'> & { readonly body: z.output<typeof requestBody> }
 
 export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
@@ -79,47 +75,47 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
   const passwordReset = createPasswordReset({ ...parts, linkTo, ownership })
   return [
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.requestMagicLink',
       paths: ['/api/auth/signin/magic-link'],
-      summary: 'Ask for a link to sign in with',
-      description: 'Whoever has no account yet gets one by following the link, where people may sign up.',
+      summary: 'Request a sign-in link',
+      description: 'If sign-up is open, the link also creates an account for a new address.',
       body: requestBody,
-      replies: asked,
+      replies: accepted,
       async handle(call) {
         await signIn.requestLink(parseRequest(call))
         return ok
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.verifyMagicLink',
       paths: ['/api/auth/verify-magic-link'],
-      summary: 'Sign in with the token of a link',
+      summary: 'Sign in with the token of a sign-in link',
       body: tokenBody,
       replies: signedIn,
       errors: [401, 403],
       handle: async (call) => json(await signIn.redeemLink(call.body.token, clientOf(call))),
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.requestEmailCode',
       paths: ['/api/auth/signin/email-otp'],
-      summary: 'Ask for a code to sign in with',
-      description: 'Whoever has no account yet gets one by typing the code, where people may sign up.',
+      summary: 'Request a sign-in code',
+      description: 'If sign-up is open, the code also creates an account for a new address.',
       body: codeRequestBody,
-      replies: asked,
+      replies: accepted,
       async handle(call) {
         await signIn.requestCode(parseRequest(call))
         return ok
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.verifyEmailCode',
       paths: ['/api/auth/verify-email-otp'],
       summary: 'Sign in with a code',
-      description: 'After five wrong codes there must be a new one.',
+      description: 'Five wrong codes invalidate the code; request a new one.',
       body: codeBody,
       replies: signedIn,
       errors: [401, 403],
@@ -129,23 +125,23 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.requestPasswordReset',
       paths: ['/api/auth/request-password-reset'],
-      summary: 'Ask for a link to set a new password with',
+      summary: 'Request a password reset link',
       body: requestBody,
-      replies: asked,
+      replies: accepted,
       async handle(call) {
         await passwordReset.request(parseRequest(call))
         return ok
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.resetPassword',
       paths: ['/api/auth/reset-password'],
-      summary: 'Set a new password with the token of a link',
-      description: 'Ends every session of the user; signing in is another request.',
+      summary: 'Reset the password with the token of a link',
+      description: 'Ends every session of the user. Does not sign in.',
       body: resetBody,
       replies: done('The password is set'),
       errors: [401, 403],
@@ -158,10 +154,10 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       ...user,
       name: 'users.requestEmailVerification',
       paths: ['/api/auth/request-email-verification'],
-      summary: 'Ask for a link that verifies one’s own address',
+      summary: 'Request a verification link for the own address',
       body: verificationBody,
       isBodyOptional: true,
-      replies: asked,
+      replies: accepted,
       async handle(call) {
         const { body } = call
         const target = parseLinkTarget(config(), body)
@@ -170,12 +166,12 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.verifyEmail',
       paths: ['/api/auth/verify-email'],
       summary: 'Verify an address with the token of a link',
       description:
-        'Send it with the access token of the account where the user is signed in. Without, the first proof of an address ends every session and removes the password and every other way to sign in that was set up before: the owner of the mailbox then signs in by mail.',
+        'Send the access token of the account if the user is signed in. Without it, the first verification of an address ends every session and removes the password and every other sign-in method set up before; the owner of the mailbox then signs in by mail.',
       body: tokenBody,
       replies: done('The address is verified'),
       errors: [401],
@@ -188,11 +184,11 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       ...user,
       name: 'users.changeEmail',
       paths: ['/api/auth/change-email'],
-      summary: 'Ask for another address',
+      summary: 'Request a change of address',
       description:
-        'A link goes to the new address, a notice to the old one. Who has a password must give it. Without a password, only in the ten minutes after a sign-in.',
+        'Sends a link to the new address and a notice to the old one. Requires the password, or for accounts without one a sign-in in the last ten minutes.',
       body: changeBody,
-      replies: asked,
+      replies: accepted,
       async handle(call) {
         const { newEmail, password, deviceToken } = call.body
         const target = parseLinkTarget(config(), call.body)
@@ -202,12 +198,12 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       },
     }),
     endpoint({
-      ...anyone,
+      ...unauthenticated,
       name: 'users.verifyEmailChange',
       paths: ['/api/auth/verify-email-change'],
       summary: 'Change the address with the token of a link',
       description:
-        'With a token of the account, ends its other sessions. Without, ends every session and removes the password and every other way to sign in, as for `verify-email`.',
+        'With an access token of the account, ends its other sessions. Without one, ends every session and removes the password and every other sign-in method, as `verify-email` does.',
       body: tokenBody,
       replies: done('The address is changed'),
       errors: [401, 403, 409],

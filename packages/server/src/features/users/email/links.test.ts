@@ -8,13 +8,13 @@ const linkTo = (links: MailConfig['links'], publicUrl: string | null) => {
 }
 const server = 'https://api.example.org'
 
-test('[MAIL-8] the configured page comes first, with what its address says already', () => {
+test('[MAIL-8] a link uses the configured page and keeps its query and fragment', () => {
   const links = { magicLink: 'https://app.example.org/in?lang=de#top' }
   expect(linkTo(links, server)('magicLink', 't-1_x')).toBe('https://app.example.org/in?lang=de&token=t-1_x#top')
   expect(linkTo(links, null)('magicLink', 't')).toBe('https://app.example.org/in?lang=de&token=t#top')
 })
 
-test('[MAIL-8] else it is a known path of the server’s own address, else the bare token', () => {
+test('[MAIL-8] without a page a link uses a default path of the public URL, else it is the bare token', () => {
   expect(linkTo({}, server)('magicLink', 't')).toBe(`${server}/auth/magic-link?token=t`)
   expect(linkTo({}, server)('passwordReset', 't')).toBe(`${server}/auth/reset-password?token=t`)
   expect(linkTo({}, server)('emailVerification', 't')).toBe(`${server}/auth/verify-email?token=t`)

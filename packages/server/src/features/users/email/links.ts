@@ -1,12 +1,12 @@
 /**
- * Where the links in mails lead: pages that the configuration names or allows. Never to where a header says the server
- * is, and never to a page that is not listed: a request for a mail to someone else would choose who gets the token.
+ * Targets of the links in mails: pages that the configuration names or allows, never the host of a request header and
+ * never an unlisted page. Otherwise the sender of a request would choose who receives the token.
  */
 import type { AuthConfig, MailLink } from '../../../config/sections/auth/auth.ts'
 import { parseRedirectUrl } from '../oauth/redirects.ts'
 import type { UsersParts } from '../parts.ts'
 
-/** Pages an app is expected to have when only the address of the server is configured. */
+/** Default paths, used if only the public URL of the server is configured. */
 const defaultPaths: Readonly<Record<MailLink, string>> = {
   magicLink: '/auth/magic-link',
   passwordReset: '/auth/reset-password',
@@ -14,7 +14,7 @@ const defaultPaths: Readonly<Record<MailLink, string>> = {
   emailChange: '/auth/verify-email-change',
 }
 
-/** Tells a page to which several kinds of links lead which kind this one is: the name of the endpoint for its token. */
+/** Value of `type` in links to a `redirectUrl`: the endpoint that takes the token. */
 const types: Readonly<Record<MailLink, string>> = {
   magicLink: 'magic-link',
   passwordReset: 'reset-password',
@@ -22,18 +22,18 @@ const types: Readonly<Record<MailLink, string>> = {
   emailChange: 'verify-email-change',
 }
 
-/** What a request for a mail wants of its link. */
+/** The link target that a mail request asked for. */
 export interface LinkTarget {
-  /** Allowed already; null: the configured page. */
+  /** Checked against the allowed URLs; null means the configured page. */
   readonly redirectUrl: string | null
-  /** Handed back to the page. */
+  /** Returned to the page as `state`. */
   readonly state: string | null
 }
 
-/** The configured page, and nothing to hand back. */
+/** The configured page, without `state`. */
 export const plainTarget: LinkTarget = { redirectUrl: null, state: null }
 
-/** Throws 400 for a `redirectUrl` that is malformed or not allowed. */
+/** Throws 400 if `redirectUrl` is malformed or not allowed. */
 export function parseLinkTarget(
   { redirectUrls: listed, allowsLocalRedirects: allowsLocal }: AuthConfig,
   given: { readonly redirectUrl?: string | undefined; readonly state?: string | undefined },
@@ -43,7 +43,7 @@ export function parseLinkTarget(
   return { redirectUrl: parseRedirectUrl(redirectUrl, { listed, allowsLocal }, 'redirectUrl'), state }
 }
 
-/** A page with a token for it. Where no page is known, the bare token, to be pasted. */
+/** The URL of the page with the token; the bare token if no page is configured. */
 export type MailLinkTo = (link: MailLink, token: string, target?: LinkTarget) => string
 
 export function createMailLinks({ config, publicUrl }: Pick<UsersParts, 'config' | 'publicUrl'>): MailLinkTo {

@@ -1,7 +1,6 @@
 /**
- * The one way out for mails: filled in, queued, and sent to the configured server, or in development mode to the
- * outbox. No request ever waits for one, so that no answer's time tells whether one was sent. What is worth a mail is
- * for the flows.
+ * Renders and queues mails, and sends them through the configured server, or in development mode to the outbox. Sending
+ * is asynchronous, so that response times do not reveal whether a mail was sent.
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
@@ -20,37 +19,37 @@ import { createMailQueue, type Failure } from './queue.ts'
 import { isPermanentFailure, type MailTransport, openSmtpTransport, type SmtpTimeouts } from './smtp.ts'
 import { type MailValues, renderMail } from './templates.ts'
 
-/** A mail to one address, as its template and what goes into it. */
+/** A mail to one address: a template and its values. */
 export interface TemplatedMail {
-  /** Normalised. */
+  /** Normalized. */
   readonly to: string
   readonly template: MailTemplateName
-  /** Language tag; null for English. */
+  /** Language tag; null means English. */
   readonly locale: string | null
   readonly values: MailValues
 }
 
 export interface Mailer {
-  /** Whether mails leave this machine. */
+  /** Whether a mail server is configured. */
   readonly isConfigured: boolean
-  /** Queues a mail. When there is no room it is lost, and the log says so. */
+  /** Queues a mail. If the queue is full, the mail is dropped and logged. */
   send(input: TemplatedMail): void
   /**
-   * Queues what comes before a mail with it: looking for the account, making a token. Null is no mail after all. Should
-   * sending fail, only that is tried again.
+   * Queues the preparation of a mail together with the mail: finding the account, issuing a token. `compose` may return
+   * null for no mail. If sending fails, only sending is retried.
    */
   sendLater(template: MailTemplateName, compose: () => Promise<Omit<TemplatedMail, 'template'> | null>): void
-  /** Resolves when every mail has been sent or given up. */
+  /** Resolves when every mail has been sent or dropped. */
   idle(): Promise<void>
-  /** Takes no more mails and sends the queued ones, for a few seconds. */
+  /** Stops accepting mails and sends the queued ones for a few seconds. */
   close(): Promise<void>
 }
 
 export interface MailerDeps {
-  /** Asked at each mail, since a reload may change it. */
+  /** Read for each mail, since a reload may change it. */
   readonly config: () => MailConfig | null
   readonly mode: Mode
-  /** Where the outbox of development mode is. */
+  /** Outbox folder of development mode. */
   readonly outboxFolder: string
   readonly clock: Clock
   readonly log: Log
@@ -58,11 +57,11 @@ export interface MailerDeps {
   readonly timing?: MailTiming
 }
 
-/** How long things may take. */
+/** Timeouts and retry delays. */
 export interface MailTiming extends SmtpTimeouts {
-  /** Pauses before the second and later attempts. */
+  /** Delays before the second and later attempts. */
   readonly retryDelaysMs: readonly number[]
-  /** What is queued at the end gets this long. */
+  /** Time to send queued mails at shutdown. */
   readonly drainMs: number
 }
 
@@ -81,10 +80,10 @@ const fromDefault = 'Plinth <no-reply@localhost>'
 export function openMailer(deps: MailerDeps): Mailer {
   const { config, mode, outboxFolder, clock, log, timing = mailTiming } = deps
   const queue = createMailQueue({ retryDelaysMs: timing.retryDelaysMs, isPermanent: isPermanentFailure })
-  const smtp = createSmtpHolder(timing)
+  const smtp = createCurrentTransport(timing)
   const outbox = mode === 'development' ? createOutbox({ folder: outboxFolder, clock, log }) : null
 
-  /** Null where mails go nowhere. */
+  /** Null if mails are discarded. */
   function findTransport(): MailTransport | null {
     const server = config()?.smtp
     return server ? smtp.get(server) : outbox
@@ -110,7 +109,7 @@ export function openMailer(deps: MailerDeps): Mailer {
       if (mail) await deliver({ ...mail, template })
     }
     if (!queue.add(work, (failure) => report(template, failure)))
-      log.error('mail.dropped', { template, error: 'no room' })
+      log.error('mail.dropped', { template, error: 'The mail queue is full' })
   }
 
   return {
@@ -128,24 +127,24 @@ export function openMailer(deps: MailerDeps): Mailer {
   }
 }
 
-/** Servers like to quote what they refuse. */
+/** Mail servers may quote the message in their errors. */
 const withoutSecrets = (text: string): string => text.replace(/[\w-]{43,}|\b\d{6}\b/g, '[hidden]')
 
-/** Connections to the server that the configuration names now. */
-function createSmtpHolder(timeouts: SmtpTimeouts) {
-  let held: { readonly key: string; readonly transport: MailTransport } | null = null
+/** The transport of the currently configured server. */
+function createCurrentTransport(timeouts: SmtpTimeouts) {
+  let current: { readonly key: string; readonly transport: MailTransport } | null = null
   return {
     get(server: SmtpConfig): MailTransport {
       const key = JSON.stringify(server)
-      if (held?.key === key) return held.transport
-      // What is on its way to the server before gets there.
-      held?.transport.close()
-      held = { key, transport: openSmtpTransport(server, timeouts) }
-      return held.transport
+      if (current?.key === key) return current.transport
+      // Deliveries in progress on the previous transport complete.
+      current?.transport.close()
+      current = { key, transport: openSmtpTransport(server, timeouts) }
+      return current.transport
     },
     close(options: { readonly force: boolean }): void {
-      held?.transport.close(options)
-      held = null
+      current?.transport.close(options)
+      current = null
     },
   }
 }

@@ -1,16 +1,16 @@
-/** E-mail addresses in the one form in which they are stored and compared: two spellings of one box are one address. */
+/** Normalization of e-mail addresses: spellings of the same mailbox are stored and compared as one address. */
 import { domainToASCII } from 'node:url'
 import { EngineError } from '../../../engines/sql/error.ts'
 import { type ApiError, conflict, invalidField } from '../../../errors.ts'
 import { emailCharsMax, emailLocalPartCharsMax } from '../../../limits/users.ts'
 
-/** RFC 5322's specials, spaces and whatever is not seen; quoted local parts are nobody's address in practice. */
+/** Excludes RFC 5322 specials, spaces and invisible characters. Quoted local parts do not occur in practice. */
 const localPattern = /^[^\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}@"(),:;<>[\\\]]+$/u
 const domainPattern = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/
 
 /**
- * The address trimmed, in Unicode form NFKC, in lower case, with its domain in ASCII. Throws 400 naming `field` for
- * what is no address.
+ * The address, trimmed, in NFKC and lower case, with its domain in ASCII. Throws 400 naming `field` if it is not an
+ * e-mail address.
  */
 export function normalizeEmail(text: string, field = 'email'): string {
   const email = findEmail(text)
@@ -20,7 +20,7 @@ export function normalizeEmail(text: string, field = 'email'): string {
 
 function findEmail(text: string): string | null {
   if (text.length > 2 * emailCharsMax) return null
-  // Lower case can take a text out of the form it was in.
+  // Lower-casing can denormalize the text.
   const folded = text.trim().normalize('NFKC').toLowerCase().normalize('NFKC')
   const at = folded.lastIndexOf('@')
   const local = folded.slice(0, Math.max(at, 0))
@@ -31,11 +31,13 @@ function findEmail(text: string): string | null {
   return domainPattern.test(domain) && email.length <= emailCharsMax ? email : null
 }
 
-/** 409 for an address that another user has. */
+/** 409 for the address of another user. */
 export const emailTaken = (): ApiError =>
   conflict('A user with this e-mail address exists', { email: { code: 'unique', message: 'is taken' } })
 
-/** Runs a write that gives a user an address. Of several at once the index lets one through; the others get the 409. */
+/**
+ * Runs a write that assigns an address. Of concurrent writes the unique index accepts one; the others reject with 409.
+ */
 export async function mapUniqueToConflict<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write()

@@ -1,6 +1,6 @@
 /**
- * Secrets that work once: links and codes in mails, tickets between two steps of a sign-in, states and challenges. Owns
- * their table and that each has one winner under any concurrency; what they prove is for whoever issued them.
+ * One-time tokens: mailed links and codes, tickets between two steps of a sign-in, OAuth states and passkey challenges.
+ * Owns their table. Of concurrent redemptions of a token, exactly one succeeds.
  */
 import { createHash, createHmac, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { oneTimeCodeAttemptsMax, oneTimeTokensSweptMax } from '../../../limits/users.ts'
 import { usersTable } from '../tables.ts'
 
-/** What a token is for; one issued for a purpose is nothing in the place of another's. */
+/** A token is valid only for the purpose that it was issued for. */
 export type Purpose =
   | 'magic-link'
   | 'email-otp'
@@ -23,15 +23,15 @@ export type Purpose =
   | 'passkey-challenge'
   | 'setup'
 
-/** What the issuer wants to know again when the token comes back. */
+/** The data that a token was issued with, returned at its redemption. */
 export interface TokenSubject {
   readonly userId: string | null
-  /** Normalised. */
+  /** Normalized. */
   readonly email: string | null
   readonly data: JsonObject
 }
 
-/** What a token is issued about. */
+/** Data of a new token. */
 export interface TokenInput {
   readonly purpose: Purpose
   readonly userId?: string | null
@@ -40,44 +40,46 @@ export interface TokenInput {
   readonly lifetimeMs: number
 }
 
-/** What a code is issued about: codes are short, so they are good only together with the address they were sent to. */
+/** Data of a new code. Codes are short and therefore valid only together with their address. */
 export interface CodeInput extends TokenInput {
   readonly email: string
-  /** Client address that asked for the code. */
+  /** Client address of the request for the code. */
   readonly source: string
 }
 
-/** A try at a code. */
+/** An attempt to redeem a code. */
 export interface CodeAttempt {
   readonly email: string
   readonly code: string
-  /** Client address that it comes from. */
+  /** Client address of the attempt. */
   readonly source: string
 }
 
 export interface OneTimeTokens {
-  /** A new token: 32 random bytes as base64url, of which only the hash is stored. */
+  /** Issues a token: 32 random bytes as base64url. Only its hash is stored. */
   issue(tx: Transaction, input: TokenInput): Promise<string>
   /**
-   * Uses the token up. Null when it is unknown, of another purpose, expired or used; of any number at the same time one
-   * gets it.
+   * Redeems a token. Null if it is unknown, used, expired or for another purpose. Of concurrent redemptions, one
+   * succeeds.
    */
   redeem(tx: Transaction, purpose: Purpose, token: string): Promise<TokenSubject | null>
-  /** Like `redeem`, without using it up. */
+  /** Like `redeem`, but leaves the token valid. */
   find(on: Reader, purpose: Purpose, token: string): Promise<TokenSubject | null>
-  /** Counts a try that needs the token; false, with the token gone, when that is more than `max` or there is none. */
+  /**
+   * Counts an attempt that uses the token. False if there is no token; after more than `max` attempts it is deleted.
+   */
   countAttempt(tx: Transaction, purpose: Purpose, token: string, max: number): Promise<boolean>
-  /** A new six-digit code for an address, instead of the one before. */
+  /** Issues a six-digit code for an address, replacing the previous one. */
   issueCode(tx: Transaction, input: CodeInput): Promise<string>
   /**
-   * Uses the code up. Null when it is wrong, expired or used. Five wrong ones from the source that asked for it end it;
-   * five from elsewhere end it for every other source alone, so that a stranger cannot use up its owner's tries. The
-   * transaction must be committed either way, or a wrong one would not count.
+   * * Redeems a code. Null if it is wrong, used or expired. Five wrong attempts from the source that requested the code
+   * invalidate it. Five from other sources invalidate it for those sources only, so that they cannot use up the
+   * attempts of its owner. Commit the transaction in either case, or wrong attempts do not count.
    */
   redeemCode(tx: Transaction, purpose: Purpose, attempt: CodeAttempt): Promise<TokenSubject | null>
-  /** Removes what was issued for a user, of one purpose or all: what others may still hold is then worth nothing. */
+  /** Invalidates the tokens of a user, of one purpose or of all. */
   removeAll(tx: Transaction, userId: string, purpose?: Purpose): Promise<void>
-  /** Removes what has expired, a bounded number at a time. Gives how many went. */
+  /** Deletes a bounded number of expired tokens. Returns how many. */
   sweep(nowMs: number): Promise<number>
 }
 
@@ -88,20 +90,20 @@ interface Row {
   readonly attempts: number
 }
 
-/** What the `data` column of a code holds: a million codes are quickly hashed, so theirs is keyed with the secret. */
+/** Content of the `data` column of a code. A million codes are quickly hashed, so `seal` is keyed with the secret. */
 interface CodeData {
   readonly seal: string
   readonly data: JsonObject
-  /** Hash of the address that asked for it. */
+  /** Hash of the client address that requested it. */
   readonly source: string
-  /** Wrong tries from other addresses; those from `source` are the row's attempts. */
+  /** Wrong attempts from other addresses. Those from `source` are in the column `attempts`. */
   readonly strayAttempts: number
 }
 
 const tokenBytes = 32
 const codeDigits = 6
 
-/** `secret` is the server's. */
+/** `secret` is the server secret. */
 export function createOneTimeTokens({
   database,
   clock,
@@ -124,7 +126,7 @@ export function createOneTimeTokens({
   const take = (tx: Transaction, hash: string, purpose: Purpose): Promise<Row | null> =>
     findRow(tx, hash, purpose, dialect.forUpdate)
 
-  /** Whether it was there to be removed: of several, the engine lets one. */
+  /** Whether this call deleted the row; of concurrent calls, one does. */
   const remove = async (tx: Transaction, hash: string): Promise<boolean> =>
     (await tx.run(sql`DELETE FROM ${table} WHERE hash = ${hash}`)) === 1
 
@@ -139,13 +141,13 @@ export function createOneTimeTokens({
     )
   }
 
-  /** Keeps how many tries there were, or removes what has had `max` of them. */
-  async function keepAttempts(tx: Transaction, hash: string, attempts: number, max: number): Promise<void> {
+  /** Stores the number of attempts, or deletes the row at `max`. */
+  async function saveAttempts(tx: Transaction, hash: string, attempts: number, max: number): Promise<void> {
     if (attempts >= max) await remove(tx, hash)
     else await tx.run(sql`UPDATE ${table} SET attempts = ${attempts} WHERE hash = ${hash}`)
   }
 
-  async function keepData(tx: Transaction, hash: string, data: CodeData): Promise<void> {
+  async function saveData(tx: Transaction, hash: string, data: CodeData): Promise<void> {
     await tx.run(sql`UPDATE ${table} SET data = ${JSON.stringify(data)} WHERE hash = ${hash}`)
   }
 
@@ -178,8 +180,8 @@ export function createOneTimeTokens({
       const hash = hashOf(token)
       const row = await take(tx, hash, purpose)
       if (!row) return false
-      // The last try is still one: the row goes when somebody asks for more.
-      await keepAttempts(tx, hash, row.attempts + 1, max + 1)
+      // The last attempt is allowed; the next one deletes the row.
+      await saveAttempts(tx, hash, row.attempts + 1, max + 1)
       return row.attempts < max
     },
 
@@ -202,8 +204,8 @@ export function createOneTimeTokens({
       if (isStray && strayAttempts >= oneTimeCodeAttemptsMax) return null
       if (timingSafeEqual(Buffer.from(seal), Buffer.from(sealCode(purpose, email, code))))
         return (await remove(tx, hash)) ? subjectOf(row, data) : null
-      if (isStray) await keepData(tx, hash, { ...known, strayAttempts: strayAttempts + 1 })
-      else await keepAttempts(tx, hash, row.attempts + 1, oneTimeCodeAttemptsMax)
+      if (isStray) await saveData(tx, hash, { ...known, strayAttempts: strayAttempts + 1 })
+      else await saveAttempts(tx, hash, row.attempts + 1, oneTimeCodeAttemptsMax)
       return null
     },
 
@@ -220,10 +222,10 @@ export function createOneTimeTokens({
   }
 }
 
-/** A token is too long to be guessed, so its plain hash gives nothing away. */
+/** Tokens have too much entropy to be guessed from an unkeyed hash. */
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
-/** An address has one code of a purpose at a time, so its row is found, and replaced, by the two. */
+/** Key of the row of a code: an address has one code per purpose at a time. */
 const codeHashOf = (purpose: Purpose, email: string): string => hashOf(JSON.stringify(['code for', purpose, email]))
 
 const subjectOf = (row: Row, data: JsonObject): TokenSubject => ({ userId: row.user_id, email: row.email, data })

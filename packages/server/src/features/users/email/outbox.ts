@@ -1,6 +1,6 @@
 /**
- * Where mails go in development mode when no mail server is configured: into the log and, each as a file that mail
- * programs open, into a folder of the data folder. Nothing leaves the machine.
+ * * Mail transport of development mode without a mail server: logs each mail and saves it as an `.eml` file in a folder
+ * of the data folder.
  */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,14 +10,14 @@ import type { Log } from '../../../base/log.ts'
 import { outboxMailsMax } from '../../../limits/users.ts'
 import type { MailTransport, OutgoingMail } from './smtp.ts'
 
-/** The folder is made by the first mail; the newest mails are kept. */
+/** The first mail creates the folder; only the newest `outboxMailsMax` mails are kept. */
 export function createOutbox(deps: {
   readonly folder: string
   readonly clock: Clock
   readonly log: Log
 }): MailTransport {
   const { folder, clock, log } = deps
-  // In order of time, so that the oldest come first by name.
+  // Ordered by time, so that the oldest file sorts first.
   const newName = createUuid7(clock)
 
   async function trim(): Promise<void> {
@@ -27,7 +27,7 @@ export function createOutbox(deps: {
 
   return {
     async send(mail) {
-      // What the mails say lets in whoever reads them.
+      // The mails contain sign-in links and codes.
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await writeFile(join(folder, `${newName()}.eml`), formatMail(mail, new Date(clock.now())), { mode: 0o600 })
       await trim()
@@ -37,7 +37,7 @@ export function createOutbox(deps: {
   }
 }
 
-/** RFC 5322 with the text as it is, so that links can be copied. Every value is one line already. */
+/** RFC 5322 with an unencoded body, so that links can be copied. Header values are single lines already. */
 const formatMail = ({ from, to, subject, text }: OutgoingMail, date: Date): string =>
   [
     `From: ${from}`,

@@ -1,6 +1,7 @@
 /**
- * The first proof of a mailbox. Anyone can sign up with any address and wait inside for its owner (pre-hijacking), so
- * whatever was set up before the proof is worth nothing after it, unless the proof came from the account's own session.
+ * First verification of a mailbox. Anyone can sign up with an address they do not own and wait for its owner
+ * (pre-hijacking), so verification removes every credential set up before it, unless it came from a session of the
+ * account.
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -8,24 +9,25 @@ import type { Account } from '../accounts/accounts.ts'
 import type { UsersParts } from '../parts.ts'
 import { type UsersTable, usersTable } from '../tables.ts'
 
-/** How a mailbox was proved. */
+/** How ownership of the mailbox was proved. */
 export interface Proof {
-  /** The address that was proved, where it is to replace the account's; no proof of the old address counts for it. */
+  /** The verified address, if it replaces that of the account. Verification of the old address does not apply to it. */
   readonly newEmail?: string
-  /** Whether the request carried a token of the account: its session was there before, so nothing ends. */
+  /** Whether the request had an access token of the account; then no credential is removed. */
   readonly isOwnSession?: boolean
 }
 
 export interface EmailOwnership {
   /**
-   * Marks the address of an account as verified, with further changes. `account` was read with a lock in this
-   * transaction. On the first proof of an address every other way in ends: sessions, password, identities, factors,
-   * recovery codes, passkeys and pending one-time tokens. A password that an administrator set for this address stays.
+   * Marks the address of an account as verified and applies further changes. `account` was read with a lock in this
+   * transaction. The first verification of an address removes every other credential: sessions, password, identities,
+   * factors, recovery codes, passkeys and pending one-time tokens. It keeps a password that an administrator set for
+   * this address.
    */
   claim(tx: Transaction, account: Account, proof?: Proof, changes?: Partial<Account>): Promise<Account>
 }
 
-/** Ways into an account, and what guards them. */
+/** Tables of sign-in methods and second factors. */
 const credentials: readonly UsersTable[] = ['identities', 'factors', 'recovery_codes', 'passkeys']
 
 type Deps = Pick<UsersParts, 'database' | 'accounts' | 'sessions' | 'oneTimeTokens' | 'clock'>
@@ -33,7 +35,7 @@ type Deps = Pick<UsersParts, 'database' | 'accounts' | 'sessions' | 'oneTimeToke
 export function createEmailOwnership({ database, accounts, sessions, oneTimeTokens, clock }: Deps): EmailOwnership {
   const { dialect } = database
 
-  async function endEverything(tx: Transaction, userId: string): Promise<void> {
+  async function removeCredentials(tx: Transaction, userId: string): Promise<void> {
     for (const name of credentials)
       await tx.run(sql`DELETE FROM ${usersTable(dialect, name)} WHERE user_id = ${userId}`)
     await oneTimeTokens.removeAll(tx, userId)
@@ -44,8 +46,8 @@ export function createEmailOwnership({ database, accounts, sessions, oneTimeToke
     async claim(tx, account, { newEmail, isOwnSession = false } = {}, changes = {}) {
       const isFirst = newEmail !== undefined || account.emailVerifiedAtMs === null
       if (!isFirst) return Object.keys(changes).length > 0 ? accounts.update(tx, account, changes) : account
-      if (!isOwnSession) await endEverything(tx, account.id)
-      // An administrator's password was meant for the old address.
+      if (!isOwnSession) await removeCredentials(tx, account.id)
+      // The password of an administrator applied to the old address only.
       const keepsPassword = isOwnSession || (newEmail === undefined && account.isAdminPassword)
       return accounts.update(tx, account, {
         ...(keepsPassword ? {} : { passwordHash: null }),

@@ -1,4 +1,4 @@
-/** A new password for whoever holds the mailbox of an account. */
+/** Password reset by a link mailed to the address of the account. */
 import { accountDisabled, invalidToken } from '../../../errors.ts'
 import { passwordResetLifetimeMs } from '../../../limits/users.ts'
 import type { UsersParts } from '../parts.ts'
@@ -7,11 +7,11 @@ import type { EmailOwnership } from './ownership.ts'
 import { composeMail, type EmailRequest, lifetimeValues } from './requests.ts'
 
 export interface PasswordReset {
-  /** Has a link mailed where there is an account that may be signed in to. Rejects with 429. */
+  /** Mails a link if there is an enabled account. Rejects with 429. */
   request(request: EmailRequest): Promise<void>
   /**
-   * Sets the password and ends every session of the user, and everything else that was issued for the account. Rejects
-   * with 400 for a password that is none, 401 for a token that is none, 403 `Account is disabled`.
+   * Sets the password, ends every session of the user and invalidates all pending tokens of the account. Rejects with
+   * 400 for an invalid password, 401 for an invalid token, 403 `Account is disabled`.
    */
   reset(token: string, newPassword: string): Promise<void>
 }
@@ -37,7 +37,7 @@ export function createPasswordReset(deps: Deps): PasswordReset {
 
     async reset(token, newPassword) {
       passwords.check(newPassword, 'newPassword')
-      // Nobody has a password hashed for a token they made up.
+      // No password is hashed for an invalid token.
       if (!(await oneTimeTokens.find(database, purpose, token))) throw invalidToken()
       const passwordHash = await passwords.hash(newPassword)
       const account = await database.write(async (tx) => {

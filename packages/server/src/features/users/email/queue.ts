@@ -1,26 +1,24 @@
 /**
- * Work on mails, beside the requests that caused it: a few jobs at once, so many waiting, failed ones tried again after
- * a pause. Lives in memory: what a crash loses is asked for again by whoever waits for the mail.
+ * In-memory mail queue with bounded concurrency, a bounded length, and retries with backoff. Mails that a crash loses
+ * are requested again by their recipients.
  */
 import { mailConnectionsMax, mailQueueMax } from '../../../limits/users.ts'
 
-/** How a job's attempt failed. */
+/** A failed attempt. */
 export interface Failure {
   readonly error: unknown
-  /** Attempts so far, this one included. */
+  /** Attempts so far, including this one. */
   readonly attempts: number
-  /** Whether it will not be tried again. */
+  /** Whether there will be no retry. */
   readonly isFinal: boolean
 }
 
 export interface MailQueue {
-  /** False, with nothing done, when there is no room or the queue is closed. */
+  /** Enqueues a job. False if the queue is full or closed. */
   add(work: () => Promise<void>, onFailure: (failure: Failure) => void): boolean
-  /** Resolves when nothing waits, runs or pauses. */
+  /** Resolves when no job is waiting, running or scheduled for a retry. */
   idle(): Promise<void>
-  /**
-   * Takes nothing more and tries what is left once more, for at most this long. Gives how many jobs were left undone.
-   */
+  /** Stops accepting jobs and attempts the remaining ones once more until the timeout. Returns how many are left. */
   close(timeoutMs: number): Promise<number>
 }
 
@@ -32,17 +30,17 @@ interface Job {
 
 export function createMailQueue(options: {
   readonly retryDelaysMs: readonly number[]
-  /** Whether an error makes further attempts pointless. */
+  /** Whether a retry cannot succeed. */
   readonly isPermanent: (error: unknown) => boolean
 }): MailQueue {
   const { retryDelaysMs, isPermanent } = options
   const waiting: Job[] = []
   const running = new Set<Job>()
-  const pausing = new Map<Job, ReturnType<typeof setTimeout>>()
+  const delayed = new Map<Job, ReturnType<typeof setTimeout>>()
   let isClosed = false
   let onIdle: (() => void)[] = []
 
-  const size = (): number => waiting.length + running.size + pausing.size
+  const size = (): number => waiting.length + running.size + delayed.size
 
   function start(): void {
     while (running.size < mailConnectionsMax) {
@@ -70,13 +68,13 @@ export function createMailQueue(options: {
   function fail(job: Job, error: unknown): void {
     const pauseMs = isClosed || isPermanent(error) ? undefined : retryDelaysMs[job.attempts]
     job.attempts += 1
-    if (pauseMs !== undefined) pausing.set(job, setTimeout(() => resume(job), pauseMs).unref())
+    if (pauseMs !== undefined) delayed.set(job, setTimeout(() => resume(job), pauseMs).unref())
     job.onFailure({ error, attempts: job.attempts, isFinal: pauseMs === undefined })
   }
 
   function resume(job: Job): void {
-    clearTimeout(pausing.get(job))
-    pausing.delete(job)
+    clearTimeout(delayed.get(job))
+    delayed.delete(job)
     waiting.push(job)
     start()
   }
@@ -88,14 +86,14 @@ export function createMailQueue(options: {
     add(work, onFailure) {
       if (isClosed || size() >= mailQueueMax) return false
       waiting.push({ work, onFailure, attempts: 0 })
-      // Not in the same turn: an answer that waits for none of this must not wait for its beginning either.
+      // Starts in a later tick, so that the response is not delayed.
       setImmediate(start)
       return true
     },
     idle,
     async close(timeoutMs) {
       isClosed = true
-      for (const job of [...pausing.keys()]) resume(job)
+      for (const job of [...delayed.keys()]) resume(job)
       let timer: ReturnType<typeof setTimeout> | undefined
       await Promise.race([idle(), new Promise<void>((resolve) => (timer = setTimeout(resolve, timeoutMs)))])
       clearTimeout(timer)

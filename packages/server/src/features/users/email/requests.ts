@@ -1,7 +1,7 @@
 /**
- * Requests that send mails, which need no credentials and may name any address. A response must not reveal whether an
- * account exists, and requests must not flood a mailbox: everything that depends on the address happens after the
- * response, in the queue of the mailer.
+ * Mail requests, which need no credentials and may name any address. A response must not reveal whether an account
+ * exists, and requests must not flood a mailbox: everything that depends on the address happens after the response, in
+ * the queue of the mailer.
  */
 import type { JsonObject } from '../../../base/text/json.ts'
 import type { Account } from '../accounts/accounts.ts'
@@ -10,19 +10,19 @@ import type { LinkTarget } from './links.ts'
 import type { TemplatedMail } from './mailer.ts'
 import type { MailValues } from './templates.ts'
 
-/** A request, as far as its sender is known. */
+/** A parsed mail request. */
 export interface EmailRequest {
-  /** Normalised. */
+  /** Normalized. */
   readonly email: string
-  /** Language of whoever asks; an account's own counts before. */
+  /** Locale of the request; the locale of an account takes precedence. */
   readonly locale: string | null
   readonly client: ClientInfo
   readonly target: LinkTarget
 }
 
 /**
- * What every mail about an account says. A name comes up only where the mailbox is known to be the account's: otherwise
- * anybody could have words of theirs sent to anybody.
+ * A mail about an account. Includes the display name only if the account has verified the address; otherwise anyone
+ * could send text of their choice to any mailbox.
  */
 export function composeMail(
   to: string,
@@ -37,13 +37,13 @@ export function composeMail(
 
 const minuteMs = 60_000
 
-/** A lifetime as templates say it. */
+/** A lifetime as template values. */
 export const lifetimeValues = (lifetimeMs: number): Pick<MailValues, 'minutes' | 'hours'> => ({
   minutes: String(Math.round(lifetimeMs / minuteMs)),
   hours: String(Math.round(lifetimeMs / minuteMs / 60)),
 })
 
-/** A text that the issuer of a token put into it. */
+/** A string member of the data of a token; null if missing. */
 export function textOf(data: JsonObject, name: string): string | null {
   const value = data[name]
   return typeof value === 'string' ? value : null

@@ -1,6 +1,6 @@
 /**
- * Signing in by mail: a link, or a six-digit code. Both prove the mailbox, so both let in whoever is not here yet,
- * where people may sign up at all; what the answer to a proof is, is `sign-in`'s.
+ * * Sign-in by mail, with a link or a six-digit code. Both prove ownership of the mailbox, so they also create accounts
+ * if sign-up is open.
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { invalidCredentials, invalidToken } from '../../../errors.ts'
@@ -16,13 +16,13 @@ import { composeMail, type EmailRequest, lifetimeValues, textOf } from './reques
 type Outcome = SignedIn | MfaRequired
 
 export interface EmailSignIn {
-  /** Has a link mailed, if it would let in. Rejects with 429. */
+  /** Mails a link if it could be used to sign in. Rejects with 429. */
   requestLink(request: EmailRequest): Promise<void>
-  /** Rejects with 401 for a token that lets nobody in, and as `completeSignIn` does. */
+  /** Rejects with 401 for an invalid token, and as `completeSignIn` does. */
   redeemLink(token: string, client: ClientInfo): Promise<Outcome>
-  /** Has a code mailed, if it would let in. Rejects with 429. */
+  /** Mails a code if it could be used to sign in. Rejects with 429. */
   requestCode(request: EmailRequest): Promise<void>
-  /** Rejects with 401 for a code that lets nobody in, 429 for too many tries, and as `completeSignIn` does. */
+  /** Rejects with 401 for an invalid code, 429 for too many attempts, and as `completeSignIn` does. */
   redeemCode(email: string, code: string, client: ClientInfo): Promise<Outcome>
 }
 
@@ -31,17 +31,17 @@ type Deps = UsersParts & { readonly linkTo: MailLinkTo; readonly ownership: Emai
 export function createEmailSignIn(deps: Deps): EmailSignIn {
   const { database, accounts, completeSignIn, oneTimeTokens, mailer, attempts, clock, config, linkTo, ownership } = deps
 
-  /** Whoever holds the mailbox that the subject names; null where nobody is to be let in. */
-  async function enter(tx: Transaction, { userId, email, data }: TokenSubject, client: ClientInfo) {
+  /** Signs in the owner of the mailbox, creating an account if needed; null if the sign-in is not allowed. */
+  async function signInOwner(tx: Transaction, { userId, email, data }: TokenSubject, client: ClientInfo) {
     if (email === null) return null
     const account = await accounts.findByEmail(tx, email, 'lock')
-    // What was made for an account is for nobody else, even if the address has gone over to them.
+    // A token issued for one account is invalid for another, even if the address has moved to it.
     if (userId !== null && account?.id !== userId) return null
     if (account) return completeSignIn(tx, await ownership.claim(tx, account), client)
     if (!config().signup) return null
     const locale = textOf(data, 'locale')
-    const newcomer = await accounts.insert(tx, { email, emailVerifiedAtMs: clock.now(), locale })
-    return completeSignIn(tx, newcomer, client)
+    const created = await accounts.insert(tx, { email, emailVerifiedAtMs: clock.now(), locale })
+    return completeSignIn(tx, created, client)
   }
 
   return {
@@ -68,10 +68,10 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
       const outcome = await retryOnUniqueConflict(() =>
         database.write(async (tx) => {
           const known = await oneTimeTokens.find(tx, 'magic-link', token)
-          // Accounts are locked before tokens, everywhere: two who wait for each other would both wait long.
+          // Lock order, here and everywhere: accounts before tokens, to avoid deadlocks.
           if (known?.email) await accounts.findByEmail(tx, known.email, 'lock')
           const subject = known && (await oneTimeTokens.redeem(tx, 'magic-link', token))
-          return subject && enter(tx, subject, client)
+          return subject && signInOwner(tx, subject, client)
         }),
       )
       if (!outcome) throw invalidToken()
@@ -82,7 +82,8 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
       await attempts.countMail(email, client)
       mailer.sendLater('email-otp', async () => {
         const account = await accounts.findByEmail(database, email)
-        // Also where it lets nobody in: a wrong code must be the same work whether or not there is an account.
+        // Issued even if it cannot be used, so that verifying a wrong code takes the same work with and without an
+        // account.
         const code = await database.write((tx) =>
           oneTimeTokens.issueCode(tx, {
             purpose: 'email-otp',
@@ -103,9 +104,9 @@ export function createEmailSignIn(deps: Deps): EmailSignIn {
       const outcome = await retryOnUniqueConflict(() =>
         database.write(async (tx) => {
           await accounts.findByEmail(tx, email, 'lock')
-          // Null is committed too: a wrong code counts.
+          // Null is committed as well, so that the wrong code counts.
           const subject = await oneTimeTokens.redeemCode(tx, 'email-otp', { email, code, source: client.address })
-          return subject && enter(tx, subject, client)
+          return subject && signInOwner(tx, subject, client)
         }),
       )
       if (!outcome) throw invalidCredentials('Invalid code')

@@ -1,39 +1,39 @@
-/** Mail over SMTP: one configured server, a few connections to it, and which failures are worth another try. */
+/** SMTP transport: a small connection pool to the configured server, and the classification of its errors. */
 import type { SmtpConfig } from '../../../config/sections/auth/auth.ts'
 import { mailConnectionsMax, mailIdleMs } from '../../../limits/users.ts'
 
-/** A mail ready to be sent: one recipient, one line of subject, plain text. */
+/** A rendered mail: one recipient, a one-line subject, plain text. */
 export interface OutgoingMail {
-  /** As the configuration says: an address, perhaps with a name. */
+  /** As configured: an address, optionally with a display name. */
   readonly from: string
-  /** Normalised. */
+  /** Normalized. */
   readonly to: string
   readonly subject: string
   readonly text: string
 }
 
-/** How long a server may take. */
+/** Timeouts of the mail server. */
 export interface SmtpTimeouts {
-  /** To be reached, and then to say its name. */
+  /** For the connection, and again for the greeting. */
   readonly connectMs: number
-  /** Between two of its lines. */
+  /** Idle time during a conversation. */
   readonly silenceMs: number
-  /** For a mail from beginning to end. */
+  /** Total time of a delivery. */
   readonly deliveryMs: number
 }
 
-/** A way for mails to leave. */
+/** Sends mails. */
 export interface MailTransport {
-  /** Resolves once somebody else is responsible for the mail. */
+  /** Resolves once the mail has been handed over. */
   send(mail: OutgoingMail): Promise<void>
-  /** Lets go of connections; with `force` also of those in the middle of a mail, which then rejects. */
+  /** Closes the connections. `force` also aborts deliveries in progress, which then reject. */
   close(options?: { readonly force: boolean }): void
 }
 
-/** What every mail is, for the library: text of ours that refers to nothing, and that nobody is to answer. */
+/** The message for nodemailer: no external references, marked as automatic. */
 const messageOf = ({ from, to, subject, text }: OutgoingMail) => ({
   from,
-  // An object is taken as it is; text would be looked through for several addresses.
+  // A string would be parsed as a list of addresses; an object is used as is.
   to: { name: '', address: to },
   subject,
   text,
@@ -42,10 +42,10 @@ const messageOf = ({ from, to, subject, text }: OutgoingMail) => ({
   disableUrlAccess: true,
 })
 
-/** Whoever listens on the way to this very machine has other means. */
+/** Traffic to the loopback interface needs no encryption. */
 const isLoopback = (host: string): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)
 
-/** Connects with the first mail. Must be closed. */
+/** Connects at the first mail. Must be closed. */
 export function openSmtpTransport(server: SmtpConfig, timeouts: SmtpTimeouts): MailTransport {
   let opened: ReturnType<typeof createTransport> | null = null
   return {
@@ -59,19 +59,19 @@ export function openSmtpTransport(server: SmtpConfig, timeouts: SmtpTimeouts): M
 }
 
 async function createTransport({ host, port, secure, user, password, ca }: SmtpConfig, timeouts: SmtpTimeouts) {
-  // A fifth of a second and 20 MiB, which only a server that sends mail has to spend.
+  // Loaded lazily: the library takes 0.2 s and 20 MiB.
   const { default: nodemailer } = await import('nodemailer')
   return nodemailer.createTransport({
     host,
     port,
     secure,
-    // A server, or somebody in between, that offers no encryption does not get the password.
+    // Never sends the password unencrypted, even if the server (or an attacker in between) offers no TLS.
     requireTLS: !secure && user !== null && !isLoopback(host),
     ...(user === null ? {} : { auth: { user, pass: password ?? '' } }),
     tls: { minVersion: 'TLSv1.2', ...(ca ? { ca } : {}) },
     pool: true,
     maxConnections: mailConnectionsMax,
-    // Trying again is the queue's business, which knows when to stop.
+    // The queue retries.
     maxRequeues: 0,
     idleTimeout: mailIdleMs,
     dnsTimeout: timeouts.connectMs,
@@ -81,10 +81,10 @@ async function createTransport({ host, port, secure, user, password, ca }: SmtpC
   })
 }
 
-/** What is wrong with the mail or with the configuration, rather than with the moment. */
+/** Errors of the mail or the configuration, which a retry does not fix. */
 const permanentCodes = new Set<unknown>(['EENVELOPE', 'EMESSAGE', 'EAUTH', 'ENOAUTH', 'ECONFIG'])
 
-/** Whether trying again can only fail again. A server's own word counts before the kind of error. */
+/** Whether a retry cannot succeed. The classification of the server takes precedence over the error code. */
 export function isPermanentFailure(error: unknown): boolean {
   const { permanent, code } = error as { readonly permanent?: unknown; readonly code?: unknown }
   return typeof permanent === 'boolean' ? permanent : permanentCodes.has(code)

@@ -18,25 +18,25 @@ const values: Required<MailValues> & { appName: string } = {
 const templateNames = Object.keys(mailTemplates) as MailTemplateName[]
 
 describe('the built-in templates', () => {
-  test.each(templateNames)('[MAIL-11] %s says whom it is about, and leaves no placeholder', (name) => {
+  test.each(templateNames)('[MAIL-11] %s names the account and has no unfilled placeholder', (name) => {
     const { subject, text } = renderMail({}, name, null, values)
     expect(subject).toContain('Atlas')
     expect(`${subject}${text}`).not.toMatch(/[{}]/)
     expect(text).toMatch(/ada@example\.org|countess@example\.org/)
-    // People who know nothing of it must be told what to do.
+    // Recipients who did not request the mail need to know what to do.
     if (name !== 'password-changed' && name !== 'email-change-notice') expect(text).toContain('ignore this mail')
   })
 
-  test('[MAIL-11] what is to be followed or typed is there', () => {
+  test('[MAIL-11] links and codes are on a line of their own', () => {
     for (const name of ['magic-link', 'password-reset', 'email-verification', 'email-change'] as const)
       expect(renderMail({}, name, null, values).text).toContain(`\n${values.link}\n`)
     expect(renderMail({}, 'email-otp', null, values).text).toContain('\n012345\n')
   })
 })
 
-describe('written templates', () => {
+describe('configured templates', () => {
   const template = (language: string) => ({ subject: language, text: `${language}: {{link}}` })
-  const written = {
+  const configured = {
     de: { 'magic-link': template('de') },
     'de-AT': { 'magic-link': template('de-AT') },
     en: { 'email-otp': template('en') },
@@ -52,12 +52,12 @@ describe('written templates', () => {
     ['email-otp', 'de', 'en'],
     ['email-otp', '__proto__', 'en'],
     ['email-otp', null, 'en'],
-  ] as const)('[MAIL-11] %s for %p is the one of %s', (name, locale, subject) => {
-    expect(renderMail(written, name, locale, values).subject).toBe(subject)
+  ] as const)('[MAIL-11] %s for the locale %p uses the template of %s', (name, locale, subject) => {
+    expect(renderMail(configured, name, locale, values).subject).toBe(subject)
   })
 
-  test('[MAIL-11] a name nobody knows is empty, also one that every object has', () => {
-    const odd = { en: { 'magic-link': { subject: 's', text: '<{{nobody}}|{{constructor}}|{{ link }}>' } } }
+  test('[MAIL-11] unknown placeholders are replaced by nothing, including names of Object members', () => {
+    const odd = { en: { 'magic-link': { subject: 's', text: '<{{unknown}}|{{constructor}}|{{ link }}>' } } }
     expect(renderMail(odd, 'magic-link', null, values).text).toBe('<||{{ link }}>')
   })
 })
@@ -73,13 +73,13 @@ describe('values', () => {
     ['a\u2028b\u2029c\u0085d\u0000e', 'a b c d e'],
     ['\u202egpj.exe', 'gpj.exe'],
     ['<b>&amp;</b>', '<b>&amp;</b>'],
-  ])('[MAIL-10] %j is text', (displayName, shown) => {
+  ])('[MAIL-10] the value %j is inserted as text', (displayName, shown) => {
     const { subject, text } = render(displayName)
     expect(text).toBe(`<${shown}>${values.link}`)
     expect(subject).toBe(`S ${shown}`)
   })
 
-  test('[MAIL-10] no value makes a line, and no subject is endless', () => {
+  test('[MAIL-10] no value adds a line, and the subject is bounded', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (displayName) => {
         const { subject, text } = render(displayName)

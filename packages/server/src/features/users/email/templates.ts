@@ -1,18 +1,18 @@
 /**
- * The words of every mail: plain text, English built in, other languages and other words from the configuration. Owns
- * that values stay values: none is read as a placeholder, a header or a line of its own. Sending is `mail`'s.
+ * Mail templates: plain text, English built in, other languages and texts from the configuration. Escapes values, so
+ * that none is interpreted as a placeholder, a header or a line of its own.
  */
 import type { MailConfig, MailTemplateConfig } from '../../../config/sections/auth/auth.ts'
 import type { MailPlaceholder, MailTemplateName } from '../../../config/sections/auth/mail-templates.ts'
 import { mailSubjectCharsMax, mailValueCharsMax } from '../../../limits/users.ts'
 
-/** What goes into a mail, besides the name of the app. */
+/** Template values except the app name. */
 export type MailValues = { readonly [Name in Exclude<MailPlaceholder, 'appName'>]?: string }
 
-/** Written templates: language tag to template name to template. */
-export type WrittenTemplates = MailConfig['templates']
+/** Configured templates by language tag and template name. */
+export type ConfiguredTemplates = MailConfig['templates']
 
-/** Lines with `{{name}}` where a value goes. */
+/** `{{name}}` is replaced by a value. */
 const english: Readonly<Record<MailTemplateName, MailTemplateConfig>> = {
   'magic-link': {
     subject: 'Sign in to {{appName}}',
@@ -21,7 +21,7 @@ const english: Readonly<Record<MailTemplateName, MailTemplateConfig>> = {
 {{link}}
 
 This works once, within {{minutes}} minutes.
-If you did not ask for it, ignore this mail: nobody gets in without it.
+If you did not request it, ignore this mail: signing in needs it.
 `,
   },
   'email-otp': {
@@ -30,8 +30,8 @@ If you did not ask for it, ignore this mail: nobody gets in without it.
 
 {{code}}
 
-It works once, within {{minutes}} minutes. Nobody from {{appName}} will ever ask you for it.
-If you did not ask for it, ignore this mail: nobody gets in without it.
+It works once, within {{minutes}} minutes. {{appName}} will never ask you for it.
+If you did not request it, ignore this mail: signing in needs it.
 `,
   },
   'password-reset': {
@@ -41,14 +41,14 @@ If you did not ask for it, ignore this mail: nobody gets in without it.
 {{link}}
 
 This works once, within {{minutes}} minutes.
-If you did not ask for it, ignore this mail: your password stays as it is.
+If you did not request it, ignore this mail: your password does not change.
 `,
   },
   'password-changed': {
     subject: 'Your password for {{appName}} was changed',
-    text: `The password of {{email}} at {{appName}} was just set anew, and every device was signed out.
+    text: `The password of {{email}} at {{appName}} was just changed, and every device was signed out.
 
-If this was not you, ask for a new password at once: whoever did it may have access to this mailbox.
+If this was not you, reset your password now and secure this mailbox: another person may have access to it.
 `,
   },
   'email-verification': {
@@ -70,63 +70,67 @@ If you have no such account, ignore this mail: an account with your address that
 
 This works once, within {{minutes}} minutes. Open it where you are signed in: elsewhere it removes the password and
 signs every device out, and you sign in by mail.
-If you did not ask for it, ignore this mail: nothing is changed without it.
+If you did not request it, ignore this mail: nothing changes without it.
 `,
   },
   'email-change-notice': {
     subject: 'The address of your account at {{appName}} is about to change',
-    text: `Somebody signed in as {{email}} at {{appName}} wants to change the address of the account to {{newEmail}}.
+    text: `A session of {{email}} at {{appName}} requested to change the address of the account to {{newEmail}}.
 
-If this was you, there is nothing to do here: a mail to the new address says how to go on.
-If this was not you, set a new password now. That ends the change, and signs every device out.
+If this was you, follow the link in the mail to the new address.
+If this was not you, set a new password now. That cancels the change and signs every device out.
 `,
   },
 }
 
-/** A rendered mail: one line, and lines. */
+/** A rendered mail. The subject is a single line. */
 export interface MailText {
   readonly subject: string
   readonly text: string
 }
 
 /**
- * Fills in a template: the one written for the language, for the language without its region, for English, or the one
- * built in, whichever is there first.
+ * Renders a template. Looks it up in the configuration for the locale, for its language without the region and for
+ * English, and then among the built-in ones.
  */
 export function renderMail(
-  written: WrittenTemplates,
+  configured: ConfiguredTemplates,
   name: MailTemplateName,
   locale: string | null,
   values: MailValues & { readonly appName: string },
 ): MailText {
-  const { subject, text } = findTemplate(written, name, locale)
+  const { subject, text } = findTemplate(configured, name, locale)
   return {
     subject: oneLine(fill(subject, values)).slice(0, mailSubjectCharsMax).toWellFormed(),
     text: fill(text, values),
   }
 }
 
-function findTemplate(written: WrittenTemplates, name: MailTemplateName, locale: string | null): MailTemplateConfig {
-  const tags = Object.keys(written)
-  // Language tags mean the same in any case.
+function findTemplate(
+  configured: ConfiguredTemplates,
+  name: MailTemplateName,
+  locale: string | null,
+): MailTemplateConfig {
+  const tags = Object.keys(configured)
+  // Language tags are case-insensitive.
   const wanted = locale === null ? [] : [locale.toLowerCase(), locale.toLowerCase().split('-')[0]]
   for (const tag of [...wanted, 'en']) {
     const known = tags.find((candidate) => candidate.toLowerCase() === tag)
-    const own = known === undefined ? undefined : written[known]
+    const own = known === undefined ? undefined : configured[known]
     if (own && Object.hasOwn(own, name)) return own[name] as MailTemplateConfig
   }
   return english[name]
 }
 
-/** One pass: what a value says is never looked at again. A name nobody knows is left empty. */
+/** Single pass: placeholders within values are not expanded. Unknown names are replaced by nothing. */
 const fill = (template: string, values: MailValues & { readonly appName: string }): string =>
   template.replace(/\{\{(\w{1,32})\}\}/g, (_, name: string) =>
     Object.hasOwn(values, name) ? oneLine(String(values[name as keyof MailValues])).slice(0, mailValueCharsMax) : '',
   )
 
 /**
- * A value stays within its line and says what it shows: no control characters, no line breaks of any kind, nothing that
- * turns the direction of the text around it.
+ * A value as a single line: without control characters, line breaks of any kind, and characters that change the
+ * direction of the surrounding text.
  */
 const oneLine = (text: string): string =>
   text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()

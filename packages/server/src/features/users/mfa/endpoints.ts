@@ -1,5 +1,4 @@
-/** The HTTP surface of second factors, as a table. What the endpoints do is `mfa`'s. */
-
+/** Endpoints of second factors. `mfa` implements them. */
 import { z } from 'zod'
 import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
@@ -21,10 +20,10 @@ const removeBody = z.strictObject({
   password: passwordField.optional(),
 })
 
-const enrolment = z.object({
+const enrollment = z.object({
   factorId: z.string(),
-  secret: z.string().meta({ description: 'Base32, for typing it in' }),
-  qrCodeUri: z.string().meta({ description: '`otpauth:` URI, to be shown as a QR code' }),
+  secret: z.string().meta({ description: 'Base32, for manual entry' }),
+  qrCodeUri: z.string().meta({ description: '`otpauth:` URI to display as a QR code' }),
   recoveryCodes: z.array(z.string()),
 })
 const factorList = z.object({
@@ -49,8 +48,8 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       credentials: 'user',
       summary: 'Enroll an authenticator app',
       description:
-        'Sign-ins ask for a code once a first one was verified. The recovery codes are shown this once. Only in the ten minutes after a sign-in.',
-      replies: { 200: { description: 'The secret, and recovery codes', schema: enrolment } },
+        'Sign-ins require a code after the first one was verified. The recovery codes are returned only here. Requires a sign-in in the last ten minutes.',
+      replies: { 200: { description: 'The secret and the recovery codes', schema: enrollment } },
       errors: [403, 409],
       handle: async ({ caller }) => json(await mfa.enroll(requireUser(caller))),
     }),
@@ -60,8 +59,8 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       method: 'POST',
       paths: ['/api/auth/mfa/totp/verify'],
       credentials: 'user',
-      summary: 'Put an enrolled app in force',
-      description: 'The code is used up by this: the next sign-in needs the next one.',
+      summary: 'Activate an enrolled authenticator app',
+      description: 'The code is used by this request; the next sign-in needs the next one.',
       body: confirmBody,
       replies: done,
       errors: [404, 409],
@@ -78,7 +77,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       credentials: 'user',
       summary: 'Remove the authenticator app',
       description:
-        'Needs a code of the app, a recovery code, or the password. An administrator can do it for those who have none.',
+        'Requires a code of the app, a recovery code or the password. An administrator can remove the factor of a user who has none of them.',
       body: removeBody,
       replies: done,
       errors: [404],
@@ -94,7 +93,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       paths: ['/api/auth/mfa/factors'],
       credentials: 'user',
       summary: 'List second factors',
-      replies: { 200: { description: 'The factors, and how many recovery codes are left', schema: factorList } },
+      replies: { 200: { description: 'The factors and the number of unused recovery codes', schema: factorList } },
       handle: async ({ caller }) => json(factorsView(await mfa.state(userIdOf(caller)))),
     }),
     endpoint({
@@ -103,8 +102,8 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       method: 'POST',
       paths: ['/api/auth/mfa/verify'],
       credentials: 'public',
-      summary: 'Finish a sign-in with a code',
-      description: 'With the ticket that the first step of the sign-in answered.',
+      summary: 'Complete a sign-in with a code',
+      description: 'With the ticket that the first step of the sign-in returned.',
       body: verifyBody,
       replies: signedIn,
       errors: [401, 403],
@@ -119,7 +118,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
       method: 'POST',
       paths: ['/api/auth/mfa/recovery'],
       credentials: 'public',
-      summary: 'Finish a sign-in with a recovery code',
+      summary: 'Complete a sign-in with a recovery code',
       description: 'Each recovery code works once.',
       body: recoveryBody,
       replies: signedIn,
@@ -132,7 +131,7 @@ export function createMfaEndpoints(mfa: Mfa): readonly Endpoint[] {
   ]
 }
 
-/** Throws 400 unless it is exactly one of the three. */
+/** Throws 400 unless exactly one of the three is present. */
 function parseProof({ code, recoveryCode, password }: z.output<typeof removeBody>): RemovalProof {
   const given = [
     ...(code === undefined ? [] : [{ code }]),
@@ -141,7 +140,7 @@ function parseProof({ code, recoveryCode, password }: z.output<typeof removeBody
   ]
   const [proof] = given
   if (proof && given.length === 1) return proof
-  throw invalidField('code', 'required', 'is required, or recoveryCode or password instead, and one of them alone')
+  throw invalidField('code', 'required', 'or recoveryCode or password is required; send exactly one of the three')
 }
 
 const factorsView = ({ factor, recoveryCodesLeft }: MfaState) => ({

@@ -1,6 +1,6 @@
 /**
- * Second factors as rows: at most one per user, with its secret sealed, whether it is in force, and the last step of
- * which a code was used. What a factor is good for is for `mfa`.
+ * Storage of second factors: at most one per user, with its sealed secret, its confirmation, and the last time step of
+ * which a code was used.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
@@ -15,23 +15,23 @@ export interface Factor {
   readonly id: string
   readonly userId: string
   readonly createdAtMs: number
-  /** Null until a first code has shown that the app has the secret; until then it stops nobody. */
+  /** Null until a first code proves that the app has the secret; until then the factor is inactive. */
   readonly confirmedAtMs: number | null
 }
 
 export interface Factors {
   find(on: Reader, userId: string): Promise<Factor | null>
-  /** A new unconfirmed factor in place of whatever the user has. */
+  /** Replaces the factor of the user with a new, unconfirmed one. */
   replace(tx: Transaction, userId: string, secret: string): Promise<Factor>
   /**
-   * Uses a code of the factor up, and confirms the factor if need be. False when the code is wrong, or its step or a
-   * later one was used before; of many at a time, one is true.
+   * Redeems a code, and confirms the factor if needed. False if the code is wrong, or its step or a later one was used
+   * before. Of concurrent redemptions, one succeeds.
    */
   useCode(tx: Transaction, factor: Factor, code: string): Promise<boolean>
   removeAll(tx: Transaction, userId: string): Promise<void>
 }
 
-/** `secret` is the server's; it seals the secrets of the factors. */
+/** `secret` is the server secret; the secrets of factors are encrypted with a key derived from it. */
 export function createFactors({
   secret,
   dialect,
@@ -49,7 +49,7 @@ export function createFactors({
     await tx.run(sql`DELETE FROM ${table} WHERE user_id = ${userId}`)
   }
 
-  /** Null for what was sealed under another secret of the server: no app has a code for it any more. */
+  /** Null if the secret was sealed under another server secret; no code can match then. */
   function findSecret(sealed: string, id: string): string | null {
     try {
       return sealer.unseal(sealed, id)

@@ -1,6 +1,6 @@
 /**
- * The second factor: enrolling an authenticator app, asking for it at a sign-in, and taking it away. Owns what a code
- * or a recovery code proves and how often one may be tried; when a sign-in asks for it is for `sign-in`.
+ * * Second factors: enrollment, verification at sign-in, and removal. Owns what a code or a recovery code redeemProof
+ * and how many attempts are allowed; `complete-sign-in` decides when a sign-in needs one.
  */
 import type { Counters } from '../../../engines/cluster/cluster.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
@@ -22,17 +22,17 @@ import { createFactors, type Factor } from './factors.ts'
 import { createRecoveryCodes } from './recovery-codes.ts'
 import { createTotpSecret, totpUri } from './totp.ts'
 
-/** What shows that somebody has the second factor, or one of the codes given out in its place. */
+/** Proof of the second factor: a code of the app, or a recovery code. */
 export type MfaProof = { readonly code: string } | { readonly recoveryCode: string }
 
-/** What takes the factor away: a proof of it, or the password of the account. */
+/** What authorizes the removal of the factor: a proof of it, or the password. */
 export type RemovalProof = MfaProof | { readonly password: string }
 
 export interface TotpEnrollment {
   readonly factorId: string
-  /** Base32, for typing it in. */
+  /** Base32, for manual entry. */
   readonly secret: string
-  /** `otpauth:` URI, for showing it as a QR code. */
+  /** `otpauth:` URI to display as a QR code. */
   readonly qrCodeUri: string
   readonly recoveryCodes: readonly string[]
 }
@@ -44,26 +44,26 @@ export interface MfaState {
 
 export interface Mfa {
   /**
-   * A new factor, not in force until `confirm`, in place of one that never was. Throws 403 for anonymous users and
-   * where a recent sign-in is needed (`recent-sign-in`), 409 when one is in force.
+   * * Enrolls a factor, inactive until `confirm`, and replaces an unconfirmed one. Rejects with 403 for anonymous users
+   * and if a recent sign-in is required (`recent-sign-in`), 409 if a factor is active.
    */
   enroll(caller: SessionCaller): Promise<TotpEnrollment>
-  /** Puts the factor in force. Throws 404 for another's, 409 when it is already, 400 for a wrong code. */
+  /** Activates the factor. Rejects with 404 for an unknown id, 409 if it is active, 400 for a wrong code. */
   confirm(userId: string, factorId: string, code: string): Promise<void>
   /**
-   * Ends a sign-in that was asked for the second factor. Throws 401 for a bad ticket or proof, 429 after too many
-   * proofs for one user, 403 for a disabled account.
+   * Completes a sign-in with a second factor. Rejects with 401 for an invalid ticket or proof, 429 after too many
+   * attempts for one user, 403 for a disabled account.
    */
   verify(ticket: string, proof: MfaProof, client: ClientInfo): Promise<SignedIn | MfaRequired>
   /**
-   * Takes the factor and the recovery codes away. A token alone will not do, or a stolen one could: throws 400 for a
-   * wrong proof, 429 after too many, 404 when no factor is in force.
+   * Removes the factor and the recovery codes. Requires a proof, so that a stolen access token is not enough. Rejects
+   * with 400 for a wrong proof, 429 after too many attempts, 404 if no factor is active.
    */
   remove(caller: SessionCaller, proof: RemovalProof): Promise<void>
   state(userId: string): Promise<MfaState>
 }
 
-/** What the feature's parts lack: `counters` bound the tries of one user on all nodes together. */
+/** The shared services, and `counters`, which bound the attempts per user across all nodes. */
 export interface MfaParts extends UsersParts {
   readonly counters: Counters
 }
@@ -77,26 +77,26 @@ export function createMfa(parts: MfaParts): Mfa {
   const factors = createFactors({ secret, dialect, clock })
   const recoveryCodes = createRecoveryCodes({ secret, dialect })
 
-  /** Tickets are new with every password, so the user's tries are counted too, before anything is looked at. */
-  async function countTry(userId: string): Promise<void> {
+  /** Each password sign-in issues a new ticket, so attempts are also counted per user, before anything is checked. */
+  async function countAttempt(userId: string): Promise<void> {
     const { count, resetMs } = await counters.hit(`mfa:${userId}`, mfaAttemptsWindowMs)
     if (count > mfaAttemptsPerUserMax) throw rateLimited(resetMs / 1000)
   }
 
-  /** The hash that a password was found to fit. Throws 400 for a wrong one, 404 where no factor is in force, 429. */
+  /** Verifies the password and returns its hash. Rejects with 400 if wrong, 404 if no factor is active, 429. */
   async function checkPassword(caller: SessionCaller, password: string): Promise<string> {
     const account = await accounts.find(database, caller.auth.id)
-    if (!isInForce(await factors.find(database, caller.auth.id))) throw notFound('Factor')
+    if (!isActive(await factors.find(database, caller.auth.id))) throw notFound('Factor')
     await attempts.countPassword(caller)
     const known = account?.passwordHash ?? null
     if (!(await passwords.verify(password, known)) || known === null) throw wrongProof('password')
     return known
   }
 
-  /** Uses the proof up. */
-  async function proves(tx: Transaction, userId: string, proof: MfaProof): Promise<boolean> {
+  /** Redeems the proof; false if it is invalid. */
+  async function redeemProof(tx: Transaction, userId: string, proof: MfaProof): Promise<boolean> {
     const factor = await factors.find(tx, userId)
-    if (!isInForce(factor)) return false
+    if (!isActive(factor)) return false
     return 'code' in proof
       ? factors.useCode(tx, factor, proof.code)
       : recoveryCodes.redeem(tx, userId, proof.recoveryCode)
@@ -108,8 +108,8 @@ export function createMfa(parts: MfaParts): Mfa {
         const userId = caller.auth.id
         const account = await lockCallerAccount(accounts, tx, userId)
         if (account.isAnonymous) throw accessDenied()
-        if (isInForce(await factors.find(tx, userId)))
-          throw conflict('A second factor is in force already; remove it first')
+        if (isActive(await factors.find(tx, userId)))
+          throw conflict('A second factor is active already; remove it first')
         await requireRecentSignIn(tx, { dialect, clock }, caller)
         const secret = createTotpSecret()
         const { id } = await factors.replace(tx, userId, secret)
@@ -128,7 +128,7 @@ export function createMfa(parts: MfaParts): Mfa {
         await lockCallerAccount(accounts, tx, userId)
         const factor = await factors.find(tx, userId)
         if (factor?.id !== factorId) throw notFound('Factor')
-        if (isInForce(factor)) throw conflict('The factor is in force already')
+        if (isActive(factor)) throw conflict('The factor is active already')
         if (!(await factors.useCode(tx, factor, code))) throw wrongProof('code')
       }),
 
@@ -136,13 +136,13 @@ export function createMfa(parts: MfaParts): Mfa {
       const subject = await oneTimeTokens.find(database, 'mfa-ticket', ticket)
       const userId = subject?.userId ?? null
       if (userId === null) throw invalidToken()
-      await countTry(userId)
-      // A wrong proof is given back instead of thrown, so that its try stays counted.
+      await countAttempt(userId)
+      // A wrong proof is returned instead of thrown, so that the transaction commits and the attempt counts.
       const outcome = await database.write(async (tx) => {
         const account = await accounts.find(tx, userId, 'lock')
         if (!account || !(await oneTimeTokens.countAttempt(tx, 'mfa-ticket', ticket, mfaTicketAttemptsMax)))
           return 'no ticket'
-        if (!(await proves(tx, userId, proof))) return 'no proof'
+        if (!(await redeemProof(tx, userId, proof))) return 'no proof'
         await oneTimeTokens.redeem(tx, 'mfa-ticket', ticket)
         return completeSignIn(tx, account, client, { isStrong: true })
       })
@@ -153,16 +153,16 @@ export function createMfa(parts: MfaParts): Mfa {
 
     async remove(caller, proof) {
       const userId = caller.auth.id
-      await countTry(userId)
+      await countAttempt(userId)
       const known = 'password' in proof ? await checkPassword(caller, proof.password) : null
       await database.write(async (tx) => {
         const account = await lockCallerAccount(accounts, tx, userId)
         const factor = await factors.find(tx, userId)
-        if (!isInForce(factor)) throw notFound('Factor')
+        if (!isActive(factor)) throw notFound('Factor')
         if ('password' in proof) {
-          // Changed while it was being checked.
+          // The password may have changed while it was being verified.
           if (account.passwordHash !== known) throw wrongProof('password')
-        } else if (!(await proves(tx, userId, proof))) throw wrongProof('code' in proof ? 'code' : 'recoveryCode')
+        } else if (!(await redeemProof(tx, userId, proof))) throw wrongProof('code' in proof ? 'code' : 'recoveryCode')
         await factors.removeAll(tx, userId)
         await recoveryCodes.removeAll(tx, userId)
         await oneTimeTokens.removeAll(tx, userId, 'mfa-ticket')
@@ -176,7 +176,7 @@ export function createMfa(parts: MfaParts): Mfa {
   }
 }
 
-const isInForce = (factor: Factor | null): factor is Factor => factor !== null && factor.confirmedAtMs !== null
+const isActive = (factor: Factor | null): factor is Factor => factor !== null && factor.confirmedAtMs !== null
 
-/** To somebody who is signed in: their token is good, so this is no 401. */
-const wrongProof = (field: string) => invalidField(field, 'pattern', 'is wrong, or was used before')
+/** A 400 and not a 401: the access token of the caller is valid. */
+const wrongProof = (field: string) => invalidField(field, 'pattern', 'is wrong or was used before')

@@ -1,7 +1,4 @@
-/**
- * Recovery codes: what gets a person in who has lost the authenticator. Each works once. Owns their form and their
- * table; when they are given out and asked for is for `mfa`.
- */
+/** Recovery codes: single-use replacements for a lost authenticator. Owns their format and their table. */
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
@@ -10,19 +7,19 @@ import { recoveryCodeChars, recoveryCodesPerUser } from '../../../limits/users.t
 import { usersTable } from '../tables.ts'
 
 export interface RecoveryCodes {
-  /** New codes instead of the user's old ones. They are seen this once; only keyed hashes are stored. */
+  /** Replaces the codes of a user and returns the new ones. Only keyed hashes are stored. */
   replace(tx: Transaction, userId: string): Promise<readonly string[]>
-  /** Uses a code up, however it was typed. False when it is none of the user's; of many at a time, one is true. */
+  /** Redeems a code in any spelling. False if it is not a code of the user. Of concurrent redemptions, one succeeds. */
   redeem(tx: Transaction, userId: string, code: string): Promise<boolean>
   count(on: Reader, userId: string): Promise<number>
   removeAll(tx: Transaction, userId: string): Promise<void>
 }
 
-/** Crockford's base 32: the letters that are read as digits, and the one that makes words rude, are left out. */
+/** Crockford base 32: without letters that resemble digits, and without `u`. */
 const letters = '0123456789abcdefghjkmnpqrstvwxyz'
 const groupChars = 4
 
-/** `secret` is the server's: without it, hashes of 60 bits would give the codes away with the table. */
+/** Hashes are keyed with the server secret: unkeyed hashes of 60 bits could be brute-forced from a leaked table. */
 export function createRecoveryCodes({
   secret,
   dialect,
@@ -65,13 +62,13 @@ export function createRecoveryCodes({
   }
 }
 
-/** 256 is a multiple of the alphabet's length, so every letter is as likely. */
+/** 256 is a multiple of the length of the alphabet, so the letters are uniformly distributed. */
 const createCode = (): string =>
   Array.from(randomBytes(recoveryCodeChars), (byte) => letters[byte % letters.length]).join('')
 
-/** In groups, as people read and type them: `7k2m-x0q9-ab3d`. */
+/** In groups of four for readability: `7k2m-x0q9-ab3d`. */
 const formatCode = (code: string): string => code.replace(new RegExp(`.{${groupChars}}(?=.)`, 'g'), '$&-')
 
-/** The code that was meant: case, hyphens and spaces do not count, and letters that look like digits are these. */
+/** Normalizes a typed code: ignores case, hyphens and spaces, and maps letters that resemble digits. */
 const readCode = (typed: string): string =>
   typed.toLowerCase().replaceAll(/[\s-]/g, '').replaceAll('o', '0').replaceAll(/[il]/g, '1')

@@ -15,17 +15,20 @@ const rfcCodes: readonly (readonly [seconds: number, code: string])[] = [
 ]
 
 describe('codes', () => {
-  test.each(rfcCodes)('[MFA-4] the vector of RFC 6238 for second %d', (seconds, code) => {
-    const step = Math.floor(seconds / 30)
-    expect(findTotpStep(rfcSecret, code, seconds * 1000)).toBe(step)
-    expect(findTotpStep(rfcSecret, code, seconds * 1000 + 30_000)).toBe(step)
-    expect(findTotpStep(rfcSecret, code, seconds * 1000 - 30_000)).toBe(step)
-    expect(findTotpStep(rfcSecret, code, seconds * 1000 + 60_000)).toBeNull()
-    expect(findTotpStep(rfcSecret, code, seconds * 1000 - 60_000)).toBeNull()
-  })
+  test.each(rfcCodes)(
+    '[MFA-4] accepts the RFC 6238 test vector for second %d within one step of drift',
+    (seconds, code) => {
+      const step = Math.floor(seconds / 30)
+      expect(findTotpStep(rfcSecret, code, seconds * 1000)).toBe(step)
+      expect(findTotpStep(rfcSecret, code, seconds * 1000 + 30_000)).toBe(step)
+      expect(findTotpStep(rfcSecret, code, seconds * 1000 - 30_000)).toBe(step)
+      expect(findTotpStep(rfcSecret, code, seconds * 1000 + 60_000)).toBeNull()
+      expect(findTotpStep(rfcSecret, code, seconds * 1000 - 60_000)).toBeNull()
+    },
+  )
 
-  test('[MFA-4] at any time a code is good in its own step and the two beside it', () => {
-    // Until milliseconds are no longer exact, in the year 287,000.
+  test('[MFA-4] a code is valid in its own step and the two adjacent ones', () => {
+    // Up to the year 287,000, the limit of exact milliseconds.
     const steps = fc.integer({ min: 2, max: 2 ** 38 })
     fc.assert(
       fc.property(steps, fc.integer({ min: 0, max: 29_999 }), fc.integer({ min: -3, max: 3 }), (step, ms, off) => {
@@ -33,7 +36,7 @@ describe('codes', () => {
         const codeAt = (at: number) => new TOTP({ secret }).generate({ timestamp: Math.max(0, at) * 30_000 })
         const near = [step - 1, step, step + 1]
         const code = codeAt(step + off)
-        // Two steps in a million share a code.
+        // Two steps in a million have the same code.
         const expected = near.find((at) => codeAt(at) === code) ?? null
         const found = findTotpStep(secret, code, step * 30_000 + ms)
         if (Math.abs(off) <= 1) expect(found === null ? null : codeAt(found)).toBe(code)
@@ -42,21 +45,21 @@ describe('codes', () => {
     )
   })
 
-  test('[MFA-4] spaces do not count, anything else does', () => {
+  test('[MFA-4] spaces in a code are ignored, other characters make it invalid', () => {
     for (const code of ['287 082', ' 287082 ', '2 8 7 0 8 2']) expect(findTotpStep(rfcSecret, code, 59_000)).toBe(1)
     for (const code of ['', '28708', '2870820', '28708a', '287-082', '２８７０８２', '２87082', '94287082', '-87082'])
       expect(findTotpStep(rfcSecret, code, 59_000)).toBeNull()
   })
 })
 
-describe('enrolment', () => {
-  test('[MFA-1] secrets are 160 random bits', () => {
+describe('enrollment', () => {
+  test('[MFA-1] secrets have 160 random bits', () => {
     const secrets = Array.from({ length: 100 }, createTotpSecret)
     expect(new Set(secrets).size).toBe(100)
     for (const secret of secrets) expect(Secret.fromBase32(secret).bytes.length).toBe(20)
   })
 
-  test('[MFA-1] an app that reads the URI makes the codes that are accepted', () => {
+  test('[MFA-1] an app configured from the URI generates accepted codes', () => {
     const secret = createTotpSecret()
     const uri = totpUri(secret, { issuer: 'A & B: shop', account: 'ada+x@example.org' })
     expect(uri).toStartWith('otpauth://totp/')

@@ -1,6 +1,6 @@
 /**
- * Time-based one-time codes (RFC 6238) as every authenticator app computes them: SHA-1, six digits, steps of 30
- * seconds. Knows secrets and times only; which codes were used already is for `mfa`.
+ * * Time-based one-time passwords (RFC 6238) with the parameters that every authenticator app supports: SHA-1, six
+ * digits, steps of 30 seconds. Stateless; `factors` records used steps.
  */
 import { Secret, TOTP } from 'otpauth'
 import { totpDriftStepsMax, totpSecretBytes, totpStepMs } from '../../../limits/users.ts'
@@ -9,7 +9,7 @@ const digits = 6
 const algorithm = 'SHA1'
 const period = totpStepMs / 1000
 
-/** Whom a secret is for, as an authenticator app shows it. */
+/** Labels that an authenticator app displays. */
 export interface TotpLabel {
   readonly issuer: string
   readonly account: string
@@ -23,8 +23,8 @@ export const totpUri = (secret: string, { issuer, account: label }: TotpLabel): 
   new TOTP({ secret, issuer, label, algorithm, digits, period }).toString()
 
 /**
- * The number of the step that a code belongs to, out of those around `nowMs` that a clock may be off by; null when it
- * belongs to none. Spaces, which apps show between the digits, do not count.
+ * The time step of a code, searched around `nowMs` within the allowed clock drift; null if no step matches. Ignores
+ * spaces, which apps display between the digits.
  */
 export function findTotpStep(secret: string, code: string, nowMs: number): number | null {
   const token = code.replaceAll(' ', '')

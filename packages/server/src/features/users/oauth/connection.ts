@@ -1,7 +1,6 @@
 /**
- * Talking to a provider: what it is asked, and how its answer is checked. The checks themselves (state, issuer,
- * audience, nonce, signature against the issuer's published keys) are `openid-client`'s; which providers there are is
- * `oauth-providers`', what a flow is and who may start one `oauth-flow`'s.
+ * Client of a provider: authorization requests, and verification of the responses. `openid-client` performs the checks
+ * themselves (state, issuer, audience, nonce, signature against the published keys of the issuer).
  */
 import {
   allowInsecureRequests,
@@ -26,39 +25,39 @@ import { oauthFetchTimeoutMs, oauthResponseBytesMax } from '../../../limits/user
 import { type ApiKind, apiKinds, type OidcKind, oidcKinds, scopeDefault } from './kinds.ts'
 import { findAppleName, type OAuthProfile, parseOidcProfile } from './profile.ts'
 
-/** What ties a provider's answer to the question it answers. */
+/** The values that bind a response to its authorization request. */
 export interface AuthorizationRequest {
-  /** Where the provider sends the browser back to. */
+  /** Where the provider returns the browser to. */
   readonly callbackUrl: string
   readonly state: string
   readonly nonce: string
-  /** PKCE: the secret whose hash the provider was told. */
+  /** PKCE code verifier; the provider received its hash. */
   readonly verifier: string
 }
 
-/** The parameters a provider sends the browser back with. */
+/** The parameters of the callback. */
 export interface AuthorizationResponse {
   readonly code?: string | undefined
   readonly state?: string | undefined
   readonly iss?: string | undefined
-  /** What Apple says of a person the first time, as JSON; not signed, so good for a name and nothing else. */
+  /** JSON that Apple sends at the first sign-in. Unsigned, so only the name is used. */
   readonly user?: string | undefined
 }
 
-/** A provider whose endpoints and keys are known. */
+/** A provider with resolved endpoints and keys. */
 export interface OAuthConnection {
-  /** Where to send the browser. */
-  authorizationUrl(question: AuthorizationRequest): Promise<string>
-  /** Exchanges the code and asks who it is. Rejects, for many reasons, when the answer is not believed. */
-  fetchProfile(question: AuthorizationRequest, answer: AuthorizationResponse): Promise<OAuthProfile>
+  /** The URL to redirect the browser to. */
+  authorizationUrl(request: AuthorizationRequest): Promise<string>
+  /** Exchanges the code and loads the profile. Rejects if the provider fails or its response is invalid. */
+  fetchProfile(request: AuthorizationRequest, response: AuthorizationResponse): Promise<OAuthProfile>
 }
 
 const boundedFetch = createBoundedFetch({ timeoutMs: oauthFetchTimeoutMs, bytesMax: oauthResponseBytesMax })
-/** As the library calls it. */
+/** Adapter to the signature of the library. */
 const fetchForClient: CustomFetch = (url, options) =>
   boundedFetch(url, { ...options, body: (options.body ?? null) as BodyInit | null })
 
-/** Rejects when the provider is away, or is not what the configuration says. */
+/** Rejects if the provider is unreachable or does not match the configuration. */
 export async function connectProvider(name: string, config: ProviderConfig, clock: Clock): Promise<OAuthConnection> {
   const api = apiKinds.get(name)
   return api ? connectApi(api, config) : connectOidc(oidcKinds.get(name), config, clock)
@@ -66,10 +65,10 @@ export async function connectProvider(name: string, config: ProviderConfig, cloc
 
 async function connectOidc(kind: OidcKind | undefined, config: ProviderConfig, clock: Clock): Promise<OAuthConnection> {
   const issuer = config.issuer ?? kind?.issuer(config)
-  if (issuer === undefined) throw new Error('The provider has no issuer')
+  if (issuer === undefined) throw new Error('The provider has no issuer in the configuration')
   const { clientId, clientSecret } = config
   const options = {
-    // Without it the token would be believed because of where it came from.
+    // Verifies the signature of the ID token, instead of trusting the TLS connection it came from.
     execute: [enableNonRepudiationChecks, ...(isLoopback(issuer) ? [allowInsecureRequests] : [])],
     [customFetch]: fetchForClient,
   }
@@ -79,17 +78,17 @@ async function connectOidc(kind: OidcKind | undefined, config: ProviderConfig, c
   requireProviderUrls(authorization_endpoint, token_endpoint, jwks_uri)
   const scope = config.scopes?.join(' ') ?? kind?.scope ?? scopeDefault
   return {
-    authorizationUrl: (question) => authorizationUrlOf(client, question, scope, kind?.parameters),
-    async fetchProfile(question, answer) {
+    authorizationUrl: (request) => authorizationUrlOf(client, request, scope, kind?.parameters),
+    async fetchProfile(request, response) {
       const parameters = await kind?.tokenParameters?.(config, clock)
-      const checks = { expectedNonce: question.nonce, idTokenExpected: true }
-      const tokens = await exchange(client, question, answer, checks, parameters)
+      const checks = { expectedNonce: request.nonce, idTokenExpected: true }
+      const tokens = await exchange(client, request, response, checks, parameters)
       const claims = tokens.claims()
       if (!claims) throw new Error('The provider sent no ID token')
-      const asksMore = claims.email === undefined && client.serverMetadata().userinfo_endpoint !== undefined
-      const more = asksMore ? await fetchUserInfo(client, tokens.access_token, claims.sub) : {}
+      const needsUserInfo = claims.email === undefined && client.serverMetadata().userinfo_endpoint !== undefined
+      const more = needsUserInfo ? await fetchUserInfo(client, tokens.access_token, claims.sub) : {}
       const profile = parseOidcProfile({ ...more, ...claims }, kind?.verifiedClaim)
-      return { ...profile, displayName: profile.displayName ?? findAppleName(answer.user) }
+      return { ...profile, displayName: profile.displayName ?? findAppleName(response.user) }
     },
   }
 }
@@ -103,16 +102,16 @@ async function connectApi(kind: ApiKind, config: ProviderConfig): Promise<OAuthC
   client[customFetch] = fetchForClient
   if (isLoopback(token)) allowInsecureRequests(client)
   return {
-    authorizationUrl: (question) => authorizationUrlOf(client, question, config.scopes?.join(' ') ?? kind.scope),
-    async fetchProfile(question, answer) {
-      const { access_token } = await exchange(client, question, answer)
-      return kind.fetchProfile(userUrl, (url) => askApi(url, access_token))
+    authorizationUrl: (request) => authorizationUrlOf(client, request, config.scopes?.join(' ') ?? kind.scope),
+    async fetchProfile(request, response) {
+      const { access_token } = await exchange(client, request, response)
+      return kind.fetchProfile(userUrl, (url) => fetchApi(url, access_token))
     },
   }
 }
 
 function requireProviderUrls(...urls: readonly unknown[]): void {
-  if (!urls.every(isProviderUrl)) throw new Error('The provider lacks an endpoint that may be asked')
+  if (!urls.every(isProviderUrl)) throw new Error('The provider lacks an endpoint, or its URL is not allowed')
 }
 
 const authorizationUrlOf = async (
@@ -125,7 +124,7 @@ const authorizationUrlOf = async (
     redirect_uri: callbackUrl,
     scope,
     state,
-    // Nothing to those who do not know it.
+    // Ignored by plain OAuth 2 providers.
     nonce,
     code_challenge: await calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
@@ -134,16 +133,16 @@ const authorizationUrlOf = async (
 
 type Checks = NonNullable<Parameters<typeof authorizationCodeGrant>[2]>
 
-/** The code for tokens; `iss`, where there is one, must be the provider's that was asked (RFC 9207). */
+/** Exchanges the code for tokens. `iss`, if present, must name the issuer that the request went to (RFC 9207). */
 function exchange(
   client: Configuration,
   { callbackUrl, state, verifier }: AuthorizationRequest,
-  { user: _user, ...answer }: AuthorizationResponse,
+  { user: _user, ...response }: AuthorizationResponse,
   checks: Checks = {},
   parameters: Record<string, string> = {},
 ): ReturnType<typeof authorizationCodeGrant> {
   const url = new URL(callbackUrl)
-  for (const [name, value] of Object.entries(answer)) if (value !== undefined) url.searchParams.set(name, value)
+  for (const [name, value] of Object.entries(response)) if (value !== undefined) url.searchParams.set(name, value)
   return authorizationCodeGrant(
     client,
     url,
@@ -152,16 +151,16 @@ function exchange(
   )
 }
 
-async function askApi(url: string, accessToken: string): Promise<unknown> {
+async function fetchApi(url: string, accessToken: string): Promise<unknown> {
   const response = await boundedFetch(url, {
-    // GitHub answers nobody without a name.
+    // GitHub rejects requests without a user agent.
     headers: { Accept: 'application/json', Authorization: `Bearer ${accessToken}`, 'User-Agent': 'plinth' },
   })
-  if (response.status !== 200) throw new Error(`The provider answered ${response.status}`)
+  if (response.status !== 200) throw new Error(`The provider returned status ${response.status}`)
   return response.json()
 }
 
-/** In the body where the provider says that it may be, else in the header, which all must take (RFC 6749). */
+/** In the body if the provider supports it, else in the header, which every provider must support (RFC 6749). */
 function authenticateBy(secret: string): ClientAuth {
   const inBody = ClientSecretPost(secret)
   const inHeader = ClientSecretBasic(secret)

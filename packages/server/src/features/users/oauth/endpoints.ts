@@ -1,5 +1,4 @@
-/** The HTTP surface of sign-in through other providers: leaving for one, coming back, and starting to link one. */
-
+/** Endpoints of sign-in through OAuth providers: start, callback, and start of linking. */
 import { z } from 'zod'
 import { requireUser } from '../../../access/caller.ts'
 import { isLoopback } from '../../../engines/fetch/bounded-fetch.ts'
@@ -24,24 +23,26 @@ const common = { tag: 'Sign-in through providers', rateLimit: 'auth' } as const
 const basePath = '/api/auth/oauth'
 
 const startQuery = z.object({ redirect_url: z.string().optional(), link: z.string().max(100).optional() })
-/** Longer than any provider's; the line they arrive in is bounded besides. */
+/** Longer than any provider sends; the request line is bounded as well. */
 const parameter = z.string().max(4096).optional()
 const callbackShape = z.object({ code: parameter, state: parameter, iss: parameter, error: parameter, user: parameter })
 const linkBody = z.strictObject({ redirectUrl: z.string().max(redirectUrlCharsMax) })
 
-const refusalTexts: Readonly<Record<OAuthError, string>> = {
-  'account-exists': 'There is an account with this e-mail already. Sign in to it, and link the provider there',
+const errorMessages: Readonly<Record<OAuthError, string>> = {
+  'account-exists': 'An account with this e-mail exists. Sign in to it and link the provider there',
   'account-disabled': 'Account is disabled',
-  'signup-disabled': 'Sign-up is not open',
+  'signup-disabled': 'Sign-up is disabled',
   'access-denied': 'The sign-in was cancelled',
-  'provider-error': 'The provider could not be reached, or its answer could not be believed',
+  'provider-error': 'The provider could not be reached, or its response was invalid',
 }
 
-const departed = { 302: { description: 'To the provider, or to the redirect URL with an error in the fragment' } }
-const returned = {
+const redirectToProvider = {
+  302: { description: 'Redirect to the provider, or to the redirect URL with an error in the fragment' },
+}
+const redirectToApp = {
   302: {
     description:
-      'To the redirect URL, with `accessToken` and `refreshToken`, `mfaTicket`, `linkTicket`, or `error` and ' +
+      'Redirect to the redirect URL, with `accessToken` and `refreshToken`, `mfaTicket`, `linkTicket`, or `error` and ' +
       '`message` in the fragment',
   },
 }
@@ -54,10 +55,10 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
     return provider
   }
 
-  /** Where browsers find this server, as the provider was told; a `Host` header would be for the caller to choose. */
+  /** Origin of the server as registered with the provider. Not the `Host` header, which the client controls. */
   function getOrigin(headers: Headers): string {
     const url = deps.publicUrl()
-    if (url !== null) return sameMachine(url, headers.get('host') ?? '') ?? url
+    if (url !== null) return loopbackOrigin(url, headers.get('host') ?? '') ?? url
     deps.log.error('users.public_url_missing', {})
     throw unavailable()
   }
@@ -70,14 +71,14 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
     return parseRedirectUrl(text, { listed, allowsLocal }, field)
   }
 
-  async function depart(call: Call, provider: string, userId: string | null, redirectUrl: string): Promise<Reply> {
+  async function begin(call: Call, provider: string, userId: string | null, redirectUrl: string): Promise<Reply> {
     const callbackUrl = callbackUrlOf(provider, call)
-    const departure = await flows.depart({ provider, redirectUrl, userId, callbackUrl })
-    if (departure === 'provider-error') return redirect(withFragment(redirectUrl, departure))
-    return redirect(departure.url, cookieOf(departure.cookie, callbackUrl, oauthFlowLifetimeMs / 1000))
+    const authorization = await flows.begin({ provider, redirectUrl, userId, callbackUrl })
+    if (authorization === 'provider-error') return redirect(withFragment(redirectUrl, authorization))
+    return redirect(authorization.url, cookieOf(authorization.cookie, callbackUrl, oauthFlowLifetimeMs / 1000))
   }
 
-  async function comeBack(call: Call, parameters: OAuthParameters): Promise<Reply> {
+  async function handleCallback(call: Call, parameters: OAuthParameters): Promise<Reply> {
     const provider = getProvider(call.params)
     const name = flows.cookieName(parameters.state ?? '')
     const callbackUrl = callbackUrlOf(provider, call)
@@ -94,20 +95,21 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       paths: [`${basePath}/:provider`],
       ...common,
       summary: 'Sign in through a provider',
-      description: 'For browsers: leads to the provider, and from there to the `redirect_url`, which must be allowed.',
+      description:
+        'For browsers. Redirects to the provider, which returns the browser to the `redirect_url`, which must be allowed.',
       credentials: 'public',
       query: startQuery,
-      replies: departed,
+      replies: redirectToProvider,
       errors: [400, 404, 503],
       async handle(call) {
         const { query } = call
         const provider = getProvider(call.params)
         if (query.link !== undefined) {
           const { userId, redirectUrl } = await flows.redeemStartTicket(provider, query.link)
-          return depart(call, provider, userId, redirectUrl)
+          return begin(call, provider, userId, redirectUrl)
         }
         if (query.redirect_url === undefined) throw invalidField('redirect_url', 'required', 'is required')
-        return depart(call, provider, null, parseRedirect(query.redirect_url, 'redirect_url'))
+        return begin(call, provider, null, parseRedirect(query.redirect_url, 'redirect_url'))
       },
     }),
     endpoint({
@@ -115,24 +117,25 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       method: 'GET',
       paths: [`${basePath}/:provider/callback`],
       ...common,
-      summary: 'Where providers send browsers back to',
+      summary: 'Callback of a provider',
       credentials: 'public',
       query: callbackShape,
       allowsUnknownQuery: true,
-      replies: returned,
+      replies: redirectToApp,
       errors: [400, 404],
-      handle: (call) => comeBack(call, call.query),
+      handle: (call) => handleCallback(call, call.query),
     }),
     endpoint({
       name: 'oauth.callbackForm',
       method: 'POST',
       paths: [`${basePath}/:provider/callback`],
       ...common,
-      summary: 'Where providers send browsers back to with a form',
-      description: 'Browsers bring no cookies to a form that another site posts, so they are asked to come once more.',
+      summary: 'Callback of a provider by form post',
+      description:
+        'Browsers send no cookies with a cross-site form post, so the response redirects them to the callback with a query.',
       credentials: 'public',
       accepts: { contentType: formType, schema: callbackShape },
-      replies: { 303: { description: 'To the same address with the form as its query' } },
+      replies: { 303: { description: 'Redirect to the same URL with the form as its query' } },
       errors: [400, 404, 413, 415],
       async handle(call) {
         const provider = getProvider(call.params)
@@ -146,10 +149,10 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
       method: 'POST',
       paths: [`${basePath}/:provider/link`],
       ...common,
-      summary: 'Start to link a provider to the signed-in user',
+      summary: 'Start linking a provider to the signed-in user',
       description:
-        'Send the browser to `url`. It comes back to the redirect URL with a `linkTicket` in the fragment, which ' +
-        '`POST /api/auth/identities` takes. Only in the ten minutes after a sign-in, but for anonymous users.',
+        'Send the browser to `url`. It returns to the redirect URL with a `linkTicket` in the fragment, for ' +
+        '`POST /api/auth/identities`. Requires a sign-in in the last ten minutes, except for anonymous users.',
       credentials: 'user',
       body: linkBody,
       replies: { 200: { description: 'Where to send the browser', schema: z.object({ url: z.url() }) } },
@@ -166,16 +169,16 @@ export function createOAuthEndpoints(deps: Deps): readonly Endpoint[] {
 }
 
 /**
- * The same place under the name that the browser knows, where both are names of this machine: its cookie comes back
- * only under that one. Null otherwise.
+ * The public URL under the loopback name that the browser used, if both are loopback names: cookies are bound to the
+ * name. Null otherwise.
  */
-function sameMachine(publicUrl: string, host: string): string | null {
-  const asked = URL.parse(`http://${host}`)
-  if (!asked || asked.host !== host || !isLoopback(asked.origin) || !isLoopback(publicUrl)) return null
-  return asked.port === new URL(publicUrl).port ? asked.origin : null
+function loopbackOrigin(publicUrl: string, host: string): string | null {
+  const requested = URL.parse(`http://${host}`)
+  if (!requested || requested.host !== host || !isLoopback(requested.origin) || !isLoopback(publicUrl)) return null
+  return requested.port === new URL(publicUrl).port ? requested.origin : null
 }
 
-/** Nothing on the way is to be kept by a cache, or told to where the browser goes next. */
+/** Keeps tokens and tickets out of caches and `Referer` headers. */
 const redirectHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' }
 
 const redirect = (location: string, cookie?: string, status = 302): Reply =>
@@ -186,20 +189,20 @@ function withFragment(redirectUrl: string, outcome: OAuthOutcome): string {
 }
 
 function fragmentOf(outcome: OAuthOutcome): Record<string, string> {
-  if (typeof outcome === 'string') return { error: outcome, message: refusalTexts[outcome] }
+  if (typeof outcome === 'string') return { error: outcome, message: errorMessages[outcome] }
   if ('linkTicket' in outcome) return { linkTicket: outcome.linkTicket }
   if ('mfaTicket' in outcome) return { mfaTicket: outcome.mfaTicket }
   return { accessToken: outcome.accessToken, refreshToken: outcome.refreshToken }
 }
 
 /**
- * Over HTTPS the name is one that only this host can have set (`__Host-`), so that a neighbour under the same domain
- * cannot plant a flow of its own.
+ * Over HTTPS the cookie has the prefix `__Host-`, so that another host of the same domain cannot plant a cookie of its
+ * own flow.
  */
 const fullName = (name: string, callbackUrl: string): string => (isSecure(callbackUrl) ? `__Host-${name}` : name)
 const isSecure = (url: string): boolean => url.startsWith('https:')
 
-/** `Lax` lets it come along when the provider sends the browser back, and with nothing that another site asks. */
+/** `SameSite=Lax` sends the cookie with the redirect of the provider, but not with other cross-site requests. */
 function cookieOf({ name, value }: OAuthAuthorization['cookie'], callbackUrl: string, maxAgeSeconds: number): string {
   const secure = isSecure(callbackUrl) ? '; Secure' : ''
   return `${fullName(name, callbackUrl)}=${value}; Max-Age=${maxAgeSeconds}; Path=/; HttpOnly; SameSite=Lax${secure}`
@@ -215,7 +218,7 @@ function findCookie(header: string | null, name: string): string | null {
 
 const formType = 'application/x-www-form-urlencoded'
 
-/** The fields of a form, each once. Throws 415 for another content type, 413 for a form that is too large, 400. */
+/** Parses a form without repeated fields. Rejects with 415 for another content type, 413 if it is too large, 400. */
 async function readForm({ headers, rawBody }: Call): Promise<Readonly<Record<string, string>>> {
   const [type = ''] = (headers.get('content-type') ?? '').split(';')
   if (type.trim().toLowerCase() !== formType) throw unsupportedMediaType(formType)

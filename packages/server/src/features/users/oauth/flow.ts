@@ -1,15 +1,15 @@
 /**
- * One person's way to a provider and back. Owns what ties the two ends together; `oauth-connection` checks the
- * provider's answer, `identities` decides whose account it is.
+ * * The OAuth flow of one browser: from the redirect to the provider to its callback. `connection` verifies the
+ * response of the provider; `identities` maps the profile to an account.
  *
- * The way back is bound to the browser that left: the one-time token of a flow travels in a cookie, and only its hash
- * goes to the provider and comes back as `state`. Somebody who is sent the address that an attacker's own flow ended at
- * (login CSRF) has no cookie for it, and an address that leaks on the way is worth nothing without the cookie.
+ * The callback is bound to the browser that started the flow: the one-time token of the flow is in a cookie, and only
+ * its hash is sent to the provider and returned as `state`. A victim who is sent the callback URL of an attacker's flow
+ * (login CSRF) lacks the cookie, and a leaked callback URL is useless without it.
  *
- * Linking needs more than that, since anyone can have anyone's browser leave. Such a flow is begun by a request with
- * the user's token, ends with a ticket in the hands of whoever's browser came back, and links nothing until that ticket
- * is shown together with a token of the same user: somebody who is led through an attacker's flow does not have the
- * attacker's token, and an attacker never gets the ticket of a flow that another began.
+ * Linking needs more, since anyone can start a flow in any browser. A linking flow starts with an authenticated
+ * request, ends with a ticket in the browser that returned, and links only when that ticket is redeemed with an access
+ * token of the same user. A victim led through an attacker's flow lacks the attacker's access token, and an attacker
+ * never gets the ticket of a flow that ran in another browser.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
@@ -24,52 +24,52 @@ import type { Identities, SignInError } from './identities.ts'
 import type { OAuthProfile } from './profile.ts'
 import type { OAuthProviders } from './providers.ts'
 
-/** Whom a flow is for and where it ends. */
+/** Parameters of a new flow. */
 export interface OAuthStart {
   readonly provider: string
-  /** Allowed already. */
+  /** Checked against the allowed URLs. */
   readonly redirectUrl: string
-  /** The user who links; null for a sign-in. */
+  /** The user who links the provider; null for a sign-in. */
   readonly userId: string | null
-  /** Where the provider is to send the browser back to. */
+  /** Where the provider returns the browser to. */
   readonly callbackUrl: string
 }
 
-/** A browser on its way to the provider. */
+/** A started flow. */
 export interface OAuthAuthorization {
   readonly url: string
-  /** What the browser must bring back. */
+  /** Binds the flow to the browser. */
   readonly cookie: { readonly name: string; readonly value: string }
 }
 
-/** Why a flow ended without anything having changed. */
+/** Why a flow failed. Nothing was changed. */
 export type OAuthError = SignInError | 'access-denied' | 'provider-error'
 
-/** What a browser came back with: good for one attempt, whatever comes of it. */
-export interface OAuthReturn {
+/** A received callback, which can be finished once. */
+export interface OAuthCallback {
   readonly provider: string
   readonly redirectUrl: string
-  /** The provider's own refusal, if it is one. */
+  /** Error reported by the provider. */
   readonly error?: string | undefined
-  readonly answer: AuthorizationResponse
-  readonly question: AuthorizationRequest
+  readonly response: AuthorizationResponse
+  readonly request: AuthorizationRequest
   readonly userId: string | null
 }
 
 export type OAuthOutcome = SignedIn | MfaRequired | { readonly linkTicket: string } | OAuthError
 
 export interface OAuthFlows {
-  depart(start: OAuthStart): Promise<OAuthAuthorization | 'provider-error'>
-  /** Name of the cookie that a state belongs to. */
+  begin(start: OAuthStart): Promise<OAuthAuthorization | 'provider-error'>
+  /** Name of the cookie of a `state`. */
   cookieName(state: string): string
-  /** Uses the flow up. Throws 400 where there is none of that state, or it began in another browser. */
-  receive(provider: string, cookie: string | null, parameters: OAuthParameters): Promise<OAuthReturn>
-  finish(from: OAuthReturn, client: ClientInfo): Promise<OAuthOutcome>
-  /** A ticket with which a browser may start a flow that links. Throws 403 where a recent sign-in is needed. */
+  /** Redeems the flow. Rejects with 400 if there is no flow with this `state`, or it started in another browser. */
+  receive(provider: string, cookie: string | null, parameters: OAuthParameters): Promise<OAuthCallback>
+  finish(from: OAuthCallback, client: ClientInfo): Promise<OAuthOutcome>
+  /** A ticket that starts a linking flow in a browser. Rejects with 403 if a recent sign-in is required. */
   issueStartTicket(caller: SessionCaller, provider: string, redirectUrl: string): Promise<string>
-  /** Throws 400 for a ticket that is unknown, expired or used. */
+  /** Rejects with 400 if the ticket is unknown, expired or used. */
   redeemStartTicket(provider: string, ticket: string): Promise<{ userId: string; redirectUrl: string }>
-  /** Throws 400 also for a ticket of another user, who keeps it. */
+  /** Rejects like `redeemStartTicket`, and for a ticket of another user, which then stays valid. */
   redeemLinkTicket(
     tx: Transaction,
     userId: string,
@@ -77,12 +77,12 @@ export interface OAuthFlows {
   ): Promise<{ provider: string; profile: OAuthProfile }>
 }
 
-/** What a provider adds to the callback's address. */
+/** Query parameters of the callback. */
 export interface OAuthParameters extends AuthorizationResponse {
   readonly error?: string | undefined
 }
 
-/** What the three kinds of tokens carry; one is nothing in the place of another. */
+/** Data of the three kinds of tokens. `step` prevents using one in place of another. */
 const startShape = z.object({ step: z.literal('start'), provider: z.string(), redirectUrl: z.string() })
 const flowShape = z.object({
   step: z.literal('flow'),
@@ -106,11 +106,12 @@ const linkShape = z.object({
 
 const purpose = 'oauth-state'
 const statePattern = /^[\w-]{43}$/
-/** What providers say when the person changed their mind; the second is Apple's. */
+/** Errors that mean the user cancelled. The second is Apple's. */
 const cancelled = new Set(['access_denied', 'user_cancelled_authorize'])
 
-const flowNotFound = () => badRequest('This sign-in has expired, was finished already, or began in another browser')
-const ticketNotFound = () => badRequest('The ticket is not valid or has expired')
+const flowNotFound = () =>
+  badRequest('This sign-in has expired, was completed already, or started in another browser. Start it again')
+const ticketNotFound = () => badRequest('The ticket is invalid or has expired. Start linking again')
 
 type Deps = Pick<UsersParts, 'database' | 'oneTimeTokens' | 'clock' | 'log'> & {
   readonly providers: OAuthProviders
@@ -127,10 +128,10 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
     return subject && success ? { userId: subject.userId, data } : null
   }
 
-  /** Null where the provider failed: it may do so in any way, and none of them is told to the browser. */
-  async function orReport<T>(provider: string, ask: () => Promise<T>): Promise<T | null> {
+  /** Null if the provider failed. The reason is logged, and not disclosed to the browser. */
+  async function orLogFailure<T>(provider: string, work: () => Promise<T>): Promise<T | null> {
     try {
-      return await ask()
+      return await work()
     } catch (failure) {
       log.warn('users.oauth_provider_failed', { provider, ...describeFailure(failure) })
       return null
@@ -140,9 +141,9 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
   return {
     cookieName: cookieNameOf,
 
-    async depart({ userId, ...start }) {
+    async begin({ userId, ...start }) {
       const { provider, callbackUrl } = start
-      const connection = await orReport(provider, () => providers.connect(provider))
+      const connection = await orLogFailure(provider, () => providers.connect(provider))
       if (!connection) return 'provider-error'
       const secrets = { nonce: createSecret(), verifier: createSecret() }
       const data: z.output<typeof flowShape> = { step: 'flow', ...start, ...secrets }
@@ -152,21 +153,21 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
       return { url, cookie: { name: cookieNameOf(state), value } }
     },
 
-    async receive(provider, cookie, { error, ...answer }) {
-      const { state = '' } = answer
+    async receive(provider, cookie, { error, ...response }) {
+      const { state = '' } = response
       if (cookie === null || !isStateOf(state, cookie)) throw flowNotFound()
       const flow = await database.write((tx) => redeem(tx, cookie, flowShape))
       if (!flow || flow.data.provider !== provider) throw flowNotFound()
       const { redirectUrl, callbackUrl, nonce, verifier } = flow.data
-      const question: AuthorizationRequest = { callbackUrl, state, nonce, verifier }
-      return { provider, redirectUrl, error, answer, question, userId: flow.userId }
+      const request: AuthorizationRequest = { callbackUrl, state, nonce, verifier }
+      return { provider, redirectUrl, error, response, request, userId: flow.userId }
     },
 
-    async finish({ provider, error, question, answer, userId }, client) {
+    async finish({ provider, error, request, response, userId }, client) {
       if (error !== undefined) return cancelled.has(error) ? 'access-denied' : 'provider-error'
-      const profile = await orReport(provider, async () => {
+      const profile = await orLogFailure(provider, async () => {
         const connection = await providers.connect(provider)
-        return connection.fetchProfile(question, answer)
+        return connection.fetchProfile(request, response)
       })
       if (!profile) return 'provider-error'
       if (userId === null) return identities.signIn(provider, profile, client)
@@ -190,26 +191,26 @@ export function createOAuthFlows({ database, oneTimeTokens, clock, log, provider
 
     async redeemLinkTicket(tx, userId, ticket) {
       const link = await redeem(tx, ticket, linkShape)
-      // Thrown within the transaction, so that the ticket is there again for its owner.
+      // Thrown within the transaction, which rolls back the redemption for the owner of the ticket.
       if (!link || link.userId !== userId) throw ticketNotFound()
       return link.data
     },
   }
 }
 
-/** 256 bits, in the letters and the length that PKCE asks for (RFC 7636). */
+/** 256 random bits in the alphabet and length of PKCE (RFC 7636). */
 const createSecret = (): string => randomBytes(32).toString('base64url')
 
-/** The state that goes with a token: says nothing of it, nor of the hash under which it is stored. */
+/** The `state` of a flow token. Reveals neither the token nor its stored hash. */
 const stateOf = (token: string): string => createHash('sha256').update(`oauth state ${token}`).digest('base64url')
 
 const isStateOf = (state: string, token: string): boolean =>
   statePattern.test(state) && timingSafeEqual(Buffer.from(state), Buffer.from(stateOf(token)))
 
-/** One cookie per flow, so that several may be on their way in one browser. */
+/** One cookie per flow, so that a browser can run several at once. */
 const cookieNameOf = (state: string): string => `plinth-oauth-${state.slice(0, 16)}`
 
-/** Message and code alone: what libraries hang on errors may hold tokens. */
+/** Only the message and the code: other properties of library errors may contain tokens. */
 function describeFailure(failure: unknown): { reason: string; code?: string } {
   if (!(failure instanceof Error)) return { reason: 'unknown' }
   const code = 'code' in failure && typeof failure.code === 'string' ? { code: failure.code } : {}

@@ -1,5 +1,4 @@
-/** The HTTP surface of identities: those of the signed-in user, one more, and one less. */
-
+/** Endpoints of the identities of the signed-in user: list, link, unlink. */
 import { z } from 'zod'
 import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
@@ -20,7 +19,7 @@ const identitySchema = z.object({
   createdAt: z.iso.datetime(),
 })
 
-/** Not the subject: that is between the provider and us. */
+/** Omits the subject, which is internal. */
 const viewOf = ({ id, provider, email, createdAtMs }: Identity): z.output<typeof identitySchema> => ({
   id,
   provider,
@@ -38,7 +37,7 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       method: 'GET',
       paths: ['/api/auth/identities'],
       ...common,
-      summary: 'The providers linked to the signed-in user',
+      summary: 'List the linked providers of the signed-in user',
       credentials: 'user',
       replies: {
         200: { description: 'Oldest first', schema: z.object({ identities: z.array(identitySchema) }) },
@@ -53,13 +52,13 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       ...common,
       summary: 'Link a provider to the signed-in user',
       description:
-        'With the `linkTicket` that `POST /api/auth/oauth/{provider}/link` led to. An anonymous user becomes a real ' +
-        'one and keeps the id; the next access token says so.',
+        'With the `linkTicket` of a flow started by `POST /api/auth/oauth/{provider}/link`. Upgrades an anonymous user, ' +
+        'who keeps the id; the next access token reflects it.',
       credentials: 'user',
       body: linkBody,
       replies: {
         201: {
-          description: 'The identity, and the user as they are now',
+          description: 'The identity and the updated user',
           schema: z.object({ identity: identitySchema, user: userViewSchema }),
         },
       },
@@ -81,7 +80,8 @@ export function createIdentitiesEndpoints({ database, identities, flows }: Deps)
       paths: ['/api/auth/identities/:id'],
       ...common,
       summary: 'Unlink a provider from the signed-in user',
-      description: 'Only in the ten minutes after a sign-in, and never the last way into the account.',
+      description:
+        'Requires a sign-in in the last ten minutes. The last sign-in method of an account cannot be unlinked.',
       credentials: 'user',
       replies: { 200: { description: 'Unlinked', schema: z.object({ ok: z.literal(true) }) } },
       errors: [403, 404, 409],

@@ -1,11 +1,10 @@
 /**
- * Identities: which account a person at a provider is. Owns their table, and the one place where a provider's word
- * about somebody becomes an account; that the word is good is `oauth-flow`'s.
+ * * Identities: the mapping from a person at a provider to an account. Owns the table, and is the only place that turns
+ * a provider profile into an account; `flow` verifies the profile.
  *
- * What keeps an account from being taken over through a provider that lets people claim any address, or by somebody who
- * waits inside for its owner: an e-mail counts only where the provider has verified it, and leads only to an account
- * that has verified it too. Whoever proves by mail to own an address that nobody has proved before finds none of the
- * identities that were linked until then (`email-ownership`).
+ * Prevents account takeover through providers that let users claim any address, and pre-hijacking: an e-mail counts
+ * only if the provider verified it, and matches only an account that has verified it too. The first verification of an
+ * address by mail removes all identities linked before (`email/ownership`).
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
@@ -26,30 +25,30 @@ import type { OAuthProfile } from './profile.ts'
 export interface Identity {
   readonly id: string
   readonly userId: string
-  /** Its name in the configuration. */
+  /** Name of the provider in the configuration. */
   readonly provider: string
-  /** As the provider told it when the two were linked. */
+  /** The address that the provider sent when the identity was linked. */
   readonly email: string | null
   readonly createdAtMs: number
 }
 
-/** Why somebody whom the provider knows does not get in; nothing was changed. */
+/** Why a sign-in through a provider was rejected. Nothing was changed. */
 export type SignInError = 'account-exists' | 'account-disabled' | 'signup-disabled'
 
 export interface Identities {
   /** Oldest first. */
   list(userId: string): Promise<Identity[]>
-  /** Signs in whoever this is, as a new user where it is nobody yet. */
+  /** Signs in the owner of the identity, creating an account if needed. */
   signIn(provider: string, profile: OAuthProfile, client: ClientInfo): Promise<SignedIn | MfaRequired | SignInError>
   /**
-   * Makes the identity one more way into an account; an anonymous account becomes a real one, keeping its id. Linking
-   * what is linked already changes nothing. Throws 409 where it is another's, or may not be linked, 403 where an
-   * anonymous user may not sign up.
+   * Links the identity to the account; upgrades an anonymous account, which keeps its id. Linking a linked identity
+   * again changes nothing. Rejects with 409 if it belongs to another account or may not be linked, 403 if an anonymous
+   * user may not sign up.
    */
   link(tx: Transaction, userId: string, provider: string, profile: OAuthProfile): Promise<[Identity, Account]>
   /**
-   * Throws 403 where a recent sign-in is needed (`recent-sign-in`), 404 where the user has none of that id, 409 where
-   * there would be no way left into the account.
+   * * Rejects with 403 if a recent sign-in is required (`recent-sign-in`), 404 if the user has no such identity, 409 if
+   * it is the last sign-in method.
    */
   remove(caller: SessionCaller, id: string): Promise<void>
 }
@@ -67,30 +66,34 @@ type Deps = Pick<UsersParts, 'database' | 'accounts' | 'completeSignIn' | 'clock
 export function createIdentities({ database, accounts, completeSignIn, clock, config }: Deps): Identities {
   const rows = createIdentityRows(database, clock)
 
-  /** The account that this is, locked. The row is read again behind the lock, since it may have gone meanwhile. */
+  /** The account of the identity, locked. Reads the row again under the lock, since it may have been deleted. */
   async function findOwner(tx: Transaction, provider: string, subject: string): Promise<Account | null> {
     const identity = await rows.findBySubject(tx, provider, subject)
     const owner = identity && (await accounts.find(tx, identity.userId, 'lock'))
     return owner && (await rows.findBySubject(tx, provider, subject)) ? owner : null
   }
 
-  /** The account that signs in, its identity made where it is new. */
-  async function enter(tx: Transaction, provider: string, profile: OAuthProfile): Promise<Account | SignInError> {
+  /** The account of the identity, created or linked if needed. */
+  async function findOrCreate(
+    tx: Transaction,
+    provider: string,
+    profile: OAuthProfile,
+  ): Promise<Account | SignInError> {
     const { subject, email, isEmailVerified, displayName, avatarUrl } = profile
     const owner = await findOwner(tx, provider, subject)
     if (owner) return owner.disabledAtMs === null ? owner : 'account-disabled'
 
-    const namesake = email === null ? null : await accounts.findByEmail(tx, email, 'lock')
-    if (namesake) {
-      const isSamePerson = isEmailVerified && namesake.emailVerifiedAtMs !== null
-      if (!isSamePerson || (await rows.count(tx, namesake.id)) >= identitiesPerUserMax) return 'account-exists'
-      if (namesake.disabledAtMs !== null) return 'account-disabled'
-      await rows.insert(tx, namesake.id, provider, profile)
-      return namesake
+    const sameEmail = email === null ? null : await accounts.findByEmail(tx, email, 'lock')
+    if (sameEmail) {
+      const areBothVerified = isEmailVerified && sameEmail.emailVerifiedAtMs !== null
+      if (!areBothVerified || (await rows.count(tx, sameEmail.id)) >= identitiesPerUserMax) return 'account-exists'
+      if (sameEmail.disabledAtMs !== null) return 'account-disabled'
+      await rows.insert(tx, sameEmail.id, provider, profile)
+      return sameEmail
     }
     if (!config().signup) return 'signup-disabled'
     const account = await accounts.insert(tx, {
-      // An address that anybody could have typed in somewhere is not put on an account.
+      // An unverified address is not stored.
       ...(isEmailVerified ? { email, emailVerifiedAtMs: clock.now() } : {}),
       displayName,
       avatarUrl,
@@ -99,7 +102,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
     return account
   }
 
-  /** What an account takes over from an identity that is linked to it. Throws 409 where it may not be linked. */
+  /** The fields that an account takes over from a newly linked identity. Rejects with 409 if it may not be linked. */
   async function adopt(tx: Transaction, account: Account, profile: OAuthProfile): Promise<Partial<Account>> {
     const { email, isEmailVerified, displayName, avatarUrl } = profile
     const changes: Partial<Account> = {
@@ -112,7 +115,8 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
     if (account.email === email) return account.emailVerifiedAtMs === null ? { ...changes, ...verified } : changes
     if (account.email !== null) return changes
     if (!(await accounts.findByEmail(tx, email))) return { ...changes, ...verified }
-    if (account.isAnonymous) throw conflict('There is an account with this e-mail already')
+    if (account.isAnonymous)
+      throw conflict('An account with this e-mail exists; sign in to it and link the provider there')
     return changes
   }
 
@@ -122,7 +126,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
     signIn: (provider, profile, client) =>
       retryOnUniqueConflict(() =>
         database.write(async (tx) => {
-          const account = await enter(tx, provider, profile)
+          const account = await findOrCreate(tx, provider, profile)
           return typeof account === 'string' ? account : completeSignIn(tx, account, client)
         }),
       ),
@@ -132,7 +136,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
       const known = await rows.findBySubject(tx, provider, profile.subject)
       if (known?.userId === userId) return [known, account]
       if (known) throw conflict('This identity belongs to another account')
-      // It would be a sign-up.
+      // Upgrading an anonymous account is a sign-up.
       if (account.isAnonymous && !config().signup) throw accessDenied()
       if ((await rows.count(tx, userId)) >= identitiesPerUserMax)
         throw conflict(`An account has at most ${identitiesPerUserMax} identities`)
@@ -146,17 +150,19 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
         const account = await accounts.find(tx, userId, 'lock')
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!account || (await rows.remove(tx, userId, id)) === 0) throw notFound('Identity')
-        // Thrown within the transaction, so that it is there again.
+        // Thrown within the transaction, which rolls the deletion back.
         if (!(await hasSignInMethod(tx, database.dialect, account)))
-          throw conflict('This is the last way into the account')
+          throw conflict('This is the last sign-in method of the account; add another one first')
       }),
   }
 }
 
-/** Attempts at a write that another one got in the way of with the same e-mail or identity. */
+/** Attempts at a write that conflicts with a concurrent one on the same e-mail or identity. */
 const attemptsMax = 3
 
-/** Two sign-ins of a person who is new are both right: the one that comes second finds what the first has made. */
+/**
+ * Repeats a write after a unique conflict: of two concurrent first sign-ins the second finds the account of the first.
+ */
 export async function retryOnUniqueConflict<T>(write: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -167,7 +173,7 @@ export async function retryOnUniqueConflict<T>(write: () => Promise<T>): Promise
   }
 }
 
-/** The table's rows. */
+/** Access to the rows of the table. */
 function createIdentityRows(database: Database, clock: Clock) {
   const { dialect } = database
   const table = usersTable(dialect, 'identities')
@@ -196,14 +202,14 @@ function createIdentityRows(database: Database, clock: Clock) {
       const [row] = await on.all(sql`SELECT count(*) AS n FROM ${table} WHERE user_id = ${userId}`)
       return Number(row?.n)
     },
-    /** Throws `EngineError` `unique` where it is somebody's already. */
+    /** Throws `EngineError` `unique` if the identity is linked already. */
     async insert(tx: Transaction, userId: string, provider: string, profile: OAuthProfile): Promise<Identity> {
       const identity: Identity = { id: newId(), userId, provider, email: profile.email, createdAtMs: clock.now() }
       await tx.run(sql`INSERT INTO ${table} (id, user_id, provider, subject, email, created_at)
         VALUES (${identity.id}, ${userId}, ${provider}, ${profile.subject}, ${profile.email}, ${identity.createdAtMs})`)
       return identity
     },
-    /** Gives how many there were. Not every engine can be asked for any text. */
+    /** Returns the number of deleted rows. Not every engine accepts arbitrary text as a parameter. */
     remove: async (tx: Transaction, userId: string, id: string): Promise<number> =>
       isStorableText(id) ? tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`) : 0,
   }

@@ -1,22 +1,19 @@
-/**
- * What is known of the providers that the configuration need only name: where they are, what they are asked for, and in
- * which way they differ from the standards. Talking to them is `oauth-connection`'s.
- */
+/** Built-in knowledge about well-known providers: endpoints, scopes, and deviations from the standards. */
 import { importPKCS8, SignJWT } from 'jose'
 import type { Clock } from '../../../base/clock.ts'
 import type { ProviderConfig } from '../../../config/sections/auth/auth.ts'
 import { type OAuthProfile, parseDiscordProfile, parseGithubProfile, type VerifiedClaim } from './profile.ts'
 
-/** What is known of a provider that needs no issuer in the configuration. */
+/** An OpenID Connect provider that needs no issuer in the configuration. */
 export interface OidcKind {
   readonly issuer: (config: ProviderConfig) => string
-  /** Space between. */
+  /** Space-separated. */
   readonly scope: string
   /** Default `email_verified`. */
   readonly verifiedClaim?: VerifiedClaim
-  /** More for the authorization endpoint. */
+  /** Additional parameters of the authorization endpoint. */
   readonly parameters?: Readonly<Record<string, string>>
-  /** More for the token endpoint. */
+  /** Additional parameters of the token endpoint. */
   readonly tokenParameters?: (config: ProviderConfig, clock: Clock) => Promise<Record<string, string>>
 }
 
@@ -34,20 +31,20 @@ export const oidcKinds: ReadonlyMap<string, OidcKind> = new Map(
     apple: {
       issuer: () => 'https://appleid.apple.com',
       scope: 'openid email name',
-      // The only way Apple sends anything but the code.
+      // Apple sends the name and e-mail scopes only by form post.
       parameters: { response_mode: 'form_post' },
       tokenParameters: async (config, clock) => ({ client_secret: await signAppleSecret(config, clock) }),
     },
   }),
 )
 
-/** A provider that speaks OAuth 2 without saying who somebody is; that is asked of an API of its own. */
+/** An OAuth 2 provider without OpenID Connect; the profile comes from an API of its own. */
 export interface ApiKind {
   readonly issuer: string
   readonly scope: string
   readonly endpoints: { readonly authorize: string; readonly token: string; readonly user: string }
-  /** `ask` gives the JSON at an address. */
-  readonly fetchProfile: (userUrl: string, ask: (url: string) => Promise<unknown>) => Promise<OAuthProfile>
+  /** `fetchJson` fetches a URL and parses the response as JSON. */
+  readonly fetchProfile: (userUrl: string, fetchJson: (url: string) => Promise<unknown>) => Promise<OAuthProfile>
 }
 
 /** By the provider's name. */
@@ -61,7 +58,8 @@ export const apiKinds: ReadonlyMap<string, ApiKind> = new Map(
         token: 'https://github.com/login/oauth/access_token',
         user: 'https://api.github.com/user',
       },
-      fetchProfile: async (userUrl, ask) => parseGithubProfile(await ask(userUrl), await ask(`${userUrl}/emails`)),
+      fetchProfile: async (userUrl, fetchJson) =>
+        parseGithubProfile(await fetchJson(userUrl), await fetchJson(`${userUrl}/emails`)),
     },
     discord: {
       issuer: 'https://discord.com',
@@ -71,16 +69,17 @@ export const apiKinds: ReadonlyMap<string, ApiKind> = new Map(
         token: 'https://discord.com/api/oauth2/token',
         user: 'https://discord.com/api/users/@me',
       },
-      fetchProfile: async (userUrl, ask) => parseDiscordProfile(await ask(userUrl)),
+      fetchProfile: async (userUrl, fetchJson) => parseDiscordProfile(await fetchJson(userUrl)),
     },
   }),
 )
 
 const appleSecretLifetimeSeconds = 300
 
-/** Apple's client secret: a token about the client, signed with a key of the developer's account. */
+/** Apple's client secret: a JWT about the client, signed with a key of the developer account. */
 async function signAppleSecret({ clientId, teamId, keyId, privateKey }: ProviderConfig, clock: Clock): Promise<string> {
-  if (teamId === undefined || keyId === undefined || privateKey === undefined) throw new Error('Apple needs a key')
+  if (teamId === undefined || keyId === undefined || privateKey === undefined)
+    throw new Error('Apple needs teamId, keyId and privateKey in the configuration')
   const nowSeconds = Math.floor(clock.now() / 1000)
   return new SignJWT()
     .setProtectedHeader({ alg: 'ES256', kid: keyId })

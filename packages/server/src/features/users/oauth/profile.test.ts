@@ -11,7 +11,7 @@ import {
 const claims = { iss: 'https://issuer.example', sub: 'p1', email: 'Ada@Example.com', email_verified: true }
 
 describe('a profile', () => {
-  test('[OAUTH-8] has the e-mail normalised, and the issuer in its subject', () => {
+  test('[OAUTH-8] has the normalized e-mail, and the issuer in its subject', () => {
     expect(parseOidcProfile({ ...claims, name: ' Ada\u0000\n ', picture: 'https://images.example/a b' })).toEqual({
       subject: 'https://issuer.example p1',
       email: 'ada@example.com',
@@ -35,7 +35,7 @@ describe('a profile', () => {
     expect(parseOidcProfile({ ...claims, email_verified })).toMatchObject({ isEmailVerified })
   })
 
-  test('[OAUTH-8] what is no address is none, whatever is said of it', () => {
+  test('[OAUTH-8] an invalid address is dropped, even if the provider calls it verified', () => {
     for (const email of [
       undefined,
       null,
@@ -50,7 +50,7 @@ describe('a profile', () => {
       expect(parseOidcProfile({ ...claims, email })).toMatchObject({ email: null, isEmailVerified: false })
   })
 
-  test('[OAUTH-18] of Microsoft only xms_edov makes an e-mail verified', () => {
+  test('[OAUTH-18] for Microsoft only xms_edov marks an e-mail as verified', () => {
     const profile = (more: object) => parseOidcProfile({ ...claims, ...more }, 'xms_edov').isEmailVerified
     expect([profile({}), profile({ xms_edov: false }), profile({ xms_edov: '0' })]).toEqual([false, false, false])
     expect([profile({ xms_edov: true }), profile({ xms_edov: '1' }), profile({ xms_edov: 1 })]).toEqual([
@@ -61,7 +61,7 @@ describe('a profile', () => {
     expect(parseOidcProfile({ ...claims, email_verified: false, xms_edov: true }).isEmailVerified).toBe(false)
   })
 
-  test('[OAUTH-6] without a subject there is none', () => {
+  test('[OAUTH-6] an invalid subject rejects the profile', () => {
     for (const sub of [undefined, null, '', 7, {}, 'x'.repeat(600), 'a\u0000b', 'a\nb', '\u00e4'])
       expect(() => parseOidcProfile({ ...claims, sub })).toThrow()
     for (const id of [undefined, null, '1', 0, -1, 1.5, Number.NaN])
@@ -71,7 +71,7 @@ describe('a profile', () => {
     expect(() => parseGithubProfile({ id: 1, login: 'x' }, { message: 'no' })).toThrow()
   })
 
-  test('[OAUTH-18] of GitHub has the primary address, and never the public one', () => {
+  test('[OAUTH-18] for GitHub has the primary address and never the public one', () => {
     const user = { id: 7, login: 'ada', name: '', email: 'public@example.com', avatar_url: 'http://plain.example/a' }
     const other = { email: 'other@example.com', primary: false, verified: true }
     const primary = { email: 'Ada@example.com', primary: true, verified: false }
@@ -86,7 +86,7 @@ describe('a profile', () => {
     expect(parseGithubProfile(user, [other])).toMatchObject({ email: null, isEmailVerified: false })
   })
 
-  test('[OAUTH-18] of Discord has an avatar only from a hash', () => {
+  test('[OAUTH-18] for Discord has an avatar only if the hash is valid', () => {
     const user = { id: '80351110224678912', username: 'nelly', email: 'n@example.com', verified: true }
     expect(parseDiscordProfile({ ...user, global_name: 'Nelly', avatar: 'a_1f' })).toEqual({
       subject: '80351110224678912',
@@ -101,7 +101,7 @@ describe('a profile', () => {
       expect(parseDiscordProfile({ ...user, verified }).isEmailVerified).toBe(false)
   })
 
-  test('[OAUTH-11] of Apple takes the name from what the browser brings, if it is one', () => {
+  test('[OAUTH-11] for Apple takes the name from the user field of the callback', () => {
     expect(findAppleName('{"name":{"firstName":"Ada","lastName":"Lovelace"},"email":"x@example.com"}')).toBe(
       'Ada Lovelace',
     )
@@ -110,7 +110,7 @@ describe('a profile', () => {
       expect(findAppleName(user)).toBeNull()
   })
 
-  test('[OAUTH-6] is in bounds whatever a provider says', () => {
+  test('[OAUTH-6] stays within its bounds for any response', () => {
     const anything = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 3000 }),
       fc.jsonValue(),

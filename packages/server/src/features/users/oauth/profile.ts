@@ -1,6 +1,6 @@
 /**
- * What a provider says of a person, in one form for all of them. Whether the saying can be believed is checked where it
- * is received (`oauth-connection`); what is made of it, in `identities`.
+ * Profiles of OAuth providers in one normalized form. `connection` verifies the responses that they are parsed from;
+ * `identities` maps them to accounts.
  */
 import { z } from 'zod'
 import { ApiError } from '../../../errors.ts'
@@ -8,18 +8,18 @@ import { avatarUrlCharsMax, displayNameCharsMax, oauthSubjectCharsMax } from '..
 import { normalizeEmail } from '../email/normalize.ts'
 
 export interface OAuthProfile {
-  /** The person at that provider, forever; never an e-mail, which can change hands. */
+  /** Permanent id of the person at the provider; never an e-mail, which can be reassigned. */
   readonly subject: string
-  /** Normalised; null where the provider told none, or what it told is no address. */
+  /** Normalized; null if the provider sent no valid address. */
   readonly email: string | null
-  /** Whether the provider has made sure that the address is this person's. */
+  /** Whether the provider verified that the person owns the address. */
   readonly isEmailVerified: boolean
   readonly displayName: string | null
-  /** Stored and shown, never fetched. */
+  /** Stored and returned, never fetched. */
   readonly avatarUrl: string | null
 }
 
-/** Anything a provider may send where text is expected, or nothing. */
+/** Providers may send any type where text is expected, or nothing. */
 const loose = z.unknown().optional()
 const claimsShape = z.object({
   iss: z.string().min(1),
@@ -32,16 +32,16 @@ const claimsShape = z.object({
 })
 
 /**
- * The claim by which an issuer says that the e-mail is the person's. Microsoft lets every tenant write any address into
- * `email`, and marks with `xms_edov` those whose domain the tenant has proved to own.
+ * * The claim that marks the e-mail as verified. Microsoft lets tenants set any address as `email`, and sets `xms_edov`
+ * if the tenant has proved ownership of its domain.
  */
 export type VerifiedClaim = 'email_verified' | 'xms_edov'
 
-/** Verified claims of an ID token, with those of the user-info endpoint where the token had no e-mail. Throws. */
-export function parseOidcProfile(told: unknown, verifiedClaim: VerifiedClaim = 'email_verified'): OAuthProfile {
-  const claims = claimsShape.parse(told)
+/** Parses ID token claims, merged with those of the userinfo endpoint if the token has no e-mail. Throws if invalid. */
+export function parseOidcProfile(raw: unknown, verifiedClaim: VerifiedClaim = 'email_verified'): OAuthProfile {
+  const claims = claimsShape.parse(raw)
   const { iss, sub, email, name, picture } = claims
-  // A subject is unique only at its issuer: another issuer under the same name must not inherit anybody.
+  // A subject is unique only per issuer: a new issuer under the same provider name must not inherit identities.
   return profileOf({
     subject: `${iss} ${sub}`,
     email,
@@ -54,9 +54,7 @@ export function parseOidcProfile(told: unknown, verifiedClaim: VerifiedClaim = '
 const githubUserShape = z.object({ id: z.int().positive(), login: loose, name: loose, avatar_url: loose })
 const githubEmailsShape = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }))
 
-/**
- * Answers of GitHub's `/user` and `/user/emails`. The profile's public address is not used: nothing says whose it is.
- */
+/** Parses GitHub's `/user` and `/user/emails`. Ignores the public address of the profile, which may be unverified. */
 export function parseGithubProfile(user: unknown, emails: unknown): OAuthProfile {
   const { id, login, name, avatar_url } = githubUserShape.parse(user)
   const primary = githubEmailsShape.parse(emails).find((entry) => entry.primary)
@@ -78,7 +76,7 @@ const discordUserShape = z.object({
   verified: loose,
 })
 
-/** The answer of Discord's `/users/@me`. */
+/** Parses Discord's `/users/@me`. */
 export function parseDiscordProfile(user: unknown): OAuthProfile {
   const { id, username, global_name, avatar, email, verified } = discordUserShape.parse(user)
   const hasAvatar = typeof avatar === 'string' && /^\w{1,64}$/.test(avatar)
@@ -93,7 +91,7 @@ export function parseDiscordProfile(user: unknown): OAuthProfile {
 
 const appleNameShape = z.object({ name: z.object({ firstName: loose, lastName: loose }) })
 
-/** The name in the `user` field that Apple posts back the first time, by way of the browser; null for none. */
+/** The name in the `user` field that Apple posts through the browser at the first sign-in; null if there is none. */
 export function findAppleName(user: string | undefined): string | null {
   try {
     const { name } = appleNameShape.parse(JSON.parse(user ?? ''))
@@ -103,41 +101,41 @@ export function findAppleName(user: string | undefined): string | null {
   }
 }
 
-type Told = { readonly [Name in Exclude<keyof OAuthProfile, 'subject' | 'isEmailVerified'>]: unknown } & Pick<
+type RawProfile = { readonly [Name in Exclude<keyof OAuthProfile, 'subject' | 'isEmailVerified'>]: unknown } & Pick<
   OAuthProfile,
   'subject' | 'isEmailVerified'
 >
 
-function profileOf(told: Told): OAuthProfile {
-  const { subject } = told
+function profileOf(raw: RawProfile): OAuthProfile {
+  const { subject } = raw
   if (subject.length > oauthSubjectCharsMax || !/^[\x20-\x7e]+$/.test(subject))
-    throw new Error('The subject is no subject')
-  const email = findEmail(told.email)
+    throw new Error('The subject is too long or not printable ASCII')
+  const email = findEmail(raw.email)
   return {
     subject,
     email,
-    isEmailVerified: email !== null && told.isEmailVerified,
-    displayName: findName(told.displayName),
-    avatarUrl: findAvatarUrl(told.avatarUrl),
+    isEmailVerified: email !== null && raw.isEmailVerified,
+    displayName: findName(raw.displayName),
+    avatarUrl: findAvatarUrl(raw.avatarUrl),
   }
 }
 
-/** Apple says it as text, Microsoft as a number too. */
+/** Apple sends a string, Microsoft also a number. */
 const isTrue = (claim: unknown): boolean => [true, 'true', 1, '1'].includes(claim as string)
 
-function findEmail(told: unknown): string | null {
+function findEmail(value: unknown): string | null {
   try {
-    return typeof told === 'string' ? normalizeEmail(told) : null
+    return typeof value === 'string' ? normalizeEmail(value) : null
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error
   }
 }
 
-/** A name without control characters, as much of it as is kept. */
-function findName(told: unknown): string | null {
-  if (typeof told !== 'string') return null
-  const name = told
+/** The name without control characters, cut to `displayNameCharsMax`. */
+function findName(value: unknown): string | null {
+  if (typeof value !== 'string') return null
+  const name = value
     .slice(0, 4 * displayNameCharsMax)
     .toWellFormed()
     .replaceAll(/[\p{Cc}\u2028\u2029]/gu, '')
@@ -145,8 +143,8 @@ function findName(told: unknown): string | null {
   return [...name].slice(0, displayNameCharsMax).join('') || null
 }
 
-function findAvatarUrl(told: unknown): string | null {
-  const url = typeof told === 'string' && told.length <= avatarUrlCharsMax ? URL.parse(told) : null
+function findAvatarUrl(value: unknown): string | null {
+  const url = typeof value === 'string' && value.length <= avatarUrlCharsMax ? URL.parse(value) : null
   const isWebAddress = url?.protocol === 'https:' && url.username === '' && url.password === ''
   return isWebAddress && url.href.length <= avatarUrlCharsMax ? url.href : null
 }

@@ -1,7 +1,4 @@
-/**
- * The providers that the configuration names, each with one connection that all sign-ins share. What a connection is,
- * and the library it needs, is `oauth-connection`'s.
- */
+/** The configured providers, each with one cached connection that all sign-ins share. */
 import type { Clock } from '../../../base/clock.ts'
 import type { AuthConfig, ProviderConfig } from '../../../config/sections/auth/auth.ts'
 import { oauthDiscoveryMs } from '../../../limits/users.ts'
@@ -10,7 +7,7 @@ import type { OAuthConnection } from './connection.ts'
 export interface OAuthProviders {
   /** Whether the configuration names the provider. */
   has(name: string): boolean
-  /** Rejects when the provider is away, or is not what the configuration says. */
+  /** Rejects if the provider is unreachable or does not match the configuration. */
   connect(name: string): Promise<OAuthConnection>
 }
 
@@ -20,7 +17,7 @@ interface Connected {
   readonly connection: Promise<OAuthConnection>
 }
 
-/** Connections are kept for `oauthDiscoveryMs`, one per configured provider, until the configuration changes. */
+/** Caches one connection per provider for `oauthDiscoveryMs`, or until the configuration changes. */
 export function createOAuthProviders(deps: { config: () => AuthConfig; clock: Clock }): OAuthProviders {
   const { clock } = deps
   const connected = new Map<string, Connected>()
@@ -36,10 +33,10 @@ export function createOAuthProviders(deps: { config: () => AuthConfig; clock: Cl
       if (!config) return Promise.reject(new Error('The provider is not configured'))
       const known = connected.get(name)
       if (known && known.config === config && clock.now() - known.sinceMs < oauthDiscoveryMs) return known.connection
-      const connection = connectLate(name, config, clock)
+      const connection = loadAndConnect(name, config, clock)
       const entry: Connected = { config, sinceMs: clock.now(), connection }
       connected.set(name, entry)
-      // One that failed is tried anew by the next who asks.
+      // The next sign-in retries a failed connection.
       connection.catch(() => {
         if (connected.get(name) === entry) connected.delete(name)
       })
@@ -48,8 +45,8 @@ export function createOAuthProviders(deps: { config: () => AuthConfig; clock: Cl
   }
 }
 
-/** The library is loaded with the first sign-in: a server whose people have passwords starts faster without it. */
-async function connectLate(name: string, config: ProviderConfig, clock: Clock): Promise<OAuthConnection> {
+/** Loads the library lazily, so that servers without OAuth sign-ins start faster. */
+async function loadAndConnect(name: string, config: ProviderConfig, clock: Clock): Promise<OAuthConnection> {
   const { connectProvider } = await import('./connection.ts')
   return connectProvider(name, config, clock)
 }

@@ -30,7 +30,7 @@ describe('redirect URLs', () => {
     ['https://other.example.org/cb?x=1', 'https://other.example.org/cb?x=1'],
     ['com.example.app:/signed-in', 'com.example.app:/signed-in'],
     ['http://[::1]:5000/x', 'http://[::1]:5000/x'],
-  ])('[OAUTH-2] %s is allowed', (text, url) => {
+  ])('[OAUTH-2] allows %s', (text, url) => {
     expect(verdict(text)).toBe(url)
   })
 
@@ -77,11 +77,11 @@ describe('redirect URLs', () => {
     'http://127.0.0.1/',
     'http://[::1]:5001/',
     ['https://app.example.org/'].map((url) => url + 'x'.repeat(redirectUrlCharsMax))[0] ?? '',
-  ])('[OAUTH-2] %j is not', (text) => {
+  ])('[OAUTH-2] rejects %j', (text) => {
     expect(verdict(text)).toBeNull()
   })
 
-  test('[OAUTH-2] in development mode the pages of this machine are, on any port', () => {
+  test('[OAUTH-2] in development mode loopback pages are allowed on any port', () => {
     for (const url of ['http://localhost:3000/', 'http://127.0.0.1:8080/cb', 'https://localhost/', 'http://[::1]:1/'])
       expect([verdict(url, true, []), verdict(url, false, [])]).toEqual([url, null])
     for (const url of [
@@ -93,7 +93,7 @@ describe('redirect URLs', () => {
       expect(verdict(url, true, [])).toBeNull()
   })
 
-  test('[OAUTH-2] whatever is allowed leads to a listed origin, as a browser reads it', () => {
+  test('[OAUTH-2] every allowed URL has a listed origin when parsed by a browser', () => {
     const piece = fc.constantFrom(
       ...[
         'https:',

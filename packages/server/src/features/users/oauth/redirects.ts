@@ -1,11 +1,11 @@
-/** Where a browser may be sent with somebody's tokens: only to what the configuration lists. */
+/** Validation of redirect URLs: tokens are sent only to URLs that the configuration lists. */
 import { invalidField } from '../../../errors.ts'
 import { redirectUrlCharsMax } from '../../../limits/users.ts'
 
 export interface RedirectRules {
-  /** Exact URLs, and origins, which stand for every page of theirs; `config/auth` has judged their schemes. */
+  /** Exact URLs, and origins, which allow each of their pages. The configuration has validated the schemes. */
   readonly listed: readonly string[]
-  /** Whether pages of this machine are as good as listed, on any port. */
+  /** Whether pages on loopback hosts are allowed, on any port. */
   readonly allowsLocal: boolean
 }
 
@@ -13,14 +13,13 @@ const webSchemes = new Set(['http:', 'https:'])
 const localHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * Printable ASCII without what parsers disagree about: browsers read a backslash as a slash, and drop tabs and line
- * breaks. A fragment would be written over by ours.
+ * Printable ASCII without characters that URL parsers treat differently: browsers read a backslash as a slash and drop
+ * tabs and line breaks. Excludes fragments, which the server sets.
  */
 const plain = /^[!"$-[\]-~]+$/
 
 /**
- * The URL in the one spelling in which it was judged. Throws 400 naming `field` for one that is malformed or not
- * listed.
+ * The normalized URL, exactly as it was checked. Throws 400 naming `field` if it is malformed or not listed.
  */
 export function parseRedirectUrl(text: string, { listed, allowsLocal }: RedirectRules, field: string): string {
   const url = text.length <= redirectUrlCharsMax && plain.test(text) ? URL.parse(text) : null
@@ -30,10 +29,10 @@ export function parseRedirectUrl(text: string, { listed, allowsLocal }: Redirect
   const isLocal = allowsLocal && isWeb && localHosts.has(url.hostname)
   if (isLocal || listed.some((entry) => (isWeb ? allowsPage(entry, url) : entry === text)))
     return isWeb ? url.href : text
-  throw invalidField(field, 'enum', 'is not among the allowed redirect URLs')
+  throw invalidField(field, 'enum', 'is not an allowed redirect URL; add it to auth.redirectUrls')
 }
 
-/** URLs of apps are compared as they are written instead: how to read them is for the app. */
+/** URLs with app schemes are compared as strings instead, because their syntax is up to the app. */
 function allowsPage(entry: string, url: URL): boolean {
   const allowed = URL.parse(entry)
   if (!allowed || !webSchemes.has(allowed.protocol)) return false

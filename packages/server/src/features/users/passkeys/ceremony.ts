@@ -1,18 +1,18 @@
 /**
- * WebAuthn's two ceremonies: what a browser is asked for, and whether its answer is genuine. Remembers nothing; whose a
- * challenge was and whose a key is are for `passkeys`.
+ * The two WebAuthn ceremonies: options for the browser, and verification of its responses. Stateless; `passkeys` owns
+ * challenges and credentials.
  */
 import type { VerifiedAuthenticationResponse, VerifiedRegistrationResponse } from '@simplewebauthn/server'
 import { z } from 'zod'
 import type { AuthConfig } from '../../../config/sections/auth/auth.ts'
 import { passkeyBodyBytesMax, passkeyChallengeLifetimeMs, passkeyIdCharsMax } from '../../../limits/users.ts'
 
-/** For whom the browser makes a key. */
+/** The relying party of WebAuthn. */
 export interface RelyingParty {
-  /** The domain that keys are bound to. */
+  /** The domain that passkeys are bound to. */
   readonly rpId: string
   readonly name: string
-  /** Whether a page of this origin may use them. */
+  /** Whether pages of this origin may use them. */
   readonly allows: (origin: string) => boolean
 }
 
@@ -22,7 +22,7 @@ const localRelyingParty: RelyingParty = {
   allows: (origin) => /^https?:\/\/localhost(?::\d{1,5})?$/.test(origin),
 }
 
-/** As configured; else in development mode whatever runs on this machine, and in release mode null. */
+/** The configured relying party. Without configuration: localhost in development mode, null in release mode. */
 export function findRelyingParty({ passkeys, allowsLocalRedirects }: AuthConfig): RelyingParty | null {
   if (!passkeys) return allowsLocalRedirects ? localRelyingParty : null
   const { rpId, rpName, origins } = passkeys
@@ -36,14 +36,14 @@ const base64url = z
 const credentialId = base64url.max(passkeyIdCharsMax)
 const transport = z.enum(['ble', 'cable', 'hybrid', 'internal', 'nfc', 'smart-card', 'usb'])
 
-/** Browsers may add to what they answer, and name transports that are not known yet. */
+/** Unknown transports are dropped: browsers may add new ones. */
 const transports = z
   .array(z.string())
   .max(32)
   .transform((names) => names.flatMap((name) => transport.safeParse(name).data ?? []))
   .default([])
 
-/** `RegistrationResponseJSON` of WebAuthn level 3, as far as it is looked at. */
+/** The members of `RegistrationResponseJSON` (WebAuthn level 3) that are used. */
 export const registrationResponse = z.object({
   id: credentialId,
   rawId: credentialId,
@@ -52,7 +52,7 @@ export const registrationResponse = z.object({
 })
 export type RegistrationResponse = z.output<typeof registrationResponse>
 
-/** `AuthenticationResponseJSON`, as far as it is looked at. */
+/** The members of `AuthenticationResponseJSON` that are used. */
 export const authenticationResponse = z.object({
   id: credentialId,
   rawId: credentialId,
@@ -66,21 +66,21 @@ export const authenticationResponse = z.object({
 })
 export type AuthenticationResponse = z.output<typeof authenticationResponse>
 
-/** A key as it must be kept to recognise its signatures. */
+/** What must be stored to verify signatures of a passkey. */
 export interface Credential {
   /** Base64url. */
   readonly id: string
   /** COSE. */
   readonly publicKey: Uint8Array<ArrayBuffer>
-  /** How many signatures the authenticator has made; 0 for good where it does not count. */
+  /** Signature counter of the authenticator; always 0 if it does not count. */
   readonly counter: number
   readonly transports: readonly z.output<typeof transport>[]
-  /** Whether it lives on more than one device. */
+  /** Whether it is backed up to more than one device. */
   readonly isBackedUp: boolean
 }
 
-/** A genuine answer, and the challenge it answers: the caller must know it for one of its own. */
-export interface Answer<T> {
+/** A verified response and its challenge. The caller must check that it issued the challenge. */
+export interface VerifiedResponse<T> {
   readonly challenge: string
   readonly outcome: T
 }
@@ -90,24 +90,24 @@ export interface CreationInput {
   readonly userId: string
   readonly userName: string
   readonly displayName: string
-  /** Keys the user has already: an authenticator with one of these makes no second. */
+  /** Passkeys of the user; an authenticator that has one of them does not create a second. */
   readonly existing: readonly Pick<Credential, 'id' | 'transports'>[]
 }
 
-/** EdDSA, ES256 and RS256: every authenticator has one of them. */
+/** EdDSA, ES256 and RS256; every authenticator supports one of them. */
 const algorithms = [-8, -7, -257]
 const userVerification = 'required'
 
 /**
- * Loaded when the first passkey is asked for: with its certificates and ASN.1 the library takes 0.2 s and 20 MB, which
- * a server without passkeys need not pay.
+ * * Loaded lazily: with its certificates and ASN.1 the library takes 0.2 s and 20 MB, which a server without passkeys
+ * need not pay.
  */
 const loadLibrary = () => import('@simplewebauthn/server')
 const loadFormats = () => import('@simplewebauthn/server/helpers')
 
 /**
- * What `navigator.credentials.create` is asked: a discoverable key, so that nobody need say who they are before they
- * sign in, whose use takes a finger or a PIN, so that it is two factors.
+ * Options for `navigator.credentials.create`: a discoverable credential, so that sign-in needs no user name, with user
+ * verification (biometrics or a PIN), so that it counts as two factors.
  */
 export async function createCreationOptions(party: RelyingParty, input: CreationInput): Promise<object> {
   const { generateRegistrationOptions } = await loadLibrary()
@@ -127,8 +127,8 @@ export async function createCreationOptions(party: RelyingParty, input: Creation
 }
 
 /**
- * What `navigator.credentials.get` is asked. It names no keys: they are discoverable, and a list would tell strangers
- * which addresses have an account.
+ * Options for `navigator.credentials.get`. Lists no credentials: they are discoverable, and a list would reveal which
+ * addresses have an account.
  */
 export async function createRequestOptions(party: RelyingParty, challenge: string): Promise<object> {
   const { generateAuthenticationOptions } = await loadLibrary()
@@ -141,11 +141,11 @@ export async function createRequestOptions(party: RelyingParty, challenge: strin
   })
 }
 
-/** The new key of an answer to `createCreationOptions`; null when the answer is not genuine. */
+/** Verifies a response to `createCreationOptions` and returns the new credential; null if it is invalid. */
 export async function verifyCreation(
   party: RelyingParty,
   given: RegistrationResponse,
-): Promise<Answer<Credential> | null> {
+): Promise<VerifiedResponse<Credential> | null> {
   const client = readClientData(party, given.response.clientDataJSON)
   if (!client) return null
   const { verifyRegistrationResponse } = await loadLibrary()
@@ -157,7 +157,7 @@ export async function verifyCreation(
         clientExtensionResults: {},
         response: {
           clientDataJSON: given.response.clientDataJSON,
-          attestationObject: await withoutStatement(given.response.attestationObject),
+          attestationObject: await stripAttestation(given.response.attestationObject),
         },
       },
       expectedChallenge: client.challenge,
@@ -177,12 +177,12 @@ export async function verifyCreation(
   return { challenge: client.challenge, outcome: { id, publicKey, counter, transports, isBackedUp } }
 }
 
-/** The credential after an answer to `createRequestOptions`; null when the answer is not genuine, or not by it. */
+/** Verifies a response to `createRequestOptions` and returns the updated credential; null if it is invalid. */
 export async function verifyRequest(
   party: RelyingParty,
   given: AuthenticationResponse,
   credential: Credential,
-): Promise<Answer<Credential> | null> {
+): Promise<VerifiedResponse<Credential> | null> {
   const client = readClientData(party, given.response.clientDataJSON)
   if (!client || given.id !== credential.id) return null
   const { verifyAuthenticationResponse } = await loadLibrary()
@@ -199,7 +199,7 @@ export async function verifyRequest(
       expectedOrigin: client.origin,
       expectedRPID: party.rpId,
       requireUserVerification: true,
-      // Refuses a counter that does not go on: the key was copied, and the copy has been used.
+      // Rejects a counter that does not increase: the credential was cloned.
       credential: { id: credential.id, publicKey: credential.publicKey, counter: credential.counter },
     })
   } catch {
@@ -212,23 +212,23 @@ export async function verifyRequest(
 
 const clientData = z.object({ challenge: z.string(), origin: z.string(), crossOrigin: z.literal(false).optional() })
 
-/** What the browser says of itself: where it was, which must be allowed, alone in its window, and what it was asked. */
+/** Parses the client data. Null unless the origin is allowed and the page was not embedded by another origin. */
 function readClientData(party: RelyingParty, encoded: string): { challenge: string; origin: string } | null {
-  let said: unknown
+  let parsed: unknown
   try {
-    said = JSON.parse(Buffer.from(encoded, 'base64url').toString())
+    parsed = JSON.parse(Buffer.from(encoded, 'base64url').toString())
   } catch {
     return null
   }
-  const { data } = clientData.safeParse(said)
+  const { data } = clientData.safeParse(parsed)
   return data && party.allows(data.origin) ? data : null
 }
 
 /**
- * The attestation without its statement. Nobody asked who made the authenticator, some tell all the same, and to check
- * what they tell would mean to fetch addresses out of certificates that anybody can write.
+ * * The attestation object without its statement. Attestation is not requested, but some authenticators send it.
+ * Verifying it would mean fetching URLs from certificates that anyone can write.
  */
-async function withoutStatement(encoded: string): Promise<string> {
+async function stripAttestation(encoded: string): Promise<string> {
   const { decodeAttestationObject, isoCBOR } = await loadFormats()
   const authData = decodeAttestationObject(new Uint8Array(Buffer.from(encoded, 'base64url'))).get('authData')
   const bare = new Map<string, string | Uint8Array | Map<never, never>>([

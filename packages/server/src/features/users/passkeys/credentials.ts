@@ -1,7 +1,4 @@
-/**
- * Passkeys as rows: whose they are, what they are called, and what recognises their signatures. Whether a signature is
- * good is for `passkeys-ceremony`.
- */
+/** Storage of passkeys: owner, name and credential. `ceremony` verifies signatures. */
 import type { Clock } from '../../../base/clock.ts'
 import { isStorableText } from '../../../base/text/text.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
@@ -10,24 +7,24 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { msOf, msOrNullOf, usersTable } from '../tables.ts'
 import type { Credential } from './ceremony.ts'
 
-/** A credential with its place in the world. */
+/** A stored credential with its owner and name. */
 export interface Passkey extends Credential {
   readonly userId: string
   readonly name: string
   readonly createdAtMs: number
-  /** Null until it was signed in with. */
+  /** Null until its first sign-in. */
   readonly usedAtMs: number | null
 }
 
 export interface PasskeyCredentials {
   find(on: Reader, id: string): Promise<Passkey | null>
-  /** A user's, oldest first; there are at most `passkeysPerUserMax`. */
+  /** Passkeys of a user, oldest first; at most `passkeysPerUserMax`. */
   list(on: Reader, userId: string): Promise<readonly Passkey[]>
-  /** Throws `EngineError` `unique` when somebody has it already. */
+  /** Throws `EngineError` `unique` if the credential is registered already. */
   insert(tx: Transaction, owner: Pick<Passkey, 'userId' | 'name'>, credential: Credential): Promise<Passkey>
-  /** Notes a use. False when the counter has not gone on meanwhile, unless it never does. */
-  touch(tx: Transaction, used: Credential): Promise<boolean>
-  /** False when the user has no such passkey. */
+  /** Records a use. False if the counter did not increase, unless the authenticator does not count. */
+  recordUse(tx: Transaction, used: Credential): Promise<boolean>
+  /** False if the user has no such passkey. */
   remove(tx: Transaction, userId: string, id: string): Promise<boolean>
 }
 
@@ -61,7 +58,7 @@ export function createPasskeyCredentials({
       return { ...credential, userId, name, createdAtMs, usedAtMs: null }
     },
 
-    async touch(tx, { id, counter, isBackedUp }) {
+    async recordUse(tx, { id, counter, isBackedUp }) {
       const counts = counter > 0
       const changed = await tx.run(
         sql`UPDATE ${table} SET counter = ${counter}, backed_up = ${Number(isBackedUp)}, used_at = ${clock.now()}
@@ -71,7 +68,7 @@ export function createPasskeyCredentials({
     },
 
     remove: async (tx, userId, id) =>
-      // Not every engine can be asked for any text.
+      // Not every engine accepts arbitrary text as a parameter.
       isStorableText(id) && (await tx.run(sql`DELETE FROM ${table} WHERE id = ${id} AND user_id = ${userId}`)) === 1,
   }
 }

@@ -1,5 +1,4 @@
-/** The HTTP surface of passkeys, as a table. What the endpoints do is `passkeys`'. */
-
+/** Endpoints of passkeys. `passkeys` implements them. */
 import { z } from 'zod'
 import { requireUser } from '../../../access/caller.ts'
 import { formatDatetime } from '../../../base/text/datetime.ts'
@@ -12,17 +11,17 @@ import { authenticationResponse, registrationResponse } from './ceremony.ts'
 import type { Passkey } from './credentials.ts'
 import type { Passkeys } from './passkeys.ts'
 
-const mistake = (code: 'min' | 'max' | 'pattern', message: string) => ({ params: { code }, message })
+const issue = (code: 'min' | 'max' | 'pattern', message: string) => ({ params: { code }, message })
 
 const name = z
   .string()
   .trim()
-  .refine((text) => text !== '', mistake('min', 'must not be empty'))
+  .refine((text) => text !== '', issue('min', 'must not be empty'))
   .refine(
     (text) => codePointLength(text) <= passkeyNameCharsMax,
-    mistake('max', `must have at most ${passkeyNameCharsMax} characters`),
+    issue('max', `must have at most ${passkeyNameCharsMax} characters`),
   )
-  .refine((text) => isStorableText(text) && !/\p{Cc}/u.test(text), mistake('pattern', 'must be one line of text'))
+  .refine((text) => isStorableText(text) && !/\p{Cc}/u.test(text), issue('pattern', 'must be one line of text'))
 
 const registerBody = z.strictObject({ response: registrationResponse, name: name.default('Passkey') })
 const authOptionsBody = z.strictObject({
@@ -30,7 +29,7 @@ const authOptionsBody = z.strictObject({
     .string()
     .max(2 * emailCharsMax)
     .optional()
-    .meta({ description: 'Whose passkeys are good; anybody’s if not said' }),
+    .meta({ description: 'Restricts the sign-in to passkeys of this user' }),
 })
 const authenticateBody = z.strictObject({ response: authenticationResponse })
 
@@ -54,10 +53,10 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       method: 'POST',
       paths: ['/api/auth/passkeys/register-options'],
       credentials: 'user',
-      summary: 'Begin to register a passkey',
+      summary: 'Get options to register a passkey',
       description:
-        'The options are for `PublicKeyCredential.parseCreationOptionsFromJSON`. Only in the ten minutes after a sign-in.',
-      replies: { 200: { description: 'What the browser is to be asked', schema: options } },
+        'Pass the options to `PublicKeyCredential.parseCreationOptionsFromJSON`. Requires a sign-in in the last ten minutes.',
+      replies: { 200: { description: 'Options for the browser', schema: options } },
       errors: [403, 404, 409],
       handle: async ({ caller }) => json({ options: await passkeys.registerOptions(requireUser(caller)) }),
     }),
@@ -68,7 +67,7 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       paths: ['/api/auth/passkeys/register'],
       credentials: 'user',
       summary: 'Register a passkey',
-      description: '`response` is the browser’s answer as JSON.',
+      description: '`response` is the credential of the browser as JSON.',
       body: registerBody,
       bodyBytesMax: passkeyBodyBytesMax,
       replies: { 201: { description: 'The passkey', schema: z.object({ passkey: passkeyView }) } },
@@ -83,10 +82,10 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       method: 'POST',
       paths: ['/api/auth/passkeys/auth-options'],
       credentials: 'public',
-      summary: 'Begin to sign in with a passkey',
-      description: 'The options are for `PublicKeyCredential.parseRequestOptionsFromJSON`.',
+      summary: 'Get options to sign in with a passkey',
+      description: 'Pass the options to `PublicKeyCredential.parseRequestOptionsFromJSON`.',
       body: authOptionsBody,
-      replies: { 200: { description: 'What the browser is to be asked', schema: options } },
+      replies: { 200: { description: 'Options for the browser', schema: options } },
       errors: [404],
       handle: async ({ body: { email = null } }) => json({ options: await passkeys.authOptions(email) }),
     }),
@@ -97,7 +96,8 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       paths: ['/api/auth/passkeys/authenticate'],
       credentials: 'public',
       summary: 'Sign in with a passkey',
-      description: '`response` is the browser’s answer as JSON. No second factor is asked for: a passkey is two.',
+      description:
+        '`response` is the credential of the browser as JSON. No second factor is required: a passkey counts as two.',
       body: authenticateBody,
       bodyBytesMax: passkeyBodyBytesMax,
       replies: { 200: { description: 'Signed in', schema: signedInSchema } },
@@ -121,7 +121,8 @@ export function createPasskeyEndpoints(passkeys: Passkeys): readonly Endpoint[] 
       paths: ['/api/auth/passkeys/:id'],
       credentials: 'user',
       summary: 'Delete a passkey',
-      description: 'Only in the ten minutes after a sign-in. The last way into the account cannot be deleted.',
+      description:
+        'Requires a sign-in in the last ten minutes. The last sign-in method of an account cannot be deleted.',
       replies: { 200: { description: 'Deleted', schema: z.object({ ok: z.literal(true) }) } },
       errors: [403, 404, 409],
       async handle({ caller, params }) {

@@ -1,6 +1,6 @@
 /**
- * Passkeys: giving a user one, signing in with one, and taking one away. Owns whose challenge is answered and that each
- * is answered once; the cryptography is `passkeys-ceremony`'s.
+ * Passkeys: registration, sign-in and removal. Owns the binding of challenges to users and their single use; `ceremony`
+ * verifies the responses.
  */
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
@@ -27,26 +27,28 @@ import { createPasskeyCredentials, type Passkey } from './credentials.ts'
 
 export interface Passkeys {
   /**
-   * Options for `navigator.credentials.create`. Throws 403 for anonymous users and where a recent sign-in is needed
-   * (`recent-sign-in`), 409 when the user has too many.
+   * * Options for `navigator.credentials.create`. Rejects with 403 for anonymous users and if a recent sign-in is
+   * required (`recent-sign-in`), 409 at `passkeysPerUserMax`.
    */
   registerOptions(caller: SessionCaller): Promise<object>
-  /** Keeps the key that the browser made. Throws 400 when the answer is not genuine, 409 when the key is known. */
+  /** Stores the new passkey. Rejects with 400 if the response is invalid, 409 if the passkey is registered already. */
   register(userId: string, response: RegistrationResponse, name: string): Promise<Passkey>
-  /** Options for `navigator.credentials.get`; with an e-mail, good for that user's passkeys alone. */
+  /** Options for `navigator.credentials.get`; an e-mail restricts them to the passkeys of that user. */
   authOptions(email: string | null): Promise<object>
-  /** Signs in, as with two factors. Throws 401 for whatever is wrong with the answer, 403 for a disabled account. */
+  /**
+   * Signs in with the strength of two factors. Rejects with 401 for an invalid response, 403 for a disabled account.
+   */
   authenticate(response: AuthenticationResponse, client: ClientInfo): Promise<SignedIn | MfaRequired>
   list(userId: string): Promise<readonly Passkey[]>
   /**
-   * Throws 403 where a recent sign-in is needed, or whoever may not add a passkey would take one away first; 404 when
-   * the user has no such passkey, 409 when it is the last way in.
+   * Rejects with 403 if a recent sign-in is required, like registration; 404 if the user has no such passkey; 409 if it
+   * is the last sign-in method.
    */
   remove(caller: SessionCaller, id: string): Promise<void>
 }
 
 const purpose = 'passkey-challenge'
-/** What a challenge was issued for, in its `data`: a signature to sign in with makes no key, nor the reverse. */
+/** Stored in the `data` of a challenge, so that a challenge for one ceremony is invalid for the other. */
 const forRegistration = { ceremony: 'registration' } as const
 const forAuthentication = { ceremony: 'authentication' } as const
 
@@ -60,8 +62,8 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     return party
   }
 
-  /** Whom another passkey would be for, and those there are. */
-  async function getRoom(tx: Transaction, userId: string) {
+  /** The account and its passkeys. Rejects if the user may not register another. */
+  async function requireCapacity(tx: Transaction, userId: string) {
     const account = await lockCallerAccount(accounts, tx, userId)
     if (account.isAnonymous) throw accessDenied()
     const existing = await credentials.list(tx, userId)
@@ -84,9 +86,9 @@ export function createPasskeys(parts: UsersParts): Passkeys {
       const userId = caller.auth.id
       const input = { purpose, userId, data: forRegistration, lifetimeMs: passkeyChallengeLifetimeMs } as const
       const { account, existing, challenge } = await database.write(async (tx) => {
-        const room = await getRoom(tx, userId)
+        const found = await requireCapacity(tx, userId)
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
-        return { ...room, challenge: await oneTimeTokens.issue(tx, input) }
+        return { ...found, challenge: await oneTimeTokens.issue(tx, input) }
       })
       const displayName = account.displayName ?? ''
       const userName = account.email ?? (displayName || userId)
@@ -94,14 +96,14 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     },
 
     async register(userId, response, name) {
-      const answer = await verifyCreation(getRelyingParty(), response)
-      if (!answer || answer.outcome.publicKey.length > passkeyPublicKeyBytesMax) throw notGenuine()
+      const verified = await verifyCreation(getRelyingParty(), response)
+      if (!verified || verified.outcome.publicKey.length > passkeyPublicKeyBytesMax) throw verificationFailed()
       try {
         return await database.write(async (tx) => {
-          await getRoom(tx, userId)
-          const subject = await redeemChallenge(tx, answer.challenge, forRegistration)
-          if (subject?.userId !== userId) throw notGenuine()
-          return credentials.insert(tx, { userId, name }, answer.outcome)
+          await requireCapacity(tx, userId)
+          const subject = await redeemChallenge(tx, verified.challenge, forRegistration)
+          if (subject?.userId !== userId) throw verificationFailed()
+          return credentials.insert(tx, { userId, name }, verified.outcome)
         })
       } catch (error) {
         if (error instanceof EngineError && error.kind === 'unique') throw conflict('The passkey is registered already')
@@ -119,15 +121,15 @@ export function createPasskeys(parts: UsersParts): Passkeys {
     async authenticate(response, client) {
       const party = getRelyingParty()
       const passkey = await credentials.find(database, response.id)
-      const answer = passkey && (await verifyRequest(party, response, passkey))
-      if (!answer) throw invalidPasskey()
+      const verified = passkey && (await verifyRequest(party, response, passkey))
+      if (!verified) throw invalidPasskey()
       return database.write(async (tx) => {
         const account = await accounts.find(tx, passkey.userId, 'lock')
-        const subject = await redeemChallenge(tx, answer.challenge, forAuthentication)
+        const subject = await redeemChallenge(tx, verified.challenge, forAuthentication)
         if (!account || !subject || (subject.email !== null && subject.email !== account.email)) throw invalidPasskey()
-        // Names the user in the authenticator's words; that of another user means a key that was moved.
+        // The user handle stored by the authenticator must name the owner of the passkey.
         if (response.response.userHandle !== handleOf(account)) throw invalidPasskey()
-        if (!(await credentials.touch(tx, answer.outcome))) throw invalidPasskey()
+        if (!(await credentials.recordUse(tx, verified.outcome))) throw invalidPasskey()
         return completeSignIn(tx, account, client, { isStrong: true })
       })
     },
@@ -141,12 +143,12 @@ export function createPasskeys(parts: UsersParts): Passkeys {
         await requireRecentSignIn(tx, { dialect: database.dialect, clock }, caller)
         if (!(await credentials.remove(tx, userId, id))) throw notFound('Passkey')
         if (!(await hasSignInMethod(tx, database.dialect, account, mailer.isConfigured)))
-          throw conflict('This is the last way into the account')
+          throw conflict('This is the last sign-in method of the account; add another one first')
       }),
   }
 }
 
 const handleOf = ({ id }: Account): string => Buffer.from(id).toString('base64url')
 
-const notGenuine = () => badRequest('The passkey could not be verified')
+const verificationFailed = () => badRequest('The passkey could not be verified')
 const invalidPasskey = () => invalidCredentials('Invalid passkey')

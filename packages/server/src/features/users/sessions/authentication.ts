@@ -1,6 +1,6 @@
 /**
- * From a bearer token to a caller, for every request: the token is verified once, and its session and user are asked
- * for again every few seconds, or at once when `revocation` has something to say. A hit costs one look-up.
+ * Authenticates bearer tokens. A token is verified once and cached; its session and user are read again every few
+ * seconds, or at the next request after a revocation. A cache hit costs one map lookup.
  */
 import type { Auth, UserCaller } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -14,25 +14,25 @@ import { usersTable, usersTableAs } from '../tables.ts'
 import type { Revocation, RevocationEpoch } from './revocation.ts'
 import { sealClaims, type Tokens, type VerifiedToken, verifiedEmail } from './tokens.ts'
 
-/** The caller a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
+/** The caller of a bearer token; throws or rejects with 401. Returns a promise only if a query is needed. */
 export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
 
 export interface Authentication {
   readonly authenticate: Authenticate
   /**
-   * The caller with the role, the claims and the e-mail that the user has now, for what stays open longer than a
-   * request: a token keeps the role and the claims it was made with. Rejects with 401 once the session has ended.
+   * The caller with the current role, claims and e-mail of the user, for connections that outlive a request: a token
+   * keeps the role and claims of its issue. Rejects with 401 if the session has ended.
    */
   refreshClaims(caller: UserCaller): Promise<UserCaller>
 }
 
-/** What of a user is read from the account rather than believed of a token. */
+/** Claims read from the account instead of the token. */
 type Claims = Pick<Auth, 'role' | 'custom' | 'email' | 'emailVerified'>
 
-interface Known extends VerifiedToken {
-  standing: RevocationEpoch
-  /** Of the standing when the session was last asked for. */
-  epoch: number
+interface CachedToken extends VerifiedToken {
+  epoch: RevocationEpoch
+  /** Value of the epoch when the session was last read. */
+  checkedEpoch: number
   checkedAtMs: number
 }
 
@@ -44,15 +44,15 @@ export function createAuthentication(deps: {
 }): Authentication {
   const { database, tokens, revocation, clock } = deps
   const { dialect } = database
-  const known = createLru<string, Known>(tokenCacheEntriesMax)
+  const known = createLru<string, CachedToken>(tokenCacheEntriesMax)
 
   /**
-   * Role, claims and verified e-mail of the user now; null when the session has ended, or the user is disabled or
-   * deleted. A token without a session is believed as it says.
+   * Current role, claims and verified e-mail of the user; null if the session has ended or the user was disabled or
+   * deleted. A token without a session keeps its own claims.
    */
   async function findClaims({ auth, sessionId }: UserCaller): Promise<Claims | null> {
     if (sessionId === null) {
-      // Made by whoever has the secret; the user need not exist.
+      // Signed with the server secret; the user need not exist.
       const [row] = await database.all<{ disabled_at: unknown }>(
         sql`SELECT disabled_at FROM ${usersTable(dialect, 'users')} WHERE id = ${auth.id}`,
       )
@@ -74,11 +74,11 @@ export function createAuthentication(deps: {
     return { role, custom: sealClaims(JSON.parse(custom)), ...verifiedEmail(email, verifiedAt !== null) }
   }
 
-  async function check(token: string, believed: VerifiedToken): Promise<UserCaller> {
-    const { caller } = believed
-    const standing = revocation.epochOf(caller.auth.id)
-    // Read before the question: an answer that a revocation overtakes is not kept.
-    const { epoch } = standing
+  async function check(token: string, verified: VerifiedToken): Promise<UserCaller> {
+    const { caller } = verified
+    const epoch = revocation.epochOf(caller.auth.id)
+    // Read before the query, so that a revocation during the query invalidates its result.
+    const checkedEpoch = epoch.value
     const checkedAtMs = clock.now()
     const claims = await findClaims(caller)
     if (!claims) {
@@ -86,20 +86,20 @@ export function createAuthentication(deps: {
       throw invalidToken()
     }
     const current = withEmail(caller, claims)
-    known.set(token, { ...believed, caller: current, standing, epoch, checkedAtMs })
+    known.set(token, { ...verified, caller: current, epoch, checkedEpoch, checkedAtMs })
     return current
   }
 
   const authenticate: Authenticate = (token) => {
     const entry = known.get(token)
-    if (!entry) return tokens.verifyAccess(token).then((believed) => check(token, believed))
+    if (!entry) return tokens.verifyAccess(token).then((verified) => check(token, verified))
     const nowMs = clock.now()
     if (nowMs >= entry.expiresAtMs) {
       known.delete(token)
       throw tokenExpired()
     }
     const ageMs = nowMs - entry.checkedAtMs
-    const isFresh = ageMs < sessionCheckMs && ageMs >= 0 && entry.epoch === entry.standing.epoch
+    const isFresh = ageMs < sessionCheckMs && ageMs >= 0 && entry.checkedEpoch === entry.epoch.value
     return isFresh ? entry.caller : check(token, entry)
   }
 
@@ -114,8 +114,8 @@ export function createAuthentication(deps: {
 }
 
 /**
- * The caller with the account's e-mail: an address that was verified, unverified or changed since the token was signed
- * counts at once, whereas role and claims stay those of the token.
+ * The caller with the current e-mail of the account. Verification and changes of the address apply at once; role and
+ * claims stay those of the token.
  */
 function withEmail(caller: UserCaller, { email, emailVerified }: Claims): UserCaller {
   const { auth } = caller

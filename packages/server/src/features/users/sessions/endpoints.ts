@@ -1,4 +1,4 @@
-/** Sessions and the keys that sign their tokens, over HTTP. */
+/** Endpoints for sessions, token refresh and the public signing keys. */
 import { z } from 'zod'
 import type { Database } from '../../../engines/sql/sql.ts'
 import { notFound } from '../../../errors.ts'
@@ -11,7 +11,7 @@ import type { JsonWebKeySet, SigningKeys } from './signing-keys.ts'
 
 const tag = 'Users'
 
-/** Long enough to spare other services a request per token, short enough that a new key is soon known. */
+/** Long enough to save other services a request per token, short enough to distribute a new key quickly. */
 const jwksCacheSeconds = 300
 
 const refreshBody = z.strictObject({ refreshToken: z.string().min(1).max(accessTokenCharsMax) })
@@ -40,9 +40,9 @@ export function createSessionEndpoints({ database, sessions, keys }: Deps): read
       method: 'POST',
       paths: ['/api/auth/refresh'],
       tag,
-      summary: 'New tokens for a refresh token',
+      summary: 'Refresh tokens',
       description:
-        'The old refresh token works 30 s more and gives the same new one, for answers that were lost. Afterwards its use means that two have it, and ends the session.',
+        'Rotates the refresh token. The old one returns the same new one for 30 seconds, in case the response was lost. Later use counts as theft and ends the session.',
       credentials: 'public',
       rateLimit: 'auth',
       body: refreshBody,
@@ -55,8 +55,8 @@ export function createSessionEndpoints({ database, sessions, keys }: Deps): read
       method: 'POST',
       paths: ['/api/auth/signout'],
       tag,
-      summary: 'End the session of a refresh token',
-      description: 'Also when it has ended already.',
+      summary: 'Sign out',
+      description: 'Ends the session of the refresh token. Succeeds if the session has ended already.',
       credentials: 'public',
       rateLimit: 'auth',
       body: refreshBody,
@@ -73,7 +73,7 @@ export function createSessionEndpoints({ database, sessions, keys }: Deps): read
       method: 'GET',
       paths: ['/api/auth/sessions'],
       tag,
-      summary: "The signed-in user's sessions",
+      summary: 'List the sessions of the signed-in user',
       credentials: 'user',
       rateLimit: 'auth',
       replies: { 200: { description: 'Newest first', schema: z.object({ sessions: z.array(sessionSchema) }) } },
@@ -88,7 +88,7 @@ export function createSessionEndpoints({ database, sessions, keys }: Deps): read
       method: 'DELETE',
       paths: ['/api/auth/sessions/:id'],
       tag,
-      summary: 'End one session of the signed-in user',
+      summary: 'End a session of the signed-in user',
       credentials: 'user',
       rateLimit: 'auth',
       replies: done,
@@ -105,8 +105,8 @@ export function createSessionEndpoints({ database, sessions, keys }: Deps): read
       method: 'GET',
       paths: ['/api/auth/jwks.json'],
       tag,
-      summary: 'Public keys of access tokens',
-      description: 'A JSON Web Key Set (RFC 7517) with which any JWT library verifies access tokens.',
+      summary: 'Get the public signing keys',
+      description: 'A JSON Web Key Set (RFC 7517). Any JWT library can verify access tokens with it.',
       credentials: 'public',
       rateLimit: null,
       replies: {

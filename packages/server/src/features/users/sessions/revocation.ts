@@ -1,38 +1,38 @@
 /**
- * What ends access tokens before their time: sessions that were ended, users who were disabled or deleted; and what
- * whoever stays connected must hear of: another role, other claims. Owns how every node hears of it at once; the rows
- * that say so are `sessions`' and `accounts`', and asking them again is `authentication`'s.
+ * Revocation of access tokens before they expire (sessions ended, users disabled or deleted), and notification of open
+ * connections about changed roles and claims. Distributes both to every node; `authentication` then reads the session
+ * and the user again.
  */
-
 import { createLru } from '../../../base/concurrency/lru.ts'
 import type { Log } from '../../../base/log.ts'
 import type { Bus } from '../../../engines/cluster/cluster.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { revocationEpochsMax } from '../../../limits/users.ts'
 
-/** A session, or with null every session and token of the user. */
+/** A revoked session; with a `sessionId` of null, every session and token of the user. */
 export interface Revoked {
   readonly userId: string
   readonly sessionId: string | null
 }
 
-/** Shared by everybody who remembers something of a user's tokens; what was remembered under another epoch is stale. */
+/** Counter shared by all cache entries of a user. An entry read at another value is stale. */
 export interface RevocationEpoch {
-  readonly epoch: number
+  readonly value: number
 }
 
 export interface Revocation {
-  /** Tells every node once the transaction has committed. */
-  revoke(tx: Transaction, who: Revoked): void
-  /** Tells every node, once the transaction has committed, that role, claims or verified e-mail of a user changed. */
+  /** Revokes on every node once the transaction has committed. */
+  revoke(tx: Transaction, target: Revoked): void
+  /** Notifies every node, once the transaction has committed, that role, claims or e-mail of a user changed. */
   change(tx: Transaction, userId: string): void
-  /** Of a user; the same object until it is stale for good. */
+  /** The epoch of a user. The same object until it is evicted, which makes it stale. */
   epochOf(userId: string): RevocationEpoch
   /**
-   * Calls the listener on every node for each revocation, so that it closes what is open. Gives what takes it away.
+   * Calls the listener for each revocation on any node, to close open connections. Returns a function that
+   * unsubscribes.
    */
-  onRevoked(listener: (who: Revoked) => void): () => void
-  /** Like `onRevoked`, for changes of role and claims. */
+  onRevoked(listener: (target: Revoked) => void): () => void
+  /** Like `onRevoked`, for changed roles, claims and e-mails. */
   onChanged(listener: (userId: string) => void): () => void
   close(): void
 }
@@ -41,36 +41,36 @@ const channels = { revoked: 'users.revoked', changed: 'users.changed' } as const
 
 export interface RevocationDeps {
   readonly bus: Bus
-  /** Called in the transaction that ends something: what must end with it. */
-  readonly onRevoking: (tx: Transaction, who: Revoked) => void
+  /** Called in the revoking transaction, for rows that must be deleted with the session. */
+  readonly onRevoking: (tx: Transaction, target: Revoked) => void
   readonly log: Log
 }
 
 export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revocation {
-  /** Told apart from the other nodes', because a message to oneself is lost too while the cluster is away. */
+  /** Identifies messages of this node: it applies its own changes directly, since the cluster may be unreachable. */
   const node = crypto.randomUUID()
-  const makeStale = (standing: { epoch: number }): void => {
-    standing.epoch += 1
+  const advance = (epoch: { value: number }): void => {
+    epoch.value += 1
   }
-  // What falls out is stale: a later revocation would not find it.
-  const standings = createLru<string, { epoch: number }>(revocationEpochsMax, makeStale)
+  // An evicted epoch is advanced, because later revocations would not find it.
+  const epochs = createLru<string, { value: number }>(revocationEpochsMax, advance)
   const revoked = createListeners<Revoked>(log)
   const changed = createListeners<string>(log)
 
-  /** Requests with the user's tokens ask the database again. */
+  /** The next request with a token of the user reads the database again. */
   function recheck(userId: string): void {
-    const standing = standings.get(userId)
-    if (standing) makeStale(standing)
+    const epoch = epochs.get(userId)
+    if (epoch) advance(epoch)
   }
 
-  function apply(who: Revoked): void {
-    recheck(who.userId)
-    revoked.tell(who)
+  function apply(target: Revoked): void {
+    recheck(target.userId)
+    revoked.notify(target)
   }
 
   function applyChange(userId: string): void {
     recheck(userId)
-    changed.tell(userId)
+    changed.notify(userId)
   }
 
   const unsubscribes = [
@@ -85,11 +85,11 @@ export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revo
   ]
 
   return {
-    revoke(tx, who) {
-      onRevoking(tx, who)
+    revoke(tx, target) {
+      onRevoking(tx, target)
       tx.afterCommit(() => {
-        apply(who)
-        bus.publish(channels.revoked, JSON.stringify({ from: node, ...who }))
+        apply(target)
+        bus.publish(channels.revoked, JSON.stringify({ from: node, ...target }))
       })
     },
     change: (tx, userId) =>
@@ -98,11 +98,11 @@ export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revo
         bus.publish(channels.changed, JSON.stringify({ from: node, userId }))
       }),
     epochOf(userId) {
-      const known = standings.get(userId)
+      const known = epochs.get(userId)
       if (known) return known
-      const standing = { epoch: 0 }
-      standings.set(userId, standing)
-      return standing
+      const epoch = { value: 0 }
+      epochs.set(userId, epoch)
+      return epoch
     },
     onRevoked: revoked.add,
     onChanged: changed.add,
@@ -112,20 +112,20 @@ export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revo
   }
 }
 
-/** Whoever wants to hear of something; what goes wrong with one of them is the log's. */
+/** A set of listeners. A listener that throws is logged and does not affect the others. */
 function createListeners<T>(log: Log) {
-  const listeners = new Set<{ readonly call: (news: T) => void }>()
+  const listeners = new Set<{ readonly call: (event: T) => void }>()
   return {
-    tell(news: T): void {
+    notify(event: T): void {
       for (const { call } of [...listeners])
         try {
-          call(news)
+          call(event)
         } catch (error) {
-          // What was revoked is revoked, whatever becomes of somebody's socket.
+          // The revocation is committed; a failure to close a socket must not undo it.
           log.error('users.revocation_listener_failed', { error })
         }
     },
-    add(call: (news: T) => void): () => void {
+    add(call: (event: T) => void): () => void {
       const entry = { call }
       listeners.add(entry)
       return () => void listeners.delete(entry)

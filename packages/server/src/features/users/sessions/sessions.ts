@@ -1,6 +1,6 @@
 /**
- * Sessions: one for each sign-in, kept alive by refresh tokens that follow one another. Owns `_sessions`, rotation and
- * the discovery of reuse. Only hashes of refresh tokens are stored: a token is made anew from what the row says.
+ * Sessions: one per sign-in, kept alive by a chain of rotating refresh tokens. Owns `_sessions`, rotation and the
+ * detection of reuse. Only hashes of refresh tokens are stored; a token can be recreated from the values of its row.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
@@ -20,12 +20,12 @@ import type { Revocation } from './revocation.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { Tokens } from './tokens.ts'
 
-/** The end of every sign-in. */
+/** Result of a completed sign-in. */
 export interface SignedIn {
   readonly user: UserView
   readonly accessToken: string
   readonly refreshToken: string
-  /** Of a sign-in with an address: has the device counted by itself at later ones (`attempts`). */
+  /** Present for users with an address; gives the device its own rate limit at later sign-ins (`attempts`). */
   readonly deviceToken?: string
 }
 
@@ -40,29 +40,30 @@ export interface SessionView {
 }
 
 export interface Sessions {
-  /** Opens a session. A user who has too many loses the one unused for longest. */
+  /** Opens a session. At the limit per user, it ends the least recently used one. */
   open(tx: Transaction, account: Account, client: ClientInfo): Promise<SignedIn>
   /**
-   * Ends every session of the account and opens one in the place of the caller's, as old as that one: it was no sign-in
-   * (`recent-sign-in`). Null when the caller's has ended. A token without a session is given a new one.
+   * Ends every session of the account and opens a new one for the caller, with the start time of the caller's session:
+   * this is not a sign-in (`recent-sign-in`). Null if that session has ended. With a `sessionId` of null, the new
+   * session starts now.
    */
   replaceAll(tx: Transaction, account: Account, sessionId: string | null, client: ClientInfo): Promise<SignedIn | null>
   /**
-   * Rotates a refresh token. The one before the newest gives the newest once more for `refreshGraceMs`; any other means
-   * that two have it, and ends the session. Rejects with 401 for whatever reason there is no refreshing.
+   * Rotates a refresh token. The previous token returns the newest one for another `refreshGraceMs`. Any older token
+   * means that two parties use the chain, and ends the session. Rejects with 401 if there is nothing to refresh.
    */
   refresh(refreshToken: string, client: ClientInfo): Promise<SignedIn>
-  /** The session a refresh token is of, however old the token; rejects with 401 for what is none. */
+  /** The session of a refresh token, current or rotated. Rejects with 401 for an invalid token. */
   findByToken(refreshToken: string): Promise<{ readonly sessionId: string; readonly userId: string }>
-  /** Ends a session of the user; false when there is none of this id. */
+  /** Ends a session of the user; false if the user has no session with this id. */
   end(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
-  /** Whether there is such a session, which stays as found until the transaction ends. */
+  /** Whether the session exists; locks it until the transaction ends. */
   lock(tx: Transaction, userId: string, sessionId: string): Promise<boolean>
-  /** Ends every session of a user but the excepted; with none excepted, tokens without a session too. */
+  /** Ends every session of a user except the given ones. Without exceptions also revokes tokens without a session. */
   endAll(tx: Transaction, userId: string, options?: { readonly except?: readonly (string | null)[] }): Promise<void>
   /** Newest first; at most `sessionsPerUserMax`. */
   list(userId: string): Promise<SessionView[]>
-  /** Forgets sessions that have expired, the oldest first, at most `limit` of them. */
+  /** Deletes at most `limit` expired sessions, oldest first. Returns how many. */
   sweep(limit: number): Promise<number>
 }
 
@@ -91,7 +92,7 @@ export function createSessions(deps: {
   keys: SigningKeys
   revocation: Revocation
   issueDeviceToken: Attempts['issueDeviceToken']
-  /** Sessions that a user may have; asked for each time, since a reload may change it. */
+  /** Maximum sessions per user; a function because a reload may change it. */
   sessionsMax: () => number
   clock: Clock
 }): Sessions {
@@ -136,7 +137,7 @@ export function createSessions(deps: {
     return token
   }
 
-  /** Null refuses, with what was done about it kept. */
+  /** Null for a rejected token. The caller must commit either way: detected reuse has ended the session. */
   async function refreshIn(
     tx: Transaction,
     session: { sessionId: string; userId: string },
@@ -147,19 +148,19 @@ export function createSessions(deps: {
       sql`SELECT * FROM ${sessions} WHERE id = ${session.sessionId} AND user_id = ${session.userId}${dialect.forUpdate}`,
     )
     if (!row || msOf(row.expires_at) <= clock.now()) return null
-    const isLateTwin = row.previous_hash === hash && clock.now() - msOf(row.rotated_at) <= refreshGraceMs
-    if (row.refresh_hash !== hash && !isLateTwin) {
+    const isGraceReuse = row.previous_hash === hash && clock.now() - msOf(row.rotated_at) <= refreshGraceMs
+    if (row.refresh_hash !== hash && !isGraceReuse) {
       await end(tx, row.user_id, row.id)
       return null
     }
     const account = await accounts.find(tx, row.user_id)
     if (!account || account.disabledAtMs !== null) return null
-    const token = isLateTwin ? remake(row) : await rotate(tx, row, client)
+    const token = isGraceReuse ? remake(row) : await rotate(tx, row, client)
     return token === null ? null : signedIn(account, row.id, token)
   }
 
   async function end(tx: Transaction, userId: string, sessionId: string): Promise<boolean> {
-    // Not every engine can be asked for any text.
+    // Not every engine accepts arbitrary text as a parameter.
     if (!isStorableText(sessionId)) return false
     const ended = await tx.run(sql`DELETE FROM ${sessions} WHERE id = ${sessionId} AND user_id = ${userId}`)
     if (ended > 0) revocation.revoke(tx, { userId, sessionId })
@@ -191,7 +192,7 @@ export function createSessions(deps: {
     return { ...signedIn(account, sessionId, token), ...(deviceToken === null ? {} : { deviceToken }) }
   }
 
-  /** When a session of the user began; null when it has ended. It stays as found until the transaction ends. */
+  /** Start time of a session, locked until the transaction ends; null if it has ended. */
   async function findStart(tx: Transaction, userId: string, sessionId: string): Promise<number | null> {
     const [row] = await tx.all<Pick<Row, 'created_at'>>(
       sql`SELECT created_at FROM ${sessions} WHERE id = ${sessionId} AND user_id = ${userId}${dialect.forUpdate}`,

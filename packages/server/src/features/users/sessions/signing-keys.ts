@@ -1,7 +1,6 @@
 /**
- * The keys that sign tokens: one generation after another, each derived from the server's secret and the generation's
- * id, so that nothing secret is stored. Owns `_signing_keys`: which generations there are, which of them signs, and how
- * long the others are still believed. What is signed is `tokens`'.
+ * Token signing keys, one per generation, each derived from the server secret and the id of its generation; no private
+ * key is stored. Owns `_signing_keys`: which generations exist, which one signs, and how long retired ones stay valid.
  */
 import { createHash, createPrivateKey, createPublicKey, hkdfSync, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -22,32 +21,32 @@ export interface SigningKey {
   readonly publicJwk: Readonly<Record<string, string>>
 }
 
-/** A set of public keys as RFC 7517 has it; never a private part. */
+/** JSON Web Key Set (RFC 7517) of public keys. */
 export interface JsonWebKeySet {
   readonly keys: readonly Readonly<Record<string, string>>[]
 }
 
 export interface SigningKeys {
-  /** The one that signs. */
+  /** The key that signs new tokens. */
   current(): SigningKey
-  /** By the generation's id; null once nothing it signed can be good. */
+  /** By the id of the generation; null once every token that it signed has expired. */
   find(id: string): SigningKey | null
-  /** By the id in a token's header; looks for keys that other nodes have made before it says null. */
+  /** By the `kid` of a token header. Loads keys that other nodes created before it returns null. */
   findByKid(kid: string): Promise<SigningKey | null>
-  /** Every key of which a good token may be about, the one that signs first. */
+  /** Every key that may have signed a valid token; the signing key first. */
   jwks(): JsonWebKeySet
 }
 
 export interface StoredSigningKeys extends SigningKeys {
-  /** Learns what other nodes have done. */
+  /** Loads the keys that other nodes created. */
   reload(): Promise<void>
-  /** Has a new key sign from now on, on this node at once and on the others within seconds. Throws 409 for too many. */
+  /** Starts signing with a new key, immediately on this node and within seconds on others. Throws 409 at the limit. */
   rotate(): Promise<SigningKey>
 }
 
-/** Binds a derived key to its one use; another purpose derives under another label and gets another key. */
+/** HKDF label; other purposes use other labels and get other keys. */
 const keyLabel = 'plinth access token ed25519 v1'
-/** The generation that every server begins with. */
+/** Id of the first generation, which every server has. */
 const firstId = '0'
 /** The fixed part of a PKCS #8 Ed25519 private key (RFC 8410); the 32 bytes of the seed follow. */
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
@@ -69,7 +68,7 @@ function deriveKey(secret: string, id: string): SigningKey {
   return { id, kid, privateKey, publicKey, publicJwk }
 }
 
-/** The first generation alone: for those who have the secret and no database. */
+/** The first generation only, for programs that have the secret and no database. */
 export function createFirstSigningKey(secret: string): SigningKeys {
   const key = deriveKey(secret, firstId)
   return {
@@ -81,8 +80,8 @@ export function createFirstSigningKey(secret: string): SigningKeys {
 }
 
 /**
- * Retires the key that signs and records a new one. Gives the new generation's id; whoever serves learns of it by
- * looking. Throws 409 when too many generations are still believed.
+ * * Retires the signing key and records a new generation. Returns its id; running servers pick it up at their next
+ * reload. Throws 409 if too many generations are still valid.
  */
 export async function rotateSigningKeys(database: Database, clock: Clock): Promise<string> {
   const table = usersTable(database.dialect, 'signing_keys')
@@ -92,7 +91,7 @@ export async function rotateSigningKeys(database: Database, clock: Clock): Promi
     await tx.run(sql`DELETE FROM ${table} WHERE retired_at <= ${nowMs - refreshTokenLifetimeMs}`)
     const rows = await tx.all(sql`SELECT id FROM ${table}${database.dialect.forUpdate}`)
     if (rows.length >= signingKeysMax)
-      throw conflict(`There are ${signingKeysMax} keys that may have signed good tokens`)
+      throw conflict(`Already ${signingKeysMax} keys are valid; wait until tokens of the oldest have expired`)
     await tx.run(sql`UPDATE ${table} SET retired_at = ${nowMs} WHERE retired_at IS NULL`)
     await tx.run(sql`INSERT INTO ${table} (id, created_at, retired_at) VALUES (${id}, ${nowMs}, NULL)`)
   })
@@ -105,7 +104,7 @@ interface Generation {
   readonly retired_at: unknown
 }
 
-/** Reads the keys there are. `bus` tells the other nodes of a rotation. Must be closed. */
+/** Loads the keys. Rotations are announced to other nodes on `bus`. Must be closed. */
 export async function openSigningKeys(deps: {
   database: Database
   bus: Bus
@@ -115,7 +114,7 @@ export async function openSigningKeys(deps: {
   const { database, bus, secret, clock } = deps
   const table = usersTable(database.dialect, 'signing_keys')
   let keys: readonly SigningKey[] = []
-  let lookedAtMs = Number.NEGATIVE_INFINITY
+  let loadedAtMs = Number.NEGATIVE_INFINITY
   const derived = new Map<string, SigningKey>()
 
   const keyOf = (id: string): SigningKey => {
@@ -126,30 +125,30 @@ export async function openSigningKeys(deps: {
 
   async function reload(): Promise<void> {
     const nowMs = clock.now()
-    lookedAtMs = nowMs
+    loadedAtMs = nowMs
     const rows = await database.all<Generation>(
       sql`SELECT id, created_at, retired_at FROM ${table} ORDER BY created_at DESC, id DESC`,
     )
-    const isBelieved = ({ retired_at }: Generation): boolean =>
+    const isValid = ({ retired_at }: Generation): boolean =>
       retired_at === null || nowMs < msOf(retired_at) + refreshTokenLifetimeMs
-    // Of two that were made at once the newer signs.
+    // If two nodes rotated at the same time, the newer key signs.
     const found = rows
-      .filter(isBelieved)
+      .filter(isValid)
       .sort((a, b) => Number(msOrNullOf(b.retired_at) === null) - Number(msOrNullOf(a.retired_at) === null))
     keys = found.map(({ id }) => keyOf(id))
     for (const id of derived.keys()) if (!found.some((row) => row.id === id)) derived.delete(id)
   }
 
-  /** Strangers can send any kid, so a look is taken now and then and not for each. */
-  async function lookAgain(): Promise<void> {
-    const sinceMs = clock.now() - lookedAtMs
+  /** Unauthenticated requests can carry any `kid`, so reloads are rate-limited. */
+  async function reloadIfDue(): Promise<void> {
+    const sinceMs = clock.now() - loadedAtMs
     if (sinceMs < 0 || sinceMs >= signingKeyReloadIntervalMs) await reload()
   }
 
   const findByKid = (kid: string): SigningKey | null => keys.find((key) => key.kid === kid) ?? null
 
   await reload()
-  // A look that fails is taken again by whoever asks for an unknown key, and by the next sweep.
+  // A failed reload is retried for the next unknown key and by the periodic job.
   const unsubscribe = bus.subscribe(channel, () => void reload().catch(() => undefined))
   return {
     current: () => keys[0] as SigningKey,
@@ -157,7 +156,7 @@ export async function openSigningKeys(deps: {
     async findByKid(kid) {
       const known = findByKid(kid)
       if (known) return known
-      await lookAgain()
+      await reloadIfDue()
       return findByKid(kid)
     },
     jwks: () => ({ keys: keys.map(({ publicJwk }) => publicJwk) }),

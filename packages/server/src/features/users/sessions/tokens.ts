@@ -1,7 +1,6 @@
 /**
- * Access and refresh tokens: what they say, and which are believed. Sessions and the people themselves are not known
- * here; a token is judged by its signature, its claims and the clock alone. Keys are `signing-keys`'; what ends a token
- * before its time is `revocation`'s.
+ * * Access and refresh tokens: their claims, signing and verification. A token is verified by its signature, its claims
+ * and the clock alone; `revocation` handles tokens that end early, and `signing-keys` provides the keys.
  */
 import { sign as signBytes } from 'node:crypto'
 import { errors, type JWTHeaderParameters, jwtVerify } from 'jose'
@@ -16,48 +15,48 @@ import { accessTokenCharsMax, accessTokenLifetimeMs, jsonDepthMax } from '../../
 import { refreshTokenLifetimeMs } from '../../../limits/users.ts'
 import type { SigningKey, SigningKeys } from './signing-keys.ts'
 
-/** Whom a token is for and what it claims; what is left out is null, `user`, false or empty. */
+/** Subject and claims of a new access token. Omitted fields default to null, `user`, false or `{}`. */
 export interface AccessTokenSubject {
   readonly id: string
   readonly email?: string | null
-  /** Default false; rules see the e-mail only where it is true. */
+  /** Default false. Access rules see the e-mail only if true. */
   readonly emailVerified?: boolean
   readonly displayName?: string | null
   readonly role?: string
   readonly isAnonymous?: boolean
-  /** Any JSON object; it travels under `custom`, so none of its names can replace a reserved claim. */
+  /** Any JSON object. It is nested under `custom`, so its names cannot override reserved claims. */
   readonly custom?: JsonObject
-  /** The session the token belongs to, its `sid`. */
+  /** Session of the token, its `sid`. */
   readonly sessionId?: string | null
-  /** Default `accessTokenLifetimeMs`; cut to whole seconds, as `exp` counts them. */
+  /** Default `accessTokenLifetimeMs`. Rounded down to seconds, the unit of `exp`. */
   readonly expiresInMs?: number
 }
 
-/** What an access token proves. */
+/** A verified access token. */
 export interface VerifiedToken {
   readonly caller: UserCaller
-  /** From this instant on it proves nothing. */
+  /** The token is invalid from this time on. */
   readonly expiresAtMs: number
 }
 
-/** A refresh token is made of nothing but this: the same values give the same token, whoever makes it and when. */
+/** Content of a refresh token. Signing is deterministic: equal content yields an equal token on every node. */
 export interface RefreshTokenContent {
   readonly userId: string
   readonly sessionId: string
   /** Counts the refreshes of a session. */
   readonly generation: number
   readonly issuedAtMs: number
-  /** Signs the token; of the time it was issued. */
+  /** The signing key at the time of issue. */
   readonly key: SigningKey
 }
 
 export interface Tokens {
-  /** Signs an access token. Throws RangeError for claims that would make one longer than is accepted back. */
+  /** Signs an access token. Throws RangeError if the token would exceed `accessTokenCharsMax`. */
   signAccess(subject: AccessTokenSubject): string
-  /** Rejects with 401 `Token expired`, or `Invalid token` for everything else. */
+  /** Rejects with 401 `Token expired`, or `Invalid token` for any other reason. */
   verifyAccess(token: string): Promise<VerifiedToken>
   signRefresh(content: RefreshTokenContent): string
-  /** The session a refresh token is of; whether it is the session's newest is not known here. Rejects like access. */
+  /** The session of a refresh token. Does not check that it is the newest. Rejects like `verifyAccess`. */
   verifyRefresh(token: string): Promise<{ readonly sessionId: string; readonly userId: string }>
 }
 
@@ -74,7 +73,7 @@ const isObject = (value: unknown): boolean => typeof value === 'object' && value
 const accessClaims = z.object({
   sub: z.string().min(1),
   email: z.string().nullable(),
-  /** Tokens of before this claim existed have none. */
+  /** Tokens signed before this claim existed lack it. */
   emailVerified: z.boolean().default(false),
   displayName: z.string().nullable(),
   role: z.string().min(1),
@@ -84,7 +83,7 @@ const accessClaims = z.object({
   sid: z.string().min(1).nullable(),
   iat: z.int(),
   exp: z.int(),
-  /** A refresh token says `refresh` and is refused in this one's place. */
+  /** Refresh tokens have `refresh` and are rejected as access tokens. */
   type: z.literal('access').optional(),
 })
 
@@ -98,7 +97,7 @@ const refreshClaims = z.object({
 
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** At once, so that a token can be made within a transaction. */
+/** Synchronous, so that tokens can be signed within a transaction. */
 function signClaims(claims: JsonObject, { kid, privateKey }: SigningKey): string {
   const content = `${encode({ alg: algorithm, typ: 'JWT', kid })}.${encode(claims)}`
   return `${content}.${signBytes(null, Buffer.from(content), privateKey).toString('base64url')}`
@@ -110,8 +109,8 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
   const uuid = createUuid7(clock)
 
   async function resolveKey(header: JWTHeaderParameters): Promise<SigningKey['publicKey']> {
-    // Ours say exactly `alg`, `typ` and `kid`. Anything more (`jwk`, `jku`, `x5c`, `crit`) asks for treatment we do not
-    // give.
+    // Our headers have exactly `alg`, `typ` and `kid`. Others (`jwk`, `jku`, `x5c`, `crit`) request processing that is
+    // not supported.
     if (typeof header.kid !== 'string' || Object.keys(header).length !== 3) throw invalidToken()
     const key = await keys.findByKid(header.kid)
     if (!key) throw invalidToken()
@@ -174,14 +173,14 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
   }
 }
 
-/** jose reports expiry only after the signature and the issuer were found good; the claims' details stay inside. */
+/** jose reports expiry only for a valid signature and issuer. Details of invalid claims are not disclosed. */
 function refuse(cause: unknown): never {
-  // No judgement of the token: the keys could not be asked for.
+  // The keys could not be loaded; this says nothing about the token.
   if (cause instanceof ApiError || cause instanceof EngineError) throw cause
   throw cause instanceof errors.JWTExpired ? tokenExpired() : invalidToken()
 }
 
-/** What rules see of an address: nothing of one that is not verified, since anyone can sign up with any address. */
+/** The e-mail as access rules see it: hidden until verified, since anyone can sign up with any address. */
 export function verifiedEmail(email: string | null, isVerified: boolean): Pick<Auth, 'email' | 'emailVerified'> {
   return isVerified && email !== null ? { email, emailVerified: true } : { email: null, emailVerified: false }
 }
@@ -199,8 +198,8 @@ function callerOf(claims: z.infer<typeof accessClaims>): UserCaller {
 }
 
 /**
- * A deep, frozen copy whose objects inherit nothing: a rule that looks up `custom[name]` finds what was set, never
- * `constructor`. A member called `__proto__` is left out, because a later copy could turn it into a prototype.
+ * A deeply frozen copy without prototypes: a rule that reads `custom[name]` finds only claims that were set, never
+ * `constructor`. Omits members named `__proto__`, which a later copy could turn into a prototype.
  */
 export const sealClaims = (claims: JsonObject): JsonObject => seal(claims, 1) as JsonObject
 
