@@ -1,4 +1,4 @@
-/** The numbers of the users feature: accounts, sessions, mail, second factors, providers. Each as in `limits`. */
+/** Limits of the users feature: accounts, sessions, mail, second factors, passkeys and providers. */
 
 import { tokenCacheEntriesMax } from './api.ts'
 import { KiB, MiB } from './units.ts'
@@ -6,135 +6,137 @@ import { KiB, MiB } from './units.ts'
 // Second factors and passkeys
 /** RFC 4226 recommends 160 bits. */
 export const totpSecretBytes = 20
-/** Authenticator apps know no other step. */
+/** Authenticator apps support no other step. */
 export const totpStepMs = 30_000
-/** CONTRACT "Users": one step of clock drift is tolerated, either way. */
+/** Clock drift tolerated in either direction, in steps (MFA-4). */
 export const totpDriftStepsMax = 1
-/** CONTRACT "Users". */
+/** MFA-1. */
 export const recoveryCodesPerUser = 8
-/** 60 random bits in the 32 letters of a recovery code, three groups of four: quick to type, hopeless to guess. */
+/** 60 random bits in an alphabet of 32 letters: three groups of four, quick to type and infeasible to guess. */
 export const recoveryCodeChars = 12
-/** Tickets have 43 characters, ids 36, codes fewer. */
+/** For tickets (43 characters), ids (36) and codes (fewer). */
 export const mfaTextCharsMax = 128
-/** Wrong codes on one ticket; then the first factor must be shown again. */
+/** Wrong codes per ticket; then the sign-in must start again. */
 export const mfaTicketAttemptsMax = 5
 /**
- * Codes one user may try in a window, whatever tickets, sessions and nodes they arrive by. Three codes of a million
- * are good at any time, so a thief of the password gets in with 0.2 % a day.
+ * Codes that a user may try in a window, across all tickets, sessions and nodes. Three codes of a million are valid at
+ * any time, so an attacker who has the password succeeds with a probability of 0.2 % per day.
  */
 export const mfaAttemptsPerUserMax = 30
 export const mfaAttemptsWindowMs = 60 * 60 * 1000
-/** How long after a sign-in another way in may be added to a well-guarded account: nobody has left the screen yet. */
+/** How long after a sign-in a sign-in method may be added or removed: the user is likely still at the screen. */
 export const recentSignInMs = 10 * 60 * 1000
-/** A person's devices and keys; each is one more way in to look after. */
+/** Enough for the devices and security keys of a person. */
 export const passkeysPerUserMax = 20
 export const passkeyNameCharsMax = 100
-/** WebAuthn: 1,023 bytes, here in base64url. */
+/** WebAuthn allows 1,023 bytes; these are base64url characters. */
 export const passkeyIdCharsMax = 1364
 /** An RSA key of 4,096 bits, the largest in use, takes 550 bytes. */
 export const passkeyPublicKeyBytesMax = KiB
-/** An attestation with a maker's chain of certificates is about 10 KiB. */
+/** An attestation with a manufacturer's certificate chain is about 10 KiB. */
 export const passkeyBodyBytesMax = 64 * KiB
-/** Time to find the key and touch it; what browsers wait at most by themselves is 10 minutes. */
+/** Time to find the authenticator and touch it. Browsers wait at most 10 minutes. */
 export const passkeyChallengeLifetimeMs = 5 * 60 * 1000
 
 // Mail and one-time tokens
-/** Wrong tries at a six-digit code; with a few codes an hour nobody gets far into a million. */
+/** Wrong attempts per six-digit code; with a few codes an hour, guessing one of a million is infeasible. */
 export const oneTimeCodeAttemptsMax = 5
-/** 32 bytes in base64url are 43 characters; more is no token. */
+/** 32 bytes in base64url are 43 characters. */
 export const oneTimeTokenCharsMax = 64
-/** Expired tokens removed at once, so that the sweep never holds other writers for long. */
+/** Expired tokens deleted per transaction, so that the sweep never blocks other writers for long. */
 export const oneTimeTokensSweptMax = 1000
-/** Long enough to find the mail on another device, short enough for a mailbox that somebody else opens later. */
+/** Long enough to open the mail on another device, short enough if another person opens the mailbox later. */
 export const magicLinkLifetimeMs = 15 * 60 * 1000
-/** Of a six-digit code: as long as it takes to type it. */
+/** Lifetime of a six-digit code, which is typed soon after it arrives. */
 export const emailCodeLifetimeMs = 10 * 60 * 1000
 export const passwordResetLifetimeMs = 60 * 60 * 1000
 export const emailChangeLifetimeMs = 60 * 60 * 1000
-/** Nothing but the address is at stake: mails are read a day later. */
+/** Long, because the link only verifies an address and mail may be read a day later. */
 export const emailVerificationLifetimeMs = 24 * 60 * 60 * 1000
-/** Mails to be sent by one process, a few KiB each; beyond it further ones are dropped, and the log says so. */
+/** Queued mails per process, a few KiB each. Further mails are dropped and logged. */
 export const mailQueueMax = 1000
-/** Connections to the mail server; some providers refuse a client with more. */
+/** Connections to the mail server; some providers reject clients with more. */
 export const mailConnectionsMax = 4
-/** An idle connection to the mail server is closed before most servers would. */
+/** Idle connections are closed before most mail servers would close them. */
 export const mailIdleMs = 30_000
-/** For a connection, and then for the server's greeting. */
+/** Applies to the connection and again to the greeting of the server. */
 export const mailConnectTimeoutMs = 10_000
-/** Silence of the mail server in the middle of a conversation. */
+/** Idle timeout during a conversation with the mail server. */
 export const mailSocketTimeoutMs = 20_000
-/** A whole delivery: also a server that trickles must not hold a connection. */
+/** Total time of a delivery, so that a slow server cannot occupy a connection. */
 export const mailDeliveryTimeoutMs = 60_000
-/** Pauses before the second and later attempts; together shorter than the life of the shortest code. */
+/** Delays before the second and later attempts; their sum is shorter than the shortest token lifetime. */
 export const mailRetryDelaysMs = [1000, 5000, 30_000, 120_000] as const
-/** What is queued at the end gets this long, of which a stop of the process has room for. */
+/** Time to send queued mails at shutdown; fits in the shutdown deadline. */
 export const mailDrainTimeoutMs = 5000
-/** What one value may add to a mail: more than the longest link, a redirect URL with an escaped `state` and a token. */
+/**
+ * Length of a value in a mail: more than the longest link, which is a redirect URL with an escaped `state` and a token.
+ */
 export const mailValueCharsMax = 4096
-/** RFC 5322: at most 998 characters a line; more than this is no subject. */
+/** RFC 5322 allows 998 characters per line; no useful subject is longer than this. */
 export const mailSubjectCharsMax = 200
 /** Mails kept in the outbox folder of development mode. */
 export const outboxMailsMax = 100
 
 // Admin users
-/** SPEC "Admin users". */
+/** ADMIN-2. */
 export const userListLimitDefault = 20
-/** CONTRACT "Admin users"; more is clamped. */
+/** ADMIN-2; larger values are clamped. */
 export const userListLimitMax = 1000
-/** SPEC "Limits". */
+/** IMPORT-1. */
 export const importUsersMax = 1000
-/** Of what an import says of one entry, beyond which it is cut and its fields are not listed as well. */
+/** Length of the error of an import entry. A longer one is cut, and its fields are not listed. */
 export const importErrorCharsMax = 500
-/** A thousand users with the most metadata each; a service key alone may send it. */
+/** A thousand users with maximum metadata. Only service keys may send it. */
 export const importBodyBytesMax = 36 * MiB
-/** Imports at once in one process, each with a body of its own in memory. */
+/** Concurrent imports per process; each keeps its body in memory. */
 export const importsMax = 2
-/** Users of one import on their way to the database: enough to share commits, few enough to leave connections. */
+/** Concurrent inserts per import: enough to share commits, few enough to leave connections to others. */
 export const importUsersAtOnce = 16
 /**
- * An import stops hashing after this: six times what a thousand passwords take on one processor. HTTP clients give up
- * after 300 s.
+ * Deadline for hashing in an import: six times what a thousand passwords take on one processor. HTTP clients commonly
+ * time out after 300 s.
  */
 export const importTimeoutMs = 200_000
-/** Time for the last hashes and the answer beyond that; the runtime knows no more than 255. */
+/** Adds time for the last hashes and the response; the runtime allows at most 255. */
 export const importAnswerSeconds = 240
-/** The link that a server without an administrator prints. */
+/** Lifetime of the set-up link of a server without an administrator. */
 export const setupTokenLifetimeMs = 24 * 60 * 60 * 1000
-/** 32 bytes in base64url, with room to spare. */
+/** 32 bytes in base64url are 43 characters. */
 export const setupTokenCharsMax = 64
 
-// Users (SPEC "Limits", CONTRACT "Users")
-/** RFC 5321: what a mail server takes. */
+// Users
+/** RFC 5321. */
 export const emailCharsMax = 254
 export const emailLocalPartCharsMax = 64
-/** CONTRACT "Users": 28 days since the last refresh. */
+/** 28 days since the last refresh (SESS-4). */
 export const refreshTokenLifetimeMs = 28 * 24 * 60 * 60 * 1000
-/** A client whose answer was lost may ask again this long. */
+/** How long a client whose response was lost may repeat a refresh (SESS-2). */
 export const refreshGraceMs = 30_000
-/** Sessions of one user; opening one more ends the one unused for longest. */
+/** Sessions per user; one more ends the least recently used one (SESS-7). */
 export const sessionsPerUserMax = 100
-/** Expired sessions forgotten at once, so that the sweep never holds other writers for long. */
+/** Expired sessions deleted per transaction, so that the sweep never blocks other writers for long. */
 export const sessionsSweptMax = 1000
-/** How long a session that was found alive counts as alive without a message to the contrary. */
+/** How long a checked session is trusted without reading it again, unless a revocation arrives (SESS-9). */
 export const sessionCheckMs = 3000
 /**
- * Sources that may together try an address's passwords and codes: five times `rateLimits.signin` is 50 a minute, so one
- * source cannot use it up and a thousand sources guess no faster.
+ * Multiple of the per-source limit that all sources of an address share for passwords and codes. Five times
+ * `rateLimits.signin` is 50 a minute: one source cannot use it up, and a thousand sources guess no faster.
  */
 export const passwordSourcesFactor = 5
-/** Sources that may together cause mails to an address: four times `rateLimits.mail` is 20 an hour. */
+/** Multiple of the per-source limit that all sources share for mails to an address: 20 an hour by default. */
 export const mailSourcesFactor = 4
-/** A device that signs in twice a year stays known. */
+/** Devices that sign in twice a year stay known. */
 export const deviceTokenLifetimeMs = 180 * 24 * 60 * 60 * 1000
-/** Ours have 76 characters. */
+/** Device tokens have 76 characters. */
 export const deviceTokenCharsMax = 128
-/** What an app wants to find again in the link of a mail: a nonce, an id, a path. */
+/** Room for a nonce, an id or a path. */
 export const mailStateCharsMax = 256
-/** Users whose tokens are known to be alive; about 200 bytes each. */
+/** Users with cached tokens; about 200 bytes each. */
 export const revocationEpochsMax = tokenCacheEntriesMax
-/** An unknown key id in a token makes a node look for keys that another has made, at most this often. */
+/** Minimum interval of reloads for unknown key ids in tokens, which may be keys that another node created. */
 export const signingKeyReloadIntervalMs = 1000
-/** Generations of keys of which a good token may be about: more than anybody rotates in 28 days on purpose. */
+/** Valid generations of signing keys: more rotations than make sense in 28 days. */
 export const signingKeysMax = 50
 export const metadataBytesMax = 16 * KiB
 export const customClaimsBytesMax = 4 * KiB
@@ -142,32 +144,32 @@ export const displayNameCharsMax = 200
 export const avatarUrlCharsMax = 2 * KiB
 export const roleCharsMax = 64
 export const userAgentCharsMax = 512
-/** argon2id as OWASP advises for servers: 19 MiB, two passes, one lane. */
+/** argon2id as recommended by OWASP for servers: 19 MiB, two passes, one lane. */
 export const passwordMemoryKiB = 19 * KiB
 export const passwordPasses = 2
-/** Passwords waiting to be hashed; at 50 ms each, beyond it nobody would wait for the answer: 503. */
+/** Queued passwords; at 50 ms each, clients would not wait for more. Further ones get 503. */
 export const passwordsWaitingMax = 200
-/** Of imported hashes (CONTRACT "Users"): more would make a sign-in an attack. */
+/** Cost limits of imported hashes (IMPORT-6): a higher cost would turn sign-ins into a denial of service. */
 export const bcryptCostMax = 14
 export const pbkdf2IterationsMax = 5_000_000
-/** A ticket for the second factor: long enough to find the telephone. */
+/** Lifetime of a second-factor ticket: enough to get the phone. */
 export const mfaTicketLifetimeMs = 5 * 60 * 1000
 
 // Sign-in through other providers
-/** From leaving for the provider to coming back: a password, a second factor and a consent there. */
+/** From the redirect to the callback: time for a password, a second factor and consent at the provider. */
 export const oauthFlowLifetimeMs = 10 * 60 * 1000
-/** Between two requests of one page, with nobody typing in between. */
+/** Between two requests of one page, without user input in between. */
 export const oauthTicketLifetimeMs = 2 * 60 * 1000
-/** One question to a provider; a sign-in asks at most five. */
+/** Per request to a provider; a sign-in makes at most five. */
 export const oauthFetchTimeoutMs = 5000
-/** Discovery documents, key sets and profiles are some KiB; the largest in use is below 100. */
+/** Discovery documents, key sets and profiles take a few KiB; the largest known is below 100. */
 export const oauthResponseBytesMax = 256 * KiB
-/** How long a provider's discovery document is believed; its keys are asked for again after five minutes. */
+/** Cache lifetime of a discovery document. Key sets are reloaded after five minutes. */
 export const oauthDiscoveryMs = 60 * 60 * 1000
-/** What Apple posts back: a code, the state, and a name the first time. */
+/** Apple posts a code, the state, and the name at the first sign-in. */
 export const oauthFormBytesMax = 16 * KiB
-/** OpenID Connect: a subject has at most 255 characters; some providers are larger. */
+/** OpenID Connect allows 255 characters; some providers exceed that, and the issuer is prepended. */
 export const oauthSubjectCharsMax = 512
-/** Where people are sent back to: long enough for any page of an app. */
+/** Long enough for any page of an app. */
 export const redirectUrlCharsMax = 2 * KiB
 export const identitiesPerUserMax = 20

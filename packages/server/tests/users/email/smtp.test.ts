@@ -248,7 +248,7 @@ describe('a server that', () => {
         composed += 1
         return order(`${at}@example.org`)
       })
-    expect(logged().match(/no room/g)).toHaveLength(50)
+    expect(logged().match(/The mail queue is full/g)).toHaveLength(50)
     await mailer.close()
     expect(composed).toBe(mailConnectionsMax)
     expect(visits()).toBeLessThanOrEqual(mailConnectionsMax)

@@ -6,7 +6,7 @@ const parse = (auth: unknown, mode: 'development' | 'release' = 'release') =>
   parseConfig({ auth }, { mode, rootKey }).config
 const keys = { clientId: 'id', clientSecret: 'secret' }
 
-test('without the section people sign up, and nothing is public', () => {
+test('without the section, sign-up is open and no user data is public', () => {
   expect(parse(undefined).auth).toEqual({
     signup: true,
     anonymous: true,
@@ -22,7 +22,7 @@ test('without the section people sign up, and nothing is public', () => {
   expect(parse({}, 'development').auth.allowsLocalRedirects).toBe(true)
 })
 
-test('everything that is written arrives', () => {
+test('every option is resolved', () => {
   const read = () => true
   const { auth } = parse({
     signup: false,
@@ -62,7 +62,7 @@ test('everything that is written arrives', () => {
   })
 })
 
-test('the table of public users is served when it has a rule, and kept in any case', () => {
+test('the table of public users is always stored, and served if it has a read rule', () => {
   const tablesOf = (publicUsers: unknown) => {
     const { namespaces, storedNamespaces } = parse(publicUsers === undefined ? {} : { publicUsers })
     return [namespaces, storedNamespaces].map((known) => [...(known.get('shared')?.tables.keys() ?? [])])
@@ -71,18 +71,21 @@ test('the table of public users is served when it has a rule, and kept in any ca
   expect(tablesOf(true)).toEqual([['_users_public'], ['_users_public']])
 })
 
-describe('mistakes', () => {
+describe('invalid options', () => {
   const cases: readonly (readonly [auth: unknown, message: string])[] = [
     [{ singup: false }, 'auth.singup: is not known here. Did you mean "signup"?'],
     [{ publicUsers: 'all' }, 'auth.publicUsers: must be true, false or a function'],
     [{ publicUsers: async () => true }, 'auth.publicUsers: must not be asynchronous'],
     [{ passwordMinLength: 7 }, 'auth.passwordMinLength: must be at least 8'],
     [{ passwordMinLength: 65 }, 'auth.passwordMinLength: must be at most 64'],
-    [{ redirectUrls: ['myapp'] }, 'auth.redirectUrls[0]: must be an http or https URL, or one of an app'],
-    [{ redirectUrls: ['javascript:alert(1)'] }, 'auth.redirectUrls[0]: must be an http or https URL, or one of an app'],
+    [{ redirectUrls: ['myapp'] }, 'auth.redirectUrls[0]: must be an http or https URL, or a URL with an app scheme'],
+    [
+      { redirectUrls: ['javascript:alert(1)'] },
+      'auth.redirectUrls[0]: must be an http or https URL, or a URL with an app scheme',
+    ],
     [
       { redirectUrls: ['https://ok@evil.example'] },
-      'auth.redirectUrls[0]: must be an http or https URL, or one of an app',
+      'auth.redirectUrls[0]: must be an http or https URL, or a URL with an app scheme',
     ],
     [{ providers: { google: { clientId: 'id' } } }, 'auth.providers.google.clientSecret: is missing.'],
     [{ providers: { github: { ...keys, clientId: undefined } } }, 'auth.providers.github.clientId: is missing.'],
@@ -97,7 +100,7 @@ describe('mistakes', () => {
     [{ passkeys: { rpId: 'example.com', origins: ['https://example.com/'] } }, 'auth.passkeys.origins[0]: must be an'],
     [
       { passkeys: { rpId: 'example.com', origins: ['https://badexample.com'] } },
-      'auth.passkeys.origins[0]: is not "example.com" or below it',
+      'auth.passkeys.origins[0]: must be on the domain "example.com"',
     ],
   ]
   for (const [auth, message] of cases)

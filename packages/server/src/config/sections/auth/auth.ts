@@ -1,6 +1,6 @@
 /**
- * The section `auth`: who may become a user, how, and what is public of them. Owns its shape, what of it does not fit
- * together, and the form the users feature runs on; what users write it with is `define-auth`.
+ * The section `auth`: its schema, the checks beyond the schema, and the resolved form that the users feature runs on.
+ * `define-auth` declares the types that users write it with.
  */
 import { z } from 'zod'
 import type { Rule } from '../../../access/definition.ts'
@@ -10,29 +10,29 @@ import type { Mistake, Path } from '../../mistakes.ts'
 import { exactly, membersOf, readBy, ruleShape } from '../../shape-parts.ts'
 import { checkMailTemplates } from './mail-templates.ts'
 
-/** One provider; which of the optional members it has follows from its name. */
+/** A provider. Its name determines which optional members apply. */
 export interface ProviderConfig {
   readonly clientId: string
   readonly clientSecret?: string | undefined
-  /** Of `microsoft`. */
+  /** For `microsoft`. */
   readonly tenant?: string | undefined
-  /** Of `apple`, as is `keyId` and `privateKey`, which is PEM. */
+  /** For `apple`, like `keyId` and `privateKey` (PEM). */
   readonly teamId?: string | undefined
   readonly keyId?: string | undefined
   readonly privateKey?: string | undefined
-  /** Of any OpenID Connect provider; a known one has its own unless told otherwise. */
+  /** For any OpenID Connect provider; overrides the issuer of a built-in one. */
   readonly issuer?: string | undefined
   readonly scopes?: readonly string[] | undefined
-  /** For people to read. */
+  /** Display name. */
   readonly name?: string | undefined
-  /** Of `github` and `discord`, instead of their own. */
+  /** For `github` and `discord`; overrides their endpoints. */
   readonly endpoints?: { readonly [E in 'authorize' | 'token' | 'user']?: string | undefined } | undefined
 }
 
 export interface SmtpConfig {
   readonly host: string
   readonly port: number
-  /** TLS from the first byte. */
+  /** Implicit TLS. */
   readonly secure: boolean
   readonly user: string | null
   readonly password: string | null
@@ -47,14 +47,14 @@ export interface MailTemplateConfig {
 
 export interface MailConfig {
   readonly from: string
-  /** Null: mails go nowhere, or in development mode to the log and the outbox. */
+  /** Null: mails are discarded, or in development mode written to the log and the outbox. */
   readonly smtp: SmtpConfig | null
   readonly appName: string | null
-  /** Pages of the app, to which the token is added as `?token=`. */
+  /** Pages of the app; the token is added as `?token=`. */
   readonly links: Readonly<Partial<Record<MailLink, string | undefined>>>
-  /** Whether whoever signs up with an e-mail is mailed a link that verifies it. */
+  /** Whether a sign-up with an e-mail sends a verification link. */
   readonly verifiesSignups: boolean
-  /** Language tag to template name to template. */
+  /** Templates by language tag and template name. */
   readonly templates: Readonly<Record<string, Readonly<Record<string, MailTemplateConfig>>>>
 }
 
@@ -68,17 +68,17 @@ export interface PasskeysConfig {
 }
 
 export interface AuthConfig {
-  /** Whether people may make accounts themselves. */
+  /** Whether users may sign up themselves. */
   readonly signup: boolean
   readonly anonymous: boolean
-  /** Who may read `_users_public`; null: it is not served. */
+  /** Read rule of `_users_public`; null: the table is not served. */
   readonly publicUsers: Rule | null
-  /** Origins, and whole URLs, that a browser may be sent to with tokens; those of apps too. */
+  /** Allowed redirect targets for tokens: origins, exact URLs, and URLs with app schemes. */
   readonly redirectUrls: readonly string[]
-  /** Development mode: this machine's own pages are as good as listed. */
+  /** Whether pages on loopback hosts are allowed; true in development mode. */
   readonly allowsLocalRedirects: boolean
   readonly passwordCharsMin: number
-  /** Sessions that a user may have; one more ends the one unused for longest. */
+  /** Sessions per user; one more ends the least recently used one. */
   readonly sessionsPerUserMax: number
   readonly providers: Readonly<Record<string, ProviderConfig>>
   readonly mail: MailConfig | null
@@ -94,21 +94,22 @@ const filled = z
 const isWebPage = ({ protocol, username, password }: URL): boolean =>
   /^https?:$/.test(protocol) && username === '' && password === ''
 
-/** Of a page or a server; neither may carry a name and password, nor lead to something else than the web. */
+/** An http or https URL without credentials. */
 const webUrl = readBy((text) => {
   const url = URL.parse(text)
   if (!url || !isWebPage(url)) throw new Error('must be an http or https URL')
   return text
 })
 
-/** Schemes that run or show what they carry instead of leading somewhere. */
-const endlessSchemes = /^(?:javascript|data|vbscript|file|blob|about|view-source):$/
+/** Schemes that execute or display their content, or read local files. */
+const unsafeSchemes = /^(?:javascript|data|vbscript|file|blob|about|view-source):$/
 
-/** Of a page, or of an app on a telephone, which has a scheme of its own. */
+/** The URL of a page, or of a mobile app with its own scheme. */
 const redirectUrl = readBy((text) => {
   const url = URL.parse(text)
-  const isApps = url !== null && !/^https?:$/.test(url.protocol) && !endlessSchemes.test(url.protocol)
-  if (!url || (!isApps && !isWebPage(url))) throw new Error('must be an http or https URL, or one of an app')
+  const isAppUrl = url !== null && !/^https?:$/.test(url.protocol) && !unsafeSchemes.test(url.protocol)
+  if (!url || (!isAppUrl && !isWebPage(url)))
+    throw new Error('must be an http or https URL, or a URL with an app scheme')
   return text
 })
 
@@ -119,7 +120,7 @@ const origin = readBy((text) => {
   return text
 })
 
-/** One line, so that it stays the header it is put in. */
+/** A single line, because it is used in mail headers. */
 const line = filled.max(200).regex(/^[^\p{Cc}\u2028\u2029]*$/u, 'must be one line')
 
 const providerShape = exactly({
@@ -171,10 +172,10 @@ export const authShape = exactly({
 })
 export type WrittenAuth = z.output<typeof authShape>
 
-/** TLS from the first byte is what this port is for. */
+/** The port of SMTP with implicit TLS. */
 const smtpTlsPort = 465
 
-/** The form the program runs on, of a section in which nothing was found wrong. */
+/** The resolved form of a valid section. */
 export function createAuth(
   written: WrittenAuth,
   { allowsLocalRedirects }: { allowsLocalRedirects: boolean },
@@ -208,13 +209,13 @@ function createMail(written: NonNullable<WrittenAuth['mail']>): MailConfig {
   return { from, smtp: server ?? null, appName: appName ?? null, verifiesSignups, links, templates }
 }
 
-/** Plain data and functions only, which cannot refer to themselves. */
+/** For acyclic data and functions. */
 function freezeDeep<T>(value: T): T {
   if (typeof value === 'object' && value !== null) for (const inner of Object.values(value)) freezeDeep(inner)
   return Object.freeze(value)
 }
 
-/** What a provider of a known name needs; any other needs an issuer. */
+/** Required members of the built-in providers; all others require `issuer`. */
 const providerNeeds: Readonly<Record<string, readonly (keyof ProviderConfig)[]>> = {
   google: ['clientSecret'],
   github: ['clientSecret'],
@@ -224,7 +225,7 @@ const providerNeeds: Readonly<Record<string, readonly (keyof ProviderConfig)[]>>
 }
 const providerNamePattern = /^[a-z][a-z0-9-]{0,31}$/
 
-/** What is wrong beyond the shape; takes whatever was written. */
+/** Errors beyond the schema. Accepts any value. */
 export function checkAuth(written: unknown): Mistake[] {
   const { providers, mail, passkeys } = Object.fromEntries(membersOf(written))
   const { templates } = Object.fromEntries(membersOf(mail))
@@ -238,20 +239,27 @@ export function checkAuth(written: unknown): Mistake[] {
 function checkProvider([name, written]: [string, unknown]): Mistake[] {
   const path: Path = ['auth', 'providers', name]
   if (!providerNamePattern.test(name))
-    return [{ path, message: 'must be named in lower-case letters, digits and "-": the name is part of a path' }]
+    return [
+      { path, message: 'must be named in lower-case letters, digits and "-", because the name is part of a URL path' },
+    ]
   const given = Object.fromEntries(membersOf(written))
   return (providerNeeds[name] ?? ['issuer'])
     .filter((need) => given[need] === undefined)
     .map((need) => ({ path: [...path, need], message: 'is missing. Is its environment variable set?' }))
 }
 
-/** A browser refuses a relying party that is not the page's own host or above it. */
+/** Browsers require that the relying party id is the host of the page or a parent domain of it. */
 function checkPasskeys(written: unknown): Mistake[] {
   const { rpId, origins } = Object.fromEntries(membersOf(written))
   if (typeof rpId !== 'string' || !Array.isArray(origins)) return []
   return origins.flatMap((text: unknown, at): Mistake[] => {
     const host = typeof text === 'string' ? URL.parse(text)?.hostname : undefined
     if (host === undefined || host === rpId || host.endsWith(`.${rpId}`)) return []
-    return [{ path: ['auth', 'passkeys', 'origins', at], message: `is not "${rpId}" or below it, which is the rpId` }]
+    return [
+      {
+        path: ['auth', 'passkeys', 'origins', at],
+        message: `must be on the domain "${rpId}" (the rpId) or a subdomain of it`,
+      },
+    ]
   })
 }

@@ -1,23 +1,23 @@
-/** What users write the section `auth` with. Whether it makes sense is asked again at start, by `auth`. */
+/** Types of the section `auth` as users write it. `auth` validates it at start. */
 import type { Auth } from '../../../access/caller.ts'
 import type { Filter } from '../../../access/filter.ts'
 
-/** Left undefined (an unset environment variable) a secret is a mistake, never an open door. */
+/** An undefined secret (such as an unset environment variable) is a configuration error. */
 type Secret = string | undefined
 
 interface ProviderOptions {
   readonly clientId: Secret
   readonly clientSecret: Secret
-  /** Instead of the provider's usual ones. */
+  /** Overrides the default scopes of the provider. */
   readonly scopes?: readonly string[]
 }
 
-/** For tests, against something on this machine that plays the provider; plain HTTP goes nowhere else. */
+/** For tests against a fake provider on a loopback address; plain HTTP is allowed only there. */
 interface OtherIssuer {
   readonly issuer?: string
 }
 interface OtherEndpoints {
-  /** `user` is GitHub's `/user`, with `/emails` below it, or Discord's `/users/@me`. */
+  /** `user` replaces GitHub's `/user` (with `/emails` below it) or Discord's `/users/@me`. */
   readonly endpoints?: { readonly authorize?: string; readonly token?: string; readonly user?: string }
 }
 
@@ -27,10 +27,10 @@ export interface ProvidersOptions {
   readonly discord?: ProviderOptions & OtherEndpoints
   /**
    * `tenant` restricts who may sign in; default `common`. An e-mail counts as verified only with the optional claim
-   * `xms_edov`, to be added in the app's token configuration.
+   * `xms_edov`, which is added in the token configuration of the app registration.
    */
   readonly microsoft?: ProviderOptions & OtherIssuer & { readonly tenant?: string }
-  /** `privateKey` is the PEM text of the key file that Apple gives out once. */
+  /** `privateKey` is the PEM content of the key file from Apple. */
   readonly apple?: OtherIssuer & {
     readonly clientId: Secret
     readonly teamId: Secret
@@ -38,38 +38,38 @@ export interface ProvidersOptions {
     readonly privateKey: Secret
   }
   /**
-   * Any OpenID Connect provider, under a name of your own: `issuer`, below which its discovery document is at
-   * `/.well-known/openid-configuration`, `clientId`, `clientSecret`, `scopes`, and a `name` for people to read.
+   * Any OpenID Connect provider under a name of your choice: `issuer` (the discovery document is at
+   * `/.well-known/openid-configuration` below it), `clientId`, `clientSecret`, `scopes`, and `name`, the display name.
    */
   readonly [name: string]: object | undefined
 }
 
 export interface MailOptions {
-  /** Such as `Acme <no-reply@example.com>`. */
+  /** Sender, such as `Acme <no-reply@example.com>`. */
   readonly from: string
-  /** Without it mails go nowhere; in development mode to the log and the outbox of the data folder. */
+  /** Without it mails are discarded, or in development mode written to the log and the outbox of the data folder. */
   readonly smtp?: {
     readonly host: string
     readonly port: number
-    /** TLS from the first byte; default for port 465. Otherwise STARTTLS where the server offers it. */
+    /** Implicit TLS; default for port 465. Otherwise STARTTLS if the server offers it. */
     readonly secure?: boolean
     readonly user?: Secret
     readonly password?: Secret
-    /** PEM of the authority that signed the server's certificate, where it is none that everybody knows. */
+    /** PEM of the certificate authority of the mail server, if it is not a public one. */
     readonly ca?: string
   }
-  /** What mails call the app. */
+  /** Name of the app in mails. */
   readonly appName?: string
-  /** Whether whoever signs up with an e-mail is mailed a link that verifies it; default false. */
+  /** Whether a sign-up with an e-mail sends a verification link; default false. */
   readonly verifySignups?: boolean
-  /** Pages of the app to which mails lead; the token is added as `?token=`. */
+  /** Pages of the app that mails link to; the token is added as `?token=`. */
   readonly links?: {
     readonly magicLink?: string
     readonly passwordReset?: string
     readonly emailVerification?: string
     readonly emailChange?: string
   }
-  /** Language tag to template name to words, in place of the built-in English ones. */
+  /** Templates by language tag and template name; override the built-in English ones. */
   readonly templates?: {
     readonly [locale: string]: { readonly [name: string]: { readonly subject: string; readonly text: string } }
   }
@@ -77,7 +77,7 @@ export interface MailOptions {
 
 type PublicUserField = 'id' | 'displayName' | 'avatarUrl' | 'role' | 'email' | 'createdAt' | 'updatedAt'
 
-/** A read rule like a table's. */
+/** A read rule, as for tables. */
 export type PublicUsersRule =
   | boolean
   | ((
@@ -92,25 +92,25 @@ export type PublicUsersRule =
       | Filter<PublicUserField>)
 
 export interface AuthOptions {
-  /** Whether people may make accounts themselves; default true. */
+  /** Whether users may sign up themselves; default true. */
   readonly signup?: boolean
-  /** Whether they may do so without saying who they are; default true. */
+  /** Whether anonymous users may sign in; default true. */
   readonly anonymous?: boolean
-  /** Who may read `_users_public`, the table of what is public of users; nobody, and there is none, by default. */
+  /** Read rule of `_users_public`, the table of public user profiles. By default the table does not exist. */
   readonly publicUsers?: PublicUsersRule
-  /** Origins and whole URLs that people may be sent back to with tokens. Development mode also allows this machine. */
+  /** Origins and exact URLs that tokens may be sent to. Development mode also allows loopback hosts. */
   readonly redirectUrls?: readonly string[]
   /** 8 (the default) to 64. */
   readonly passwordMinLength?: number
-  /** Sessions that a user may have, 1 to 100 (the default); one more ends the one unused for longest. */
+  /** Sessions per user, 1 to 100 (the default); one more ends the least recently used one. */
   readonly maxActiveSessions?: number
   readonly providers?: ProvidersOptions
   readonly mail?: MailOptions
   readonly passkeys?: {
-    /** The domain that passkeys are for, such as `example.com`. */
+    /** The domain of the passkeys, such as `example.com`. */
     readonly rpId: string
     readonly rpName?: string
-    /** Origins of the pages that ask for them, on that domain or below it. */
+    /** Origins of the pages that use them, on that domain or a subdomain. */
     readonly origins: readonly string[]
   }
 }

@@ -1,11 +1,11 @@
 /**
- * Which mails there are, and what a written template must hold: a mail without its link or code is of no use, and a
- * misspelt name would never be sent. The built-in words are the users feature's.
+ * The mails and their placeholders, and validation of configured templates: a template must contain the link or code of
+ * its mail, and use known placeholders only. The users feature has the built-in texts.
  */
 import { type Mistake, type Path, suggest } from '../../mistakes.ts'
 import { membersOf } from '../../shape-parts.ts'
 
-/** Mails to what must be in them. */
+/** Required placeholders of each mail. */
 export const mailTemplates = {
   'magic-link': ['link'],
   'email-otp': ['code'],
@@ -18,18 +18,18 @@ export const mailTemplates = {
 
 export type MailTemplateName = keyof typeof mailTemplates
 
-/** What a template may name, whichever it is; what does not apply is empty. */
+/** Placeholders of all templates. One that does not apply to a mail is empty. */
 export const mailPlaceholders = [
   'appName',
   'email',
-  // The address, for an account that is not known to be its owner's.
+  // The address instead, unless the account has verified it.
   'displayName',
-  // The page to go to, with its token; the bare token where no page is configured.
+  // The URL of the page with the token; the bare token if no page is configured.
   'link',
   'code',
-  // The address that a change leads to.
+  // The requested address of a change.
   'newEmail',
-  // How long the link or code works; one of the two reads well.
+  // Lifetime of the link or code in both units; templates use the more readable one.
   'minutes',
   'hours',
 ] as const
@@ -37,7 +37,7 @@ export type MailPlaceholder = (typeof mailPlaceholders)[number]
 
 const languagePattern = /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}$/
 
-/** What is wrong with `auth.mail.templates` beyond its shape; takes whatever was written. */
+/** Errors of `auth.mail.templates` beyond the schema. Accepts any value. */
 export function checkMailTemplates(written: unknown, path: Path): Mistake[] {
   return membersOf(written).flatMap(([language, templates]) => {
     const at = [...path, language]
@@ -50,7 +50,7 @@ function checkTemplate(name: string, written: unknown, path: Path): Mistake[] {
   const names = Object.keys(mailTemplates)
   if (!Object.hasOwn(mailTemplates, name)) {
     const hint = suggest(name, names) || ` Known: ${names.join(', ')}.`
-    return [{ path, message: `is no mail.${hint}` }]
+    return [{ path, message: `is not a known mail template.${hint}` }]
   }
   const { subject, text } = Object.fromEntries(membersOf(written))
   if (typeof text !== 'string') return []
@@ -58,10 +58,10 @@ function checkTemplate(name: string, written: unknown, path: Path): Mistake[] {
   const used = [...`${typeof subject === 'string' ? subject : ''} ${text}`.matchAll(/\{\{([^{}]*)\}\}/g)]
   const unknown = used.map(([, word = '']) => word).filter((word) => !mailPlaceholders.some((known) => known === word))
   return [
-    ...missing.map((need) => ({ path: [...path, 'text'], message: `must say {{${need}}}` })),
+    ...missing.map((need) => ({ path: [...path, 'text'], message: `must contain {{${need}}}` })),
     ...[...new Set(unknown)].map((word) => ({
       path,
-      message: `{{${word}}} is not known here.${suggest(word, [...mailPlaceholders]) || ` Known: ${mailPlaceholders.join(', ')}.`}`,
+      message: `{{${word}}} is not a known placeholder.${suggest(word, [...mailPlaceholders]) || ` Known: ${mailPlaceholders.join(', ')}.`}`,
     })),
   ]
 }

@@ -1,6 +1,6 @@
 /**
- * `_users_public`: the one table of the platform's own that the records API can serve. Owns its declaration; its rows
- * are written by the users feature, and by nobody else.
+ * `_users_public`, the only platform table that the records API can serve: its declaration. Only the users feature
+ * writes its rows.
  */
 import type { NamespaceDefinition, Rule, TableDefinition } from '../../../access/definition.ts'
 import type { Table } from '../../../query/table.ts'
@@ -27,7 +27,7 @@ const { table } = createTable(
 
 export const publicUsersTable: Table = table
 
-/** The namespaces with the table among them, under this read rule. */
+/** Adds the table with a read rule to the namespaces. */
 export function withPublicUsers(namespaces: Namespaces, read: Rule): Namespaces {
   const known = namespaces.get(namespace)
   const update = Object.freeze({ before: false, after: false })
@@ -42,9 +42,14 @@ export function withPublicUsers(namespaces: Namespaces, read: Rule): Namespaces 
   return new Map([...namespaces, [namespace, shared]])
 }
 
-/** The users' tables are in the database of this namespace, of which there is one. */
+/** The users tables are in the database of the namespace `shared`, which must be a single one. */
 export function checkSharedNamespace(databases: unknown): Mistake[] {
   const { instance } = Object.fromEntries(entriesOf(Object.fromEntries(entriesOf(databases))[namespace]))
   if (instance !== true) return []
-  return [{ path: ['databases', namespace, 'instance'], message: 'must not be set: "shared" is one database for all' }]
+  return [
+    {
+      path: ['databases', namespace, 'instance'],
+      message: 'must not be set: the namespace "shared" is a single database',
+    },
+  ]
 }

@@ -19,7 +19,7 @@ import type { Sessions } from '../sessions/sessions.ts'
 import { usersTable } from '../tables.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
 
-/** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-2). */
+/** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-6). */
 export interface AdminView {
   readonly id: string
   readonly email: string | null

@@ -106,7 +106,7 @@ const linkShape = z.object({
 
 const purpose = 'oauth-state'
 const statePattern = /^[\w-]{43}$/
-/** Errors that mean the user cancelled. The second is Apple's. */
+/** Errors that mean the user cancelled. Apple sends the second one. */
 const cancelled = new Set(['access_denied', 'user_cancelled_authorize'])
 
 const flowNotFound = () =>

@@ -63,7 +63,7 @@ async function verdict(token: string): Promise<string | UserCaller> {
 }
 
 describe('signing', () => {
-  test('[TOKEN-1, TOKEN-2] a token carries the claims of the API and lives 15 minutes', async () => {
+  test('[TOKEN-1, TOKEN-2] a token has the documented claims and a lifetime of 15 minutes', async () => {
     const token = tokens.signAccess({ ...ada, custom: { plan: 'pro' } })
     expect(decodeProtectedHeader(token)).toEqual(goodHeader)
     const { jti, ...claims } = decodeJwt(token)
@@ -83,7 +83,7 @@ describe('signing', () => {
     })
   })
 
-  test('[TOKEN-3] the published key verifies it and holds nothing private', async () => {
+  test('[TOKEN-3] the published key verifies it and has no private member', async () => {
     const { keys: published } = keys.jwks()
     expect(published).toHaveLength(1)
     expect(Object.keys(published[0] ?? {}).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x'])
@@ -92,7 +92,7 @@ describe('signing', () => {
     expect(payload.sub).toBe('ada')
   })
 
-  test('[TOKEN-13] the key follows from the secret alone', async () => {
+  test('[TOKEN-13] the key is derived from the secret alone', async () => {
     const token = tokens.signAccess(ada)
     expect((await callerOf(token, createTokens(createFirstSigningKey(secret), clock))).auth.id).toBe('ada')
     const otherKeys = createFirstSigningKey(`${secret}.`)
@@ -100,13 +100,13 @@ describe('signing', () => {
     await expect(callerOf(token, createTokens(otherKeys, clock))).rejects.toThrow('Invalid token')
   })
 
-  test('claims that would make a token too long to be accepted back are not signed', () => {
+  test('claims that would exceed the maximum token length are not signed', () => {
     expect(() => tokens.signAccess({ ...ada, custom: { note: 'x'.repeat(accessTokenCharsMax) } })).toThrow(RangeError)
   })
 })
 
 describe('the caller of a token', () => {
-  test('[TOKEN-11] is what was signed, with defaults for the rest', async () => {
+  test('[TOKEN-11] has the signed claims, with defaults for omitted ones', async () => {
     const caller = await callerOf(tokens.signAccess({ id: 'bob' }))
     expect(caller.sessionId).toBeNull()
     const { custom, ...auth } = caller.auth
@@ -121,7 +121,7 @@ describe('the caller of a token', () => {
     expect({ ...custom }).toEqual({})
   })
 
-  test('[TOKEN-11, USER-19] has an e-mail only where the token says that it is verified', async () => {
+  test('[TOKEN-11, USER-19] has an e-mail only if the token marks it as verified', async () => {
     expect((await callerOf(tokens.signAccess(ada))).auth).toMatchObject({ email: null, emailVerified: false })
     const verified = await callerOf(tokens.signAccess({ ...ada, emailVerified: true }))
     expect(verified.auth).toMatchObject({ email: ada.email, emailVerified: true })
@@ -129,7 +129,7 @@ describe('the caller of a token', () => {
     expect(without.auth).toMatchObject({ email: null, emailVerified: false })
   })
 
-  test('[TOKEN-11] is frozen to its depth', async () => {
+  test('[TOKEN-11] is deeply frozen', async () => {
     const { auth } = await callerOf(tokens.signAccess({ ...ada, custom: { teams: ['a', { b: [1] }] } }))
     expect(Object.isFrozen(auth)).toBe(true)
     for (const part of [auth.custom, auth.custom.teams, auth.custom.teams[1], auth.custom.teams[1].b]) {
@@ -137,7 +137,7 @@ describe('the caller of a token', () => {
     }
   })
 
-  test('[TOKEN-12] never takes a reserved claim from the custom ones', async () => {
+  test('[TOKEN-12] ignores reserved names among the custom claims', async () => {
     const custom = {
       sub: 'eve',
       role: 'admin',
@@ -155,7 +155,7 @@ describe('the caller of a token', () => {
     expect(decodeJwt(token).exp).toBe(seconds(clock.now() + accessTokenLifetimeMs))
   })
 
-  test('[TOKEN-12] has custom claims that inherit nothing and drop __proto__', async () => {
+  test('[TOKEN-12] has custom claims without a prototype and without __proto__', async () => {
     const custom = JSON.parse('{"__proto__":{"admin":true},"deep":{"__proto__":{"admin":true},"kept":1}}')
     const fromSigner = await callerOf(tokens.signAccess({ ...ada, custom }))
     const fromWire = await callerOf(
@@ -175,7 +175,7 @@ describe('the caller of a token', () => {
 })
 
 describe('time', () => {
-  test('[TOKEN-4] a token ends with the second of its expiry', async () => {
+  test('[TOKEN-4] a token is expired from the second of its exp', async () => {
     const own = manualClock(10_000)
     const mine = createTokens(keys, own)
     const remembered = mine.signAccess({ ...ada, expiresInMs: 60_000 })
@@ -188,26 +188,26 @@ describe('time', () => {
     await expect(callerOf(fresh, mine)).rejects.toThrow('Token expired')
   })
 
-  test('[TOKEN-4] an expired token of a stranger is invalid, not expired', async () => {
-    const stranger = generateKeyPairSync('ed25519').privateKey
-    expect(await verdict(forge(goodHeader, { ...goodClaims(), exp: 1 }, stranger))).toBe('Invalid token')
+  test('[TOKEN-4] an expired token signed with a foreign key is invalid, not expired', async () => {
+    const foreignKey = generateKeyPairSync('ed25519').privateKey
+    expect(await verdict(forge(goodHeader, { ...goodClaims(), exp: 1 }, foreignKey))).toBe('Invalid token')
   })
 
-  test('[TOKEN-9] a token is not good before its nbf', async () => {
+  test('[TOKEN-9] a token is invalid before its nbf', async () => {
     const nbf = seconds(clock.now())
     expect(await verdict(forge(goodHeader, { ...goodClaims(), nbf: nbf + 1 }))).toBe('Invalid token')
     expect(await verdict(forge(goodHeader, { ...goodClaims(), nbf }))).toMatchObject({ kind: 'user' })
   })
 })
 
-describe('refusals', () => {
-  test('the forger signs as the server does, so what follows is refused for its own reason', async () => {
+describe('rejected tokens', () => {
+  test('a forged token with valid claims and the right key is accepted, so each case below fails for its own reason', async () => {
     expect(await verdict(forge(goodHeader, goodClaims()))).toMatchObject({ kind: 'user', auth: { id: 'ada' } })
     expect(await verdict(forge(goodHeader, { ...goodClaims(), type: 'access' }))).toMatchObject({ kind: 'user' })
   })
 
-  const stranger = generateKeyPairSync('ed25519')
-  const strangerJwk = stranger.publicKey.export({ format: 'jwk' })
+  const foreignKeys = generateKeyPairSync('ed25519')
+  const foreignJwk = foreignKeys.publicKey.export({ format: 'jwk' })
   const hs256 = (key: string | Buffer): string => {
     const input = `${encode({ ...goodHeader, alg: 'HS256' })}.${encode(goodClaims())}`
     return `${input}.${createHmac('sha256', key).update(input).digest('base64url')}`
@@ -216,7 +216,7 @@ describe('refusals', () => {
   const { kid: _kid, ...noKid } = goodHeader
 
   const forged: readonly [title: string, token: () => string][] = [
-    ['[TOKEN-5] a token signed by a stranger', () => forge(goodHeader, goodClaims(), stranger.privateKey)],
+    ['[TOKEN-5] a token signed with a foreign key', () => forge(goodHeader, goodClaims(), foreignKeys.privateKey)],
     ['[TOKEN-5] a token without its last character', () => forge(goodHeader, goodClaims()).slice(0, -1)],
     ['[TOKEN-5] a token with a space behind', () => `${forge(goodHeader, goodClaims())} `],
     ['[TOKEN-5] a token with an empty signature', () => forge(goodHeader, goodClaims()).replace(/[^.]+$/, '')],
@@ -236,9 +236,12 @@ describe('refusals', () => {
     ['[TOKEN-7] a token without a kid', () => forge(noKid, goodClaims())],
     [
       '[TOKEN-7] a token with a key of its own',
-      () => forge({ ...goodHeader, jwk: strangerJwk }, goodClaims(), stranger.privateKey),
+      () => forge({ ...goodHeader, jwk: foreignJwk }, goodClaims(), foreignKeys.privateKey),
     ],
-    ['[TOKEN-7] a token with a key beside ours', () => forge({ ...goodHeader, jwk: strangerJwk }, goodClaims())],
+    [
+      '[TOKEN-7] a token with a key besides the right kid',
+      () => forge({ ...goodHeader, jwk: foreignJwk }, goodClaims()),
+    ],
     ['[TOKEN-7] a token with jku', () => forge({ ...goodHeader, jku: 'https://example.org/jwks' }, goodClaims())],
     ['[TOKEN-7] a token with x5c', () => forge({ ...goodHeader, x5c: ['AAAA'] }, goodClaims())],
     ['[TOKEN-7] a token with crit', () => forge({ ...goodHeader, crit: ['exp'] }, goodClaims())],
@@ -296,7 +299,7 @@ describe('refusals', () => {
     })
   }
 
-  test('[TOKEN-9] custom claims nested without end are invalid', async () => {
+  test('[TOKEN-9] too deeply nested custom claims are invalid', async () => {
     const custom = `${'{"a":'.repeat(500)}1${'}'.repeat(500)}`
     const claims = JSON.stringify({ ...goodClaims(), custom: 0 }).replace('"custom":0', `"custom":${custom}`)
     expect(await verdict(forge(goodHeader, claims))).toBe('Invalid token')
@@ -304,16 +307,16 @@ describe('refusals', () => {
 })
 
 describe('mutations', () => {
-  test('[TOKEN-5] no change of any character of a token verifies', async () => {
+  test('[TOKEN-5] a token with any changed character is invalid', async () => {
     const token = tokens.signAccess(ada)
     expect(await verdict(token)).toMatchObject({ kind: 'user' })
-    const place = fc.nat({ max: token.length - 1 })
+    const position = fc.nat({ max: token.length - 1 })
     const character = fc.oneof(fc.constantFrom(...'AQgwZz09-_.+/= \n'), fc.string({ minLength: 1, maxLength: 3 }))
     const mutation = fc.oneof(
-      fc.tuple(place, character).map(([at, text]) => token.slice(0, at) + text + token.slice(at + 1)),
-      fc.tuple(place, character).map(([at, text]) => token.slice(0, at) + text + token.slice(at)),
-      fc.tuple(place, place).map(([from, to]) => token.slice(0, from) + token.slice(to)),
-      fc.tuple(place, place).map(([from, to]) => token.slice(from, to)),
+      fc.tuple(position, character).map(([at, text]) => token.slice(0, at) + text + token.slice(at + 1)),
+      fc.tuple(position, character).map(([at, text]) => token.slice(0, at) + text + token.slice(at)),
+      fc.tuple(position, position).map(([from, to]) => token.slice(0, from) + token.slice(to)),
+      fc.tuple(position, position).map(([from, to]) => token.slice(from, to)),
     )
     await fc.assert(
       fc.asyncProperty(mutation, async (changed) => {
@@ -324,7 +327,7 @@ describe('mutations', () => {
     )
   })
 
-  test('[TOKEN-5] every other spelling of the last character is invalid', async () => {
+  test('[TOKEN-5] a token with another encoding of its last character is invalid', async () => {
     const token = tokens.signAccess(ada)
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     for (const last of alphabet) {
@@ -332,7 +335,7 @@ describe('mutations', () => {
     }
   })
 
-  test('[TOKEN-5] no text verifies', async () => {
+  test('[TOKEN-5] arbitrary text is invalid', async () => {
     const segment = fc.string({ maxLength: 40 }).map((text) => Buffer.from(text).toString('base64url'))
     const text = fc.oneof(
       fc.string(),
