@@ -19,7 +19,7 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
   beforeAll(async () => {
     server = await spawnServer(config)
     const noise = { type: 'gaussian', mean: 128, sigma: 60 } as const
-    const content = await sharp({ create: { width: 2048, height: 2048, channels: 3, background: 'gray', noise } })
+    const content = await sharp({ create: { width: 512, height: 512, channels: 3, background: 'gray', noise } })
       .jpeg()
       .toBuffer()
     await store(server.service, 'pictures', { key: 'noise', content })
@@ -51,7 +51,7 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
     await until(() => children().length > 0)
     const stopped = children()
     signal(stopped, 'SIGSTOP')
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < 5; n++) {
       expect((await server.anonymous.post('/api/db/shared/tables/notes', { text: `note ${n}` })).status).toBe(201)
       expect((await server.anonymous.get('/api/db/shared/tables/notes')).status).toBe(200)
       expect((await server.anonymous.get(filePath('pictures', 'small'))).status).toBe(200)
@@ -70,12 +70,13 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
   })
 
   test('[STORE-IMG-6] a picture that its client no longer waits for is ended, and nothing of it is left', async () => {
+    expect((await get('small', 'width=50')).status).toBe(200)
     const before = blobsOf()
     await until(() => children().length === 1)
     const idle = children()
     const controller = new AbortController()
     signal(idle, 'SIGSTOP')
-    const wide = ['width=2000', 'width=1900']
+    const wide = ['width=500', 'width=490']
     const ended = Promise.allSettled(
       wide.map((query) => get('noise', `format=avif&${query}`, { signal: controller.signal })),
     )
@@ -99,7 +100,7 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
       order.push(`${caller} ${status}`)
       return status
     }
-    const holding = ['width=1800', 'width=1801'].map((query) => ask('hog', `${query}&format=avif`, 'noise'))
+    const holding = ['width=480', 'width=481'].map((query) => ask('hog', `${query}&format=avif`, 'noise'))
     await until(() => children().length === imagesAtOnceMax)
     signal(children(), 'SIGSTOP')
     const widths = Array.from({ length: imagesWaitingPerCallerMax + 1 }, (_, n) => 100 + n)
@@ -118,7 +119,7 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
   })
 
   test('[STORE-IMG-5] the processes end with the server, however it ends', async () => {
-    const picture = get('noise', 'format=avif&width=1950').catch(() => null)
+    const picture = get('noise', 'format=avif&width=470').catch(() => null)
     await until(() => children().length > 0)
     const all = children()
     await server.kill()
