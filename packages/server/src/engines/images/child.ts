@@ -1,6 +1,6 @@
 /**
- * Runs in a process of its own: renders one picture at a time, which arrives and leaves over pipes. The only file that
- * loads `sharp`: what its encoders do to threads and memory stays in a process that can be killed.
+ * Child process that renders one image at a time, received and returned over pipes. The only file that loads `sharp`:
+ * the threads and memory of its encoders stay in a process that can be killed.
  */
 import { setPriority } from 'node:os'
 import type { Metadata, default as Sharp } from 'sharp'
@@ -16,15 +16,15 @@ import { tooLargeSignal } from '../processes/child-signals.ts'
 import { createFrameReader, writeFrame } from '../processes/pipe-frames.ts'
 import { ImageError, type ImageVariant } from './images.ts'
 
-/** What the parent sends: the variant, then the source in any number of frames, then an empty frame. */
+/** Request of the parent: the variant, then the source in any number of frames, then an empty frame. */
 export type ImageRequest = ImageVariant
 
-/** What the child sends. The picture follows `done` in a frame of its own. */
+/** Reply of the child. The image follows `done` in a frame of its own. */
 export type ImageReply =
   | { readonly kind: 'ready' }
   /** Instead of `ready`: the optional package `sharp` is not installed, or has no build for this machine. */
   | { readonly kind: 'unsupported' }
-  /** A process that is spent has grown so large that it should be given no more work. */
+  /** `isSpent`: the process has grown so large that it must be replaced. */
   | { readonly kind: 'done'; readonly isSpent: boolean }
   | { readonly kind: 'refused'; readonly message: string; readonly isSpent: boolean }
 
@@ -33,7 +33,7 @@ interface Sides {
   readonly height: number
 }
 
-/** Pixels of the result: one side alone, or `outside`, leaves the other to the picture. */
+/** Pixels of the result. With one side alone, or `outside`, the other side follows from the image. */
 function pixelsOf({ width, height, fit }: ImageVariant, of: Sides): number {
   if (width !== null && height !== null && fit !== 'outside') return width * height
   if (fit === 'fill') return (width ?? of.width) * (height ?? of.height)
@@ -43,7 +43,7 @@ function pixelsOf({ width, height, fit }: ImageVariant, of: Sides): number {
 
 type OutputFormat = keyof typeof imageFormatPixelsMax
 
-/** The format of the result; AVIF pictures are of the family that the library calls `heif`. */
+/** The format of the result; the library reports AVIF images as `heif`. */
 function formatOf({ format }: ImageVariant, original: Metadata): OutputFormat {
   const name = format ?? (original.format === 'heif' ? 'avif' : original.format)
   if (name in imageFormatPixelsMax) return name as OutputFormat
@@ -82,7 +82,7 @@ async function send(...bodies: readonly (string | Uint8Array)[]): Promise<void> 
 }
 
 const reply = (message: ImageReply): string => JSON.stringify(message)
-/** Memory is not given back to the system, and must not count against the next picture. */
+/** Memory is not returned to the system, and must not count against the next image. */
 const isSpent = (): boolean => process.memoryUsage.rss() > imageProcessBytesMax / 2
 
 async function respond(sharp: typeof Sharp, variant: ImageVariant, source: Uint8Array): Promise<void> {
@@ -110,7 +110,7 @@ async function serve(): Promise<void> {
   setPriority(imageProcessNiceness)
   const sharp = await loadSharp()
   if (sharp === null) return send(reply({ kind: 'unsupported' }))
-  // One thread per process: the number of processes bounds the processors that pictures take.
+  // One thread per process: the number of processes bounds the CPU use.
   sharp.concurrency(1)
   sharp.cache(false)
   let variant: ImageVariant | null = null
@@ -126,7 +126,7 @@ async function serve(): Promise<void> {
   })
   await send(reply({ kind: 'ready' }))
   for await (const bytes of Bun.stdin.stream()) take(bytes)
-  // The parent has closed the pipe or is gone; what is still being rendered has no recipient.
+  // The parent closed the pipe or exited; the image being rendered has no recipient.
   end('SIGKILL')
 }
 

@@ -1,7 +1,6 @@
 /**
- * Port: a picture in another size or format. The adapter (`images-process`) renders in processes of its own, within a
- * deadline and bounds on pixels, bytes and memory; whether a caller may have a picture, and how many are made at once,
- * is the caller's concern.
+ * Port: image transformations. The adapter (`images/process`) renders in child processes, within a deadline and bounds
+ * on pixels, bytes and memory; the caller authorizes and bounds the concurrency.
  */
 
 export const imageFormats = ['webp', 'avif', 'jpeg', 'png'] as const
@@ -9,17 +8,17 @@ export const imageFits = ['cover', 'contain', 'inside', 'outside', 'fill'] as co
 export type ImageFormat = (typeof imageFormats)[number]
 export type ImageFit = (typeof imageFits)[number]
 
-/** How a picture is wanted. A side that is null follows from the other, or from the original. */
+/** The requested variant. A side that is null follows from the other side, or from the original. */
 export interface ImageVariant {
   readonly width: number | null
   readonly height: number | null
   readonly fit: ImageFit
-  /** Null for the original's own. */
+  /** Null for the format of the original. */
   readonly format: ImageFormat | null
 }
 
 /**
- * Why a picture cannot be made; the message is for the caller. `slow`: it may succeed on a less busy machine.
+ * Why an image cannot be rendered; the message is for the caller. `slow`: it may succeed on a less busy machine.
  * `unsupported`: this installation has no image library.
  */
 export class ImageError extends Error {
@@ -34,11 +33,10 @@ export class ImageError extends Error {
 
 export interface Images {
   /**
-   * Renders a variant of the picture whose bytes `source` streams. When `signal` aborts the work is killed and its
-   * reason thrown. Throws `ImageError`, `EngineError` `unavailable` where no process can be had, and what `source`
-   * throws.
+   * Renders a variant of the image that `source` streams. When `signal` aborts, the work is killed and the signal's
+   * reason thrown. Throws `ImageError`, `EngineError` `unavailable` if no process is available, and errors of `source`.
    */
   render(source: AsyncIterable<Uint8Array>, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array>
-  /** Ends every process. What runs fails. */
+  /** Closes every process; running work fails. */
   close(): Promise<void>
 }

@@ -1,4 +1,7 @@
-/** `Images` by child processes: one picture per process and time, killed at the deadline or when it is not wanted. */
+/**
+ * Adapter of `Images` with child processes: one image per process at a time, killed at the deadline or when the request
+ * is canceled.
+ */
 import { fileURLToPath } from 'node:url'
 import { imageProcessBytesMax, imageProcessIdleMs } from '../../limits/storage.ts'
 import { MiB } from '../../limits/units.ts'
@@ -13,7 +16,7 @@ const program = fileURLToPath(new URL('./child.ts', import.meta.url))
 class ImageProcess {
   private readonly process: PipeProcess
   private waiting: PromiseWithResolvers<Uint8Array> | null = null
-  /** Whether the next frame is the picture. */
+  /** Whether the next frame is the image. */
   private isPictureNext = false
   private isSpent = false
 
@@ -70,7 +73,7 @@ class ImageProcess {
     await this.process.send('')
   }
 
-  /** Never two at once. */
+  /** Renders one image; one at a time. */
   async render(source: AsyncIterable<Uint8Array>, variant: ImageVariant, bounds: Bounds): Promise<Uint8Array> {
     const { signal, timeoutMs } = bounds
     const abort = (): void => this.process.kill(signal.reason)
@@ -82,7 +85,7 @@ class ImageProcess {
       timer = setTimeout(() => this.process.kill(tooSlow(timeoutMs)), timeoutMs)
       const waiting = Promise.withResolvers<Uint8Array>()
       this.waiting = waiting
-      // A source that breaks off leaves the process in the middle of a request.
+      // A source that fails leaves the process in the middle of a request.
       this.send(source, variant).catch((error: Error) => this.process.kill(error))
       return await waiting.promise
     } finally {
@@ -107,7 +110,7 @@ const unsupported = (): ImageError =>
     'Image transformations need the optional package sharp, which this server does not have',
   )
 
-/** Whether the optional package is installed; a build for another machine is found out by the first picture. */
+/** Whether the optional package is installed; whether its build fits this machine shows with the first image. */
 export function hasImageLibrary(): boolean {
   try {
     import.meta.resolve('sharp')
@@ -120,7 +123,7 @@ export function hasImageLibrary(): boolean {
 const tooSlow = (timeoutMs: number): ImageError =>
   new ImageError('slow', `The picture takes longer than ${timeoutMs / 1000} s; ask for a smaller one or another format`)
 
-/** `timeoutMs` bounds one picture, from when a process has been started for it. */
+/** `timeoutMs` bounds one image, from when its process has started. */
 export function openImageProcesses({ timeoutMs }: { readonly timeoutMs: number }): Images {
   const pool = createProcessPool({ start: () => new ImageProcess(), idleMs: imageProcessIdleMs })
   return {

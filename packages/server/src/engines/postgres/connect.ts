@@ -1,6 +1,6 @@
 /**
- * Making a connection to PostgreSQL: of several hosts, to the one that takes writes. A standby is never used, so that
- * no node reads behind what another has written.
+ * Connects to PostgreSQL: of several hosts, to the primary. A standby is never used, so that no node reads behind
+ * another node's writes.
  */
 import pg from 'pg'
 import type { DatabaseAddress, DatabaseHost } from '../../base/network/database-url.ts'
@@ -8,11 +8,11 @@ import { postgresConnectTimeoutMs } from '../../limits/postgres.ts'
 import { EngineError } from '../sql/error.ts'
 
 export interface Connector {
-  /** Rejects with the library's error, or with `EngineError` `unavailable` where the server takes no writes. */
+  /** Rejects with the library's error, or with `EngineError` `unavailable` if the server rejects writes. */
   connect(): Promise<pg.Client>
-  /** The server that took writes may do so no longer: the next connection asks every host. */
+  /** The primary may have changed: the next connection tries every host. */
   forget(): void
-  /** Breaks off every attempt under way. */
+  /** Aborts every attempt in progress. */
   abort(): void
 }
 
@@ -23,13 +23,13 @@ interface Role {
 
 const roleQuery = `SELECT pg_is_in_recovery() AS standby, current_setting('default_transaction_read_only') = 'on' AS readonly`
 
-/** Ends a connection whatever state it is in, without waiting for the server. */
+/** Closes a connection in any state, without waiting for the server. */
 export function destroyClient(client: pg.Client): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection
   stream.destroy()
 }
 
-/** `config` goes to every connection; the URL of each host is added to it. */
+/** `config` applies to every connection; the URL of each host is added to it. */
 export function createConnector(address: DatabaseAddress, config: pg.ClientConfig): Connector {
   const { hosts } = address
   const connecting = new Set<pg.Client>()
@@ -41,14 +41,14 @@ export function createConnector(address: DatabaseAddress, config: pg.ClientConfi
       connectionString: host.url,
       connectionTimeoutMillis: postgresConnectTimeoutMs,
     })
-    // Without a listener an error that comes while no answer is awaited would end the process.
+    // Without a listener, an error while no reply is awaited would end the process.
     client.on('error', () => undefined)
     connecting.add(client)
     try {
       await client.connect()
       const [role] = (await client.query<Role>(roleQuery)).rows
       if (role?.standby) throw new EngineError('unavailable', `${host.name} is a standby`)
-      // A primary that is set to read-only can still be read, where there is no other.
+      // A read-only primary still serves reads, if there is no other host.
       if (role?.readonly && hosts.length > 1) throw new EngineError('unavailable', `${host.name} is read-only`)
       return client
     } catch (error) {
@@ -59,7 +59,7 @@ export function createConnector(address: DatabaseAddress, config: pg.ClientConfi
     }
   }
 
-  /** The first host that takes writes; the connections to others are ended. */
+  /** The first host that accepts writes; connections to the others are closed. */
   async function connectToAny(): Promise<pg.Client> {
     let chosen: pg.Client | null = null
     const attempts = hosts.map(async (host) => {
@@ -76,7 +76,7 @@ export function createConnector(address: DatabaseAddress, config: pg.ClientConfi
       return chosen as unknown as pg.Client
     } catch (error) {
       const reasons = (error as AggregateError).errors as Error[]
-      throw mostTelling(reasons)
+      throw mostSpecific(reasons)
     }
   }
 
@@ -100,6 +100,6 @@ export function createConnector(address: DatabaseAddress, config: pg.ClientConfi
   }
 }
 
-/** What a server said says more than that a host did not answer. */
-const mostTelling = (errors: readonly Error[]): Error =>
+/** An error sent by a server is more specific than a timeout. */
+const mostSpecific = (errors: readonly Error[]): Error =>
   errors.find((error) => error instanceof pg.DatabaseError) ?? (errors.at(-1) as Error)

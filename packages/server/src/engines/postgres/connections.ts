@@ -1,7 +1,7 @@
 /**
- * Statements over a pool of connections to PostgreSQL. A transaction has a connection to itself; reads share a few,
- * each sent without waiting for the one before. Every statement is prepared once per connection. Owns how connections
- * are shared, also between tables: one that is locked takes a part of them, never all.
+ * Runs statements over a pool of PostgreSQL connections. A transaction has a connection of its own; reads share a few,
+ * pipelined. Every statement is prepared once per connection. Partitions connections between tables, so a locked table
+ * takes a share of them, never all.
  */
 import pg from 'pg'
 import type { Log } from '../../base/log.ts'
@@ -27,17 +27,18 @@ import { type Answer, PooledConnection, type Prepared, type PreparedConnection }
 import { createSharedReads } from './shared-reads.ts'
 
 export interface Connections {
-  /** Sends a statement that needs no transaction; `key` names the table it reads. */
+  /** Sends a statement outside a transaction; `key` names the table it reads. */
   read(statement: Prepared, key: string): Promise<Answer>
   /**
-   * Lends a connection to `work` alone. Statements it sends without awaiting go out together, in order. Rejects with
-   * `EngineError` `busy` while the table named by `key` is known to be locked, or has its share of the connections.
+   * Lends a connection to `work` exclusively. Statements sent without awaiting are pipelined in order. Rejects with
+   * `EngineError` `busy` while the table named by `key` is known to be locked, or has used up its share of the
+   * connections.
    */
   withOwn<T>(key: string, work: (line: PreparedConnection) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
-/** JSON stays text: records are parsed by those who read them. */
+/** JSON stays text: features parse records themselves. */
 const jsonTypes: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB])
 const asText = (value: unknown): unknown => value
 const types = {
@@ -48,17 +49,17 @@ const types = {
 export interface ConnectionOptions {
   readonly address: DatabaseAddress
   readonly circuit: Circuit
-  /** A failure that concerns more than its statement. */
+  /** Reports a failure that concerns more than its statement. */
   readonly onFault: (scope: FaultScope, error: EngineError) => void
   readonly log: Log
 }
 
-/** Connections for transactions about one table: the others are left to the other tables. */
+/** Connections that transactions on one table may use; the rest is left to other tables. */
 const tableShareConnections = Math.floor(
   (postgresConnectionsMax - 1 - postgresSharedConnectionsMax) * postgresTableShare,
 )
 
-/** Connections are made as they are needed. */
+/** Connections are opened on demand. */
 export function openConnections({ address, circuit, onFault, log }: ConnectionOptions): Connections {
   const connector = createConnector(address, {
     application_name: 'plinth',
@@ -72,7 +73,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
   const lines = new WeakMap<pg.Client, PooledConnection>()
   const pool = createPool({
     connector,
-    // One is the probe's.
+    // One is reserved for the probe.
     connectionsMax: postgresConnectionsMax - 1,
     onFailure: () => circuit.suspect(),
     log,
@@ -103,7 +104,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
   const tick = setInterval(() => reads.tick(), circuitTickMs)
   tick.unref()
 
-  /** Of each table: its share of the connections that transactions have. */
+  /** Per table: its share of the transaction connections. */
   const shares = new Map<string, SlotQueue>()
   function shareOf(key: string): SlotQueue {
     let share = shares.get(key)
@@ -130,7 +131,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
   return {
     async read(statement, key) {
       circuit.check()
-      // With a single connection reads take their place in the queue for it, or writes would wait for a pause.
+      // With a single connection, reads queue for it like writes, which would otherwise wait for a pause between reads.
       if (pool.limit === 1) return lend((line) => line.send(statement))
       return reads.send(statement, key)
     },

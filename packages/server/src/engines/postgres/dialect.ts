@@ -1,6 +1,7 @@
 /**
- * PostgreSQL's words. A namespace is a schema. A dynamic namespace is one set of tables whose keys all lead with
- * `_instance`; statements name the instance by a token that the adapter binds, so text does not vary with it.
+ * The PostgreSQL dialect. A namespace is a schema. A dynamic namespace is one set of tables whose keys all start with
+ * `_instance`; statements contain a placeholder for the instance that the adapter binds, so their text does not depend
+ * on it.
  */
 import type { Dialect, TableRef } from '../sql/dialect.ts'
 import { ident, instanceToken, join, type SqlText, sql } from '../sql/sql-text.ts'
@@ -14,7 +15,7 @@ const jsonTypes = { string: sql`'string'`, number: sql`'number'`, boolean: sql`'
 const sqlTypes = { string: sql`text`, number: sql`float8`, boolean: sql`boolean` } as const
 const listTypes = { text: sql`text[]`, number: sql`float8[]`, boolean: sql`boolean[]`, json: sql`text[]` } as const
 
-/** The JSON value meant: the whole column or one member of it. JSON is kept as text, in the order it was written. */
+/** A JSON column, or one of its members. JSON is stored as text, in the order it was written. */
 const jsonOf = (column: SqlText, name: string | null): SqlText =>
   name === null ? sql`${column}::jsonb` : sql`(${column}::jsonb -> ${name}::text)`
 
@@ -24,12 +25,12 @@ const textOf = (json: SqlText): SqlText => sql`(${json} #>> '{}')`
 /** A word of at most 255 code points as a lexeme: quoted, so that nothing the caller types is query syntax. */
 const lexeme = (word: string): string => `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 
-/** Bounds of a tsvector: positions end at 16,383, a lexeme keeps 255 of them, the whole stays below 1,048,576 bytes. */
+/** Limits of a tsvector: positions up to 16,383, 255 positions per lexeme, below 1,048,576 bytes in total. */
 const positionMax = 16_383
 const positionsPerWordMax = 255
 const vectorBytesMax = 1_000_000
 
-/** Words in order as the text of a tsvector: each with the places it stands at, since more of them rank higher. */
+/** Words in order as the text of a tsvector, each with its positions, since frequent words rank higher. */
 function vectorOf(words: readonly string[]): string {
   const positions = new Map<string, number[]>()
   let bytes = 0
@@ -45,7 +46,7 @@ function vectorOf(words: readonly string[]): string {
   return [...positions].map(([word, at]) => `${lexeme(word)}:${at.join(',')}`).join(' ')
 }
 
-/** Columns of an insert of many rows: as what their values are sent, and as what they are stored. */
+/** Column types of a bulk insert: as the values are sent, and as they are stored. */
 const manyTypes = {
   text: [sql`text[]`, sql`text`],
   number: [sql`float8[]`, sql`float8`],
@@ -55,7 +56,7 @@ const manyTypes = {
   words: [sql`text[]`, sql`tsvector`],
 } as const
 
-/** Bytes of an array's binary form before its elements, each of which has its own length before it. */
+/** Header of an array's binary form; each element is preceded by its length. */
 const arrayHeadBytes = 20
 
 /** The elements of a `real[]` in binary form, as little-endian floats. */
@@ -87,7 +88,7 @@ export const postgresDialect: Dialect = {
           sql`PRIMARY KEY (${instanceColumn}, "id")`,
         ]
       : [sql`"id" TEXT COLLATE "C" PRIMARY KEY`],
-  // Numbers are given before the commit; readers rely on the transaction's id and the snapshot, never on gaps.
+  // Numbers are assigned before the commit; readers rely on the transaction id and the snapshot, never on gaps.
   logHead: [
     sql`seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
     sql`xid XID8 NOT NULL DEFAULT pg_current_xact_id()`,
@@ -102,7 +103,7 @@ export const postgresDialect: Dialect = {
   },
   logView: {
     snapshot: () => sql`pg_current_snapshot()::text`,
-    // The second part of a snapshot is the first transaction that had not begun.
+    // The second part of a snapshot (xmax) is the first transaction that had not begun.
     isAhead: (snapshot, of) => BigInt(snapshot.split(':')[1] ?? 0) > BigInt(of.split(':')[1] ?? 0),
     within: (snapshot) => sql`pg_visible_in_snapshot(xid, ${snapshot}::text::pg_snapshot)`,
     // The first condition finds its rows in the index, the second is exact.
@@ -111,14 +112,14 @@ export const postgresDialect: Dialect = {
       return sql`xid >= pg_snapshot_xmin(${then}) AND NOT pg_visible_in_snapshot(xid, ${then})`
     },
     position: sql`xid::text::bigint`,
-    // Everything before the first transaction that ran at the snapshot is within it.
+    // Everything before xmin, the first transaction in progress, is in the snapshot.
     isBeyond: (position, snapshot) => BigInt(position) >= BigInt(snapshot.split(':')[0] ?? 0),
   },
   follow: {
     changesSince(log, table, snapshot, { limit, bytesMax }) {
       const unseen = postgresDialect.logView.beyond(snapshot)
       const changes = sql`SELECT before, after FROM ${log} WHERE "table" = ${table} AND ${unseen} LIMIT ${limit}`
-      // Lengths are known without the texts, which are left where they are when they are too many.
+      // Lengths are known without the texts, which are not read if they exceed the bound.
       const bytes = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0)`
       return sql`WITH unseen AS (${changes}), size AS (SELECT coalesce(sum(${bytes}), 0) <= ${bytesMax} AS fits FROM unseen)
         SELECT pg_current_snapshot()::text AS snapshot, fits,
@@ -171,7 +172,7 @@ export const postgresDialect: Dialect = {
   memberOrder(column, name) {
     const json = jsonOf(column, name)
     const type = sql`coalesce(jsonb_typeof(${json}), 'null')`
-    // JSON as written, since that is how arrays and objects order on every engine.
+    // JSON as written: the order of arrays and objects on every engine.
     const written = sql`(${column} -> ${name}::text)`
     return [
       sql`CASE ${type} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'boolean' THEN 1 ELSE 2 END`,
@@ -185,7 +186,7 @@ export const postgresDialect: Dialect = {
     const json = jsonOf(column, name)
     const type = typeof value as keyof typeof jsonTypes
     const elements = sql`jsonb_array_elements(CASE WHEN jsonb_typeof(${json}) = 'array' THEN ${json} END) AS element`
-    // In a sub-select of CASEs, so that no text is ever read as a number.
+    // In a sub-select of CASEs, so that no text is ever parsed as a number.
     const typed = sql`CASE WHEN jsonb_typeof(element) = ${jsonTypes[type]} THEN (element #>> '{}')::${sqlTypes[type]} END`
     return sql`EXISTS (SELECT 1 FROM ${elements} WHERE ${typed} = ${value})`
   },

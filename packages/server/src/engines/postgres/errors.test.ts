@@ -3,7 +3,7 @@ import pg from 'pg'
 import { EngineError, type EngineErrorKind } from '../sql/error.ts'
 import { type FaultScope, faultOf, sqlStateOf } from './errors.ts'
 
-/** An error as the library makes it of what the server sends. */
+/** An error as the library builds it from the server's message. */
 const fromServer = (code: string, detail = ''): pg.DatabaseError =>
   Object.assign(new pg.DatabaseError('what the server says', 0, 'error'), { code, detail })
 
@@ -43,17 +43,17 @@ test.each<[string, EngineErrorKind, FaultScope]>([
   expect(sqlStateOf(found.error)).toBe(code)
 })
 
-test.each(['42601', '42P01', '22P02', '23503', 'XX000', ''])('%s is a mistake in a statement', (code) => {
+test.each(['42601', '42P01', '22P02', '23503', 'XX000', ''])('%s is an invalid statement', (code) => {
   const error = fromServer(code)
   expect(faultOf(error)).toEqual({ error, scope: 'statement' })
 })
 
-test('a unique violation names its columns, without the one of the instance', () => {
+test('a unique violation names its columns, without the instance column', () => {
   const { error } = faultOf(fromServer('23505', 'Key (_instance, "first name")=(a, b) already exists.'))
   expect(error).toMatchObject({ kind: 'unique', columns: ['first name'] })
 })
 
-test('whatever comes from neither the server nor the program is a failure of the connection', () => {
+test('an error from neither the server nor the program is a connection failure', () => {
   expect(faultOf(new Error('read ECONNRESET'))).toMatchObject({ scope: 'connection', error: { kind: 'unavailable' } })
   const mistake = new TypeError('not a value')
   expect(faultOf(mistake)).toEqual({ error: mistake, scope: 'statement' })

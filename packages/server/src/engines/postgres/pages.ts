@@ -1,6 +1,6 @@
 /**
- * Pages of rows of any size on PostgreSQL. The server knows the length of a long value without reading it, so it
- * decides which rows of a page are sent. The pool of connections and failures are the adapter's.
+ * Pages of rows of unbounded size on PostgreSQL. The server knows the length of a long value without reading it, so it
+ * decides which rows of a page are sent.
  */
 import { postgresQuickPageBytes } from '../../limits/postgres.ts'
 import {
@@ -14,7 +14,7 @@ import {
 import type { Database } from '../sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
 
-/** Columns beside the selected ones, last so that taking them off a row is cheap. */
+/** Columns added to the selected ones, last so that removing them is cheap. */
 interface Beside {
   _bytes?: number | null
   _count?: string
@@ -24,14 +24,14 @@ interface Beside {
 interface Lengths {
   /** Bytes of a row's long columns. */
   readonly bytes: SqlText
-  /** The columns of a page, long ones null where the row has more than the bytes that follow as a parameter. */
+  /** The columns of a page; long ones are null in rows larger than the bound, which follows as a parameter. */
   readonly guarded: (rowBytesMax: number) => SqlText
   readonly names: SqlText
 }
 
 const known = new WeakMap<SelectList, Lengths>()
 
-/** JSON is stored as text, but has no length of its own. */
+/** JSON is stored as text, but `octet_length` needs a cast. */
 const lengthOf = ({ column, kind }: SelectColumn): SqlText =>
   kind === 'json' ? sql`coalesce(octet_length(${column}::text), 0)` : sql`coalesce(octet_length(${column}), 0)`
 
@@ -59,12 +59,12 @@ function lengthsOf(list: SelectList): Lengths {
 const measuredPage = (query: PageQuery): SqlText =>
   sql`SELECT ${query.list.text}, ${lengthsOf(query.list).bytes} AS "_bytes"${query.source}${windowOf(query)}`
 
-/** No row sends more than its share of the page, so that the page never sends more than `postgresQuickPageBytes`. */
+/** No row sends more than its share, so the page sends at most `postgresQuickPageBytes`. */
 function quickPage(query: PageQuery, rowBytesMax: number): SqlText {
   return sql`SELECT ${lengthsOf(query.list).guarded(rowBytesMax)}, "_bytes" FROM (${measuredPage(query)}) AS "_page"`
 }
 
-/** The rows that fit into `bytesMax` together, and the first. */
+/** The rows that fit into `bytesMax` together, at least the first. */
 function largePage(query: PageQuery, bytesMax: number): SqlText {
   const sums = sql`SELECT *, sum("_bytes") OVER (ROWS UNBOUNDED PRECEDING) AS "_sum", count(*) OVER () AS "_count",
     row_number() OVER () AS "_at" FROM (${measuredPage(query)}) AS "_page"`
@@ -72,12 +72,12 @@ function largePage(query: PageQuery, bytesMax: number): SqlText {
     WHERE "_sum" <= ${bytesMax} OR "_at" = 1 ORDER BY "_at"`
 }
 
-/** The page beside a scalar of the same snapshot: at least one row, whose `_bytes` is null where the page is empty. */
+/** The page and a scalar of the same snapshot: at least one row, whose `_bytes` is null if the page is empty. */
 const withScalar = (page: SqlText, alongside: SqlText): SqlText =>
   sql`SELECT "_rows".*, "_one"."_alongside" FROM (SELECT (${alongside}) AS "_alongside") AS "_one"
     LEFT JOIN (${page}) AS "_rows" ON TRUE`
 
-/** Takes what stands beside the columns off the rows. */
+/** Removes the added columns from the rows. */
 function pageOf<Row>(found: (Row & Beside)[]): PageRows<Row> {
   const alongside = found[0]?._alongside ?? null
   const count = Number(found[0]?._count ?? found.length)
@@ -92,7 +92,7 @@ function pageOf<Row>(found: (Row & Beside)[]): PageRows<Row> {
   return { rows, bytes, isCut: rows.length > 0 && rows.length < count, alongside }
 }
 
-/** Pages read with `all`, each in one statement. */
+/** Reads pages with `all`, each in one statement. */
 export function createPostgresPages(all: Database['all']): Pick<Database, 'readPage' | 'readLargePage'> {
   const read = async <Row>(query: PageQuery, page: SqlText): Promise<(Row & Beside)[]> =>
     all<Row & Beside>(query.alongside ? withScalar(page, query.alongside) : page)

@@ -1,6 +1,6 @@
 /**
- * A bounded pool of connections to PostgreSQL. Waiting for one is bounded in number and time. Where the server has no
- * room for more connections, the pool makes do with those it has and grows again later.
+ * Bounded connection pool. Waiting for a connection is bounded in number and time. When the server has no room for more
+ * connections, the pool shrinks to those it has and grows again later.
  */
 import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
@@ -13,21 +13,24 @@ import { faultOf, sqlStateOf, tooManyClientsState } from './errors.ts'
 export interface PoolOptions {
   readonly connector: Connector
   readonly connectionsMax: number
-  /** A connection could not be made, or one that was idle has ended. */
+  /** Called when a connection could not be opened, or an idle one ended. */
   readonly onFailure: (error: unknown) => void
   readonly log: Log
 }
 
 export interface Pool {
-  /** How many connections the pool may have at present: fewer than configured while the server has no room. */
+  /** Current maximum: less than configured while the server has no room. */
   readonly limit: number
-  /** Rejects with `EngineError` `busy` when none is free in time, `unavailable` when none can be made. */
+  /**
+   * Borrows a connection. Rejects with `EngineError` `busy` if none is free in time, `unavailable` if none can be
+   * opened.
+   */
   take(): Promise<pg.Client>
-  /** Gives a connection back; one that is not `reusable` is ended. */
+  /** Returns a connection; one that is not `reusable` is closed. */
   give(client: pg.Client, reusable: boolean): void
-  /** Ends every connection, in use or not, and rejects whatever waits for one. */
+  /** Closes every connection, in use or not, and rejects every waiter. */
   abort(failure: EngineError): void
-  /** Waits a bounded time for connections in use, then ends them all. */
+  /** Waits a bounded time for borrowed connections, then closes all. */
   close(): Promise<void>
 }
 
@@ -44,7 +47,7 @@ interface Idle {
 export function createPool({ connector, connectionsMax, onFailure, log }: PoolOptions): Pool {
   const open = new Set<pg.Client>()
   const waiting = new Set<Waiter>()
-  /** The most recently used last: the first are those to let go. */
+  /** Most recently used last: the first are closed first. */
   let idle: Idle[] = []
   let opening = 0
   let limit = connectionsMax
@@ -59,14 +62,14 @@ export function createPool({ connector, connectionsMax, onFailure, log }: PoolOp
     if (open.size === 0) onDrained?.()
   }
 
-  /** To whoever waits longest, else kept for the next. */
+  /** To the longest waiter; else idle. */
   function offer(client: pg.Client): void {
     const [first] = waiting
     if (first) first.resolve(client)
     else idle.push({ client, sinceMs: performance.now() })
   }
 
-  /** One more connection for what waits, where there may be one. */
+  /** Opens another connection for the waiters, within the limit. */
   async function grow(): Promise<void> {
     opening += 1
     try {
@@ -87,7 +90,7 @@ export function createPool({ connector, connectionsMax, onFailure, log }: PoolOp
     }
   }
 
-  /** Without room at the server, what waits goes on waiting for the connections there are. */
+  /** When the server has no room, waiters wait for the existing connections. */
   function refuse(error: unknown): void {
     if (sqlStateOf(error) === tooManyClientsState && open.size > 0) {
       if (limit > open.size)
@@ -189,13 +192,13 @@ const unavailable = (error: unknown): unknown => {
   return mapped instanceof EngineError ? mapped : new EngineError('unavailable', (error as Error).message, [], error)
 }
 
-/** Says goodbye; a server that does not answer is not waited for. */
+/** Closes the session; does not wait for a server that does not reply. */
 async function endGently(client: pg.Client): Promise<void> {
   await inTime(client.end(), postgresCloseMs / 5)
   destroyClient(client)
 }
 
-/** Resolves when the work ends, whatever its outcome, or the time is over. */
+/** Resolves when the work ends, in success or failure, or after `ms`. */
 async function inTime(work: Promise<unknown>, ms: number): Promise<void> {
   const late = Promise.withResolvers<void>()
   const timer = setTimeout(late.resolve, ms)

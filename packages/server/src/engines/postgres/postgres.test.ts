@@ -32,7 +32,7 @@ if (url !== undefined) {
     }
   })
 
-  test('a transaction whose connection is ended fails whole, and the next finds another', async () => {
+  test('a transaction whose connection is terminated fails as a whole, and the next one uses another connection', async () => {
     const table = `ended_${process.pid}`
     await admin.query(`CREATE TABLE ${table} (id TEXT PRIMARY KEY)`)
     const engine = openPostgres({ url, log: silentLog })
@@ -43,7 +43,7 @@ if (url !== undefined) {
         await tx.run(put('first'))
         const [own] = await tx.all<{ pid: number }>(sql`SELECT pg_backend_pid() AS pid`)
         await admin.query('SELECT pg_terminate_backend($1)', [own?.pid])
-        // Whatever runs beside it may take the connection's place; these must not be let in there.
+        // Concurrent reads may open a connection in its place; they must not reuse the terminated one.
         await Promise.allSettled(Array.from({ length: 50 }, () => database.all(sql`SELECT 1`)))
         await tx.run(put('second')).catch(() => undefined)
         tx.send(put('third'))
@@ -57,7 +57,7 @@ if (url !== undefined) {
     }
   })
 
-  test('a change of tables waits for locks and may take long, and nothing after it does', async () => {
+  test('a migration runs without lock timeout and with a longer statement timeout; later statements do not', async () => {
     const engine = openPostgres({ url, log: silentLog })
     const database = engine.database({ namespace: 'public', instanceId: null })
     const bounds = sql`SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS statement`

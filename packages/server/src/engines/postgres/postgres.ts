@@ -1,7 +1,7 @@
 /**
- * The shared engine: the port's `Sql` on PostgreSQL. A bounded pool of connections, statements prepared by text,
- * transactions that are tried again when the database asks for it, and every failure of the connection in the port's
- * words. Several processes may serve the same database.
+ * The shared engine: the `Sql` port on PostgreSQL. A bounded connection pool, statements prepared by text, transactions
+ * retried on serialization conflicts, and connection failures mapped to `EngineError`. Several processes may serve the
+ * same database.
  */
 
 import { createLru } from '../../base/concurrency/lru.ts'
@@ -36,7 +36,7 @@ interface Numbered {
   readonly name: string
   readonly text: string
   readonly hasInstance: boolean
-  /** The first table it names, as it is written in the text; empty where it names none. */
+  /** The first table in the text; empty if there is none. */
   readonly table: string
 }
 
@@ -58,7 +58,7 @@ function createNumbering(): (text: string) => Numbered {
       const hasInstance = text.includes(instanceToken.text)
       let count = hasInstance ? 1 : 0
       const renumbered = text.replace(placeholders, (found) => (found === instanceToken.text ? '$1' : `$${++count}`))
-      // A text that was forgotten gets a name it never had: on some connections the old one may still stand.
+      // An evicted text gets a new name: some connections may still have the old one prepared.
       numbered = { name: `s${++names}`, text: renumbered, hasInstance, table: tableIn(text) }
       known.set(text, numbered)
     }
@@ -76,22 +76,22 @@ const beginMigration: Prepared = {
 }
 
 export interface PostgresOptions {
-  /** A `postgres://` URL; one with several hosts finds the one that takes writes. */
+  /** A `postgres://` URL; with several hosts, the primary is used. */
   readonly url: string
   readonly log: Log
-  /** How long `waitUntilReady` waits. */
+  /** Time limit of `waitUntilReady`, in milliseconds. */
   readonly startMs?: number
 }
 
 export interface PostgresSql extends Sql {
   /**
-   * Resolves once the server takes connections. Rejects with `EngineError` `unavailable`, naming host, port and
-   * database, when it does not in time, and at once when it refuses the user or has no such database.
+   * Resolves once the server accepts connections. Rejects with `EngineError` `unavailable`, naming host, port and
+   * database, after the time limit, and at once when it rejects the user or has no such database.
    */
   waitUntilReady(): Promise<void>
 }
 
-/** Connections are made as they are needed. */
+/** Connections are opened on demand. */
 export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOptions): PostgresSql {
   const address = parseDatabaseUrl(url)
   const numbered = createNumbering()
@@ -141,7 +141,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
       tx.end()
       await begun
       const { command } = await line.send(commit)
-      // The server answers so to the COMMIT of a transaction in which something failed.
+      // The server replies ROLLBACK to the COMMIT of a failed transaction.
       if (command !== 'COMMIT') throw await tx.failure(new Error('The transaction was undone'))
       for (const hook of tx.hooks) hook()
       return result
@@ -162,7 +162,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
           }
           if (!isRetryable(error)) throw error
           if (tries++ >= postgresRetriesMax)
-            throw new EngineError('busy', 'Too many writes want the same rows', [], error)
+            throw new EngineError('busy', 'Too many concurrent writes of the same rows', [], error)
         }
       }
     } finally {
@@ -196,7 +196,7 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
         const key = table === undefined ? namespace : `${namespace}.${table}`
         return bounded(() => write({ instanceId, key, isMigration }, work))
       },
-      // A commit is answered when it is on disk.
+      // The reply to a commit arrives once it is durable.
       async synced() {},
     }
   }
@@ -229,10 +229,10 @@ export function openPostgres({ url, log, startMs = postgresStartMs }: PostgresOp
   }
 }
 
-/** What a write is about. */
+/** Target of a write. */
 interface Target {
   readonly instanceId: string | null
-  /** Names the table, or the namespace, whose share of the connections it has. */
+  /** Names the table, or the namespace, whose share of the connections it uses. */
   readonly key: string
   readonly isMigration: boolean
 }

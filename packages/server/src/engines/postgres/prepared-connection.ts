@@ -5,31 +5,31 @@ import type { Load } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'
 import { type FaultScope, faultOf } from './errors.ts'
 
-/** A statement with `$1`, `$2`…; the name stands for the text on every connection. */
+/** A statement with `$1`, `$2`…; the name identifies the text on every connection. */
 export interface Prepared {
   readonly name: string
   readonly text: string
   readonly values: readonly unknown[]
-  /** How long to wait for the answer; `statementAnswerMs` unless told otherwise. */
+  /** Time to wait for the reply, in milliseconds; `statementAnswerMs` by default. */
   readonly answerMs?: number
 }
 
 export interface Answer {
-  /** `INSERT`, `COMMIT`…: what the server says it did. */
+  /** Command tag of the reply: `INSERT`, `COMMIT`… */
   readonly command: string
   readonly rows: readonly unknown[]
   readonly changed: number
 }
 
-/** A connection on loan. A broken one rejects whatever it is sent. */
+/** A borrowed connection. A broken one rejects every statement. */
 export interface PreparedConnection {
-  /** Rejects with `EngineError`, or with the library's error for a mistake in the statement. */
+  /** Rejects with `EngineError`, or with the library's error for an invalid statement. */
   send(statement: Prepared): Promise<Answer>
 }
 
-/** What is known of a connection beyond what the library knows. */
+/** State of a connection beside the library's. */
 export class PooledConnection implements PreparedConnection {
-  /** Names prepared here: the server keeps them all, so a connection that has collected many is replaced. */
+  /** Names prepared on this connection: the server keeps them all, so a connection with many is replaced. */
   private readonly prepared = new Set<string>()
   private isBroken = false
 
@@ -46,7 +46,7 @@ export class PooledConnection implements PreparedConnection {
   async send({ name, text, values, answerMs = statementAnswerMs }: Prepared): Promise<Answer> {
     this.prepared.add(name)
     this.load.running += 1
-    // The library reads the time limit from here; its types do not know it.
+    // The library reads the time limit from here; its types lack it.
     const query = { name, text, values: values as unknown[], query_timeout: answerMs }
     try {
       const { command, rows, rowCount } = await this.client.query(query)
@@ -54,7 +54,7 @@ export class PooledConnection implements PreparedConnection {
     } catch (failure) {
       const { error, scope } = faultOf(failure)
       if (scope !== 'statement') {
-        // One to a server that became read-only leads to what was the primary.
+        // A connection to a server that became read-only leads to the former primary.
         this.isBroken ||= scope !== 'health'
         this.report(scope, error as EngineError)
       }
@@ -65,7 +65,7 @@ export class PooledConnection implements PreparedConnection {
     }
   }
 
-  /** Whether it is not to be lent again; so is one that was left in the middle of a transaction. */
+  /** Whether it must be replaced: broken, with too many prepared statements, or left inside a transaction. */
   get isSpent(): boolean {
     return this.isBroken || this.prepared.size > postgresStatementsMax || this.client.getTransactionStatus() !== 'I'
   }

@@ -1,6 +1,6 @@
 /**
- * What is known of the PostgreSQL server as a whole: whether it answers, takes writes, and is sound. One connection of
- * its own asks, so that neither a full pool nor a locked table looks like an outage.
+ * Health of the PostgreSQL server: whether it replies, accepts writes, and is sound. Probes use a connection of their
+ * own, so that neither a full pool nor a locked table looks like an outage.
  */
 import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
@@ -19,28 +19,28 @@ import { type FaultScope, faultOf, sqlStateOf } from './errors.ts'
 
 export interface ServerHealth {
   readonly circuit: Circuit
-  /** A statement failed in a way that concerns more than itself. */
+  /** Reports a failure that concerns more than its statement. */
   note(scope: FaultScope, error: EngineError): void
-  /** Throws `EngineError` `unavailable` while the server answers but takes no writes. */
+  /** Throws `EngineError` `unavailable` while the server replies but rejects writes. */
   checkWrites(): void
-  /** Probes and gives what is wrong, null for nothing. */
+  /** Probes and returns the failure, or null. */
   probe(): Promise<EngineError | null>
-  /** Resolves once the server serves; rejects with `EngineError` `unavailable` when it does not within that time. */
+  /** Resolves once the server is available; rejects with `EngineError` `unavailable` after `withinMs` milliseconds. */
   waitUntilReady(withinMs: number): Promise<void>
   close(): void
 }
 
 const stateQuery = `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS readonly`
 
-/** Takes room on the disk and gives it back: some 100 KiB, in a table that is gone with its transaction. */
+/** Allocates and frees some 100 KiB on disk, in a temporary table that ends with its transaction. */
 const writeQuery = `BEGIN;
   CREATE TEMPORARY TABLE plinth_probe ON COMMIT DROP AS SELECT n, repeat('x', 1000) AS text FROM generate_series(1, 100) AS n;
   COMMIT`
 
-/** The user may make no temporary tables: whether the disk has room is then found out by the next write. */
+/** The user may not create temporary tables: the next write shows whether the disk has room. */
 const missingPrivilege = '42501'
 
-/** States that waiting does not change: a wrong user or password, and a database that does not exist. */
+/** States that waiting does not resolve: a wrong user or password, and a missing database. */
 const isFinal = (sqlState: string): boolean => sqlState.startsWith('28') || sqlState === '3D000'
 
 export function watchServerHealth(options: { readonly address: DatabaseAddress; readonly log: Log }): ServerHealth {
@@ -90,7 +90,7 @@ export function watchServerHealth(options: { readonly address: DatabaseAddress; 
     }
   }
 
-  /** Ends the refusal of writes once one succeeds. */
+  /** Accepts writes again once a probe write succeeds. */
   async function probeWrite(own: pg.Client): Promise<void> {
     try {
       await own.query(writeQuery)

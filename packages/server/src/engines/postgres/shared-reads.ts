@@ -1,7 +1,7 @@
 /**
- * Connections that reads share: each carries many statements at once, answered in order. So a statement that waits for
- * a lock holds up those behind it; what is known to be stalled gets no others, no table is on all connections, and
- * what was sent behind a statement that ran into its lock timeout is sent again elsewhere.
+ * Pipelined reads over shared connections: each carries many statements, answered in order. A statement that waits for
+ * a lock blocks those behind it (head-of-line blocking), so a stalled connection gets no others, no table occupies all
+ * connections, and statements behind one that ran into its lock timeout are sent again elsewhere.
  */
 import {
   postgresLockedMs,
@@ -17,29 +17,29 @@ import type { Answer, PooledConnection, Prepared } from './prepared-connection.t
 export interface SharedReadsOptions {
   readonly take: () => Promise<PooledConnection>
   readonly give: (line: PooledConnection) => void
-  /** How many connections there may be in all. */
+  /** Maximum number of connections. */
   readonly limit: () => number
 }
 
 export interface SharedReads {
-  /** `key` names the table that is read. Rejects with `EngineError` `busy` at once while that is known to be locked. */
+  /** `key` names the table. Rejects with `EngineError` `busy` at once while the table is known to be locked. */
   send(statement: Prepared, key: string): Promise<Answer>
   /** Throws `EngineError` `busy` while the table is known to be locked. */
   check(key: string): void
-  /** To be called at regular times: finds out which connections have not answered since the last call. */
+  /** Call it periodically: marks connections without a reply since the last call as stalled. */
   tick(): void
 }
 
-/** A connection that several reads use at once. */
+/** A connection used by several reads at once. */
 interface Shared {
   readonly line: Promise<PooledConnection>
   running: number
   finished: number
-  seen: number
+  finishedAtLastTick: number
   isStalled: boolean
-  /** A statement on it ran into the lock timeout; the others are sent again. */
-  isGivenUp: boolean
-  /** Statements under way by table. */
+  /** A statement ran into the lock timeout; the others are sent again. */
+  isAbandoned: boolean
+  /** Statements in flight per table. */
   readonly tables: Map<string, number>
 }
 
@@ -58,13 +58,13 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     lockedUntilMs.delete(key)
   }
 
-  /** Fewer than usual where the server has no room, so that transactions have some. */
+  /** Fewer when the server has no room, so that transactions get some. */
   function connectionsMax(): number {
     const most = limit()
     return Math.max(1, Math.min(postgresSharedConnectionsMax, Math.floor(most * 0.4)))
   }
 
-  /** The connection with the least to do among those that the table may use, or another while there may be more. */
+  /** The connection with the fewest statements among those the table may use, or a new one within the limit. */
   function choose(key: string): Shared {
     const most = connectionsMax()
     const share = Math.max(1, Math.floor(most * postgresTableShare))
@@ -89,7 +89,15 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
 
   function open(): Shared {
     const tables = new Map<string, number>()
-    const one = { line: take(), running: 0, finished: 0, seen: 0, isStalled: false, isGivenUp: false, tables }
+    const one = {
+      line: take(),
+      running: 0,
+      finished: 0,
+      finishedAtLastTick: 0,
+      isStalled: false,
+      isAbandoned: false,
+      tables,
+    }
     shared.push(one)
     return one
   }
@@ -126,12 +134,12 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     } catch (error) {
       if (sqlStateOf(error) === lockTimeoutState) {
         lockedUntilMs.set(key, performance.now() + postgresLockedMs)
-        one.isGivenUp = true
+        one.isAbandoned = true
         if (line) destroyClient(line.client)
         throw lockedError(error)
       }
-      // A read that was sent behind another may be sent twice.
-      if (!one.isGivenUp || isRepeated) throw error
+      // Reads behind another statement are idempotent: send it again.
+      if (!one.isAbandoned || isRepeated) throw error
     } finally {
       end(one, key, line)
     }
@@ -143,8 +151,8 @@ export function createSharedReads({ take, give, limit }: SharedReadsOptions): Sh
     check,
     tick() {
       for (const one of shared) {
-        one.isStalled = one.running > 0 && one.finished === one.seen
-        one.seen = one.finished
+        one.isStalled = one.running > 0 && one.finished === one.finishedAtLastTick
+        one.finishedAtLastTick = one.finished
       }
     },
   }

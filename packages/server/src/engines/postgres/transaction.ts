@@ -12,10 +12,10 @@ const lockKeys = (keys: readonly string[]): SqlText =>
   sql`SELECT pg_advisory_xact_lock(hash) FROM (SELECT DISTINCT hashtextextended(key, 0) AS hash
     FROM unnest(${keys}::text[]) AS key ORDER BY 1) AS keys`
 
-/** A transaction handle on a connection of its own. It ends with its operation: a late use throws. */
+/** Transaction handle on a connection of its own. A call after its operation has ended throws. */
 export class PostgresTransaction implements Transaction {
   readonly hooks: (() => void)[] = []
-  /** Statements sent without waiting for their answers. */
+  /** Statements sent without awaiting their replies. */
   private readonly sent: Promise<unknown>[] = []
   private open = true
 
@@ -65,7 +65,7 @@ export class PostgresTransaction implements Transaction {
     this.open = false
   }
 
-  /** After every answer: the first failure of the statements that were sent without waiting, or else `otherwise`. */
+  /** Waits for every reply; returns the first failure of the statements sent without awaiting, else `otherwise`. */
   async failure(otherwise: unknown): Promise<unknown> {
     for (const { status, reason } of (await Promise.allSettled(this.sent)) as PromiseRejectedResult[])
       if (status === 'rejected') return reason

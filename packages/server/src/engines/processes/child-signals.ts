@@ -1,4 +1,4 @@
-/** Signals by which a child process tells its parent why it ended itself. */
+/** Signals by which a child process reports why it terminated itself. */
 
-/** Its memory grew past its bound. */
+/** It exceeded its memory bound. */
 export const tooLargeSignal = 'SIGUSR2'

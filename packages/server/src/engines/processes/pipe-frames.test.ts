@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'
 
-test('messages arrive whole and in order, in whatever pieces their bytes come', () => {
+test('messages arrive complete and in order, however their bytes are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: 'grapheme', maxLength: 40 }), { maxLength: 8 }),
@@ -11,8 +11,8 @@ test('messages arrive whole and in order, in whatever pieces their bytes come', 
         const bytes = Buffer.concat(texts.map((text) => writeFrame(text)))
         const found: string[] = []
         const take = createFrameReader((body) => found.push(body.toString()))
-        for (let at = 0, turn = 0; at < bytes.length; turn++) {
-          const size = sizes[turn % sizes.length] as number
+        for (let at = 0, index = 0; at < bytes.length; index++) {
+          const size = sizes[index % sizes.length] as number
           take(bytes.subarray(at, at + size))
           at += size
         }

@@ -1,11 +1,11 @@
 /**
- * Framing of messages over a pipe between a process and its child: four bytes of length, big-endian, then the body.
- * What a body means is decided by the two ends.
+ * Framing of messages over a pipe between a process and its child: four bytes of length, big-endian, then the body. The
+ * two programs define the bodies.
  */
 
 const headBytes = 4
 
-/** A body with its length in front; text is sent as UTF-8. */
+/** The frame of a body; text is encoded as UTF-8. */
 export function writeFrame(body: string | Uint8Array): Uint8Array {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const frame = Buffer.allocUnsafe(headBytes + bytes.length)
@@ -14,7 +14,10 @@ export function writeFrame(body: string | Uint8Array): Uint8Array {
   return frame
 }
 
-/** Takes bytes as they arrive and calls `onFrame` with each complete body, which may share memory with the input. */
+/**
+ * Returns a function that takes received bytes; `onFrame` is called with each complete body, which may share memory
+ * with the input.
+ */
 export function createFrameReader(onFrame: (body: Buffer) => void): (bytes: Uint8Array) => void {
   let parts: Uint8Array[] = []
   let size = 0
@@ -22,7 +25,7 @@ export function createFrameReader(onFrame: (body: Buffer) => void): (bytes: Uint
     parts.push(bytes)
     size += bytes.length
     while (size >= headBytes) {
-      // Joined only when needed: a long message arrives in hundreds of pieces.
+      // Concatenated only when needed: a long message arrives in hundreds of chunks.
       if ((parts[0]?.length ?? 0) < headBytes) parts = [Buffer.concat(parts)]
       const first = parts[0] as Uint8Array
       const end = headBytes + Buffer.from(first.buffer, first.byteOffset, first.length).readUInt32BE()

@@ -1,7 +1,7 @@
 /**
- * A child process that is spoken to over its pipes in frames: start, readiness, sending, killing and closing. What the
- * frames mean belongs to the two programs (`sandbox-sqlite-process`, `images-process`). A child ends when its input
- * does, so it never outlives this process.
+ * A child process that exchanges frames over pipes: start, readiness, sending, killing and closing. The programs
+ * (`sandbox/sqlite-process`, `images/process`) define the frames. A child exits when its input ends, so it never
+ * outlives this process.
  */
 import { withHandles } from '../../base/open-files.ts'
 import { childEndMs, childStartMs } from '../../limits/processes.ts'
@@ -9,19 +9,19 @@ import { EngineError } from '../sql/error.ts'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'
 
 export interface PipeProcessOptions {
-  /** What the process is for, in errors: `SQL`, `image`. */
+  /** Name of the process in errors: `SQL`, `image`. */
   readonly name: string
   /** Path of the program. */
   readonly program: string
   readonly args: readonly string[]
   readonly onFrame: (body: Buffer) => void
-  /** Called once, with the reason why nothing more will be answered. */
+  /** Called once, with the reason why no further replies will arrive. */
   readonly onExit: (reason: Error) => void
-  /** Why it ended by this signal where `kill` was not called; null for no particular reason. */
+  /** Explains a signal that `kill` did not send; null for no particular reason. */
   readonly explainSignal?: (signal: string | number | null) => Error | null
 }
 
-const away = (message: string): EngineError => new EngineError('unavailable', message)
+const unavailable = (message: string): EngineError => new EngineError('unavailable', message)
 
 export class PipeProcess {
   private readonly child: Bun.Subprocess<'pipe', 'pipe', 'ignore'>
@@ -32,7 +32,7 @@ export class PipeProcess {
   constructor(private readonly options: PipeProcessOptions) {
     this.child = withHandles(() =>
       Bun.spawn([process.execPath, options.program, ...options.args], {
-        // The program needs nothing from the environment and must not have the secrets in it.
+        // The program must not have the secrets of the environment.
         env: {},
         stdin: 'pipe',
         stdout: 'pipe',
@@ -45,7 +45,7 @@ export class PipeProcess {
     void this.read()
   }
 
-  /** False once the process has ended or is being ended. */
+  /** False once the process has exited or is being killed. */
   get isAlive(): boolean {
     return !this.hasExited && this.reason === null
   }
@@ -55,56 +55,59 @@ export class PipeProcess {
     try {
       for await (const bytes of this.child.stdout) take(bytes)
     } catch (error) {
-      this.kill(away(`The ${this.options.name} process cannot be read: ${error}`))
+      this.kill(unavailable(`The ${this.options.name} process cannot be read: ${error}`))
     }
   }
 
   private exited(): void {
     this.hasExited = true
     const { name, explainSignal, onExit } = this.options
-    const error = this.reason ?? explainSignal?.(this.child.signalCode) ?? away(`The ${name} process ended`)
+    const error = this.reason ?? explainSignal?.(this.child.signalCode) ?? unavailable(`The ${name} process ended`)
     this.readiness.reject(error)
     onExit(error)
   }
 
-  /** Called by the owner when the child has reported that it is ready. */
+  /** Called by the owner when the child has reported readiness. */
   markReady(): void {
     this.readiness.resolve()
   }
 
-  /** Resolves once the child is ready. Throws `EngineError` `unavailable` where it does not start. */
+  /** Resolves once the child is ready. Throws `EngineError` `unavailable` if it does not start. */
   async ready(): Promise<void> {
     const { name } = this.options
-    const timer = setTimeout(() => this.kill(away(`The ${name} process did not start`)), childStartMs)
+    const timer = setTimeout(() => this.kill(unavailable(`The ${name} process did not start`)), childStartMs)
     await this.readiness.promise.finally(() => clearTimeout(timer))
-    if (!this.isAlive) throw this.reason ?? away(`The ${name} process ended`)
+    if (!this.isAlive) throw this.reason ?? unavailable(`The ${name} process ended`)
   }
 
-  /** Sends one message; resolves when the pipe has room for more. A broken pipe kills the process, never throws. */
+  /**
+   * Sends one message; resolves when the pipe accepts more (backpressure). A broken pipe kills the process, never
+   * throws.
+   */
   async send(body: string | Uint8Array): Promise<void> {
     try {
       this.child.stdin.write(writeFrame(body))
       await this.child.stdin.flush()
     } catch (error) {
-      this.kill(away(`The ${this.options.name} process does not read: ${error}`))
+      this.kill(unavailable(`The ${this.options.name} process cannot be written to: ${error}`))
     }
   }
 
-  /** Ends the process at once; `reason` is what `onExit` is given. */
+  /** Kills the process; `reason` is passed to `onExit`. */
   kill(reason: Error): void {
     this.reason ??= reason
     this.child.kill('SIGKILL')
   }
 
-  /** Ends the input, waits for the process to end by itself, and kills it when that takes longer than `childEndMs`. */
+  /** Closes the input and waits for the process to exit; kills it after `childEndMs`. */
   async close(): Promise<void> {
     if (this.hasExited) return
-    this.reason ??= away(`The ${this.options.name} process is closing`)
+    this.reason ??= unavailable(`The ${this.options.name} process is closing`)
     const timer = setTimeout(() => this.child.kill('SIGKILL'), childEndMs)
     try {
       await this.child.stdin.end()
     } catch {
-      // The pipe is broken, so the process is about to end.
+      // The pipe is broken, so the process is exiting.
     }
     await this.child.exited
     clearTimeout(timer)

@@ -1,25 +1,25 @@
 /**
- * Child processes of one kind, started on demand and kept for a while when idle. Bounds on how many work at once belong
- * to the queue in front of it.
+ * Pool of child processes of one kind, started on demand and kept while idle. The queue in front of the pool bounds the
+ * concurrency.
  */
 import { EngineError } from '../sql/error.ts'
 
 export interface PooledProcess {
-  /** Whether it may be given more work. */
+  /** Whether it can take more work. */
   readonly isUsable: boolean
   close(): Promise<void>
 }
 
 export interface ProcessPool<P> {
-  /** Runs `work` with a process that nothing else uses meanwhile. Throws `EngineError` `unavailable` once closed. */
+  /** Runs `work` with exclusive use of a process. Throws `EngineError` `unavailable` once closed. */
   use<T>(work: (process: P) => Promise<T>): Promise<T>
-  /** Ends every process, busy or idle. */
+  /** Closes every process, busy or idle. */
   close(): Promise<void>
 }
 
 export function createProcessPool<P extends PooledProcess>(options: {
   readonly start: () => P
-  /** An idle process ends after this. */
+  /** An idle process is closed after this time, in milliseconds. */
   readonly idleMs: number
 }): ProcessPool<P> {
   const all = new Set<P>()

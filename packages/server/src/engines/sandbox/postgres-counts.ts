@@ -1,28 +1,28 @@
 /**
- * How rows that a statement read and wrote are counted on PostgreSQL: by what its session counts of each table and
- * index of the schema, asked before and after. Looking through the catalog for them costs more than most statements,
- * so which there are is remembered for a moment.
+ * Counts the rows a statement reads and writes on PostgreSQL: the session's statistics of the schema's tables and
+ * indexes, read before and after. Listing them in the catalog costs more than most statements, so the list is cached
+ * for a moment.
  */
 import { sqlTableListMs } from '../../limits/resources.ts'
 
-/** What is asked before and after a statement. */
+/** The query that runs before and after a statement. */
 export interface CountQuery {
   readonly text: string
   readonly values: readonly string[]
 }
 
 export interface Counting {
-  /** `makesTables`: whether the statement may make or drop what is counted. */
+  /** `makesTables`: the statement may create or drop tables or indexes. */
   query(makesTables: boolean): CountQuery
-  /** Takes an answer's row apart: what was read, what was written. */
+  /** Parses a result row: rows read, rows written. */
   read(row: readonly (string | null)[]): readonly [read: number, written: number]
-  /** Tables have been made or dropped. */
+  /** Invalidates the list: tables were created or dropped. */
   forget(): void
 }
 
 /**
- * Rows and index entries that scans gave, and rows inserted, updated and deleted, by this session since it last
- * reported them. Only tables have counts of the latter.
+ * Rows and index entries returned by scans, and rows inserted, updated and deleted, by this session since its last
+ * statistics report. Only tables have the latter.
  */
 const sums = `SELECT sum(pg_catalog.pg_stat_get_xact_tuples_returned(oid)),
   sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)
@@ -34,9 +34,9 @@ const ofSchema = `${sums}, pg_catalog.array_agg(oid)
   FROM pg_catalog.pg_class WHERE relkind IN ('r', 'm', 'i')
     AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)`
 
-/** Of one database; other nodes may make tables in it as well. */
+/** Counting for one database; other nodes may create tables in it as well. */
 export function createCounting(schema: string): Counting {
-  /** As PostgreSQL writes an array. */
+  /** A PostgreSQL array literal. */
   let list = '{}'
   let freshUntilMs = 0
   return {

@@ -1,8 +1,8 @@
 /**
- * One statement over a connection to PostgreSQL, in the words of its protocol: a transaction is begun, what the
- * schema's tables have counted so far is read, the statement runs, and what they count now is read, all sent at once.
- * The protocol takes one statement at a time and no more rows than asked for. What only reads is over with that, since
- * what is sent at once is a transaction; keeping or undoing anything else is `sandbox-postgres`'s.
+ * One statement over a connection to PostgreSQL, in its extended protocol: begins a transaction, reads the schema's
+ * counters, runs the statement, and reads the counters again, all sent in one batch. The protocol accepts one statement
+ * and limits its rows. A read ends with the batch, which is an implicit transaction; `postgres` commits or rolls back
+ * the others.
  */
 import type { Connection, Submittable } from 'pg'
 import { sqlRawBytesMin } from '../../limits/resources.ts'
@@ -13,7 +13,7 @@ import { createReader } from './postgres-values.ts'
 import { createRows, type Rows } from './rows.ts'
 import { type SandboxAnswer, type SandboxLimits, StatementError } from './sandbox.ts'
 
-/** The parts of the library's connection that its types do not know in this form. */
+/** Members of the library's connection that its types lack. */
 interface Wire {
   readonly stream: NodeJS.ReadableStream & { cork(): void; uncork(): void; destroy(): void }
   parse(message: { text: string }): void
@@ -23,11 +23,11 @@ interface Wire {
   sync(): void
 }
 
-/** Which of them an answer belongs to, in their order; what only reads begins with the second. */
+/** The step a reply belongs to, in order; a read starts with the second. */
 type Step = 'begin' | 'before' | 'statement' | 'after'
 const steps: readonly Step[] = ['begin', 'before', 'statement', 'after']
 
-/** Bytes that may come for each of an answer: what is not shown comes as well, and binary values come as hex. */
+/** Received bytes per byte of the reply: hidden data arrives too, and binary values arrive as hex. */
 const bytesPerAnswerByte = 2
 
 export class Exchange implements Submittable {
@@ -60,7 +60,7 @@ export class Exchange implements Submittable {
     this.startMs = performance.now()
     const { text, values, isRead, makesTables } = this.statement
     const countQuery = this.counting.query(makesTables)
-    // In one piece, rather than a piece per message.
+    // One write, not one per message.
     wire.stream.cork()
     if (!isRead) send(wire, 'BEGIN', [])
     send(wire, countQuery.text, countQuery.values)
@@ -70,14 +70,14 @@ export class Exchange implements Submittable {
     wire.stream.uncork()
   }
 
-  /** Gives up, whatever the server does: the connection is of no use afterwards. */
+  /** Aborts the exchange; the connection is unusable afterwards. */
   abandon(reason: Error): void {
     this.failure ??= reason
     this.wire?.stream.destroy()
     this.finish()
   }
 
-  /** What comes is held in memory, also a single row before it is whole. */
+  /** Received data is buffered, even a single incomplete row. */
   private readonly countBytes = (chunk: string | Uint8Array): void => {
     this.bytes += chunk.length
     const bytesMax = Math.max(sqlRawBytesMin, bytesPerAnswerByte * this.limits.answerBytesMax)
@@ -97,7 +97,7 @@ export class Exchange implements Submittable {
     }
     const { before, after } = this.counts
     const { changes, durationMs } = this
-    // The counts of a dropped table leave both sums with it, so a statement that drops one may end below its start.
+    // A dropped table's counters disappear from both sums, so the difference may be negative.
     const [rowsRead, rowsWritten] = [Math.max(0, after[0] - before[0]), Math.max(0, after[1] - before[1])]
     this.completion.resolve({ rows: this.rows.text(), changes, rowsRead, rowsWritten, durationMs })
   }
@@ -127,7 +127,7 @@ export class Exchange implements Submittable {
     this.next()
   }
 
-  /** There are more rows than were asked for: the one too many has been refused already. */
+  /** More rows than the limit: the extra row has already failed the statement. */
   handlePortalSuspended(): void {
     this.next()
   }
@@ -166,7 +166,7 @@ function send(wire: Wire, text: string, values: readonly (string | null)[], rows
   wire.execute(rows === undefined ? {} : { rows })
 }
 
-/** `INSERT 0 5`, `UPDATE 5`; what only reads says how many rows it gave. */
+/** `INSERT 0 5`, `UPDATE 5`; the tag of a read is its number of rows. */
 function changesOf(tag: string): number {
   const [, count] = /^(?:INSERT 0|UPDATE|DELETE|MERGE) (\d+)$/.exec(tag) ?? []
   return Number(count ?? 0)

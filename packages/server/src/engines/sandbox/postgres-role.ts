@@ -1,7 +1,7 @@
 /**
- * The schema of a SQL database and the role that lives in it. The role signs in by itself, so there is nobody its
- * session could go back to being, and owns nothing but what it makes. Its password follows from the server's secret:
- * every node knows it and none stores it.
+ * Schema and role of a SQL database. The role logs in itself, so its session cannot `RESET ROLE` to another user, and
+ * it owns only what it creates. Its password is derived from the server's secret: every node can compute it and none
+ * stores it.
  */
 import { createHash, createHmac, hkdfSync, pbkdf2Sync } from 'node:crypto'
 import pg from 'pg'
@@ -21,21 +21,20 @@ const keyBytes = 32
 const saltBytes = 16
 
 /**
- * What PostgreSQL keeps of a password (RFC 5803). Sent instead of the password, which would otherwise be in the log of
- * a server that logs statements.
+ * The password verifier that PostgreSQL stores (RFC 5803). Sent instead of the password, which a server that logs
+ * statements would record.
  */
 function verifierOf(password: string, salt: Uint8Array): string {
   const salted = pbkdf2Sync(password, salt, scramIterations, keyBytes, 'sha256')
-  const keyFor = (whom: string): Buffer => createHmac('sha256', salted).update(whom).digest()
+  const keyFor = (label: string): Buffer => createHmac('sha256', salted).update(label).digest()
   const stored = createHash('sha256').update(keyFor('Client Key')).digest('base64')
   const salt64 = Buffer.from(salt).toString('base64')
   return `SCRAM-SHA-256$${scramIterations}:${salt64}$${stored}:${keyFor('Server Key').toString('base64')}`
 }
 
 /**
- * Runs as the platform's user, with names and the verifier as settings of its transaction: the statement is the same
- * for all. Nodes that start together take turns. What a session may look like is settled here as well, since a URL
- * cannot say it everywhere.
+ * Runs as the platform's user. Names and the verifier are transaction settings, so the text is constant. An advisory
+ * lock serializes nodes that start together. Also fixes the session settings, since not every URL can carry them.
  */
 const prepare = `DO $$
   DECLARE
@@ -78,8 +77,8 @@ $$`
 const missingPrivilege = '42501'
 
 /**
- * Makes both where they are missing. Throws an Error that says which right the platform's user lacks, and what the
- * library throws when the server is away.
+ * Creates schema and role if they are missing. Throws an Error that names the privilege the platform's user lacks, and
+ * the library's error when the server is unavailable.
  */
 export async function prepareRole(options: { address: DatabaseAddress; secret: string; name: string }): Promise<Role> {
   const { address, secret, name } = options
@@ -90,7 +89,7 @@ export async function prepareRole(options: { address: DatabaseAddress; secret: s
   }).connect()
   try {
     const { rows } = await client.query('SELECT oid FROM pg_database WHERE datname = current_database()')
-    // Roles belong to all databases of a server; the number says whose this one is.
+    // Roles are global to a server; the OID identifies the database.
     const role = `plinth_sql_${rows[0].oid}_${name}`
     const derive = (what: string, bytes: number): Buffer =>
       Buffer.from(hkdfSync('sha256', secret, '', `plinth sql ${what} ${role} v1`, bytes))

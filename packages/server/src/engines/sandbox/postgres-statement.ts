@@ -1,19 +1,19 @@
 /**
- * What a stranger's statement may be on PostgreSQL, and how its parameters are written there. What it may reach is the
- * role's rights; this refuses what rights say nothing of: transactions, settings of the session, locks that everybody
- * shares, and the names of what others have.
+ * Validation of untrusted statements on PostgreSQL, and translation of their parameters. The role's privileges confine
+ * what a statement can access; this rejects what privileges do not cover: transactions, session settings, global locks,
+ * and the names of other databases' objects.
  */
 import { type SandboxValue, StatementError } from './sandbox.ts'
 import { keywordsOf, parseStatement, wordsOf } from './statement.ts'
 import type { Token } from './tokenizer.ts'
 
-/** With `$1`, `$2`… and each value as text. */
+/** With `$1`, `$2`…, and each value as text. */
 export interface PostgresStatement {
   readonly text: string
   readonly values: readonly (string | null)[]
-  /** It changes nothing, so it may be kept without a look at what it gave. */
+  /** It changes nothing, so it may be committed without checking its result. */
   readonly isRead: boolean
-  /** It may make or drop tables or indexes. */
+  /** It may create or drop tables or indexes. */
   readonly makesTables: boolean
 }
 
@@ -34,15 +34,15 @@ const plain: ReadonlySet<string> = new Set([
   'with',
 ])
 
-/** These make, change and drop things of many kinds. */
+/** Keywords followed by a kind of object. */
 const withKind: ReadonlySet<string> = new Set(['create', 'alter', 'drop'])
 const beforeKind: ReadonlySet<string> = new Set(['or', 'replace', 'unique', 'unlogged', 'recursive', 'materialized'])
-/** Nothing that runs code of its own: in a function, names can be put together that are nowhere to be seen here. */
+/** No kinds with code of their own: a function can build names that are not visible here. */
 const kinds: ReadonlySet<string> = new Set(['domain', 'index', 'sequence', 'statistics', 'table', 'type', 'view'])
 
 /**
- * Functions and types by which a statement would run other statements given as text, name what is not its own, keep
- * something beyond its end, or wait for locks of the platform. Everything of the system's begins with `pg_`.
+ * Functions and types by which a statement would run other statements given as text, name foreign objects, have effects
+ * beyond its end, or wait for the platform's locks. All system functions begin with `pg_`.
  */
 const refusedWord = new RegExp(
   [
@@ -62,7 +62,7 @@ const allowedWords: ReadonlySet<string> = new Set([
 ])
 
 const reading: ReadonlySet<string> = new Set(['select', 'table', 'values', 'with'])
-/** A statement that reads, and has none of these words, does nothing else: functions cannot be made here. */
+/** A reading statement without these words has no effects: functions cannot be created here. */
 const writing: ReadonlySet<string> = new Set(['delete', 'insert', 'into', 'merge', 'update'])
 
 /** Throws `StatementError`. */
@@ -78,11 +78,11 @@ export function translate(query: string, params: readonly SandboxValue[]): Postg
   if (tokens.some(({ text }, at) => text === '&' && tokens[at + 1]?.kind === 'name' && isU(tokens[at - 1]?.text)))
     throw new StatementError('query', 'not allowed: names with Unicode escapes')
   if (isContinued(tokens))
-    throw new StatementError('query', 'not allowed: a text with escapes that goes on after a line break')
+    throw new StatementError('query', 'not allowed: a string with escapes that continues after a line break')
   let parameterIndex = 0
   const text = tokens
     .map(({ kind, text }) => {
-      // The blanks keep it apart: `$?` would become `$$1`, which begins a text.
+      // Surrounding blanks: `$?` would become `$$1`, which begins a string.
       if (kind === 'parameter') return ` $${parameterNumbers[parameterIndex++]} `
       return kind === 'question-mark' ? '?' : text
     })
@@ -96,8 +96,8 @@ export function translate(query: string, params: readonly SandboxValue[]): Postg
 }
 
 /**
- * PostgreSQL takes a text that follows another after a line break for more of the same, and reads its backslashes as
- * the first one's; cut apart as they are here, the second would end elsewhere.
+ * PostgreSQL concatenates strings separated by a line break and applies the escapes of the first to all; split as they
+ * are here, the second would end elsewhere.
  */
 function isContinued(tokens: readonly Token[]): boolean {
   const solid = tokens.filter(({ kind }) => kind !== 'blank')

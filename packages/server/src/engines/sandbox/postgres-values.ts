@@ -1,4 +1,4 @@
-/** What the values of PostgreSQL, which come as text, are as JSON: by type. */
+/** Serializes PostgreSQL values, which arrive as text, as JSON by type. */
 import pg from 'pg'
 import { jsonOfDouble, jsonOfInteger } from './rows.ts'
 
@@ -23,7 +23,7 @@ type ToJson = (text: string) => string
 
 const asText: ToJson = (text) => JSON.stringify(text)
 
-/** Of so many digits a number has room for each; more are kept as text. */
+/** Digits that a double represents exactly; longer numbers stay text. */
 const exactDigits = 15
 
 const ofNumeric: ToJson = (text) => {
@@ -31,9 +31,7 @@ const ofNumeric: ToJson = (text) => {
   return /^-?[\d.]+$/.test(text) && digits.length <= exactDigits ? jsonOfDouble(Number(text)) : asText(text)
 }
 
-/**
- * `2026-01-31 12:00:00.123456+00`; a time without a zone is taken as UTC. Years that no date has room for stay text.
- */
+/** `2026-01-31 12:00:00.123456+00`; without a zone, UTC is assumed. Years outside the range of `Date` stay text. */
 const ofTimestamp: ToJson = (text) => {
   const parts = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,3})?)\d*(?:\+00)?$/.exec(text)
   return parts ? `"${new Date(`${parts[1]}T${parts[2]}Z`).toISOString()}"` : asText(text)
@@ -56,15 +54,15 @@ const readers: ReadonlyMap<number, ToJson> = new Map<number, ToJson>([
 ])
 
 /**
- * PostgreSQL's own types of arrays whose elements are text here: dates, times and intervals, characters and names,
- * addresses, bits, money, geometry, ranges, XML and searches. Not boxes, which it sets apart by semicolons.
+ * Built-in array types whose elements are serialized as text: dates, times and intervals, characters and names,
+ * addresses, bits, money, geometry, ranges, XML and searches. Not boxes, whose separator is a semicolon.
  */
 const textArrays = [
   143, 629, 651, 719, 775, 791, 1002, 1003, 1009, 1014, 1015, 1017, 1018, 1019, 1027, 1040, 1041, 1182, 1183, 1187,
   1270, 1561, 1563, 2951, 3643, 3645, 3905, 3907, 3909, 3911, 3913, 3927, 4073,
 ] as const
 
-/** Arrays of a type have a type of their own. */
+/** Element type by array type. */
 const elementTypes: ReadonlyMap<number, number> = new Map([
   ...textArrays.map((id) => [id, TEXT] as const),
   [1000, BOOL],
@@ -84,7 +82,7 @@ const elementTypes: ReadonlyMap<number, number> = new Map([
 
 type Nested = string | null | readonly Nested[]
 
-/** What gives the JSON of a column's values; types that are not known here stay the text PostgreSQL writes. */
+/** Returns the serializer of a column's values; unknown types stay PostgreSQL's text. */
 export function createReader(typeId: number): (value: string | null) => string {
   const element = elementTypes.get(typeId)
   const read = readers.get(element ?? typeId) ?? asText
@@ -94,7 +92,7 @@ export function createReader(typeId: number): (value: string | null) => string {
   return (value) => ofNested(value === null ? null : parseArray(value))
 }
 
-/** `{1,NULL,"a,b"}`, also with bounds before it: `[0:1]={1,2}`. */
+/** `{1,NULL,"a,b"}`, optionally with bounds: `[0:1]={1,2}`. */
 function parseArray(text: string): Nested {
   const token = /"([^"\\]*(?:\\[\s\S][^"\\]*)*)"|([{},])|([^{},"]+)/g
   const stack: Nested[][] = []

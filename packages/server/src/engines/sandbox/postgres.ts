@@ -1,7 +1,7 @@
 /**
- * SQL databases on PostgreSQL: a schema each, used through connections of a role that may do nothing outside it. Owns
- * the connections and the transaction around each statement; making schema and role is `sandbox-postgres-role`'s, what
- * goes over a connection `sandbox-postgres-exchange`'s.
+ * SQL databases on PostgreSQL: a schema each, used through connections of a role confined to it. Owns the connections
+ * and the transaction around each statement; `postgres-role` creates schema and role, `postgres-exchange` runs the
+ * protocol of a statement.
  */
 import type pg from 'pg'
 import type { Log } from '../../base/log.ts'
@@ -20,11 +20,11 @@ import { type PostgresStatement, translate } from './postgres-statement.ts'
 import { type Sandbox, type SandboxAnswer, type Sandboxes, StatementError, tookTooLong } from './sandbox.ts'
 import { createSlotQueue } from './slot-queue.ts'
 
-/** States of the table of faults that are the statement's own matter here: bounds it went beyond by itself. */
+/** SQLSTATEs of the fault table that a sandboxed statement causes itself, by exceeding a bound. */
 const own: ReadonlySet<string> = new Set(['23505', '25006', '53400', '54000', '55000', '72000'])
 const canceled = '57014'
 
-/** What a failure means to the caller who sent the statement. */
+/** Maps a failure to the error for the statement's caller. */
 function refusalOf(error: unknown, timeoutMs: number): unknown {
   if (error instanceof StatementError || error instanceof EngineError) return error
   const state = sqlStateOf(error)
@@ -37,7 +37,7 @@ function refusalOf(error: unknown, timeoutMs: number): unknown {
   return mapped
 }
 
-/** `url` is of the platform's own user, who must be allowed to create roles; `secret` gives the roles' passwords. */
+/** `url` is the platform user's, who must be allowed to create roles; `secret` derives the roles' passwords. */
 export function createPostgresSandboxes(options: {
   url: string
   secret: string
@@ -50,7 +50,7 @@ export function createPostgresSandboxes(options: {
     async open(name, limits): Promise<Sandbox> {
       const role = await prepareRole({ address, secret, name })
       const { timeoutMs } = limits
-      // One more than reads of the embedded engine, which has a process for writes besides.
+      // One more than the reads of the embedded engine, which has a process for writes besides.
       const running = sqlReadsAtOnceMax + 1
       const connector = createConnector(withUser(address, role.name, role.password), {
         application_name: `plinth ${role.schema}`,
@@ -68,7 +68,7 @@ export function createPostgresSandboxes(options: {
 
       async function execute(client: pg.Client, statement: PostgresStatement): Promise<SandboxAnswer> {
         const exchange = new Exchange(statement, counting, limits)
-        // The server ends a statement itself; this is for one that has gone silent.
+        // The server cancels a statement itself; this is for a server that stops replying.
         const timer = setTimeout(() => exchange.abandon(tookTooLong(timeoutMs)), timeoutMs + sqlAnswerGraceMs)
         try {
           client.query(exchange)
@@ -81,7 +81,7 @@ export function createPostgresSandboxes(options: {
         }
       }
 
-      /** Lends a connection, which is as new when it is lent again. */
+      /** Lends a connection, and resets its session afterwards. */
       async function withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
         circuit.check()
         const client = await pool.take()
@@ -113,8 +113,7 @@ export function createPostgresSandboxes(options: {
 }
 
 /**
- * Whatever a statement left in its session (settings, locks, temporary things) is gone before the connection is lent
- * again. False where that failed.
+ * Resets the session (settings, locks, temporary objects) before the connection is reused. Returns false on failure.
  */
 async function cleanUp(client: pg.Client, failed: boolean): Promise<boolean> {
   try {

@@ -1,15 +1,15 @@
-/** The rows of an answer as JSON, written as they come and bounded all the while. What a value is, the engines know. */
+/** The rows of a reply as JSON, serialized as they arrive and bounded throughout. The engines serialize the values. */
 import { type SandboxLimits, StatementError } from './sandbox.ts'
 
 export interface Rows {
-  /** Adds a row whose values are JSON already, in order of the columns. Throws `StatementError` beyond the bounds. */
+  /** Adds a row of serialized values, in column order. Throws `StatementError` beyond the bounds. */
   add(values: readonly string[]): void
   readonly count: number
-  /** All of them as a JSON array. */
+  /** All rows as a JSON array. */
   text(): string
 }
 
-/** Of columns with the same name, the last is in the row. */
+/** If several columns have the same name, the last one is in the row. */
 export function createRows(
   columns: readonly string[],
   { rowsMax, answerBytesMax }: Pick<SandboxLimits, 'rowsMax' | 'answerBytesMax'>,
@@ -38,9 +38,9 @@ export function createRows(
   }
 }
 
-/** A floating-point number; as text where JSON has none. */
+/** A floating-point number; as text if JSON cannot represent it. */
 export const jsonOfDouble = (value: number): string => (Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`)
 
-/** A whole number; as text where a reader of JSON would lose digits. */
+/** An integer; as text if a double would lose digits. */
 export const jsonOfInteger = (value: bigint): string =>
   value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER) ? String(value) : `"${value}"`

@@ -1,57 +1,57 @@
 /**
- * The port to databases whose statements come from outside: one statement at a time, bounded in time, rows and memory,
- * with no way out of its database. Adapters own how a statement is kept in (`sandbox-sqlite` in a process of its own,
- * `sandbox-postgres` as a role of its own); who may ask at all is the feature's.
+ * Port: databases for untrusted statements, one statement at a time, bounded in time, rows and memory, and confined to
+ * its database. Adapters own the isolation (`sqlite`: a child process, `postgres`: a role); the feature authorizes
+ * callers.
  */
 
-/** What may stand for a `?`. */
+/** A parameter value. */
 export type SandboxValue = string | number | boolean | null
 
 /** Bounds of one database. */
 export interface SandboxLimits {
   readonly timeoutMs: number
   readonly rowsMax: number
-  /** Of its file, where it has one. */
+  /** Size of the file; embedded engine only. */
   readonly bytesMax: number
-  /** Of the rows of one answer, as JSON in UTF-8. */
+  /** Size of the rows of a reply, as JSON in UTF-8. */
   readonly answerBytesMax: number
 }
 
-/** What a statement did, as far as the engine can tell; each adapter says how it counts. */
+/** Effects of a statement; each adapter documents how it counts. */
 export interface SandboxCounts {
   /** Rows the statement itself inserted, updated or deleted. */
   readonly changes: number
   readonly rowsRead: number
   readonly rowsWritten: number
-  /** Time the statement took, waiting for its turn not included. */
+  /** Execution time of the statement, without its time in the queue. */
   readonly durationMs: number
 }
 
 export interface SandboxAnswer extends SandboxCounts {
-  /** The rows as a JSON array of objects, written already. */
+  /** The rows, serialized as a JSON array of objects. */
   readonly rows: string
 }
 
 /** One database. */
 export interface Sandbox {
   /**
-   * Runs one statement, all or nothing, and resolves once what it did is on disk. Throws `StatementError` for one that
-   * is refused, and `EngineError` `busy` or `unavailable`.
+   * Runs one statement atomically and resolves once its effects are durable. Throws `StatementError` for a rejected
+   * statement, and `EngineError` `busy` or `unavailable`.
    */
   run(query: string, params: readonly SandboxValue[]): Promise<SandboxAnswer>
-  /** Lets what runs end, and lets go of everything. */
+  /** Waits for running statements and releases all resources. */
   close(): Promise<void>
 }
 
 export interface Sandboxes {
-  /** Makes the database where there is none, and opens it. */
+  /** Opens the database; creates it if it is missing. */
   open(name: string, limits: SandboxLimits): Promise<Sandbox>
 }
 
-/** Whose fault a refused statement is: the text's, its parameters', or the size of what it wants to keep. */
+/** What a rejected statement violates: the syntax or rules of the text, its parameters, or the size of the database. */
 export type StatementErrorKind = 'query' | 'params' | 'full'
 
-/** A statement that was refused and has changed nothing. The message may be shown. */
+/** A rejected statement; it has changed nothing. The message may be shown to the caller. */
 export class StatementError extends Error {
   constructor(
     readonly kind: StatementErrorKind,
@@ -62,6 +62,6 @@ export class StatementError extends Error {
   }
 }
 
-/** The refusal of a statement that took too long. */
+/** The error for a statement that exceeded its deadline. */
 export const tookTooLong = (timeoutMs: number): StatementError =>
   new StatementError('query', `The statement took longer than ${timeoutMs / 1000} seconds and was ended`)

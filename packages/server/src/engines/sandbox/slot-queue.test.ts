@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createSlotQueue } from './slot-queue.ts'
 
-test('as many run as may, the others wait in order, and one too many is refused', async () => {
+test('tasks beyond the limit wait in order, and one beyond the queue is rejected', async () => {
   const slots = createSlotQueue({ running: 2, waiting: 2, waitMs: 60_000 })
   const order: number[] = []
   const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
@@ -24,7 +24,7 @@ test('as many run as may, the others wait in order, and one too many is refused'
   expect(await slots.enter(async () => 'free')).toBe('free')
 })
 
-test('a turn that fails is handed on', async () => {
+test('a failed task releases its slot', async () => {
   const slots = createSlotQueue({ running: 1, waiting: 1, waitMs: 60_000 })
   const failing = slots.enter(async () => {
     throw new Error('no')
@@ -34,7 +34,7 @@ test('a turn that fails is handed on', async () => {
   expect(await next).toBe('yes')
 })
 
-test('whoever waits too long is told so, and takes no turn from the next', async () => {
+test('a task that waits too long is rejected and leaves the queue', async () => {
   const slots = createSlotQueue({ running: 1, waiting: 2, waitMs: 1 })
   const gate = Promise.withResolvers<void>()
   const running = slots.enter(() => gate.promise)

@@ -1,8 +1,8 @@
-/** Turns at a database: so many at once, so many waiting behind them, none for longer than is worth it. */
+/** Semaphore with a bounded FIFO queue: so many tasks run, so many wait, none waits longer than `waitMs`. */
 import { EngineError } from '../sql/error.ts'
 
 export interface SlotQueue {
-  /** Runs the work when its turn comes, first come, first served. Throws `EngineError` `busy`. */
+  /** Runs `work` once a slot is free, first come, first served. Throws `EngineError` `busy`. */
   enter<T>(work: () => Promise<T>): Promise<T>
 }
 
@@ -10,7 +10,7 @@ export function createSlotQueue(bounds: { running: number; waiting: number; wait
   const queue = new Set<() => void>()
   let active = 0
 
-  /** Resolves with the turn of somebody who has ended theirs. */
+  /** Resolves with the slot of a finished task. */
   function wait(): Promise<void> {
     if (queue.size >= bounds.waiting) throw new EngineError('busy', 'Too many statements are waiting')
     return new Promise((resolve, reject) => {
@@ -21,7 +21,7 @@ export function createSlotQueue(bounds: { running: number; waiting: number; wait
       }
       const timer = setTimeout(() => {
         queue.delete(begin)
-        reject(new EngineError('busy', 'A statement waited too long for its turn'))
+        reject(new EngineError('busy', 'A statement waited too long for a free slot'))
       }, bounds.waitMs)
       queue.add(begin)
     })
@@ -35,7 +35,7 @@ export function createSlotQueue(bounds: { running: number; waiting: number; wait
         return await work()
       } finally {
         const [next] = queue
-        // The turn is handed on, so nobody who comes meanwhile gets ahead.
+        // The slot passes to the next waiter, so a newcomer cannot overtake it.
         if (next) next()
         else active -= 1
       }

@@ -1,11 +1,11 @@
 /**
- * What a stranger's statement may do in SQLite. SQLite itself asks about every action while it compiles a statement,
- * those of views, triggers and foreign keys included, so nothing can be hidden from this by how it is written. What is
- * not allowed here is refused.
+ * Authorizer for untrusted statements in SQLite. SQLite calls it for every action while it compiles a statement,
+ * including those of views, triggers and foreign keys, so nothing can be hidden by the wording. Everything that is not
+ * allowed here is denied.
  */
 import { constants } from 'node:sqlite'
 
-/** In SQLite's order: the action, two arguments whose meaning hangs on it, the database, the trigger or view. */
+/** In SQLite's order: the action, two arguments whose meaning depends on it, the database, the trigger or view. */
 export type Action = readonly [
   code: number,
   first: string | null,
@@ -46,7 +46,7 @@ const {
   SQLITE_UPDATE,
 } = constants
 
-/** Whatever these touch lies within the one file. */
+/** Actions confined to the one file. */
 const harmless: ReadonlySet<number> = new Set([
   SQLITE_ALTER_TABLE,
   SQLITE_ANALYZE,
@@ -68,13 +68,13 @@ const harmless: ReadonlySet<number> = new Set([
   SQLITE_UPDATE,
 ])
 
-/** Extensions of SQLite that keep what they store in tables of the file. */
+/** SQLite modules that store their data in tables of the file. */
 const modules: ReadonlySet<string> = new Set(['fts5', 'fts5vocab', 'rtree', 'rtree_i32'])
 
-/** The one loads machine code, the other takes addresses of it. */
+/** The first loads machine code, the second takes addresses of it. */
 const refusedFunctions: ReadonlySet<string> = new Set(['load_extension', 'fts3_tokenizer'])
 
-/** Pragmas that only tell something about the file, and nothing of where it is. */
+/** Pragmas that only report on the file, without its path. */
 const readOnlyPragmas: ReadonlySet<string> = new Set([
   'collation_list',
   'compile_options',
@@ -93,7 +93,7 @@ const readOnlyPragmas: ReadonlySet<string> = new Set([
   'table_xinfo',
 ])
 
-/** Pragmas that tell something where no value is given, and set it where one is. */
+/** Pragmas that report without a value, and set one if it is given. */
 const readablePragmas: ReadonlySet<string> = new Set([
   'auto_vacuum',
   'data_version',
@@ -107,23 +107,23 @@ const readablePragmas: ReadonlySet<string> = new Set([
   'schema_version',
 ])
 
-/** Numbers in the file's head that mean nothing to SQLite. */
+/** Header fields that SQLite does not interpret. */
 const ownPragmas: ReadonlySet<string> = new Set(['application_id', 'user_version'])
 
 const named: Readonly<Record<number, string>> = {
   [SQLITE_ATTACH]: 'ATTACH or VACUUM',
-  [SQLITE_CREATE_TEMP_INDEX]: 'what is temporary',
-  [SQLITE_CREATE_TEMP_TABLE]: 'what is temporary',
-  [SQLITE_CREATE_TEMP_TRIGGER]: 'what is temporary',
-  [SQLITE_CREATE_TEMP_VIEW]: 'what is temporary',
+  [SQLITE_CREATE_TEMP_INDEX]: 'temporary objects',
+  [SQLITE_CREATE_TEMP_TABLE]: 'temporary objects',
+  [SQLITE_CREATE_TEMP_TRIGGER]: 'temporary objects',
+  [SQLITE_CREATE_TEMP_VIEW]: 'temporary objects',
   [SQLITE_DETACH]: 'DETACH',
 }
 
-/** What is refused of an action, in words for whoever wrote the statement; null where it may be done. */
+/** The denied action, in words for the author of the statement; null if it is allowed. */
 export function findRefused([code, first, second, database]: Action): string | null {
-  // Besides `CREATE TEMP` there is `CREATE TABLE temp.t`; either is entered in a schema of what is temporary, which
-  // would live as long as the process.
-  if (database === 'temp' && code === SQLITE_INSERT) return 'what is temporary'
+  // `CREATE TEMP` and `CREATE TABLE temp.t` both insert into a temporary schema, which would live as long as the
+  // process.
+  if (database === 'temp' && code === SQLITE_INSERT) return 'temporary objects'
   if (harmless.has(code)) return null
   const name = (first ?? '').toLowerCase()
   switch (code) {

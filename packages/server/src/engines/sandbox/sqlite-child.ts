@@ -1,7 +1,7 @@
 /**
- * Runs in a process of its own, one per lane of an embedded SQL database: compiles and runs one statement at a time,
- * keeps it within its file, and answers over a pipe. It holds no secret and is ended by its parent when a statement
- * takes too long, by `sandbox-sqlite-watchdog` when one takes too much memory or the parent is gone.
+ * Child process, one per lane of an embedded SQL database: compiles and runs one statement at a time, confines it to
+ * its file, and replies over a pipe. It has no secrets. Its parent kills it when a statement exceeds its deadline;
+ * `sqlite-watchdog` kills it when a statement exceeds its memory or the parent is gone.
  */
 import { readSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { setPriority } from 'node:os'
@@ -27,19 +27,19 @@ import { findRefused } from './sqlite-authorizer.ts'
 import { createWatch } from './sqlite-watch-state.ts'
 import { isBlank, tokenize } from './tokenizer.ts'
 
-/** What a process runs: one for reads can write nothing, whatever it is told. */
+/** Kind of statements a process runs; one for reads cannot write. */
 export type SandboxLane = 'reads' | 'writes'
 
-/** What the parent says: run this, and, once it is asked, that what was done may stay. */
+/** Requests of the parent: run a statement, and, after `ran`, commit it. */
 export type ChildRequest = { readonly query: string; readonly params: readonly SandboxValue[] } | 'commit'
 
 /**
- * What the child says. The rows follow `done` in a message of their own. One that is spent has grown so large that it
- * should be asked nothing more.
+ * Replies of the child. The rows follow `done` in a frame of their own. `isSpent`: the process has grown so large that
+ * it must be replaced.
  */
 export type ChildReply =
   | { readonly kind: 'ready' }
-  /** The statement has run; nothing of it stays until the parent says so. */
+  /** The statement has run; it takes effect with `commit`. */
   | { readonly kind: 'ran' }
   | { readonly kind: 'done'; readonly counts: SandboxCounts; readonly isSpent: boolean }
   | { readonly kind: 'refused'; readonly message: string; readonly isSpent: boolean }
@@ -48,7 +48,7 @@ export type ChildReply =
   | { readonly kind: 'busy' }
   | { readonly kind: 'broken'; readonly message: string }
 
-/** What a value of SQLite is as JSON. */
+/** A SQLite value as JSON. */
 function jsonOf(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value === 'bigint') return jsonOfInteger(value)
@@ -58,7 +58,7 @@ function jsonOf(value: unknown): string {
   return `"${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}"`
 }
 
-/** Whole numbers are bound as such: the runtime would make floating-point numbers of them. */
+/** Binds integers as integers: the runtime would bind them as floating-point numbers. */
 function bindable(value: SandboxValue): SQLInputValue {
   if (typeof value === 'boolean') return value ? 1n : 0n
   return Number.isSafeInteger(value) ? BigInt(value as number) : value
@@ -66,7 +66,7 @@ function bindable(value: SandboxValue): SQLInputValue {
 
 /** Primary result codes of SQLite. */
 const codes = { busy: 5, locked: 6, full: 13 } as const
-/** I/O, a damaged or replaced file: no statement will succeed here. */
+/** I/O errors, a corrupt or replaced file: no statement can succeed. */
 const broken: ReadonlySet<number> = new Set([8, 10, 11, 14, 26])
 
 function replyOf(error: unknown): ChildReply {
@@ -79,7 +79,7 @@ function replyOf(error: unknown): ChildReply {
   return { kind: 'refused', message, isSpent: isSpent() }
 }
 
-/** SQLite says the same of a database at its bound and of a disk without room. */
+/** SQLite reports the same code for a database at its size limit and for a full disk. */
 function isDiskFull(): boolean {
   const { bavail, bsize } = statfsSync(path ?? '.')
   return bavail * bsize < sqlDiskFreeBytesMin
@@ -90,8 +90,8 @@ interface Ran {
   readonly counts: SandboxCounts
 }
 
-/** Statements that are likely to come again. The others change the schema, or do something while they are compiled. */
-const comesAgain = /^\s*(?:select|values|with|insert|update|delete|replace)\b/i
+/** Statements worth caching. The others change the schema or have effects while they are compiled. */
+const isCacheable = /^\s*(?:select|values|with|insert|update|delete|replace)\b/i
 
 function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
   const database = new DatabaseSync(path, {
@@ -102,7 +102,7 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
     timeout: sqlLockWaitMs,
     limits: { attach: 0, length: sqlValueBytesMax, sqlLength: sqlQueryBytesMax, triggerDepth: 100 },
   })
-  // Sorts and the like stay in memory, which the watchdog bounds: nothing bounds what they would write to disk.
+  // Sorts stay in memory, which the watchdog bounds; disk use would be unbounded.
   for (const pragma of [
     'synchronous = FULL',
     'temp_store = MEMORY',
@@ -114,42 +114,39 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
   ])
     database.exec(`PRAGMA ${pragma}`)
 
-  /** What the authorizer last refused; `ours` while a statement of this file is run or compiled. */
+  /** What the authorizer last denied; `isInternal` while a statement of this file runs or compiles. */
   let refused: string | null = null
-  let ours = false
+  let isInternal = false
   database.setAuthorizer((...action) => {
-    const found = ours ? null : findRefused(action)
+    const found = isInternal ? null : findRefused(action)
     refused ??= found
     return found === null ? 0 : 1
   })
-  const ourOwn = <T>(work: () => T): T => {
-    ours = true
+  const internally = <T>(work: () => T): T => {
+    isInternal = true
     try {
       return work()
     } finally {
-      ours = false
+      isInternal = false
     }
   }
-  const changed = ourOwn(() => database.prepare('SELECT changes() AS own, total_changes() AS total'))
+  const changed = internally(() => database.prepare('SELECT changes() AS own, total_changes() AS total'))
   const readChanges = (): { own: number; total: number } =>
-    lane === 'reads' ? { own: 0, total: 0 } : (ourOwn(() => changed.get()) as { own: number; total: number })
+    lane === 'reads' ? { own: 0, total: 0 } : (internally(() => changed.get()) as { own: number; total: number })
   const compiled = createLru<string, StatementSync>(sqlCompiledMax)
 
-  /**
-   * SQLite compiles one that it has compiled before anew where the schema has changed since, and asks about everything
-   * it would do again.
-   */
+  /** SQLite recompiles a cached statement when the schema has changed, and calls the authorizer again. */
   function compile(query: string): StatementSync {
     const known = compiled.get(query)
     if (known) return known
     const statement = compileNew(query)
-    if (query.length <= sqlCompiledCharsMax && comesAgain.test(query)) compiled.set(query, statement)
+    if (query.length <= sqlCompiledCharsMax && isCacheable.test(query)) compiled.set(query, statement)
     return statement
   }
 
   function compileNew(query: string): StatementSync {
     const statement = database.prepare(query)
-    // SQLite compiles the first statement and leaves the rest.
+    // SQLite compiles the first statement and ignores the rest.
     if (!isBlank(tokenize(query.slice(statement.sourceSQL.length), 'sqlite')))
       throw new StatementError('query', 'must be one statement')
     statement.setReadBigInts(true)
@@ -164,7 +161,7 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
     const values = params.map(bindable)
     let rows: Rows | null = null
     for (const row of statement.iterate(...values)) {
-      // Known for sure only now: the statement may have been compiled anew to give its first row.
+      // The columns are final only now: the statement may have been recompiled for its first row.
       rows ??= createRows(
         statement.columns().map(({ name }) => name),
         limits,
@@ -172,17 +169,17 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
       rows.add((row as unknown as unknown[]).map(jsonOf))
     }
     const { own, total } = readChanges()
-    // SQLite counts in 32 bits, which a long-lived process may exceed.
+    // SQLite's counter has 32 bits, which a long-lived process may exceed.
     const rowsWritten = Math.max(0, total - before)
     const counts = { changes: rowsWritten === 0 ? 0 : own, rowsRead: rows?.count ?? 0, rowsWritten }
     return { rows: rows?.text() ?? '[]', counts: { ...counts, durationMs: performance.now() - startMs } }
   }
 
   return {
-    /** Runs it, and leaves what it did to be kept or undone. Throws with it undone. */
+    /** Runs a statement, to be committed with `keep` or rolled back with `undo`. Rolls back when it throws. */
     run(query: string, params: readonly SandboxValue[]): Ran {
       refused = null
-      if (lane === 'writes') ourOwn(() => database.exec('BEGIN'))
+      if (lane === 'writes') internally(() => database.exec('BEGIN'))
       try {
         return execute(query, params)
       } catch (error) {
@@ -191,27 +188,27 @@ function openDatabase(path: string, limits: SandboxLimits, lane: SandboxLane) {
         throw refused === null ? error : new StatementError('query', `not allowed: ${refused}`)
       }
     },
-    /** Whether more may be written: not while the log is too long and somebody still reads what is in it. */
+    /** Truncates a log beyond its bound. False while a reader pins it: no more may be written then. */
     shortenLog(): boolean {
       if ((statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= sqlLogBytesMax) return true
-      return ourOwn(() => {
-        // Without waiting for readers: a later statement will find them gone.
+      return internally(() => {
+        // Without waiting for readers: a later statement retries.
         database.exec('PRAGMA busy_timeout = 0')
         const done = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
         database.exec(`PRAGMA busy_timeout = ${sqlLockWaitMs}`)
         return done.busy === 0
       })
     },
-    keep: () => ourOwn(() => database.exec('COMMIT')),
+    keep: () => internally(() => database.exec('COMMIT')),
     undo() {
-      // SQLite itself undoes the whole transaction for some errors.
-      if (database.isTransaction) ourOwn(() => database.exec('ROLLBACK'))
+      // SQLite rolls back by itself on some errors.
+      if (database.isTransaction) internally(() => database.exec('ROLLBACK'))
     },
     close: () => database.close(),
   }
 }
 
-/** The pipe may be set not to wait: then it is asked again until the parent has read. */
+/** The pipe may be non-blocking: retries until the parent has read. */
 function send(...texts: readonly string[]): void {
   const frames = Buffer.concat(texts.map((text) => writeFrame(text)))
   for (let at = 0; at < frames.length; ) {
@@ -225,7 +222,7 @@ function send(...texts: readonly string[]): void {
 }
 
 const never = new Int32Array(new SharedArrayBuffer(4))
-/** Memory is not given back, and must not be counted against a statement that needs little. */
+/** Memory is not returned to the system, and must not count against a later, smaller statement. */
 const isSpent = (): boolean => process.memoryUsage.rss() > sqlProcessBytesMax / 2
 
 const reply = (message: ChildReply): void => send(JSON.stringify(message))
@@ -255,9 +252,9 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
       }
       watch.begin()
       ran = database.run(request.query, request.params)
-      // Nobody may end what is about to be kept.
+      // The watchdog must not kill the process from here to the commit.
       watch.end()
-      // What only reads need not be asked about: there is nothing to undo.
+      // A read has nothing to roll back, so it needs no commit.
       if (lane === 'reads') answer(ran)
       else reply({ kind: 'ran' })
     } catch (error) {
@@ -273,7 +270,7 @@ function serve(path: string, limits: SandboxLimits, lane: SandboxLane): void {
   database.close()
 }
 
-/** Reads until the pipe ends, without an event loop: there is never anything else to do meanwhile. */
+/** Reads until the pipe ends, without an event loop: there is nothing else to do. */
 function readFrames(handle: (request: ChildRequest) => void): void {
   const read = createFrameReader((body) => handle(JSON.parse(body.toString()) as ChildRequest))
   const buffer = Buffer.allocUnsafe(readBytes)

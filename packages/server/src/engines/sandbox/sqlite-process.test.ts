@@ -9,7 +9,7 @@ import { SandboxProcess } from './sqlite-process.ts'
 
 const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes, answerBytesMax: 2 ** 20 }
 
-test('a process for reads can write nothing, whatever it is told', async () => {
+test('a process for reads cannot write', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-lanes-'))
   const path = join(folder, 'main.sqlite')
   openConnection(path).close()

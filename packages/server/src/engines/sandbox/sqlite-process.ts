@@ -1,6 +1,6 @@
 /**
- * A process that runs the statements of one SQLite file, from its parent's side: the protocol of a statement and its
- * deadline. Starting and ending is `pipe-process`; which of several processes runs a statement is `sandbox-sqlite`.
+ * Parent side of a child process for one SQLite file: the protocol of a statement and its deadline. `pipe-process` owns
+ * start and shutdown, `sqlite` the choice of the process.
  */
 import { fileURLToPath } from 'node:url'
 import { sqlProcessBytesMax } from '../../limits/resources.ts'
@@ -13,7 +13,7 @@ import type { ChildReply, ChildRequest, SandboxLane } from './sqlite-child.ts'
 
 const program = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
 
-/** What a process is waited for with. */
+/** The statement in progress. */
 interface Waiting {
   readonly resolve: (answer: SandboxAnswer) => void
   readonly reject: (error: Error) => void
@@ -23,10 +23,10 @@ interface Waiting {
 export class SandboxProcess {
   private readonly process: PipeProcess
   private waiting: Waiting | null = null
-  /** Of an answer whose rows are still to come. */
+  /** Counts of a reply whose rows have not arrived yet. */
   private counts: SandboxCounts | null = null
   private spent = false
-  /** From here until the answer it is unknown whether the statement has been committed. */
+  /** True from here until the reply: it is unknown whether the statement has been committed. */
   private committing = false
 
   constructor(
@@ -47,7 +47,7 @@ export class SandboxProcess {
     })
   }
 
-  /** Whether it may be given another statement. */
+  /** Whether it can run another statement. */
   get isUsable(): boolean {
     return this.process.isAlive && !this.spent
   }
@@ -65,7 +65,7 @@ export class SandboxProcess {
         this.process.markReady()
         break
       case 'ran':
-        // The statement has ended in time; from here on its answer is waited for.
+        // The statement met its deadline; the commit has none.
         clearTimeout(this.waiting?.timer)
         if (!this.process.isAlive) break
         this.committing = true
@@ -106,7 +106,7 @@ export class SandboxProcess {
     void this.process.send(JSON.stringify(request))
   }
 
-  /** Runs a statement; never two at once. Throws as `Sandbox` does. */
+  /** Runs a statement; one at a time. Throws like `Sandbox`. */
   async run(request: Exclude<ChildRequest, 'commit'>): Promise<SandboxAnswer> {
     await this.process.ready()
     return new Promise((resolve, reject) => {
@@ -117,7 +117,7 @@ export class SandboxProcess {
     })
   }
 
-  /** Lets it fold its log back and end by itself, unless that takes long. */
+  /** Lets the process checkpoint its log and exit; kills it if that takes too long. */
   close(): Promise<void> {
     return this.process.close()
   }

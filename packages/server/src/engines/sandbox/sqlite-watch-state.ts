@@ -1,10 +1,10 @@
 /**
- * What the thread that runs statements tells the watchdog beside it. Waking a thread for every statement would cost
- * more than most statements do: a watchdog that has not gone to sleep yet looks by itself.
+ * State shared between the statement thread and its watchdog. Waking a thread per statement would cost more than most
+ * statements, so an awake watchdog polls.
  */
 import { Worker } from 'node:worker_threads'
 
-/** Places in what the two threads share. */
+/** Indexes into the shared array. */
 export const watchFlags = {
   /** 1 while a statement runs. */
   running: 0,
@@ -26,7 +26,8 @@ export function createWatch(): Watch {
   return {
     begin() {
       Atomics.store(state, watchFlags.running, 1)
-      // It says that it sleeps before it looks a last time: either this sees the one, or that look the other.
+      // The watchdog sets `asleep` before its last check of `running`, so either this load sees the flag or that check
+      // sees the statement.
       if (Atomics.load(state, watchFlags.asleep) === 1) Atomics.notify(state, watchFlags.running)
     },
     end: () => void Atomics.store(state, watchFlags.running, 0),

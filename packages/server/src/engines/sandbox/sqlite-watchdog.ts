@@ -1,6 +1,6 @@
 /**
- * A thread beside the one that runs statements, which cannot be interrupted: while a statement runs, it ends the
- * process when that has grown too large, or when nobody is there any more to whom the answer would go.
+ * Watchdog thread. The statement thread cannot be interrupted, so while a statement runs this thread kills the process
+ * when its memory exceeds the bound, or when the parent process has exited.
  */
 import { workerData } from 'node:worker_threads'
 import { sqlProcessBytesMax, sqlProcessIdlePolls, sqlProcessPollMs } from '../../limits/resources.ts'
@@ -22,6 +22,6 @@ for (let idlePolls = 0; ; ) {
     Atomics.store(state, asleep, 0)
     continue
   }
-  // What it looks at changes without a word: this is a pause.
+  // The polled state does not notify: this is a sleep.
   Atomics.wait(state, asleep, 0, sqlProcessPollMs)
 }

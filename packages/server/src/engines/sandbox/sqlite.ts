@@ -1,6 +1,6 @@
 /**
- * SQL databases of the embedded engine: a SQLite file each, in whose processes statements run. Owns the files and the
- * lanes: what writes takes slots in one process, what reads runs beside it in a few others.
+ * SQL databases of the embedded engine: one SQLite file each; statements run in child processes. Owns the files and the
+ * lanes: writes run one at a time in one process, reads in parallel in a few others.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { SandboxProcess } from './sqlite-process.ts'
 import { keywordsOf, parseStatement } from './statement.ts'
 import type { Token } from './tokenizer.ts'
 
-/** Whether a statement only reads. Where that is not plain it waits for its turn among those that write. */
+/** Whether a statement is certain to only read. Otherwise it runs in the write lane. */
 function onlyReads(tokens: readonly Token[]): boolean {
   const words = keywordsOf(tokens)
   return (
@@ -26,7 +26,7 @@ function onlyReads(tokens: readonly Token[]): boolean {
   )
 }
 
-/** Processes that run the same kind of statement: so many at once, first come, first served. */
+/** A lane: processes that run the same kind of statement, with bounded concurrency, first come, first served. */
 function createLane(path: string, limits: SandboxLimits, lane: SandboxLane, running: number) {
   const slots = createSlotQueue({ running, waiting: sqlWaitingMax, waitMs: sqlWaitMs })
   const pool = createProcessPool({ start: () => new SandboxProcess(path, limits, lane), idleMs: sqlProcessIdleMs })
@@ -43,7 +43,7 @@ export function createSqliteSandboxes({ folder }: { readonly folder: string }): 
     async open(name, limits): Promise<Sandbox> {
       mkdirSync(folder, { recursive: true })
       const path = join(folder, `${name}.sqlite`)
-      // Made here, so that processes that start together find it made.
+      // Created here, so that processes that start together find it.
       try {
         withHandles(() => openConnection(path, { small: true }).close())
       } catch (error) {
@@ -58,7 +58,7 @@ export function createSqliteSandboxes({ folder }: { readonly folder: string }): 
           const { tokens } = parseStatement(query, params, 'sqlite')
           if (onlyReads(tokens)) return reads.run({ query, params })
           const answer = await writes.run({ query, params })
-          // A file under no name is lost with the process: what was written to it must not be acknowledged.
+          // A file without a name is lost with the process: writes to it must not be acknowledged.
           checkIdentity()
           return answer
         },

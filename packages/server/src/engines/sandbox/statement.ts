@@ -1,6 +1,6 @@
 /**
- * What is common to the statements of both engines: a text that can be run at all, and as many parameters as it has
- * places for them. What a statement may do is the adapters' matter.
+ * Validation common to both engines: a text that can be run, with as many parameters as placeholders. Adapters decide
+ * what a statement may do.
  */
 import { sqlParamsMax, sqlQueryBytesMax } from '../../limits/resources.ts'
 import { type SandboxValue, StatementError } from './sandbox.ts'
@@ -8,7 +8,7 @@ import { isBlank, type Token, type TokenRules, tokenize } from './tokenizer.ts'
 
 export interface Statement {
   readonly tokens: readonly Token[]
-  /** The number of the parameter that each `parameter` token stands for, in order of the tokens; from 1. */
+  /** For each `parameter` token, in order, the number of its parameter, from 1. */
   readonly parameterNumbers: readonly number[]
 }
 
@@ -20,7 +20,7 @@ export function parseStatement(query: string, params: readonly SandboxValue[], r
   const tokens = tokenize(query, rules)
   if (isBlank(tokens)) throw new StatementError('query', 'must be a statement')
   const other = tokens.find(({ kind }) => kind === 'other-parameter')
-  if (other) throw new StatementError('query', `${other.text} is no parameter here; parameters are ? or ?1`)
+  if (other) throw new StatementError('query', `${other.text} is not a supported parameter; use ? or ?1`)
   const parameterNumbers = numberParameters(tokens)
   const wanted = Math.max(0, ...parameterNumbers)
   if (wanted > sqlParamsMax) throw new StatementError('query', `must have at most ${sqlParamsMax} parameters`)
@@ -29,7 +29,7 @@ export function parseStatement(query: string, params: readonly SandboxValue[], r
   return { tokens, parameterNumbers }
 }
 
-/** `?` is one more than the largest number before it; `?3` is 3. Throws for `?0`. */
+/** `?` is one more than the largest number before it; `?3` is 3. Throws on `?0`. */
 function numberParameters(tokens: readonly Token[]): number[] {
   let largest = 0
   return tokens
@@ -42,12 +42,12 @@ function numberParameters(tokens: readonly Token[]): number[] {
     })
 }
 
-/** The statement's words and names in order, in lower case, without quotes. */
+/** The statement's words and names in order, lower case, without quotes. */
 export const wordsOf = (tokens: readonly Token[]): string[] =>
   tokens.flatMap(({ kind, text }) =>
     kind === 'word' ? [text.toLowerCase()] : kind === 'name' ? [text.slice(1, -1).toLowerCase()] : [],
   )
 
-/** Its keywords, as far as a word without quotes may be one, in lower case. */
+/** The statement's unquoted words, lower case: its keywords and unquoted names. */
 export const keywordsOf = (tokens: readonly Token[]): string[] =>
   tokens.flatMap(({ kind, text }) => (kind === 'word' ? [text.toLowerCase()] : []))

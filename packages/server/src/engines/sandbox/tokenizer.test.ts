@@ -33,7 +33,7 @@ const piece = fc.oneof(
 )
 
 for (const rules of ['sqlite', 'postgres'] as const)
-  test(`tokens of ${rules} are the query, cut up, whatever it is`, () => {
+  test(`tokens of ${rules} joined are the query, for any query`, () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
         const query = pieces.join('')
@@ -46,7 +46,7 @@ for (const rules of ['sqlite', 'postgres'] as const)
     )
   })
 
-test('question marks within texts, names and comments are no parameters', () => {
+test('question marks within strings, names and comments are not parameters', () => {
   const sqlite = `? '?' "?" \`?\` [?] ?2 -- ?\n/* ? */ x'?' 'it''s ?'`
   expect(kindsOf(sqlite, 'sqlite').filter((token) => token.startsWith('parameter'))).toEqual([
     'parameter ?',
@@ -60,26 +60,26 @@ test('question marks within texts, names and comments are no parameters', () => 
   ])
 })
 
-test('a backslash ends nothing in a plain text of either, and escapes in one with E', () => {
+test('a backslash has no meaning in a plain string, and escapes in an E string', () => {
   expect(kindsOf("'\\' ?", 'sqlite')).toEqual(["text '\\'", 'parameter ?'])
   expect(kindsOf("'\\' ?", 'postgres')).toEqual(["text '\\'", 'parameter ?'])
   expect(kindsOf("E'\\' ?'", 'postgres')).toEqual(["text E'\\' ?'"])
 })
 
-test('a carriage return ends a comment of PostgreSQL, and none of SQLite', () => {
+test('a carriage return ends a comment in PostgreSQL but not in SQLite', () => {
   expect(kindsOf('-- \r?', 'postgres')).toEqual(['parameter ?'])
   expect(kindsOf('-- \r?', 'sqlite')).toEqual([])
 })
 
-test('what runs nothing is blank', () => {
+test('white space, comments and semicolons are blank', () => {
   for (const query of ['', ' ;\n', '-- x', '/* x */;', '/* no end'])
     expect(isBlank(tokenize(query, 'sqlite'))).toBe(true)
   for (const query of ['x', "''", '?', '/* a */ 1']) expect(isBlank(tokenize(query, 'sqlite'))).toBe(false)
-  // Comments nest there: this one has not ended, and is no white space.
+  // Comments nest there: this one is unterminated, so not blank.
   expect(isBlank(tokenize('/* /* */', 'postgres'))).toBe(false)
 })
 
-test('a hundred thousand characters of anything take no time to speak of', () => {
+test('a hundred thousand characters of any kind are split in linear time', () => {
   for (const rules of ['sqlite', 'postgres'] as const)
     for (const unit of [
       "'",

@@ -1,6 +1,6 @@
 /**
- * Cuts a statement into tokens, enough to find its parameters, its words and its end. Both engines' rules for text,
- * names and comments are here; grammar is the engines'. Never refuses: what is no token is a symbol of one character.
+ * Splits a statement into tokens, enough to find its parameters, its words and its end. Covers both engines' rules for
+ * strings, names and comments; grammar is left to the engines. Never throws: an unknown character is a `symbol`.
  */
 
 export type TokenKind =
@@ -14,9 +14,9 @@ export type TokenKind =
   | 'number'
   /** `?` or `?1`. */
   | 'parameter'
-  /** `:a`, `@a`, `$a`, `$1`: parameters of other ways to write them. */
+  /** `:a`, `@a`, `$a`, `$1`: unsupported parameter syntaxes. */
   | 'other-parameter'
-  /** `??`, by which PostgreSQL's operators are written. */
+  /** `??`, the escape for PostgreSQL operators that contain `?`. */
   | 'question-mark'
   | 'symbol'
 
@@ -27,7 +27,7 @@ export interface Token {
 
 export type TokenRules = 'sqlite' | 'postgres'
 
-/** Sticky, in order of preference. What is not closed goes on to the end, so that nothing is looked at twice. */
+/** Sticky, in order of preference. An unterminated token extends to the end, so that no character is scanned twice. */
 type Pattern = readonly [kind: TokenKind, pattern: RegExp]
 
 const singleQuoted = /'[^']*(?:''[^']*)*(?:'|$)/y
@@ -50,11 +50,11 @@ const patterns: Readonly<Record<TokenRules, readonly Pattern[]>> = {
   ],
   postgres: [
     ['blank', /[ \t\n\f\r\v]+/y],
-    // Where SQLite reads on, a carriage return ends the line here.
+    // A carriage return ends a comment here, but not in SQLite.
     ['blank', /--[^\n\r]*/y],
     ['text', /[eE]'[^'\\]*(?:(?:''|\\[\s\S])[^'\\]*)*(?:'|\\?$)/y],
     ['text', singleQuoted],
-    // Escapes in it hide what the name is; the symbol `&` before a name shows that it is one of these.
+    // Escapes hide the name; the symbol `&` before a name marks one with escapes.
     ['name', doubleQuoted],
     ['question-mark', /\?\?/y],
     ['parameter', /\?\d*/y],
@@ -64,7 +64,7 @@ const patterns: Readonly<Record<TokenRules, readonly Pattern[]>> = {
   ],
 }
 
-/** The tokens, which joined are the query again. Takes time in proportion to its length. */
+/** The tokens of a query; joined they are the query. Linear time. */
 export function tokenize(query: string, rules: TokenRules): Token[] {
   const tokens: Token[] = []
   for (let at = 0; at < query.length; ) {
@@ -87,7 +87,7 @@ function findToken(query: string, at: number, candidates: readonly Pattern[]): T
 const dollarQuote = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
 const commentEdge = /\/\*|\*\//g
 
-/** PostgreSQL's comments, which nest, and its texts between dollar signs, which end with their own beginning. */
+/** PostgreSQL's nested comments and dollar-quoted strings. */
 function findNested(query: string, at: number): Token | null {
   if (query.startsWith('/*', at)) {
     commentEdge.lastIndex = at
@@ -107,6 +107,6 @@ function findNested(query: string, at: number): Token | null {
     : { kind: 'text', text: query.slice(at, end + quote.length) }
 }
 
-/** Whether there is nothing to run in it: white space, comments and semicolons. */
+/** Whether there is nothing to run: only white space, comments and semicolons. */
 export const isBlank = (tokens: readonly Token[]): boolean =>
   tokens.every(({ kind, text }) => kind === 'blank' || text === ';')

@@ -1,7 +1,4 @@
-/**
- * Runs in a thread of its own: brings a database's write-ahead log into its file, so that the disk syncs this takes
- * block no request.
- */
+/** Worker thread that checkpoints write-ahead logs, so that the disk syncs of a checkpoint block no request. */
 import { Database } from 'bun:sqlite'
 import { parentPort } from 'node:worker_threads'
 import { isOutOfHandles } from '../../base/files/file-handles.ts'
@@ -19,8 +16,8 @@ function checkpoint({ path, mode }: Request): CheckpointFailure | null {
     if (mode === 'recover') checkFrames(path)
     const db = new Database(path, { readwrite: true, create: false })
     try {
-      // A new connection syncs the log before and the file after a checkpoint. Without a busy timeout no mode waits for
-      // a reader or the writer.
+      // A new connection syncs the log before and the file after a checkpoint. Without a busy timeout, no mode waits
+      // for a reader or the writer.
       const query = `PRAGMA wal_checkpoint(${mode === 'passive' ? 'PASSIVE' : 'TRUNCATE'})`
       const done = db.query<{ busy: number }, []>(query).get()
       return done?.busy ? { message: 'The log is in use', isOutOfHandles: false } : null
@@ -32,7 +29,7 @@ function checkpoint({ path, mode }: Request): CheckpointFailure | null {
   }
 }
 
-/** A frame that the disk has lost must not be brought into the file. */
+/** A frame that the disk has lost must not reach the file. */
 function checkFrames(path: string): void {
   const { intact } = readLogFrames(path)
   const indexed = readIndexedFrames(path)

@@ -1,7 +1,7 @@
 /**
- * When write-ahead logs are checkpointed: by the size of the log's file while there are writes, and once there have
- * been none for a while. SQLite starts a log over only when all of it has been checkpointed while nobody writes, so a
- * checkpoint happens twice: most of it beside the writers, then the small rest with the writer paused for a moment.
+ * Checkpoint policy for write-ahead logs: by the size of the log while there are writes, and after an idle period.
+ * SQLite restarts a log only when all of it has been checkpointed and nothing writes, so a checkpoint has two passes:
+ * most of the log concurrently with the writer, then the small rest with the writer paused.
  */
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../base/clock.ts'
@@ -9,12 +9,12 @@ import { releaseHandles } from '../../base/open-files.ts'
 import { walPauseFactor, walQuietMs } from '../../limits/sqlite.ts'
 
 /**
- * `passive` waits for no one; `truncate` also empties the log's file, unless a reader still needs it; `recover` does so
- * only with a log whose frames are all intact.
+ * `passive` waits for no reader or writer; `truncate` also empties the log unless a reader still needs it; `recover`
+ * does so only if every frame is intact.
  */
 export type CheckpointMode = 'passive' | 'truncate' | 'recover'
 
-/** Why a checkpoint was not made. */
+/** Why a checkpoint failed. */
 export interface CheckpointFailure {
   readonly message: string
   readonly isOutOfHandles: boolean
@@ -22,13 +22,13 @@ export interface CheckpointFailure {
 
 export interface Checkpointer {
   /**
-   * Brings what the log of that file holds now into the file, off the main thread. Failures are harmless: the log stays
-   * and is checkpointed later. No transaction may begin during `truncate`: it would block the main thread.
+   * Checkpoints the log of a file, off the main thread. A failure is harmless: the log stays and is checkpointed later.
+   * No transaction may begin during `truncate`: it would block the main thread.
    */
   checkpoint(path: string, mode: Exclude<CheckpointMode, 'recover'>): Promise<void>
   /**
-   * Brings a log that may be damaged into the file once every frame has been checked, and empties it; the writer must
-   * be held. Gives the reason where that failed, which leaves the log as it was.
+   * Checkpoints a log that may be damaged: verifies every frame, then empties it. The writer must be paused. Returns
+   * the reason of a failure, which leaves the log unchanged.
    */
   recover(path: string): Promise<string | null>
   close(): void
@@ -57,7 +57,7 @@ export function openCheckpointer(): Checkpointer {
 
   const failureOf = (message: string): CheckpointFailure => ({ message, isOutOfHandles: false })
 
-  /** Gives the reason where that failed. */
+  /** Returns the reason of a failure, or null. */
   async function run(path: string, mode: CheckpointMode): Promise<string | null> {
     for (;;) {
       const failure = await request(path, mode)
@@ -71,7 +71,7 @@ export function openCheckpointer(): Checkpointer {
     const target = worker
     return new Promise((resolve) => {
       waiting.set(id, resolve)
-      // A process that waits for nothing else waits for this.
+      // Keeps the process alive until the reply.
       target.ref()
       target.postMessage({ id, path, mode })
     })
@@ -92,25 +92,27 @@ export function openCheckpointer(): Checkpointer {
 }
 
 export interface CheckpointPlan {
-  /** Called after each group of writes; the promise it gives, if any, is awaited before the next group. */
+  /** Called after each group of writes. If it returns a promise, the next group waits for it. */
   afterGroup(): Promise<void> | undefined
-  /** Empties the log where nothing was written for a while. */
+  /** Checkpoints and empties the log after an idle period. */
   checkpointIdle(): Promise<void>
 }
 
 export interface CheckpointPlanDeps {
-  /** See `Checkpointer`, for the database of this plan. */
+  /** `Checkpointer.checkpoint` for this database. */
   readonly checkpoint: (mode: 'passive' | 'truncate') => Promise<void>
   readonly clock: Clock
   /** Size of the log's file in bytes. */
   readonly logBytes: () => number
-  /** The size at which a checkpoint is due; the writing connection cuts the file to it when the log starts over. */
+  /**
+   * Size at which a checkpoint is due, and to which the writing connection truncates the file when the log restarts.
+   */
   readonly checkpointBytes: number
   /** See `Writer.pause`. */
   readonly pauseWriter: () => Promise<() => void>
 }
 
-/** Decides when one database's log is checkpointed and when its writer must wait for it. */
+/** Decides when a database's log is checkpointed and when its writer must wait. */
 export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
   const { checkpoint, clock, logBytes, checkpointBytes, pauseWriter } = deps
   let dueBytes = checkpointBytes
@@ -123,7 +125,7 @@ export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
       lastWriteMs = clock.now()
       const bytes = logBytes()
       if (step === 'measure') {
-        // A log that a reader kept from starting over has not been cut: trying again pays once it has grown by as much.
+        // The log was not truncated because a reader pinned it: retry once it has grown by another such amount.
         dueBytes = bytes > checkpointBytes ? bytes + checkpointBytes : checkpointBytes
         step = 'none'
       } else if (step === 'rest') {
@@ -140,7 +142,7 @@ export function createCheckpointPlan(deps: CheckpointPlanDeps): CheckpointPlan {
     },
     async checkpointIdle() {
       const nowMs = clock.now()
-      // A clock that was set back must not make the database seem busy.
+      // A clock that was set back must not make the database seem active.
       lastWriteMs = Math.min(lastWriteMs, nowMs)
       if (nowMs - lastWriteMs < walQuietMs || logBytes() === 0) return
       const release = await pauseWriter()

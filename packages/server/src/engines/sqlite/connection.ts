@@ -1,4 +1,7 @@
-/** One connection to one SQLite file: pragmas, a bounded cache of prepared statements, errors in the port's words. */
+/**
+ * One connection to one SQLite file: pragmas, a bounded cache of prepared statements, SQLite's errors mapped to
+ * `EngineError`.
+ */
 import { Database as BunDatabase, SQLiteError, type Statement } from 'bun:sqlite'
 import { createLru } from '../../base/concurrency/lru.ts'
 import {
@@ -14,28 +17,28 @@ import type { SqlText } from '../sql/sql-text.ts'
 
 export interface ConnectionOptions {
   readonly readonly?: boolean
-  /** Smaller page cache and log: one of many databases rather than the main one. */
+  /** Smaller page cache and log, for one of many databases. */
   readonly small?: boolean
-  /** Keeps what a sort needs beyond its cache of 2 MiB in a temporary file instead of in memory. */
+  /** Sorts beyond the cache of 2 MiB spill to a temporary file instead of memory. */
   readonly spills?: boolean
-  /** Called with each error that means the file or the disk has failed. */
+  /** Called with each error that indicates a failed file or disk. */
   readonly onFault?: (error: EngineError) => void
 }
 
-/** The log's size at which it is checkpointed, and to which SQLite cuts it when it starts over. */
+/** Size of the log at which it is checkpointed, and to which SQLite truncates it on a restart. */
 export const checkpointBytesOf = ({ small = false }: ConnectionOptions): number =>
   small ? walInstanceCheckpointBytes : walCheckpointBytes
 
 export interface Connection {
   all(query: SqlText): SqlRow[]
   /**
-   * As `all`, but ends before the row with which texts and blobs exceed `bytesMax`, or that is there only after
-   * `untilMs` of `performance.now()`; never before the first.
+   * Like `all`, but stops before the row that exceeds `bytesMax` (texts and blobs) or that arrives after `untilMs` of
+   * `performance.now()`; returns at least one row.
    */
   some(query: SqlText, bytesMax: number, untilMs?: number): SomeRows
   /** Rows changed by the statement itself, not by its triggers. */
   run(query: SqlText): number
-  /** The steps SQLite would take, as it words them. */
+  /** The query plan, one line per step, in SQLite's words. */
   plan(query: SqlText): string[]
   readonly inTransaction: boolean
   /** Runs fixed text such as `BEGIN` or a pragma. */
@@ -61,16 +64,16 @@ function lengthOf(row: SqlRow): number {
 
 const uniqueMessage = /^UNIQUE constraint failed: (.+)$/
 
-const awayCodes = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_BUSY', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
+const unavailableCodes = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_BUSY', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
 
-const damageCodes = ['SQLITE_CORRUPT', 'SQLITE_NOTADB']
+const corruptionCodes = ['SQLITE_CORRUPT', 'SQLITE_NOTADB']
 
-/** For the operator, who sees it where a start fails, and in the log. Clients never see it. */
+/** For operators: shown when a start fails, and in the log. Clients never see it. */
 const describeDamage = (path: string, message: string): string =>
   `${path} is damaged (${message}). Stop the server, check the folder with \`plinth doctor\`, and restore a backup with \`plinth restore\`.`
 
 /**
- * SQLite names the columns of a failed unique index only in its message: `UNIQUE constraint failed: posts.slug,
+ * SQLite reports the columns of a violated unique index only in the message: `UNIQUE constraint failed: posts.slug,
  * posts.lang`.
  */
 function engineErrorOf(error: unknown, path: string): unknown {
@@ -80,14 +83,14 @@ function engineErrorOf(error: unknown, path: string): unknown {
     const names = columns.map((column) => column.slice(column.indexOf('.') + 1))
     return new EngineError('unique', error.message, names, error)
   }
-  if (damageCodes.some((code) => error.code?.startsWith(code)))
+  if (corruptionCodes.some((code) => error.code?.startsWith(code)))
     return new EngineError('unavailable', describeDamage(path, error.message), [], error)
-  if (awayCodes.some((code) => error.code?.startsWith(code)))
+  if (unavailableCodes.some((code) => error.code?.startsWith(code)))
     return new EngineError('unavailable', error.message, [], error)
   return error
 }
 
-/** Opens the file and sets what its connections have in common. */
+/** Opens the file and applies the common pragmas. */
 function openFile(path: string, options: ConnectionOptions): BunDatabase {
   const db = new BunDatabase(path, options.readonly ? { readonly: true } : { create: true, readwrite: true })
   try {
@@ -102,10 +105,9 @@ function openFile(path: string, options: ConnectionOptions): BunDatabase {
 function configure(db: BunDatabase, options: ConnectionOptions): void {
   if (!options.readonly) {
     db.run('PRAGMA journal_mode = WAL')
-    // Commits reach the log without waiting for the disk; the writer syncs it off the main thread before it
-    // acknowledges.
+    // Commits do not wait for the disk; the writer syncs the log off the main thread before it acknowledges.
     db.run('PRAGMA synchronous = NORMAL')
-    // Checkpoints are made off the main thread.
+    // Checkpoints run off the main thread.
     db.run('PRAGMA wal_autocheckpoint = 0')
     db.run(`PRAGMA journal_size_limit = ${checkpointBytesOf(options)}`)
   }
@@ -116,7 +118,7 @@ function configure(db: BunDatabase, options: ConnectionOptions): void {
 
 /**
  * Opens (and, unless read-only, creates) the file. `:memory:` is private to the connection. Throws `EngineError`
- * `unavailable` where that is refused.
+ * `unavailable` on failure.
  */
 export function openConnection(path: string, options: ConnectionOptions = {}): Connection {
   let db: BunDatabase
@@ -154,7 +156,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       const rows: SqlRow[] = []
       let bytes = 0
       try {
-        // Stepping costs up to a sixth more than `all`, which has no bound. Leaving the loop resets the statement.
+        // Stepping costs up to a sixth more than `all`. Leaving the loop resets the statement.
         for (const row of prepare(text).iterate(...(values as string[])) as IterableIterator<SqlRow>) {
           const length = lengthOf(row)
           const isOver = bytes + length > bytesMax || (untilMs < Infinity && performance.now() > untilMs)
@@ -175,8 +177,7 @@ export function openConnection(path: string, options: ConnectionOptions = {}): C
       }
     },
     plan({ text, values }) {
-      // Not from the cache: this runtime leaves an EXPLAIN unfinished, and with it open its connection would see no
-      // later commit.
+      // Not cached: this runtime leaves an EXPLAIN unfinished, which would pin the connection to its snapshot.
       const statement = db.prepare(`EXPLAIN QUERY PLAN ${text}`)
       try {
         return statement.all(...(values as string[])).map((step) => (step as { detail: string }).detail)

@@ -1,6 +1,6 @@
 /**
- * One SQLite file as the port's `Database`: a connection that reads, a connection that writes in groups, and the sync
- * of its log. Reads never see what is not committed, since they have a connection of their own.
+ * One SQLite file as a `Database`: a connection that reads, a connection that writes in groups, and the sync of its
+ * log. Reads have a connection of their own and never see uncommitted rows.
  */
 import fs, { closeSync, fstatSync, openSync } from 'node:fs'
 import { sep } from 'node:path'
@@ -24,16 +24,16 @@ import { createWriter, type Writer } from './writer.ts'
 
 export interface SqliteDatabase extends Database {
   readonly writer: Writer
-  /** Empties the write-ahead log where nothing was written for `walQuietMs`. Never rejects. */
+  /** Checkpoints and empties the write-ahead log after `walQuietMs` without writes. Never rejects. */
   checkpointIdle(): Promise<void>
-  /** Why writes cannot be acknowledged, after a write that tries it where that was so; null where they can. */
+  /** Why writes cannot be acknowledged, or null. After a failure it attempts a probe write. */
   findFault(): Promise<string | null>
-  /** Whether the contents of the file are wrong. */
+  /** Whether the file is corrupt. */
   readonly isDamaged: boolean
   close(): void
 }
 
-/** What serves all databases of the process. */
+/** Threads shared by all databases of the process. */
 export interface SharedThreads {
   readonly checkpointer: Checkpointer
   readonly threads: ReaderThreads
@@ -44,13 +44,13 @@ export interface SharedThreads {
 interface Opened {
   readonly writing: Connection
   readonly reading: Connection
-  /** The log's file, which lives as long as the writing connection. */
+  /** File descriptor of the log, which exists as long as the writing connection. */
   readonly log: number
 }
 
 /**
- * Opens every handle a database will ever need here, so that none can be refused later: a log that could not be opened
- * in the middle of a commit would look like a disk that has failed.
+ * Opens every handle the database will ever need, so that none can be refused later: a log that cannot be opened during
+ * a commit would look like a failed disk.
  */
 function openHandles(path: string, options: ConnectionOptions): Opened {
   const firstRead = sql`SELECT 1 FROM sqlite_schema LIMIT 1`
@@ -70,14 +70,14 @@ function openHandles(path: string, options: ConnectionOptions): Opened {
   }
 }
 
-/** Two folders at most: enough to find the file in the data folder. */
+/** The last two path segments: enough to find the file in the data folder. */
 const nameOf = (path: string): string => path.split(sep).slice(-2).join('/')
 
-/** A page of the log, whether or not the value changes; nothing uses it otherwise. */
+/** Writes one page to the log, whether or not the value changes; nothing else uses `application_id`. */
 const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA application_id = 0`)
 
 export interface DatabaseOptions extends ConnectionOptions {
-  /** Called when the log begins an epoch (`log-epoch`); without it the log has none. */
+  /** Called when the log starts an epoch (`log-epoch`); without it the log has no epochs. */
   readonly onEpoch?: (epoch: number) => void
 }
 
@@ -95,7 +95,7 @@ export function openSqliteDatabase(
     ...threads,
     read: (file, read, caller) =>
       threads.read(file, read, caller).catch((error: unknown) => {
-        // Of what threads fail with, only damage says something about the file.
+        // Of a thread's errors, only corruption concerns the file.
         if (isDamage(error)) faults.note(error)
         throw error
       }),
@@ -107,7 +107,7 @@ export function openSqliteDatabase(
   const syncLog = (): Promise<void> =>
     new Promise((resolve, reject) => fs.fdatasync(log, (error) => (error ? reject(error) : resolve())))
 
-  /** What is on a disk under no name is lost with the process: it must not be acknowledged. */
+  /** A file without a name is lost with the process: writes to it must not be acknowledged. */
   async function sync(): Promise<void> {
     await syncLog()
     checkIdentity()
@@ -154,13 +154,16 @@ export function openSqliteDatabase(
     pauseWriter: () => writer.pause(),
   })
 
-  /** Other processes and threads may have the file open: then closing a connection leaves the log as it is. */
+  /**
+   * Checkpoints before closing. If other processes or threads have the file open, closing the connection would leave
+   * the log as it is.
+   */
   function emptyLog(): void {
     try {
       writing.exec('PRAGMA busy_timeout = 0')
       writing.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
-      // What is in the log stays there, and is read from there by the next process.
+      // The log stays and is read by the next process.
     }
   }
 

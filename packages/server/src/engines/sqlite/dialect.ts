@@ -1,9 +1,9 @@
-/** SQLite's words. A database is a file, so tables need no qualification and rows no owner. */
+/** The SQLite dialect. A database is a file, so tables are unqualified and rows have no owner column. */
 import { quickSearchOccurrences } from '../../limits/sqlite.ts'
 import type { Dialect, SearchWord, WordFrequency } from '../sql/dialect.ts'
 import { ident, join, type SqlText, sql } from '../sql/sql-text.ts'
 
-/** JSON paths are parameters, so a member's name is never SQL; the name is quoted as JSON quotes it. */
+/** JSON paths are parameters, so a member's name never becomes SQL; it is quoted as JSON. */
 const memberPath = (name: string | null): string => (name === null ? '$' : `$.${JSON.stringify(name)}`)
 
 const jsonTypes = {
@@ -12,13 +12,13 @@ const jsonTypes = {
   boolean: sql`'true', 'false'`,
 } as const
 
-/** JSON integers beyond 2^53 are read as exact 64-bit integers; values are doubles. */
+/** SQLite reads JSON integers beyond 2^53 as exact 64-bit integers; values are doubles. */
 const asDouble = (value: SqlText): SqlText => sql`CAST(${value} AS REAL)`
 
 /** No declared name starts with an underscore. */
 const searchTable = (tableName: string): string => `_fts_${tableName}`
 
-/** Above every character of a word. */
+/** Sorts after every character of a word. */
 const lastCharacter = '\u{10ffff}'
 
 /** Counts occurrences in the index's own list of terms, up to `quickSearchOccurrences` of each word. */
@@ -46,7 +46,7 @@ export const sqliteDialect: Dialect = {
   logHead: [sql`seq INTEGER PRIMARY KEY AUTOINCREMENT`],
   clustered: sql` WITHOUT ROWID`,
   indexLog: () => [],
-  // Commits take turns, so the highest number there ever was is all there is to know.
+  // Commits are serialized, so the highest number ever assigned identifies a snapshot.
   logView: {
     snapshot: ({ name }) => sql`(SELECT CAST(coalesce(max(seq), 0) AS TEXT) FROM sqlite_sequence WHERE name = ${name})`,
     isAhead: (snapshot, of) => Number(snapshot) > Number(of),
@@ -99,7 +99,7 @@ export const sqliteDialect: Dialect = {
   },
   searchIndex({ name }, words) {
     const index = ident(searchTable(name))
-    // Each word is quoted, so that nothing the caller types is query syntax.
+    // Words are quoted: nothing the caller types is query syntax.
     const query = words.map(({ text, isPrefix }) => `"${text.replaceAll('"', '""')}"${isPrefix ? '*' : ''}`).join(' ')
     return {
       joins: sql` JOIN ${index} ON ${index}."rowid" = ${ident(name)}."_seq"`,

@@ -1,7 +1,7 @@
 /**
- * Databases of dynamic namespaces: one file per instance, a bounded pool of open ones, and an empty stand-in for those
- * never written. A database comes into being with the first write that changes something: the write is first rehearsed
- * on the stand-in, so a refused one creates nothing.
+ * Databases of dynamic namespaces: one file per instance, a bounded pool of open ones, and an empty in-memory stand-in
+ * for instances without a file. The first effective write creates the file: it is first rehearsed on the stand-in, so a
+ * rejected write creates nothing.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
@@ -15,12 +15,12 @@ import { sqliteDialect } from './dialect.ts'
 import { readScalar } from './readers/adaptive-reader.ts'
 import { rehearse, runAtOnce } from './transaction.ts'
 
-/** Creates or extends the tables of a freshly opened instance. */
+/** Creates or migrates the tables of a newly opened instance. */
 export type PrepareInstance = (database: Database, address: DatabaseAddress) => Promise<void>
 
 type StandIn = Pick<Database, 'all' | 'readPage' | 'readLargePage'>
 
-/** Reads of a connection that holds next to nothing, done at once. */
+/** Reads of an (almost) empty in-memory connection, done synchronously. */
 function standInOf(connection: Connection): StandIn {
   const read = <Row>(query: PageQuery, bytesMax: number): PageRows<Row> => {
     const some = connection.some(plainPage(query), bytesMax)
@@ -43,8 +43,8 @@ const plainName = /^[a-z0-9_-]{1,100}$/
 const base32 = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
- * Ids that a file system might confuse (case, dots, length) become `=` and base 32; `=` is in no plain name, so no two
- * ids share a file.
+ * File name of an instance. Ids that a file system might confuse (case, dots, length) become `=` and base 32; `=` is
+ * not part of a plain name, so two ids never share a file.
  */
 function fileNameOf(instanceId: string): string {
   if (plainName.test(instanceId)) return instanceId
@@ -75,7 +75,7 @@ interface Opened {
   readonly database: SqliteDatabase
   readonly address: DatabaseAddress
   ready: Promise<void>
-  /** Calls that hold the database right now; only an unused one may be closed. */
+  /** Calls that use the database; only an unused one may be closed. */
   users: number
 }
 
@@ -84,9 +84,9 @@ export interface Instances {
   prepareAgain(): void
   /** See `Sql`. */
   checkpointIdle(): Promise<void>
-  /** Closes half of the databases that are not in use. False where there is none. */
+  /** Closes half of the unused databases. Returns false if there is none. */
   releaseHandles(): boolean
-  /** See `Sql`. One damaged instance does not count: the others, and the server, work. */
+  /** See `Sql`. A single damaged instance does not count: the other instances and the server still work. */
   findFault(): Promise<string | null>
   close(): Promise<void>
 }
@@ -95,25 +95,25 @@ export interface InstancesOptions {
   readonly folder: string
   readonly shared: SharedThreads
   readonly prepare: PrepareInstance
-  /** Databases kept open at once. */
+  /** Maximum number of open databases. */
   readonly openMax: number
-  /** Throws where the data folder is no longer the one that was opened. */
+  /** Throws if the data folder was removed or replaced. */
   readonly checkFolder: () => void
 }
 
 export function createInstances({ folder, shared, prepare, openMax, checkFolder }: InstancesOptions): Instances {
-  /** Insertion order is order of use: the first is the one unused for longest. */
+  /** In order of last use: the first is the least recently used. */
   const opened = new Map<string, Opened>()
   const standIns = new Map<string, Promise<Connection>>()
   let lastRehearsal: Promise<unknown> = Promise.resolve()
 
-  /** Closes those unused for longest until so many are open. Gives how many were closed. */
+  /** Closes the least recently used databases until `most` are open. Returns the number closed. */
   function closeUnused(most: number): number {
     const before = opened.size
     for (const [path, { database, users }] of opened) {
       if (opened.size <= most) break
-      // One in use stays; the bound is met again when it is let go.
-      // So does one that recovers: opened again, it would not know that its log may be incomplete.
+      // One in use stays open; the bound is restored when it is released. So does one in recovery: opened again, it
+      // would not know that its log may be incomplete.
       if (users > 0 || database.writer.pending > 0 || database.writer.failed) continue
       opened.delete(path)
       database.close()
@@ -129,7 +129,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     return { database, address, ready: prepare(database, address), users: 0 }
   }
 
-  /** Opens the database if need be and holds it open while `task` runs. */
+  /** Opens the database if necessary and keeps it open while `task` runs. */
   async function use<T>(path: string, address: DatabaseAddress, task: (database: Database) => Promise<T>): Promise<T> {
     const found = opened.get(path) ?? open(path, address)
     opened.delete(path)
@@ -141,13 +141,13 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
       return await task(found.database)
     } finally {
       found.users -= 1
-      // A database that could not be prepared is opened anew by the next call.
+      // A database whose preparation failed is opened again by the next call.
       if (found.users === 0 && (await isRejected(found.ready)) && opened.delete(path)) found.database.close()
     }
   }
 
   /**
-   * An empty database of a namespace, in memory: one to read and another to rehearse on, since a rehearsal's rows must
+   * An empty in-memory database of a namespace. Reads and rehearsals have one each, since rows of a rehearsal must
    * never be read.
    */
   function standIn(namespace: string, purpose: 'read' | 'rehearse'): Promise<Connection> {
@@ -167,7 +167,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     return found
   }
 
-  /** Rehearsals share one connection, so they take turns. */
+  /** Rehearsals share one connection, so they run one after another. */
   function rehearseSerially<T>(
     namespace: string,
     work: Parameters<typeof rehearse<T>>[1],
@@ -181,7 +181,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     database(address) {
       const path = instancePath(folder, address.namespace, address.instanceId)
       const exists = (): boolean => opened.has(path) || existsSync(path)
-      /** Reads at once from the stand-in while nothing was written: there is no moment in between. */
+      /** Reads the stand-in synchronously while the instance has no file, so a first write cannot happen in between. */
       const reading = async <T>(task: (database: StandIn) => Promise<T>): Promise<T> => {
         if (exists()) return use(path, address, task)
         const empty = await standIn(address.namespace, 'read')
@@ -202,13 +202,13 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
           if (!exists()) {
             const { result, wrote } = await rehearseSerially(address.namespace, work)
             if (!wrote || options?.creates === false) return result
-            // Writes that arrive together may each count the one instance they create.
+            // Concurrent first writes may each call this for the one instance they create.
             await options?.beforeCreate?.()
           }
           return use(path, address, (database) => database.write(work))
         },
         async synced() {
-          // One that is not open has nothing on its way.
+          // A closed database has no pending sync.
           await opened.get(path)?.database.synced()
         },
       }
@@ -216,14 +216,14 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
     prepareAgain() {
       for (const one of opened.values()) {
         one.ready = one.ready.then(() => prepare(one.database, one.address))
-        // Whoever uses the database next is told; nobody is waiting right now.
+        // The next call on the database reports the failure.
         one.ready.catch(() => undefined)
       }
       standIns.clear()
     },
     async checkpointIdle() {
       for (const [path, one] of [...opened]) {
-        // One that was closed meanwhile has emptied its log.
+        // One that was closed meanwhile has checkpointed its log.
         if (opened.get(path) !== one) continue
         one.users += 1
         await one.database.checkpointIdle()

@@ -1,18 +1,18 @@
 /**
- * Recovery of a database whose log could not be synced. After a failed sync the system may have dropped what it did not
- * write and report success from then on, so nothing more may be acknowledged on top of it. Recovery reads the log back,
- * checks every frame, brings it into the file with syncs of its own, and starts an empty log; then writes go on.
+ * Recovery of a database whose log could not be synced. After a failed sync the system may have dropped dirty pages and
+ * report success from then on, so nothing may be acknowledged on top of them. Recovery reads the log back, verifies
+ * every frame, checkpoints it with syncs of its own, and starts an empty log; then writes resume.
  */
 import { recoveryRetryMaxMs, recoveryRetryMinMs } from '../../limits/sqlite.ts'
 
 export interface Recovery {
-  /** Begins to try, with growing pauses, until an attempt succeeds or `stop` is called. */
+  /** Starts attempts with exponential backoff, until one succeeds or `stop` is called. */
   start(): void
   stop(): void
 }
 
 export interface RecoveryDeps {
-  /** One attempt; rejects with the reason why it did not succeed. */
+  /** One attempt; rejects with the reason of its failure. */
   readonly attempt: () => Promise<void>
   readonly onFailure: (error: unknown) => void
 }

@@ -1,6 +1,6 @@
 /**
- * The embedded engine: the port's `Sql` on SQLite files in the data folder. `databases/<namespace>.sqlite` per static
- * namespace, `instances/…` per instance of a dynamic one. One process per folder, held by a lock that ends with the
+ * The embedded engine: the `Sql` port on SQLite files in the data folder. `databases/<namespace>.sqlite` per static
+ * namespace, `instances/…` per instance of a dynamic one. One process per folder, enforced by a lock that ends with the
  * process.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -19,20 +19,20 @@ import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './d
 import { createInstances, type PrepareInstance } from './instances.ts'
 import { openReaderThreads } from './readers/reader-threads.ts'
 
-/** How many instances a process with so many handles keeps open. */
+/** Instance databases that a process with so many file handles keeps open. */
 export const instancesMaxOf = (handles: number): number =>
   Math.max(
     openInstancesMin,
     Math.min(openInstancesMax, Math.floor((handles * instanceHandlesShare) / handlesPerDatabase)),
   )
 
-/** A file of the folder that no backup holds, so that a restored folder begins another history. */
+/** Identifies the folder's history. Backups leave it out, so a restored folder starts a new history. */
 const originFile = 'history'
 
 function readOrigin(folder: string): string {
   const path = join(folder, originFile)
   if (!existsSync(path)) {
-    // Half a file would be taken for the whole one.
+    // Write and rename: a partial file would be read as a complete one.
     writeFileSync(`${path}.new`, `${crypto.randomUUID()}\n`, { mode: 0o600, flush: true })
     renameSync(`${path}.new`, path)
   }
@@ -41,7 +41,7 @@ function readOrigin(folder: string): string {
 
 const foldersIn = (path: string): string[] => (existsSync(path) ? readdirSync(path) : [])
 
-/** Lets go of the lock where what follows it fails. */
+/** Releases the lock if the next step fails. */
 function orRelease<T>(lock: { close(): void }, step: () => T): T {
   try {
     return step()
@@ -52,8 +52,8 @@ function orRelease<T>(lock: { close(): void }, step: () => T): T {
 }
 
 /**
- * Opens the data folder, creating it if need be. Throws `EngineError` `unavailable` when another process has it, or
- * data is missing.
+ * Opens the data folder; creates it if it is missing. Throws `EngineError` `unavailable` when another process serves it
+ * or when data is missing.
  */
 export function openSqlite(options: {
   folder: string
@@ -93,13 +93,13 @@ export function openSqlite(options: {
     return instances.findFault()
   }
 
-  /** A folder that was removed needs no mark, and must not stop the end of the process. */
+  /** A folder that was removed needs no mark, and must not prevent the process from ending. */
   function markClosed(): void {
     try {
       checkFolder()
       known.markClosed()
     } catch {
-      // Without the mark the next start looks for logs.
+      // Without the mark the next start checks for lost logs.
     }
   }
 

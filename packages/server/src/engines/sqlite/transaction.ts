@@ -1,15 +1,15 @@
-/** Transactions on the writing connection of a SQLite file. `sqlite-writer` decides when each begins and commits. */
+/** Transactions on the writing connection of a SQLite file. `writer` decides when each begins and commits. */
 import type { Transaction } from '../sql/sql.ts'
 import type { SqlText } from '../sql/sql-text.ts'
 import type { Connection } from './connection.ts'
 
 export type Work<T> = (tx: Transaction) => Promise<T>
 
-/** A transaction handle that ends with its operation: a late use throws instead of writing into the next one. */
+/** Transaction handle. After its operation has ended, a call throws instead of writing into the next transaction. */
 export class SqliteTransaction implements Transaction {
   wrote = false
   readonly hooks: (() => void)[] = []
-  /** The first failure of what was sent without waiting. */
+  /** First failure of a statement passed to `send`. */
   private failure: unknown
   private open = true
 
@@ -53,7 +53,7 @@ export class SqliteTransaction implements Transaction {
     this.hooks.push(hook)
   }
 
-  /** Nothing may follow. Throws what was sent without waiting and failed. */
+  /** Ends the handle. Throws the first failure of a statement passed to `send`. */
   finish(): void {
     this.open = false
     if (this.failure !== undefined) throw this.failure
@@ -64,7 +64,7 @@ export class SqliteTransaction implements Transaction {
   }
 }
 
-/** Runs `work` without a transaction: on a database that no one else has open. */
+/** Runs `work` without a transaction, on a database that has no other user. */
 export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promise<T> {
   const tx = new SqliteTransaction(connection)
   const result = await work(tx)
@@ -73,7 +73,7 @@ export async function runAtOnce<T>(connection: Connection, work: Work<T>): Promi
   return result
 }
 
-/** Runs `work` in a transaction of its own that is always rolled back. */
+/** Runs `work` in a transaction that is always rolled back. */
 export async function rehearse<T>(connection: Connection, work: Work<T>): Promise<{ result: T; wrote: boolean }> {
   const tx = new SqliteTransaction(connection)
   connection.exec('BEGIN IMMEDIATE')

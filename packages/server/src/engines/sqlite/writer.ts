@@ -1,10 +1,9 @@
 /**
- * Group commit. Writes that arrive together share one transaction, all or nothing each. The commit goes to the
- * write-ahead log without waiting for the disk; the log is then synced off the main thread, and only then are the
- * writes acknowledged. So acknowledged means on disk, and a slow disk delays writers, never readers.
- *
- * States: idle → (a write arrives) committing groups → idle. After a failed sync (`failed`) it is unknown what the disk
- * holds: every write is refused until `sqlite-recovery` has brought the log to the disk again (`recovered`).
+ * Group commit. Concurrent writes share one transaction; each is atomic. The commit goes to the write-ahead log without
+ * waiting for the disk; the log is then synced off the main thread, and only then are the writes acknowledged.
+ * Acknowledged means durable, and a slow disk delays writers, never readers. States: idle → (a write arrives)
+ * committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is rejected until
+ * `recovery` has brought the log to disk (`recovered`).
  */
 import { startSlice } from '../../base/concurrency/slices.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
@@ -13,7 +12,7 @@ import { EngineError } from '../sql/error.ts'
 import type { Connection } from './connection.ts'
 import { SqliteTransaction, type Work } from './transaction.ts'
 
-/** Whoever waits for the disk. */
+/** A caller that waits for the sync. */
 interface Waiter {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
@@ -30,13 +29,13 @@ interface Committed {
 
 export interface WriterOptions {
   readonly connection: Connection
-  /** Brings everything committed so far to the disk; rejects when the disk refuses. */
+  /** Makes everything committed so far durable; rejects when the disk fails. */
   readonly sync: () => Promise<void>
-  /** Marks the first group that wrote after a checkpoint. */
+  /** Stamps the first group that writes after a checkpoint. */
   readonly epoch?: LogEpoch | undefined
-  /** Called after each group that wrote; the promise it gives, if any, is awaited before the next group. */
+  /** Called after each group that wrote. If it returns a promise, the next group waits for it. */
   readonly onGroup?: () => Promise<void> | undefined
-  /** Called with the first failure of `sync`, after which every write is refused until `recovered`. */
+  /** Called with the first failure of `sync`; every write is then rejected until `recovered`. */
   readonly onSyncFailed?: (error: unknown) => void
 }
 
@@ -44,25 +43,28 @@ export interface Writer {
   write<T>(work: Work<T>): Promise<T>
   /** See `Database`. */
   synced(): Promise<void>
-  /** Begins no group, once the one under way is committed, until every function it gave has been called. */
+  /**
+   * Pauses commits: resolves once the current group has committed. Commits resume when every returned function has been
+   * called.
+   */
   pause(): Promise<() => void>
-  /** Operations not yet acknowledged. */
+  /** Operations that have not been acknowledged. */
   readonly pending: number
   readonly failed: boolean
-  /** What is committed is on disk after all: writes are taken again. */
+  /** Everything committed is durable: accept writes again. */
   recovered(): void
   /** Resolves when nothing is pending. */
   idle(): Promise<void>
 }
 
-/** SQLite ended the whole transaction by itself (a full disk, a failed read): what the group had done is undone. */
+/** SQLite rolled back the transaction by itself (full disk, failed read), and with it the group. */
 class GroupLost extends Error {
   constructor(cause: unknown) {
     super('The transaction is gone', { cause })
   }
 }
 
-/** An operation threw after it had written, without a savepoint to go back to. */
+/** An operation threw after it had written, and there is no savepoint to roll back to. */
 class NotIsolated extends Error {}
 
 interface Done {
@@ -88,7 +90,7 @@ interface GroupResult {
   readonly rest: readonly Operation[]
 }
 
-/** What keeps groups from beginning. */
+/** Keeps groups from starting. */
 interface Pause {
   holders: number
   /** Resolved when no group runs. */
@@ -106,7 +108,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
   let failed = false
   let pending = 0
   let idleWaiters: (() => void)[] = []
-  /** Null while groups may begin. */
+  /** Null while groups may start. */
   let pause: Pause | null = null
 
   function release(count: number): void {
@@ -121,7 +123,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
     release(1)
   }
 
-  /** One operation inside the open transaction. A throw leaves no trace of it, or ends the group. */
+  /** Runs one operation in the open transaction. A throw undoes the operation or aborts the group. */
   async function attempt(operation: Operation, isolated: boolean): Promise<Done> {
     const tx = new SqliteTransaction(connection)
     if (isolated) connection.exec('SAVEPOINT operation')
@@ -149,8 +151,8 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
   }
 
   /**
-   * Runs a group inside its transaction, with the commit. The group ends with the event loop's slice, so that neither
-   * its operations nor its commit, which takes as long as there are pages to write, delay other requests.
+   * Runs and commits a group. The group ends with the event loop's time slice, so that neither its operations nor its
+   * commit, whose time grows with the pages to write, delay other requests.
    */
   async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
     const done: Done[] = []
@@ -177,9 +179,9 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
   }
 
   /**
-   * Most refusals come before anything is written, so a group runs without savepoints, which would cost a full-text
-   * index its batching. An operation that throws after it has written undoes the group, which then runs again with a
-   * savepoint each.
+   * Most operations that fail do so before they write, so a group runs without savepoints, which would cost a full-text
+   * index its batching. If an operation throws after it has written, the group is rolled back and runs again with a
+   * savepoint per operation.
    */
   async function commitGroup(group: readonly Operation[]): Promise<Outcome> {
     try {
@@ -196,14 +198,15 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
     }
   }
 
-  /** Gives whether the group wrote to the log, and the operations that did not run. */
+  /** Returns whether the group wrote to the log, and the operations that did not run. */
   async function finishGroup(group: readonly Operation[]): Promise<GroupResult> {
     let outcome: Outcome
     try {
       outcome = await commitGroup(group)
     } catch (error) {
-      const away = error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
-      for (const operation of group) refuse(operation, away)
+      const failure =
+        error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
+      for (const operation of group) refuse(operation, failure)
       return { wrote: false, rest: [] }
     }
     for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
@@ -224,7 +227,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
     try {
       connection.exec('ROLLBACK')
     } catch {
-      // SQLite has rolled back by itself: there is no transaction left to end.
+      // SQLite has already rolled back.
     }
   }
 
@@ -233,7 +236,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
       const batch = awaitingSync
       awaitingSync = []
       try {
-        // After a failed sync the next may report success for what the system has dropped.
+        // After a failed sync, the next one may report success for pages the system has dropped.
         if (failed) throw new EngineError('unavailable', 'The database has failed')
         syncing = sync()
         await syncing
@@ -241,8 +244,8 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
       } catch (error) {
         if (!failed) onSyncFailed?.(error)
         failed = true
-        const away = new EngineError('unavailable', 'The disk refused to sync', [], error)
-        for (const { operation } of batch) operation.reject(away)
+        const failure = new EngineError('unavailable', 'The disk refused to sync', [], error)
+        for (const { operation } of batch) operation.reject(failure)
       }
       release(batch.length)
     }
@@ -263,7 +266,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
       if (awaitingSync.length > 0 && !syncing) void syncCommitted()
       const checkpoint = wrote ? onGroup?.() : undefined
       if (checkpoint) await checkpoint
-      // Lets requests that have arrived meanwhile be read, so that they join the next group.
+      // Yields, so that requests that have arrived meanwhile join the next group.
       if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
     }
     committing = false
@@ -285,7 +288,7 @@ export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }:
         queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
         if (committing) return
         committing = true
-        // The rest of this turn of the event loop may bring more writes: they share the commit.
+        // Further writes of this event-loop tick share the commit.
         setImmediate(() => void commitQueued())
       })
     },

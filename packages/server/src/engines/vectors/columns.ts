@@ -1,6 +1,6 @@
 /**
- * The namespace and the indexed metadata of an index's vectors, a column each, by slot; conditions become functions
- * that test a slot in a few nanoseconds. Which conditions a caller may write is decided elsewhere.
+ * Namespace and indexed metadata of an index's vectors, a column each, by slot; conditions compile to functions that
+ * test a slot in a few nanoseconds. The caller validates conditions.
  */
 import { compareText } from '../../base/text/text.ts'
 import { grown } from './rows.ts'
@@ -12,9 +12,9 @@ export type SlotTest = (slot: number) => boolean
 export interface VectorColumns {
   readonly bytes: number
   put(slot: number, namespace: string, metadata: readonly VectorMetadataValue[]): void
-  /** Forgets what the slot had. */
+  /** Clears the slot. */
   remove(slot: number): void
-  /** Null where everything is accepted. Throws for a field without a column. */
+  /** Null if everything is accepted. Throws for a field without a column. */
   compile(namespace: string | null, conditions: readonly VectorCondition[]): SlotTest | null
 }
 
@@ -72,7 +72,7 @@ function createColumn(): Column {
       numbers = grown(numbers, new Float64Array(numbers.length * 2))
     }
     const kind = kindOf(value)
-    // The new text is taken before the old one is let go: where they are the same, its code stays.
+    // Acquires the new text before releasing the old one: if they are the same, its code stays.
     const number = typeof value === 'string' ? texts.take(value) : Number(value)
     if (kinds[slot] === isText) texts.release(numbers[slot] ?? 0)
     kinds[slot] = kind
@@ -148,14 +148,14 @@ function kindOf(value: VectorMetadataValue): number {
 
 interface Texts {
   readonly bytes: number
-  /** The text's code, which is its own until it has been let go as often as it was taken. */
+  /** Acquires a text (reference counted) and returns its code. */
   take(text: string): number
   release(code: number): void
   find(text: string): number | undefined
   codesWhere(accepts: (text: string) => boolean): ReadonlySet<number>
 }
 
-/** Texts as small numbers: metadata repeats itself. */
+/** Interns texts as small numbers: metadata repeats itself. */
 function createTexts(): Texts {
   const codes = new Map<string, number>()
   const uses: number[] = []
@@ -194,5 +194,5 @@ function createTexts(): Texts {
   }
 }
 
-/** Roughly what a text takes beside its letters: the text itself and its places in the lists and the map. */
+/** Approximate overhead of a text beside its characters. */
 const textEntryBytes = 100

@@ -1,6 +1,6 @@
 /**
- * One index in the thread that searches it: the copy, and the graph over it where it is large. Owns which way a search
- * takes and what is done in the background; knows nothing of threads and of SQL.
+ * One index in its thread: the copy, and the graph over it if it is large. Chooses between graph and exact search, and
+ * schedules background work; knows nothing of threads and SQL.
  */
 import {
   vectorExactValuesMax,
@@ -30,33 +30,33 @@ export interface CoreOptions {
   readonly metadataIndexes: readonly string[]
   /** Where graphs are saved. */
   readonly folder: string
-  /** Null: without graphs. */
+  /** Null: no graphs. */
   readonly createNearest: CreateNearestNodes | null
-  /** An index of fewer values than this has no graph. */
+  /** An index with fewer values has no graph. */
   readonly exactValuesMax?: number
   readonly saveEveryMs?: number
-  /** Is told what went wrong in the background, and harmed no search. */
+  /** Called with a background failure that affected no search. */
   readonly warn: (message: string) => void
-  /** Milliseconds that only go forward. */
+  /** Monotonic clock, in milliseconds. */
   readonly nowMs: () => number
 }
 
 export interface CoreRow {
   readonly key: number
-  /** Null when the vector is gone. */
+  /** Null if the vector was deleted. */
   readonly values: Float32Array | null
   readonly namespace: string
   readonly metadata: readonly VectorMetadataValue[]
 }
 
 export interface VectorCore {
-  /** `isCurrent` once the copy has all there is. Throws `EngineError` when there is no room. */
+  /** `isCurrent` once the copy has caught up. Throws `EngineError` when there is no room. */
   apply(rows: Iterable<CoreRow>, isCurrent: boolean): void
   search(query: Omit<VectorQuery, 'atLeast'>): VectorMatch[]
   state(): Omit<VectorIndexState, 'version'>
-  /** Does a little of what is to be done in the background; false when there is nothing. One at a time. */
+  /** Runs a slice of background work; returns false when there is none. One call at a time. */
   work(): Promise<boolean>
-  /** Saves the graph if enough of it is not saved. */
+  /** Saves the graph if enough of it is unsaved. */
   save(): Promise<void>
 }
 
@@ -70,15 +70,15 @@ export function createVectorCore(options: CoreOptions): VectorCore {
   const columns = createVectorColumns(options.metadataIndexes)
   let createNearest = options.createNearest
   let byGraph = 0
-  /** Slots that the graph does not have yet. */
+  /** Slots not yet in the graph. */
   const pending = new Set<number>()
-  /** Slots that it will not get, to be measured with. */
+  /** Slots held out of the graph, to measure it with. */
   const samples = new Set<number>()
   let graph: VectorGraph | null = null
   let measured: Measured | null = null
   let measuring: (() => Measured | null) | null = null
   let isCurrent = false
-  let hasLookedForFile = false
+  let hasTriedSavedGraph = false
   let savedNodes = 0
   let savedMs = 0
 
@@ -105,21 +105,21 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     else pending.add(slot)
   }
 
-  /** What part of the vectors is accepted, as some of them say. */
+  /** Estimates the share of accepted vectors from a sample. */
   function shareOf(accepts: SlotTest): number {
     const step = Math.max(1, Math.floor(rows.slotsEnd / vectorSharesSampled))
-    let [looked, accepted] = [0, 0]
+    let [sampled, accepted] = [0, 0]
     for (let slot = 0; slot < rows.slotsEnd; slot += step) {
       if (!rows.isLive(slot)) continue
-      looked += 1
+      sampled += 1
       if (accepts(slot)) accepted += 1
     }
-    return looked === 0 ? 0 : accepted / looked
+    return sampled === 0 ? 0 : accepted / sampled
   }
 
   /**
-   * How many of the nearest to look through, and how many candidates to ask the graph for so that they are among them;
-   * null where comparing all that is accepted is quicker, or surer.
+   * Plans a graph search: how many of the nearest to inspect, and how many candidates to request so that they are among
+   * them. Null if an exact search is faster or safer.
    */
   function planGraphSearch(topK: number, accepts: SlotTest | null): { depth: number; width: number } | null {
     if (!graph || !measured) return null
@@ -142,7 +142,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
       for (const slot of slots) comparison.offer(slot)
     const nearest = comparison.best().slots
     const accepted = accepts ? nearest.filter(accepts) : nearest
-    // Where what is accepted lies elsewhere than what is near, only a look at all of it finds the rest.
+    // If the accepted vectors are far from the query, only an exact search finds the rest.
     const sure = nearest.slice(0, plan.depth)
     if ((accepts ? sure.filter(accepts) : sure).length < query.topK) return null
     byGraph += 1
@@ -166,9 +166,9 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     for (let slot = 0; slot < rows.slotsEnd; slot++) if (rows.isLive(slot)) pending.add(slot)
   }
 
-  /** The saved graph, as far as its vectors are still what they were. */
+  /** Loads the saved graph; nodes whose vectors have changed are dead. */
   async function adopt(create: CreateNearestNodes): Promise<void> {
-    hasLookedForFile = true
+    hasTriedSavedGraph = true
     const saved = await findSavedGraph(location, create)
     if (!saved) return
     const slots = Int32Array.from(saved.origins, ({ key, hash }) => {
@@ -182,7 +182,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     savedMs = nowMs()
   }
 
-  /** Takes some of those that the graph does not have yet, evenly. */
+  /** Holds out a sample of the pending slots, evenly. */
   function takeSamples(): void {
     const step = Math.max(1, Math.floor(pending.size / samplesMax()))
     for (const [index, slot] of [...pending].entries()) {
@@ -219,7 +219,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     try {
       await saveGraph(location, { nearest, origins, measured })
     } catch (error) {
-      // A full disk takes nothing but the time to build the graph anew.
+      // A failed save only costs the time to rebuild the graph.
       options.warn(`the graph could not be saved: ${error}`)
     }
   }
@@ -227,13 +227,13 @@ export function createVectorCore(options: CoreOptions): VectorCore {
   async function advance(): Promise<boolean> {
     if (!createNearest || !isCurrent) return false
     if (!wantsGraph()) {
-      // A graph is kept until the index has shrunk well below where one is wanted, so that it does not come and go.
+      // Hysteresis: a graph is kept until the index has shrunk well below the threshold.
       if (graph && rows.size * dimensions < exactValuesMax / 2) dropGraph()
       if (!graph) return false
     }
     if (graph && graph.nodes - graph.live > vectorGraphDeadMax * Math.max(graph.live, pending.size)) dropGraph()
     if (!graph) {
-      if (!hasLookedForFile) await adopt(createNearest)
+      if (!hasTriedSavedGraph) await adopt(createNearest)
       if (!graph) {
         graph = createVectorGraph(createNearest(metric, floats))
         savedNodes = 0
@@ -243,7 +243,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     }
     if (pending.size > 0) {
       fill(graph)
-      // Building a large one takes minutes, which no crash shall have wasted.
+      // Building a large graph takes minutes, which a crash must not waste.
       if (isWorthSaving() && nowMs() - savedMs >= vectorSaveEveryMs) await save()
       if (pending.size > 0) return true
     }
@@ -259,14 +259,14 @@ export function createVectorCore(options: CoreOptions): VectorCore {
     return false
   }
 
-  /** The library fails where memory does: then there is no graph, and never again a try. */
+  /** The library fails when memory runs out: the graph is then disabled for good. */
   async function work(): Promise<boolean> {
     try {
       return await advance()
     } catch (error) {
       dropGraph()
       createNearest = null
-      options.warn(`the graph was given up: ${error}`)
+      options.warn(`the graph was disabled: ${error}`)
       return false
     }
   }
@@ -296,6 +296,6 @@ export function createVectorCore(options: CoreOptions): VectorCore {
 
 type SearchInput = Omit<VectorQuery, 'atLeast'>
 
-/** What the library takes: a node's values at half precision, its links, and its places in tables. */
+/** Memory of the library: a node's values at half precision, its links, and its table entries. */
 const graphBytes = (nodes: number, floats: number): number => nodes * (floats * 2 + nodeExtraBytes)
 const nodeExtraBytes = 350

@@ -11,14 +11,14 @@ import type { VectorMetric } from './vectors.ts'
 
 export interface GraphLocation {
   readonly folder: string
-  /** Of the index. */
+  /** Name of the index. */
   readonly name: string
   readonly metric: VectorMetric
-  /** Of a row. */
+  /** Floats per row. */
   readonly floats: number
 }
 
-/** Which vector a node was made from; key 0 for a dead node. */
+/** The vector a node was made from; key 0 for a dead node. */
 export interface NodeOrigin {
   readonly key: number
   readonly hash: number
@@ -27,7 +27,7 @@ export interface NodeOrigin {
 export interface SavedGraph {
   readonly nearest: NearestNodes
   readonly origins: readonly NodeOrigin[]
-  /** Null for a graph that is still being built. */
+  /** Null for a graph still being built. */
   readonly measured: Measured | null
 }
 
@@ -40,15 +40,15 @@ interface ListHead {
   readonly measured: Measured | null
 }
 
-/** Rises whenever files written before must not be read any more. */
+/** Version of the format; incremented when older files must not be read. */
 const format = 1
 
-/** A number for a row's values: nodes are told apart by it, so that a copy restored to an older state is no danger. */
+/** Hash of a row's values: identifies a node's vector, so that a copy restored to an older state is safe. */
 export const hashOfRow = (values: Float32Array): number => Bun.hash.crc32(values)
 
 const listPath = ({ folder, name }: GraphLocation): string => join(folder, `${name}.nodes`)
 
-/** Saves what the graph has now; the library's part of it blocks. */
+/** Saves the current graph; the library's part blocks the thread. */
 export async function saveGraph(location: GraphLocation, graph: SavedGraph): Promise<void> {
   await mkdir(location.folder, { recursive: true })
   const graphFile = `${location.name}.${crypto.randomUUID()}.graph`
@@ -73,14 +73,14 @@ export async function saveGraph(location: GraphLocation, graph: SavedGraph): Pro
   await sweep(location, graphFile)
 }
 
-/** The graph saved last; null when there is none that can be used. What cannot be is removed. */
+/** The graph saved last, or null; unusable files are removed. */
 export async function findSavedGraph(location: GraphLocation, create: CreateNearestNodes): Promise<SavedGraph | null> {
   try {
     const saved = await readSaved(location, create)
     await sweep(location, saved.graphFile)
     return saved
   } catch {
-    // Whatever is wrong with the files, the answer is a new graph.
+    // Any error means that a new graph is built.
     await sweep(location, null)
     return null
   }
@@ -95,7 +95,7 @@ async function readSaved(
   const content = bytes.subarray(hashEnd + 1)
   if (bytes.toString('latin1', 0, hashEnd) !== hashOf(content)) throw new Error('The list is damaged')
   const headEnd = content.indexOf('\n')
-  // The hash says that this is what was written.
+  // The hash has verified the content.
   const head = JSON.parse(content.toString('utf8', 0, headEnd)) as ListHead
   if (head.format !== format || head.metric !== location.metric || head.floats !== location.floats)
     throw new Error('The list is of another index')
@@ -114,7 +114,7 @@ async function readSaved(
   return { nearest, origins, measured: head.measured, graphFile: head.graphFile }
 }
 
-/** Removes every file of the index but the list and the graph it names; without one, the list too. */
+/** Removes every file of the index except the list and the graph it names; without one, the list too. */
 async function sweep(location: GraphLocation, graphFile: string | null): Promise<void> {
   const isOurs = (file: string): boolean => file.startsWith(`${location.name}.`)
   const isKept = (file: string): boolean =>
@@ -125,7 +125,7 @@ async function sweep(location: GraphLocation, graphFile: string | null): Promise
 
 const hashOf = (bytes: Uint8Array): string => Bun.hash.wyhash(bytes).toString(16)
 
-/** Has the file on disk, and tells its hash. */
+/** Syncs the file and returns its hash. */
 async function syncAndHash(path: string): Promise<string> {
   const file = await open(path, 'r+')
   try {

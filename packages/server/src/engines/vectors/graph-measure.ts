@@ -1,23 +1,25 @@
 /**
- * How wide a graph must be searched to find what there is, and what that costs, measured on the index's own vectors:
- * how well a graph finds depends on the data, and no fixed number is right for all.
+ * Measures how many candidates a graph search needs for the required recall, and its cost, on the index's own vectors:
+ * recall depends on the data, so no fixed number fits all.
  */
 import { vectorGraphDepths, vectorGraphRecallMin, vectorGraphWidths } from '../../limits/resources.ts'
 import type { VectorGraph } from './graph.ts'
 import type { VectorRows } from './rows.ts'
 
 export interface Measured {
-  /** For each of `vectorGraphDepths`: candidates to ask for, to find that many of the nearest; null: ask no graph. */
+  /**
+   * For each of `vectorGraphDepths`: candidates needed to find that many of the nearest; null: do not use the graph.
+   */
   readonly widths: readonly (number | null)[]
   readonly graphMsPerCandidate: number
   readonly exactMsPerRow: number
-  /** Nodes there were. */
+  /** Nodes of the graph when it was measured. */
   readonly nodes: number
 }
 
 /**
- * Gives a function that takes one sample, and after the last of them what they say. Samples are vectors that the graph
- * does not have: it finds its own ones better than what it has never seen.
+ * Returns a function that measures one sample, and returns the result after the last. Samples are vectors held out of
+ * the graph: it finds its own vectors better than others.
  */
 export function createMeasuring(parts: {
   readonly graph: VectorGraph
@@ -28,9 +30,9 @@ export function createMeasuring(parts: {
   const { graph, rows, heldOut, nowMs } = parts
   const samples = Array.from(heldOut, (slot) => rows.values(slot).slice())
   const depthMax = vectorGraphDepths.at(-1) ?? 0
-  /** By depth and width: how many of the nearest were found. */
+  /** Hits by depth and width. */
   const hits = vectorGraphDepths.map(() => vectorGraphWidths.map(() => 0))
-  const looked = vectorGraphDepths.map(() => 0)
+  const expected = vectorGraphDepths.map(() => 0)
   let [candidates, graphMs, compared, exactMs] = [0, 0, 0, 0]
 
   function sample(vector: Float32Array): void {
@@ -41,7 +43,7 @@ export function createMeasuring(parts: {
     exactMs += nowMs() - startMs
     compared += graph.live
     for (const [index, depth] of vectorGraphDepths.entries())
-      looked[index] = (looked[index] ?? 0) + Math.min(depth, truth.length)
+      expected[index] = (expected[index] ?? 0) + Math.min(depth, truth.length)
     for (const [index, width] of vectorGraphWidths.entries()) {
       startMs = nowMs()
       const found = rows.compare(vector, depthMax)
@@ -55,7 +57,7 @@ export function createMeasuring(parts: {
 
   function count(found: readonly number[], truth: readonly number[], width: number): void {
     for (const [index, depth] of vectorGraphDepths.entries()) {
-      // One as good as the last of the nearest is one of them.
+      // A result as good as the last of the nearest counts as one of them.
       const least = truth[Math.min(depth, truth.length) - 1] ?? 0
       const counts = hits[index] ?? []
       counts[width] = (counts[width] ?? 0) + found.slice(0, depth).filter((value) => value >= least).length
@@ -67,7 +69,7 @@ export function createMeasuring(parts: {
     if (vector) sample(vector)
     if (samples.length > 0) return null
     const widths = hits.map((counts, index) => {
-      const enough = vectorGraphRecallMin * (looked[index] ?? 0)
+      const enough = vectorGraphRecallMin * (expected[index] ?? 0)
       return vectorGraphWidths.find((_, width) => enough > 0 && (counts[width] ?? 0) >= enough) ?? null
     })
     return {

@@ -1,13 +1,13 @@
 /**
- * A graph of near neighbours (HNSW, by `usearch`) over the slots of an index: finds candidates in a time that hardly
- * grows with the index. Each added vector is a node for ever; one whose vector has changed or gone is dead, and is
- * skipped. When to build, trust and save a graph is `vectors-core`'s matter.
+ * Nearest-neighbor graph (HNSW, by `usearch`) over the slots of an index: finds candidates in nearly constant time.
+ * Every added vector stays a node; one whose vector has changed or was deleted is dead and skipped. `core` decides when
+ * to build, trust and save a graph.
  */
 import { vectorGraphConnectivity, vectorGraphExpansion } from '../../limits/resources.ts'
 import { grown } from './rows.ts'
 import type { VectorMetric } from './vectors.ts'
 
-/** What is used of the library. */
+/** The part of the library in use. */
 export interface NearestNodes {
   add(nodes: BigUint64Array, values: Float32Array, threads: number): void
   search(query: Float32Array, count: number, threads: number): { readonly keys: BigUint64Array }
@@ -20,7 +20,7 @@ export interface NearestNodes {
 
 export type CreateNearestNodes = (metric: VectorMetric, floats: number) => NearestNodes
 
-/** Null where there is no build of the library for this machine. */
+/** Null if the library has no build for this machine. */
 export async function loadGraphLibrary(): Promise<CreateNearestNodes | null> {
   try {
     const { default: library } = await import('usearch')
@@ -30,11 +30,11 @@ export async function loadGraphLibrary(): Promise<CreateNearestNodes | null> {
       new library.Index({
         dimensions: floats,
         metric: kinds[metric],
-        // Half the memory and time of full floats; candidates are compared anew with the full ones.
+        // Half the memory and time of full floats; candidates are compared again at full precision.
         quantization: library.ScalarKind.BF16,
         connectivity: vectorGraphConnectivity,
         expansion_add: vectorGraphExpansion,
-        // A search is as wide as the number of candidates it asks for.
+        // The width of a search is the number of candidates it requests.
         expansion_search: 1,
         multi: false,
       })
@@ -50,17 +50,17 @@ export interface VectorGraph {
   readonly live: number
   readonly nearest: NearestNodes
   has(slot: number): boolean
-  /** The slot must not be in the graph. */
+  /** The slot must not be in the graph yet. */
   add(slot: number, values: Float32Array): void
-  /** The slot's vector has changed or gone. */
+  /** The slot's vector has changed or was deleted. */
   forget(slot: number): void
-  /** Of the `width` nodes that seem nearest, the slots of those that live. */
+  /** The slots of the live nodes among the `width` nearest. */
   search(query: Float32Array, width: number): number[]
-  /** The slot of a node; -1 when it is dead. */
+  /** The slot of a node; -1 if it is dead. */
   slotOf(node: number): number
 }
 
-/** A graph without nodes, or with those that `nearest` was loaded with: `slots` tells where they live, or -1. */
+/** An empty graph, or one over the nodes loaded into `nearest`: `slots` maps each to its slot, or -1. */
 export function createVectorGraph(nearest: NearestNodes, slots: Int32Array = new Int32Array(0)): VectorGraph {
   let slotOfNode = grown(slots, new Int32Array(Math.max(64, slots.length))) as Int32Array
   let nodeOfSlot = new Int32Array(64).fill(-1)

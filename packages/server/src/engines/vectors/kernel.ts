@@ -1,13 +1,12 @@
 /**
- * The one loop that searching vectors spends its time in, as a WebAssembly module made here: JavaScript has no way to
- * multiply four numbers at once, and a loop of it takes ten times as long. Owns the machine code; which rows are
- * compared is the callers' matter.
+ * The hot loop of vector search, as a WebAssembly module assembled here: JavaScript has no SIMD, and a JavaScript loop
+ * takes ten times as long. Owns the machine code; the callers choose the rows.
  */
 
 /**
- * Compares the query with rows. All are byte offsets in the memory: a list of `count` row numbers (32 bits each), the
- * query, row 0, and where the `count` results go (32-bit floats). `stride` is the size of a row and of the query, a
- * multiple of `rowAlignBytes`.
+ * Compares the query with rows. Arguments are byte offsets in the memory: a list of `count` row numbers (32 bits each),
+ * the query, row 0, and the `count` results (32-bit floats). `stride` is the size of a row and of the query, a multiple
+ * of `rowAlignBytes`.
  */
 export type Compare = (
   rowNumbers: number,
@@ -20,26 +19,27 @@ export type Compare = (
 
 export interface Kernel {
   readonly memory: WebAssembly.Memory
-  /** Sums of products. */
+  /** Dot products. */
   readonly dots: Compare
   /** Sums of squared differences. */
   readonly squares: Compare
 }
 
-/** Four registers of four 32-bit floats are compared in one turn of the loop. */
+/** Each iteration compares four registers of four 32-bit floats. */
 export const rowAlignBytes = 64
 
 export const pageBytes = 65_536
-/** All that 32 bits can address. */
+/** The 32-bit address space. */
 export const pagesMax = 65_536
 
-/** The kernel with a memory of its own, of one page. */
+/** A kernel with its own memory, initially one page. */
 export function createKernel(): Kernel {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: pagesMax })
   compiled ??= new WebAssembly.Module(assemble())
   const { exports } = new WebAssembly.Instance(compiled, { host: { memory } })
   const { dots, squares } = exports
-  if (typeof dots !== 'function' || typeof squares !== 'function') throw new Error('The kernel has lost its functions')
+  if (typeof dots !== 'function' || typeof squares !== 'function')
+    throw new Error('The kernel does not export its functions')
   return { memory, dots: dots as Compare, squares: squares as Compare }
 }
 
@@ -77,12 +77,14 @@ const quadAdd: Code = [simd, ...leb(0xe4)]
 const quadSubtract: Code = [simd, ...leb(0xe5)]
 const quadMultiply: Code = [simd, ...leb(0xe6)]
 
-/** Whole numbers from 0, seven bits to a byte. A signed one must be below 64 in its last byte, as all here are. */
+/**
+ * LEB128: integers from 0, seven bits per byte. As signed numbers their last byte must be below 64, as all here are.
+ */
 function leb(value: number): Code {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >>> 7)]
 }
 
-// The parameters of `Compare`, then what the loops move along and sum up in.
+// The parameters of `Compare`, then the locals of the loops.
 const [rowNumbers, count, query, firstRow, stride, results, row, at, stop] = [0, 1, 2, 3, 4, 5, 6, 7, 8]
 const sums = [9, 10, 11, 12]
 const difference = 13

@@ -1,4 +1,4 @@
-/** What the main thread and the threads that search say to each other, and how a page travels between them. */
+/** Messages between the main thread and the search threads, and the transfer format of a page. */
 import type { EngineErrorKind } from '../sql/error.ts'
 import type { CoreRow } from './core.ts'
 import type {
@@ -20,27 +20,27 @@ export interface OpenCopy {
   readonly saveEveryMs?: number | undefined
 }
 
-/** Rows side by side: one block of values is moved to the other thread instead of copied. */
+/** Rows in columnar form: one block of values is transferred to the other thread instead of copied. */
 export interface PackedRows {
   readonly keys: Float64Array
-  /** 1 where the vector is gone; it has no place in `values`. */
+  /** 1 if the vector was deleted; it has no entry in `values`. */
   readonly isGone: Uint8Array
   readonly values: Float32Array
   readonly namespaces: readonly string[]
   readonly metadata: readonly (readonly VectorMetadataValue[])[]
 }
 
-/** `copy` is a number that the main thread gives each copy. */
+/** `copy` is the main thread's number of the copy. */
 export type CopyTask =
   | { readonly task: 'open'; readonly copy: number; readonly options: OpenCopy }
   | { readonly task: 'apply'; readonly copy: number; readonly rows: PackedRows; readonly isCurrent: boolean }
   | { readonly task: 'search'; readonly copy: number; readonly query: Omit<VectorQuery, 'atLeast'> }
   | { readonly task: 'state'; readonly copy: number }
   | { readonly task: 'drop'; readonly copy: number }
-  /** Saves what is worth it, before the thread ends. */
+  /** Saves graphs before the thread ends. */
   | { readonly task: 'save' }
 
-/** What each task is answered with; to `apply`, the copy's size in bytes. */
+/** Result of each task; for `apply`, the copy's size in bytes. */
 export interface CopyResults {
   readonly open: { readonly hasGraphs: boolean }
   readonly apply: { readonly bytes: number }
@@ -56,13 +56,13 @@ export type CopyAnswer =
   | { readonly id: number; readonly result: CopyResults[CopyTask['task']] }
   | { readonly id: number; readonly error: { readonly kind: EngineErrorKind | null; readonly message: string } }
 
-/** Something went wrong in the background: searches go on, one by one or on a graph that is not saved. */
+/** A background failure: searches continue without a graph, or on one that is not saved. */
 export interface CopyWarning {
   readonly index: string
   readonly message: string
 }
 
-/** Throws where a row has not as many values as the index has dimensions. */
+/** Throws if a row's values do not match the index's dimensions. */
 export function packRows(rows: readonly VectorRow[], dimensions: number): PackedRows {
   const present = rows.filter(({ values }) => values !== null).length
   const values = new Float32Array(present * dimensions)
@@ -71,7 +71,7 @@ export function packRows(rows: readonly VectorRow[], dimensions: number): Packed
   for (const row of rows) {
     if (!row.values) continue
     if (row.values.length !== dimensions * 4)
-      throw new Error(`The vector ${row.key} has other dimensions than its index`)
+      throw new Error(`The vector ${row.key} does not have the dimensions of its index`)
     bytes.set(row.values, at)
     at += row.values.length
   }

@@ -1,11 +1,13 @@
-/** The threads that search: starts them, talks to them, and notices when one is lost. Knows copies by number only. */
+/**
+ * Pool of search threads: starts them, exchanges messages, and detects when one is lost. Knows copies by number only.
+ */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { vectorAnswerTimeoutMs, vectorThreadsMax } from '../../limits/resources.ts'
 import { EngineError } from '../sql/error.ts'
 import type { CopyAnswer, CopyRequest, CopyResults, CopyTask, CopyWarning } from './messages.ts'
 
-/** The thread is gone, and with it its copies: what was entry may be entry of another. */
+/** The thread is lost with its copies; the request may be repeated on another. */
 export class ThreadLostError extends EngineError {
   constructor(cause?: unknown) {
     super('unavailable', 'A thread that searches vectors was lost', [], cause)
@@ -14,16 +16,16 @@ export class ThreadLostError extends EngineError {
 }
 
 export interface VectorThread {
-  /** Copies it has. */
+  /** Copies assigned to it. */
   copies: number
   /** Rejects with `ThreadLostError`, and with the `EngineError` of the task. */
   request<T extends CopyTask>(task: T, moved?: ArrayBufferLike[]): Promise<CopyResults[T['task']]>
-  /** Ends it; what waits rejects. */
+  /** Terminates the thread; pending requests reject. */
   end(error: EngineError): void
 }
 
 export interface VectorPool {
-  /** The thread with the fewest copies; threads start as they are needed. */
+  /** The thread with the fewest copies; threads start on demand. */
   pick(): VectorThread
   all(): readonly VectorThread[]
 }
@@ -34,7 +36,7 @@ interface Waiting {
 }
 
 export interface PoolListeners {
-  /** Is told of every thread that starts: a test may end it. */
+  /** Called with every thread that starts; a test may terminate it. */
   readonly onStart: (worker: Worker) => void
   readonly onWarning: (warning: CopyWarning) => void
 }
@@ -60,7 +62,7 @@ export function createVectorPool({ onStart, onWarning }: PoolListeners): VectorP
       waiting.clear()
     }
 
-    /** A thread cannot be interrupted: one that says nothing while it is entry is ended, and another one starts. */
+    /** A thread cannot be interrupted: one that does not reply in time is terminated, and another starts. */
     function restartReplyTimeout(): void {
       clearTimeout(replyTimeout)
       if (waiting.size === 0) return

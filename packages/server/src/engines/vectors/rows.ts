@@ -1,26 +1,25 @@
 /**
- * The values of an index's vectors, in a memory of the kernel's, and the comparing of a query with them. A vector has a
- * slot, a small number, for as long as it lives; slots of removed ones are used again. Metadata and graphs go by slots
- * and are elsewhere.
+ * The values of an index's vectors, in the kernel's memory, and their comparison with a query. A vector has a slot, a
+ * small number, as long as it lives; slots are reused. Metadata and graphs refer to slots and are elsewhere.
  */
 import { vectorBlockRows } from '../../limits/resources.ts'
 import { EngineError } from '../sql/error.ts'
 import { createKernel, pageBytes, pagesMax, rowAlignBytes } from './kernel.ts'
 import type { VectorMatch, VectorMetric } from './vectors.ts'
 
-/** One search on its way: rows are offered one by one, compared a block at a time, and the best are kept. */
+/** One search in progress: rows are offered one by one, compared in blocks, and the best are kept. */
 export interface Comparison {
-  /** As long as a row of the index, to be searched for in a graph. */
+  /** Padded to a row of the index, for searches of a graph. */
   readonly query: Float32Array
   offer(slot: number): void
-  /** Slots and how good they are (higher is better, to 32-bit precision), best first. */
+  /** Slots and their goodness (higher is better, 32-bit precision), best first. */
   best(): { readonly slots: readonly number[]; readonly goodness: readonly number[] }
-  /** The best of some of them, at most `topK`, with scores to full precision; equal scores in the order of keys. */
+  /** The best of the given slots, at most `topK`, with scores at full precision; ties in key order. */
   matches(slots: readonly number[], topK: number): VectorMatch[]
 }
 
 export interface VectorRows {
-  /** Vectors there are. */
+  /** Number of vectors. */
   readonly size: number
   /** All slots are below this. */
   readonly slotsEnd: number
@@ -28,17 +27,17 @@ export interface VectorRows {
   isLive(slot: number): boolean
   keyOf(slot: number): number
   find(key: number): number | undefined
-  /** The vector's slot, and whether it is new or its values are others than before. Throws `EngineError` when full. */
+  /** The vector's slot, and whether it is new or its values changed. Throws `EngineError` when full. */
   put(key: number, values: Float32Array): { readonly slot: number; readonly isChanged: boolean }
-  /** Frees the vector's slot and tells which it was. */
+  /** Frees the vector's slot and returns it. */
   remove(key: number): number | undefined
-  /** As they are compared: under `cosine` of length 1; filled up with zeros. Valid until the next `put`. */
+  /** The stored values: normalized under `cosine`, padded with zeros. Valid until the next `put`. */
   values(slot: number): Float32Array
   /** Keeps the best `keptMax`. One comparison at a time: the next one ends it. */
   compare(vector: Float32Array, keptMax: number): Comparison
 }
 
-/** Floats of a row, those that fill it up included. */
+/** Floats of a row, with padding. */
 export const rowFloats = (dimensions: number): number =>
   (Math.ceil((dimensions * 4) / rowAlignBytes) * rowAlignBytes) / 4
 
@@ -56,7 +55,7 @@ export function createVectorRows({ dimensions, metric }: { dimensions: number; m
   let slotsEnd = 0
   let all = new Float32Array(0)
 
-  /** Growing the memory ends the views there are of it. */
+  /** Growing the memory detaches its views. */
   function floatsAt(at: number): Float32Array {
     if (all.buffer !== memory.buffer) all = new Float32Array(memory.buffer)
     return all.subarray(at / 4, at / 4 + floats)
@@ -65,7 +64,7 @@ export function createVectorRows({ dimensions, metric }: { dimensions: number; m
   function makeRoom(bytes: number): void {
     const missing = bytes - memory.buffer.byteLength
     if (missing <= 0) return
-    // An eighth more than needed, so that filling an index grows it a few times only.
+    // An eighth more than needed, so that filling an index grows it only a few times.
     const pages = Math.ceil(Math.max(missing, memory.buffer.byteLength / 8) / pageBytes)
     const room = pagesMax - memory.buffer.byteLength / pageBytes
     try {
@@ -76,7 +75,7 @@ export function createVectorRows({ dimensions, metric }: { dimensions: number; m
   }
   makeRoom(rowsAt)
 
-  /** Writes values as they are compared. */
+  /** Writes normalized, padded values. */
   function write(at: number, values: Float32Array): Float32Array {
     const row = floatsAt(at)
     const scale = metric === 'cosine' ? 1 / (lengthOf(values) || 1) : 1
@@ -168,7 +167,7 @@ export function createVectorRows({ dimensions, metric }: { dimensions: number; m
   }
 }
 
-/** Roughly what a map of numbers takes for one. */
+/** Approximate size of a map entry of numbers. */
 const mapEntryBytes = 48
 
 /** Copies a full array into a longer one. */
@@ -195,20 +194,20 @@ function exactScore(query: Float32Array, row: Float32Array, metric: VectorMetric
   }
   if (metric === 'euclidean') return Math.sqrt(squares)
   if (metric === 'dot-product') return product
-  // Rows of length 1 are so to 32-bit precision only.
+  // Normalized rows have length 1 only to 32-bit precision.
   const size = lengthOf(query) * lengthOf(row)
   return size === 0 ? 0 : Math.max(-1, Math.min(1, product / size))
 }
 
 interface Best {
-  /** What is worse is not kept. */
+  /** Goodness below this is not kept. */
   readonly least: number
   readonly slots: number[]
   readonly goodness: number[]
   offer(slot: number, goodness: number): void
 }
 
-/** The best few of many, in order: better first, then the lower key. */
+/** The best few of many, ordered by goodness, then by key. */
 function createBest(keptMax: number, keyOf: (slot: number) => number): Best {
   const slots: number[] = []
   const goodness: number[] = []

@@ -1,6 +1,6 @@
 /**
- * The adapter of `Vectors` that searches in threads of this process. Owns which copies there are, that each follows
- * SQL, and how much memory they take together; what a copy does is `vectors-core`'s matter.
+ * Adapter of `Vectors` that searches in threads of this process. Owns which copies exist, that each follows SQL, and
+ * their total memory; `core` implements a copy.
  */
 import type { Worker } from 'node:worker_threads'
 import type { Log } from '../../base/log.ts'
@@ -21,14 +21,14 @@ export interface VectorThreadsOptions {
   /** Graphs are saved here. */
   readonly folder: string
   readonly log: Log
-  /** Of all copies together. */
+  /** Bound on the memory of all copies together. */
   readonly memoryBytesMax?: number
   /** See `vectorCopyIdleMs`. */
   readonly copyIdleMs?: number
   /** See `vectorExactValuesMax`. */
   readonly exactValuesMax?: number
   readonly saveEveryMs?: number
-  /** Is told of every thread that starts. */
+  /** Called with every thread that starts. */
   readonly onThread?: (worker: Worker) => void
 }
 
@@ -37,10 +37,10 @@ interface Copy {
   readonly name: string
   readonly thread: VectorThread
   version: number
-  /** Deleted vectors of up to this version never were in it. */
+  /** Vectors deleted up to this version were never in the copy. */
   begun: number
   bytes: number
-  /** Searches and pages on their way. */
+  /** Searches and pages in flight. */
   uses: number
   usedMs: number
   isLost: boolean
@@ -117,7 +117,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     return current
   }
 
-  /** Reads pages until there are no more. */
+  /** Reads pages until the copy is current. */
   async function pull(): Promise<Copy> {
     let copy = await takeCopy()
     copy.uses += 1
@@ -125,7 +125,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
       for (;;) {
         const page = await source.readChanges(copy.version, copy.begun, rowsPerPage)
         if (page ? !page.isLast && page.version <= copy.version : copy.version === 0)
-          throw new Error(`The source of the vector index ${index.name} does not come to an end`)
+          throw new Error(`The source of the vector index ${index.name} does not end`)
         if (!page) {
           copy.uses -= 1
           memory.drop(copy)
@@ -145,7 +145,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
         if (page.isLast) return copy
       }
     } catch (error) {
-      // A copy that has part of a page, or no thread, is none.
+      // A copy with part of a page, or without a thread, is unusable.
       memory.drop(copy)
       throw error
     } finally {
@@ -160,7 +160,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     return pulling
   }
 
-  /** A pull that has begun may have read before the version was there: the next one has not. */
+  /** A pull in progress may have read before the version existed: the next one has not. */
   async function copyWith(version: number): Promise<Copy> {
     for (let pulls = 0; pulls < pullsMax; pulls++) {
       if (current && !current.isLost && current.version >= version) return current
@@ -183,7 +183,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     }
   }
 
-  /** A thread that is lost takes nothing with it that cannot be had again. */
+  /** Retries once when the thread is lost: everything in it can be rebuilt. */
   async function twice<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt()
@@ -201,7 +201,7 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
     async search({ atLeast, ...query }: VectorQuery) {
       if (waiting >= vectorSearchesWaitingMax) throw new EngineError('busy', 'Too many searches are waiting')
       waiting += 1
-      // A part of a larger buffer would take all of it along to the thread.
+      // A view of a larger buffer would copy the whole buffer to the thread.
       const alone = { ...query, vector: query.vector.slice() }
       try {
         return await twice(() =>
@@ -225,15 +225,15 @@ function createIndex({ index, openCopy, memory, log }: IndexParts): VectorIndex 
   }
 }
 
-/** One that was under way, one of our own, and one more for a copy that was dropped meanwhile. */
+/** One in progress, one of our own, and one for a copy dropped meanwhile. */
 const pullsMax = 3
 
 interface Memory {
   add(copy: Copy): void
-  /** Makes room for what the copy has grown to, at the cost of idle ones. Throws `EngineError` when there is none. */
+  /** Accounts for the copy's growth, evicting idle copies. Throws `EngineError` when there is not enough memory. */
   resize(copy: Copy, bytes: number): void
   drop(copy: Copy): void
-  /** Throws while an index that did not fit is not tried again. */
+  /** Throws while an index that did not fit must not be retried. */
   checkRefusal(name: string): void
 }
 
@@ -251,7 +251,7 @@ function createMemory(options: VectorThreadsOptions): Memory {
     copy.isLost = true
     copies.delete(copy)
     copy.thread.copies -= 1
-    // A thread that is gone has forgotten it already.
+    // A thread that ended has lost the copy already.
     copy.thread.request({ task: 'drop', copy: copy.id }).catch(() => {})
   }
 

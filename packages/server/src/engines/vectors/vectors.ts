@@ -1,24 +1,23 @@
 /**
- * Port: finds the vectors nearest to one, in a copy of what SQL holds. The copy follows SQL by itself, page by page,
- * and can be lost at any time without harm. Adapters (`vectors-threads`) own how it is searched and where; what a
- * vector is, who may see it and where it is kept is the callers' matter.
+ * Port: nearest-neighbor search in a copy of the vectors in SQL. The copy follows SQL by itself, page by page, and can
+ * be lost at any time without harm. Adapters (`threads`) own the search; the callers own storage and access.
  */
 
 /** `cosine` ranks by similarity, `dot-product` by product, highest first; `euclidean` by distance, lowest first. */
 export type VectorMetric = 'cosine' | 'euclidean' | 'dot-product'
 
-/** A value of indexed metadata; null where the vector has none, or one that is not a text, a number or a boolean. */
+/** A value of indexed metadata; null if the vector has none, or one that is not a text, a number or a boolean. */
 export type VectorMetadataValue = string | number | boolean | null
 
-/** One vector as SQL has it, or had it last. */
+/** One vector's latest state in SQL. */
 export interface VectorRow {
-  /** Whole, above 0, at most 2^53 - 1; a vector keeps it for life, and no other vector ever has it. */
+  /** Integer from 1 to 2^53 - 1; permanent, and never reused by another vector. */
   readonly key: number
-  /** Whole, above 0: when the row last changed, in the order of the index's changes. No two rows share one. */
+  /** Integer above 0: position of the row's last change in the index's changes. Unique. */
   readonly version: number
-  /** Those of a query's `vector`, as little-endian 32-bit floats; null when it has been deleted. Not kept. */
+  /** As in a query's `vector`, as little-endian 32-bit floats; null if deleted. Not retained. */
   readonly values: Uint8Array | null
-  /** Empty where the vector has none. */
+  /** Empty if the vector has none. */
   readonly namespace: string
   /** In the order of the index's `metadataIndexes`. */
   readonly metadata: readonly VectorMetadataValue[]
@@ -27,36 +26,36 @@ export interface VectorRow {
 /** Rows that changed after some version, in the order of their versions. */
 export interface VectorPage {
   readonly rows: readonly VectorRow[]
-  /** With these rows a copy has everything up to here: no row with a lower version may appear later. */
+  /** With these rows a copy is complete up to here: no row with a lower version may appear later. */
   readonly version: number
-  /** False when there may be more rows to read now. */
+  /** False if there may be more rows to read now. */
   readonly isLast: boolean
-  /** The index's last change when this was read, whether or not these rows reach as far. */
+  /** The index's last change at the time of the read, whether or not these rows reach it. */
   readonly latest: number
 }
 
-/** Where the copy comes from. */
+/** Source of the copy. */
 export interface VectorSource {
   /**
-   * At most `rowsMax` rows with a version above `after`. After 0 deleted vectors may be left out. `begun` is the
-   * `latest` of the first page that the copy was given, 0 while there is none: what was deleted before is not in it.
-   * Null when deletions since both are no longer known: the copy starts over from 0. May reject with `EngineError`.
+   * At most `rowsMax` rows with a version above `after`. After 0, deleted vectors may be omitted. `begun` is the
+   * `latest` of the copy's first page, 0 before it: vectors deleted before are not in the copy. Null if the deletions
+   * since are no longer known: the copy starts over from 0. May reject with `EngineError`.
    */
   readChanges(after: number, begun: number, rowsMax: number): Promise<VectorPage | null>
 }
 
 export interface VectorIndexOptions {
-  /** Unlike those of other open indexes; 1 to 64 letters, digits, `_` and `-`. */
+  /** Unique among open indexes; 1 to 64 letters, digits, `_` and `-`. */
   readonly name: string
   readonly dimensions: number
   readonly metric: VectorMetric
-  /** Fields that conditions may name. */
+  /** Fields that conditions may use. */
   readonly metadataIndexes: readonly string[]
   readonly source: VectorSource
 }
 
 /**
- * What the metadata of a match must be. Values compare with their own type only: numbers by size, texts by code point;
+ * Condition on the metadata of a match. Values compare only with their own type: numbers by size, texts by code point;
  * booleans and null have no order. A vector without the field satisfies `!=` and `not in` (unless null is among the
  * values), and `=` null.
  */
@@ -73,59 +72,56 @@ export type VectorCondition =
     }
 
 export interface VectorQuery {
-  /**
-   * As many numbers as the index has dimensions, none beyond `vectorValueMax` in magnitude; under `cosine` not all of
-   * them zero.
-   */
+  /** One number per dimension, none above `vectorValueMax` in magnitude; under `cosine`, not all zero. */
   readonly vector: Float32Array
   /** From 1. */
   readonly topK: number
-  /** Only vectors of this namespace; null for those of all, the empty text for those without one. */
+  /** Only vectors of this namespace; null for all, the empty text for vectors without one. */
   readonly namespace: string | null
-  /** All of them must hold. */
+  /** All must be satisfied. */
   readonly conditions: readonly VectorCondition[]
-  /** The search sees every change up to this version of SQL, and perhaps later ones. */
+  /** The search reflects every change up to this version of SQL, and possibly later ones. */
   readonly atLeast: number
 }
 
 export interface VectorMatch {
   readonly key: number
-  /** The similarity (1: same direction), the distance (0: same place), or the product. */
+  /** The similarity (1: same direction), the distance (0: identical), or the product. */
   readonly score: number
 }
 
 export interface VectorIndexState {
   /** Vectors in the copy. */
   readonly size: number
-  /** Everything up to this version of SQL is in the copy; 0 while there is none. */
+  /** The copy is complete up to this version of SQL; 0 while empty. */
   readonly version: number
   /** Bytes of memory taken by the copy and its graph. */
   readonly bytes: number
-  /** Vectors that the graph has; the others are compared one by one. */
+  /** Vectors in the graph; the others are compared one by one. */
   readonly inGraph: number
   /** Searches that the graph has answered. */
   readonly byGraph: number
 }
 
 export interface VectorIndex {
-  /** Starts bringing the copy up to SQL in the background, so that searches find it there. Never fails. */
+  /** Starts catching up with SQL in the background, ahead of searches. Never fails. */
   follow(): void
   /**
-   * The best matches, best first; equal scores in the order of keys. Exact in a small index and under a narrow filter;
-   * else at least 95 of 100 are, in the mean of many searches for the best ten. A filter is always respected. Rejects
-   * with `EngineError`: `busy` when too many wait; `unavailable` when the copies would take more memory than they may,
-   * or the thread that searches was lost twice; and with what the source rejects with.
+   * The best matches, best first; ties in key order. Exact in a small index and under a narrow filter; otherwise a mean
+   * recall of at least 95% for the best ten. A filter is always respected. Rejects with `EngineError`: `busy` when too
+   * many searches are pending; `unavailable` when the copies would exceed their memory, or the thread was lost twice;
+   * and with errors of the source.
    */
   search(query: VectorQuery): Promise<VectorMatch[]>
-  /** For tests and figures. Rejects like `search`. */
+  /** For tests and metrics. Rejects like `search`. */
   state(): Promise<VectorIndexState>
-  /** Lets go of the copy; what waits rejects with `unavailable`. */
+  /** Drops the copy; pending requests reject with `unavailable`. */
   close(): void
 }
 
 export interface Vectors {
-  /** Opens an index with an empty copy, which is filled by the first search or by `follow`. */
+  /** Opens an index with an empty copy, which the first search or `follow` fills. */
   openIndex(options: VectorIndexOptions): VectorIndex
-  /** Saves what is worth it, and ends the threads. What waits rejects with `unavailable`. */
+  /** Saves graphs and ends the threads. Pending requests reject with `unavailable`. */
   close(): Promise<void>
 }

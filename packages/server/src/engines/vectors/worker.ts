@@ -1,6 +1,6 @@
 /**
- * Runs in a thread of its own: the copies of some indexes. Answers in the order it is asked, and works on graphs in
- * small pieces between questions.
+ * Worker thread with the copies of some indexes. Replies in request order, and works on graphs in small slices between
+ * requests.
  */
 import { parentPort } from 'node:worker_threads'
 import { vectorSaveEveryMs } from '../../limits/resources.ts'
@@ -19,7 +19,7 @@ import {
 const createNearest = await loadGraphLibrary()
 const copies = new Map<number, { readonly core: VectorCore; readonly dimensions: number }>()
 let isWorking = false
-let hasNews = false
+let hasPendingWork = false
 let isSaving = false
 
 function get(copy: number): { readonly core: VectorCore; readonly dimensions: number } {
@@ -63,25 +63,25 @@ function answer(request: CopyTask): CopyResults[CopyTask['task']] | Promise<null
 
 async function saveAll(): Promise<null> {
   isSaving = true
-  // The piece of work that has begun may be a save of its own.
+  // The slice in progress may be a save itself.
   while (isWorking) await nextTick()
   for (const { core } of copies.values()) await core.save()
   return null
 }
 
-/** Messages are heard between two turns. */
+/** Messages are delivered between two ticks. */
 const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 async function work(): Promise<void> {
-  hasNews = true
+  hasPendingWork = true
   if (isWorking) return
   isWorking = true
   try {
-    // What arrives while a piece of work is under way may be more work.
-    while (hasNews && !isSaving) {
-      hasNews = false
+    // Messages during a slice may bring more work.
+    while (hasPendingWork && !isSaving) {
+      hasPendingWork = false
       for (const { core } of copies.values()) {
-        if (await core.work()) hasNews = true
+        if (await core.work()) hasPendingWork = true
         await nextTick()
       }
     }

@@ -45,7 +45,7 @@ const unbounded = (query: SqlText) => ({ query, bytesMax: Number.POSITIVE_INFINI
 const scan = sql`SELECT id FROM items WHERE instr(label, ${'77'}) > 0 ORDER BY id LIMIT 5`
 
 describe('slow reads', () => {
-  test('a filtered scan of a large file runs in a thread with the same answer; a look-up and a first page do not', async () => {
+  test('a filtered scan of a large file runs in a thread with the same result; a lookup by key and a first page do not', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
@@ -58,7 +58,7 @@ describe('slow reads', () => {
     threads.close()
   })
 
-  test('looking at a plan does not pin the connection to what it saw', () => {
+  test('reading a query plan does not pin the connection to a snapshot', () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
@@ -73,7 +73,7 @@ describe('slow reads', () => {
     threads.close()
   })
 
-  test('a small file is scanned where the caller is', () => {
+  test('a small file is scanned on the main thread', () => {
     const threads = openReaderThreads()
     const connection = openConnection(small, { readonly: true })
     expect(createAdaptiveReader(connection, small, threads).all(scan)).toEqual([])
@@ -81,7 +81,7 @@ describe('slow reads', () => {
     threads.close()
   })
 
-  test('an indexed statement that keeps taking long moves to a thread', async () => {
+  test('an indexed statement that is repeatedly slow moves to a thread', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
@@ -100,7 +100,7 @@ describe('slow reads', () => {
     threads.close()
   })
 
-  test('rows that take long one by one move to a thread the first time', async () => {
+  test('a page whose single rows are slow moves to a thread on its first run', async () => {
     const threads = openReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { page, largePage } = createAdaptiveReader(connection, path, threads)
@@ -119,7 +119,7 @@ describe('slow reads', () => {
     threads.close()
   })
 
-  test('a thread sorts in a file what its cache does not hold', async () => {
+  test('a thread spills a sort beyond its cache to a file', async () => {
     const threads = openReaderThreads()
     const { rows } = await threads.read(path, unbounded(sql`SELECT temp_store FROM pragma_temp_store`))
     expect(rows).toEqual([{ temp_store: 1 }])

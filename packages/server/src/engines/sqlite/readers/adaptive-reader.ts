@@ -1,7 +1,7 @@
 /**
- * Reads that are slow run in threads. A statement that scans a large file starts in a thread, and so does a full-text
- * search of one for words that are frequent there. Which others are slow is learned: a statement that keeps taking long
- * on the main thread moves to a thread.
+ * Moves slow reads to threads. A statement that scans a large file runs in a thread from its first run, and so does a
+ * full-text search of a large file for frequent words. Other slow statements are learned: one that repeatedly takes
+ * long on the main thread moves to a thread.
  */
 import { createLru } from '../../../base/concurrency/lru.ts'
 import {
@@ -21,27 +21,27 @@ import { type SqlText, sql } from '../../sql/sql-text.ts'
 import type { Connection } from '../connection.ts'
 import type { ReaderThreads } from './reader-threads.ts'
 
-/** What was learned of one statement. */
+/** Statistics of one statement. */
 interface Pace {
   isSlow: boolean
-  /** Whether it sorts: what is sorted is then kept short. */
+  /** Whether it sorts: it then sorts keys instead of rows. */
   isSorted: boolean
-  /** Whether its plan was looked at, as it is once the file is large. */
+  /** Whether its plan has been classified, which happens once the file is large. */
   isPlanned: boolean
   runs: number
   /**
-   * Rises with a long run and falls slowly with short ones: one long run may have been the machine's doing, several are
-   * the statement's.
+   * Rises with slow runs and decays with fast ones: a single slow run may be caused by a busy machine, several are the
+   * statement's.
    */
   strikes: number
 }
 
 const strikesMax = 3
 const strikesForgivenPerRun = 0.05
-/** A run this many times as long as a slow one is no accident of the machine. */
+/** A run this many times longer than a slow one counts as all strikes at once. */
 const verySlowFactor = 10
 
-/** A full pass over a table or index with a condition to test, or a sort of everything: what grows with the table. */
+/** A full scan with a condition, or a sort of everything: its cost grows with the table. */
 const growsWithTable = /^SCAN (?!CONSTANT|json_each)|USE TEMP B-TREE FOR ORDER BY/
 const sorts = /USE TEMP B-TREE FOR (?:ORDER BY|LAST \d+ TERMS? OF ORDER BY|LAST TERM OF ORDER BY)/
 
@@ -50,17 +50,17 @@ const fileBytes: SqlText = {
   values: [],
 }
 
-/** Reads through one connection, and in threads what is or has proved slow. */
+/** Reads through one connection, and in threads what is known or has proved to be slow. */
 export interface AdaptiveReader {
-  /** `onRead` is called only where the rows are read here. */
+  /** `onRead` is called only if the rows are read on the main thread. */
   all(query: SqlText, onRead?: (rows: SqlRow[]) => void, caller?: string): SqlRow[] | Promise<SqlRow[]>
-  /** Null where the page has more than `quickReadBytes`, or takes longer than `slowReadMs`. See `Database.readPage`. */
+  /** Null if the page exceeds `quickReadBytes` or `slowReadMs`. See `Database.readPage`. */
   page(query: PageQuery): PageRows<SqlRow> | null | Promise<PageRows<SqlRow> | null>
-  /** In a thread. */
+  /** Reads in a thread. */
   largePage(query: PageQuery, bytesMax: number): Promise<PageRows<SqlRow>>
 }
 
-/** The page by the keys of its rows: what is sorted are keys, not whole rows. */
+/** The page by row keys: sorts keys, not complete rows. */
 function keyedPage(query: PageQuery): SqlText {
   const { key, list, source } = query
   if (!key) return plainPage(query)
@@ -70,13 +70,13 @@ function keyedPage(query: PageQuery): SqlText {
 
 const scalarOf = (alongside: SqlText): SqlText => sql`SELECT (${alongside}) AS value`
 
-/** What a page says beside its rows. */
+/** The scalar read alongside a page. */
 export const readScalar = (connection: Connection, alongside: SqlText): unknown =>
   connection.all(scalarOf(alongside))[0]?.value
 
 export function createAdaptiveReader(connection: Connection, path: string, threads: ReaderThreads): AdaptiveReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
-  /** Lists of terms that this connection has. */
+  /** Term tables (`fts5vocab`) that this connection has. */
   const listed = new Set<string>()
   const frequencies = createLru<string, { readonly isFrequent: boolean; readonly countedAtMs: number }>(
     wordFrequenciesMax,
@@ -84,7 +84,7 @@ export function createAdaptiveReader(connection: Connection, path: string, threa
   let isLarge = false
   let sizedAtMs = Number.NEGATIVE_INFINITY
 
-  /** Small files are asked for their size now and then; a large one stays large. */
+  /** Whether the file is large. Checked at most every `fileSizeCheckMs`; a large file stays large. */
   function isLargeFile(nowMs: number): boolean {
     if (isLarge || nowMs - sizedAtMs < fileSizeCheckMs) return isLarge
     sizedAtMs = nowMs
@@ -97,9 +97,9 @@ export function createAdaptiveReader(connection: Connection, path: string, threa
     const plan = connection.plan(query)
     pace.isPlanned = true
     pace.isSorted = plan.some((step) => sorts.test(step))
-    // What a full-text search costs depends on its words, which are counted for each search.
+    // The cost of a full-text search depends on its words, which are checked per search.
     if (plan.some((step) => step.includes('VIRTUAL TABLE'))) return
-    // Without a condition an index walk stops at its LIMIT.
+    // Without a condition an index scan stops at its LIMIT.
     pace.isSlow = plan.some((step) => growsWithTable.test(step) && (isFiltered || !step.includes('USING')))
   }
 
@@ -110,7 +110,7 @@ export function createAdaptiveReader(connection: Connection, path: string, threa
       paces.set(query.text, pace)
     }
     const isDue = ++pace.runs % slowReadRunsPerPlanCheck === 0
-    // The table may have grown, or an index may have come.
+    // The table may have grown, or an index may have been added.
     if (isDue) pace.isSlow = false
     if ((isDue || !pace.isPlanned) && isLargeFile(nowMs)) classify(pace, query)
     return pace
@@ -168,7 +168,7 @@ export function createAdaptiveReader(connection: Connection, path: string, threa
       const isSlowSearch = query.frequency && isLargeFile(startMs) && isFrequent(query.frequency, startMs)
       if (pace.isSlow || besidePace?.isSlow || isSlowSearch)
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
-      // A time of its own for every page: statements that are worded differently each time are never learned.
+      // Each page has its own time limit: statements with ever-changing text are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)
       learn(pace, startMs)
       if (some.isCut) return null

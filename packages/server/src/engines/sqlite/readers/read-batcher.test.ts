@@ -24,7 +24,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-/** Turns whose reads are statements, each run by `read`. */
+/** A batcher whose reads are statements, each run by `read`. */
 function batcherOf(read: (query: SqlText) => unknown) {
   const batcher = createReadBatcher(reader)
   return { read: (query: SqlText) => batcher.read(() => read(query)), close: batcher.close }
@@ -33,10 +33,10 @@ function batcherOf(read: (query: SqlText) => unknown) {
 const items = sql`SELECT n FROM items ORDER BY n`
 const insert = (n: number) => writer.run(sql`INSERT INTO items VALUES (${n})`)
 
-test('reads of one turn see the same, and everything that was committed before they were asked for', async () => {
+test('reads of one tick share a snapshot with everything committed before they were issued', async () => {
   const batcher = batcherOf((query) => {
     const rows = reader.all(query)
-    // Committed between two reads of a turn.
+    // Committed between two reads of a batch.
     insert(9)
     return rows
   })
@@ -48,12 +48,12 @@ test('reads of one turn see the same, and everything that was committed before t
       before,
       before,
     ])
-    // The transaction of a turn ends with it.
+    // The transaction ends with its batch.
     expect(reader.inTransaction).toBe(false)
   }
 })
 
-test('a read that fails takes no other along', async () => {
+test('a read that fails does not affect the other reads of its batch', async () => {
   const batcher = batcherOf((query) => reader.all(query))
   insert(1)
   const results = await Promise.allSettled([items, sql`SELECT missing FROM nowhere`, items].map(batcher.read))
@@ -64,7 +64,7 @@ test('a read that fails takes no other along', async () => {
   ])
 })
 
-test('a read that goes elsewhere is waited for by its caller alone', async () => {
+test('an asynchronous read delays only its own caller', async () => {
   const elsewhere = Promise.withResolvers<{ n: number }[]>()
   const batcher = batcherOf((query) => (query === items ? reader.all(query) : elsewhere.promise))
   const slow = batcher.read(sql`SELECT 1`)
@@ -73,7 +73,7 @@ test('a read that goes elsewhere is waited for by its caller alone', async () =>
   expect(await slow).toEqual([{ n: 7 }])
 })
 
-test('many long reads let other work in between', async () => {
+test('long reads yield to other work after the time of a batch', async () => {
   const order: string[] = []
   const batcher = batcherOf(({ text }) => {
     const untilMs = performance.now() + readBatchMs
@@ -88,7 +88,7 @@ test('many long reads let other work in between', async () => {
   expect(order).toEqual(['first', 'other', 'second'])
 })
 
-test('what waits is run before the connection closes', async () => {
+test('pending reads run before the connection closes', async () => {
   insert(1)
   const batcher = batcherOf((query) => reader.all(query))
   const both = Promise.all([batcher.read(items), batcher.read(items)])
@@ -98,7 +98,7 @@ test('what waits is run before the connection closes', async () => {
   reader = openConnection(join(folder, 'a.sqlite'), { readonly: true })
 })
 
-test('reads that cannot begin together are refused, and the next ones are not', async () => {
+test('if the transaction of a batch cannot begin, its reads are rejected and later ones succeed', async () => {
   const batcher = batcherOf((query) => reader.all(query))
   reader.exec('BEGIN')
   const refused = await Promise.allSettled([items, items].map(batcher.read))

@@ -7,26 +7,26 @@ import type { Connection } from '../connection.ts'
 
 export interface ReadBatcher {
   /**
-   * Runs `task`, which reads through the connection or elsewhere and sees every commit that was made before it was
-   * asked for. One of several statements says so, and finds them all in one transaction.
+   * Runs `task`, which reads through the connection or elsewhere, and sees every commit made before the call.
+   * `hasSeveral` runs a task of several statements in one transaction.
    */
   read<T>(task: () => T | Promise<T>, hasSeveral?: boolean): Promise<T>
-  /** Runs what still waits. */
+  /** Runs pending reads. */
   close(): void
 }
 
 interface Waiting {
-  /** Runs the task and answers its caller. */
+  /** Runs the task and resolves its promise. */
   readonly run: () => void
   readonly reject: (error: unknown) => void
   readonly hasSeveral: boolean
 }
 
-/** Nothing else may begin a transaction on `connection`. */
+/** `connection` must have no other user of transactions. */
 export function createReadBatcher(connection: Connection): ReadBatcher {
   let waiting: Waiting[] = []
 
-  /** Gives how many were run in the time of a batch. */
+  /** Runs tasks for up to `readBatchMs`; returns how many ran. */
   function runSome(batch: readonly Waiting[]): number {
     const untilMs = performance.now() + readBatchMs
     let ran = 0
@@ -48,7 +48,7 @@ export function createReadBatcher(connection: Connection): ReadBatcher {
     try {
       return runSome(batch)
     } finally {
-      // Some failures end the transaction themselves.
+      // Some failures roll back the transaction by themselves.
       if (connection.inTransaction) connection.exec('COMMIT')
     }
   }
@@ -65,7 +65,7 @@ export function createReadBatcher(connection: Connection): ReadBatcher {
   return {
     read: (task, hasSeveral = false) =>
       new Promise((resolve, reject) => {
-        // A task that fails takes no other with it.
+        // A task that fails does not affect the others.
         const runTask = (): void => {
           try {
             resolve(task())

@@ -1,7 +1,7 @@
 /**
- * Threads that read SQLite files, so that a slow read delays its own caller and no other. Callers share them fairly,
- * through a queue in rounds. Equal reads that wait are done once: the read begins after the last of them was requested,
- * so it sees what each of them has to see.
+ * Threads that read SQLite files, so that a slow read delays only its own caller. Callers share them through a fair
+ * round-robin queue. Identical pending reads run once: the read begins after the last of them was requested, so its
+ * snapshot satisfies each.
  */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -18,11 +18,11 @@ import type { PageRows } from '../../sql/page-query.ts'
 import type { SqlRow } from '../../sql/sql.ts'
 import type { SqlText } from '../../sql/sql-text.ts'
 
-/** A statement for a thread, with bounds where its rows may be of any size. */
+/** A statement for a thread, with a bound on the size of its rows. */
 export interface ThreadRead {
   readonly query: SqlText
   readonly bytesMax: number
-  /** A scalar to read in the same transaction. */
+  /** A scalar read in the same transaction. */
   readonly alongside: SqlText | null
 }
 
@@ -31,7 +31,7 @@ export interface ReadRequest extends ThreadRead {
   readonly path: string
 }
 
-/** Asks a thread to close its handles of a file. */
+/** Tells a thread to close its handles of a file. */
 export interface ForgetRequest {
   readonly forget: string
 }
@@ -48,12 +48,12 @@ interface ReadFailure {
 
 export interface ReaderThreads {
   /**
-   * Reads from the file in some thread. Without a `caller`, the reads of a file wait as one caller's. Throws
-   * `EngineError`: `crowded` when too many of the caller's wait, `busy` when too many of all, `unavailable` after the
+   * Reads from the file in a thread. Without a `caller`, the reads of a file share one queue. Throws `EngineError`:
+   * `crowded` when too many reads of the caller are pending, `busy` when too many in total, `unavailable` after the
    * time limit.
    */
   read(path: string, read: ThreadRead, caller?: string): Promise<PageRows<SqlRow>>
-  /** Closes the threads' handles of a file that is closed elsewhere. */
+  /** Closes the threads' handles of a file that was closed elsewhere. */
   forget(path: string): void
   close(): void
 }
@@ -63,16 +63,16 @@ interface Waiter {
   readonly reject: (error: unknown) => void
 }
 
-/** One read and all who wait for it. */
+/** One read and its waiters. */
 interface Job {
   readonly key: string
   readonly request: ReadRequest
   readonly waiters: Waiter[]
-  /** Callers in whose part of the queue it waits: it begins with the first of them whose round it is. */
+  /** Callers in whose queues it waits; it begins with whichever is served first. */
   readonly callers: Set<string>
-  /** Aborts once it waits no longer, so that it leaves the queue. */
+  /** Aborted when the job leaves the queue. */
   readonly wait: AbortController
-  /** Resolves when its thread is free again, whatever came of it. */
+  /** Resolves when its thread is free again, on success or failure. */
   readonly end: PromiseWithResolvers<void>
   readonly timer: ReturnType<typeof setTimeout>
 }
@@ -82,16 +82,16 @@ interface Thread {
   job: Job | null
 }
 
-/** Callers may change the rows they get, each its own. */
+/** Callers may modify their rows, so each gets a copy. */
 const copyOf = (page: PageRows<SqlRow>): PageRows<SqlRow> => ({ ...page, rows: page.rows.map((row) => ({ ...row })) })
 
 const keyOf = (path: string, { query, bytesMax, alongside }: ThreadRead): string =>
   JSON.stringify([path, query.text, query.values, bytesMax, alongside?.text, alongside?.values])
 
-/** How many threads there are at most; one core is left to the rest of the process. */
+/** Maximum number of threads; leaves one core to the rest of the process. */
 const threadsMax = (): number => Math.max(1, Math.min(readerThreadsMax, availableParallelism() - 1))
 
-/** What a caller is refused with where the queue has no room. */
+/** The error for a caller when the queue is full. */
 function refusalOf(error: unknown, isShared: boolean): unknown {
   if (!(error instanceof QueueFullError)) return error
   return error.bound === 'caller' && !isShared
@@ -99,7 +99,7 @@ function refusalOf(error: unknown, isShared: boolean): unknown {
     : new EngineError('busy', 'Too many slow reads are waiting')
 }
 
-/** Threads start with the first slow read and end with the process. */
+/** Threads start on demand and end with the process. */
 export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsMax()): ReaderThreads {
   const threads: Thread[] = []
   const queue = createFairQueue({
@@ -108,11 +108,11 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
     waitingPerCaller: slowReadsWaitingPerCallerMax * most,
     waitMs: null,
   })
-  /** Reads that no thread has begun, by key. */
+  /** Reads that have not started, by key. */
   const waiting = new Map<string, Job>()
   let lastId = 0
 
-  /** Ends the waiting of a job: a thread begins it, or it was refused. */
+  /** Removes a job from the queue: it starts or was rejected. */
   function leave(job: Job): void {
     waiting.delete(job.key)
     job.wait.abort()
@@ -125,7 +125,7 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
     job.end.resolve()
   }
 
-  /** Ends a thread and fails what it does. */
+  /** Terminates a thread and fails its job. */
   function fail(thread: Thread, error: EngineError): void {
     threads.splice(threads.indexOf(thread), 1)
     void thread.worker.terminate()
@@ -161,9 +161,9 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
     return thread
   }
 
-  /** Has a thread do the job; the queue runs no more of them than there may be threads. */
+  /** Runs the job in a thread; the queue admits no more jobs than threads. */
   async function run(job: Job): Promise<void> {
-    // Begun already by the round of another caller.
+    // Already started through another caller's queue.
     if (job.wait.signal.aborted) return
     leave(job)
     const thread = threads.find((one) => one.job === null) ?? start()
@@ -172,7 +172,7 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
     await job.end.promise
   }
 
-  /** SQLite cannot be interrupted from here: the thread is ended and the next read starts another. */
+  /** SQLite cannot be interrupted from here: terminates the thread; the next read starts another. */
   function expire(job: Job): void {
     const error = new EngineError('unavailable', 'A read took too long')
     const thread = threads.find((one) => one.job === job)
@@ -187,7 +187,7 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
       .catch((error: unknown) => {
         if (job.wait.signal.aborted) return
         job.callers.delete(caller)
-        // Where it also waits as another caller's, it is done all the same.
+        // If it also waits in another caller's queue, it still runs.
         if (job.callers.size === 0) refuse(job, refusalOf(error, isShared))
       })
   }
@@ -200,7 +200,7 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
       callers: new Set(),
       wait: new AbortController(),
       end: Promise.withResolvers(),
-      // The timer also keeps a process alive that waits for nothing else, as one does at its start.
+      // The timer also keeps the process alive while a read is pending, e.g. during startup.
       timer: setTimeout(() => expire(job), timeoutMs),
     }
     waiting.set(key, job)

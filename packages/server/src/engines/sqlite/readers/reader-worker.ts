@@ -1,7 +1,4 @@
-/**
- * Runs in a thread of its own: reads for statements that would hold up everybody else. Knows files and statements,
- * nothing more.
- */
+/** Worker thread for statements that would block the event loop. Knows files and statements only. */
 import { parentPort } from 'node:worker_threads'
 import { createLru } from '../../../base/concurrency/lru.ts'
 import { isOutOfHandles } from '../../../base/files/file-handles.ts'
@@ -13,7 +10,7 @@ import { type Connection, openConnection } from '../connection.ts'
 import { readScalar } from './adaptive-reader.ts'
 import type { ForgetRequest, ReadAnswer, ReadRequest } from './reader-threads.ts'
 
-/** Sorts by long texts hold a page of them, which may be more than the machine has memory for. */
+/** A sort by long texts buffers a page of them, which may exceed the machine's memory. */
 const readerOptions = { readonly: true, small: true, spills: true } as const
 
 const connections = createLru<string, Connection>(readerFilesMax, (connection) => connection.close())
@@ -27,7 +24,7 @@ function connectionTo(path: string): Connection {
   return connection
 }
 
-/** Where the system refuses a handle, the thread gives back those it has. */
+/** When the system is out of handles, the thread closes its own and tries again. */
 function open(path: string): Connection {
   try {
     return openConnection(path, readerOptions)
@@ -45,7 +42,7 @@ function readPage(connection: Connection, { query, bytesMax, alongside }: ReadRe
   try {
     return { ...connection.some(query, bytesMax), alongside: readScalar(connection, alongside) }
   } finally {
-    // Some failures end the transaction themselves.
+    // Some failures roll back the transaction by themselves.
     if (connection.inTransaction) connection.exec('COMMIT')
   }
 }
