@@ -26,6 +26,11 @@ export const eventBatchMax = 500
 export const eventsWaitingMax = 10_000
 /** Who was seen last in which minute, remembered so that it is written once a minute; about 150 bytes each. */
 export const sightingsRememberedMax = 50_000
+/** What single events take at most: some ten million of 400 bytes. */
+export const rawEventsBytesMax = 4096 * MiB
+export const rawEventsBytesMin = MiB
+/** Of one event without its name, user and properties: its id in the table and two indexes, its minute, the headers. */
+export const eventRowBytes = 150
 
 // The request log
 /** How often requests are written down: with the write itself, a crash loses less than a second. */

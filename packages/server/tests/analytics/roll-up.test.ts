@@ -12,11 +12,17 @@ import { createEventReports } from '../../src/features/analytics/event-reports.t
 import { createIngest } from '../../src/features/analytics/ingest.ts'
 import { createRequestLog } from '../../src/features/analytics/request-log.ts'
 import { createRollUp } from '../../src/features/analytics/retention.ts'
-import { allRequests } from '../../src/features/analytics/series.ts'
+import { allEvents, allRequests, eventBytes } from '../../src/features/analytics/series.ts'
 import { prepareAnalytics, type Store } from '../../src/features/analytics/tables.ts'
 import { createEventId, minuteOf } from '../../src/features/analytics/time.ts'
 import type { TrackedEvent } from '../../src/features/analytics/track-input.ts'
-import { requestLogBytesMax, requestLogRetentionMs, requestRowBytes } from '../../src/limits/analytics.ts'
+import {
+  eventRowBytes,
+  rawEventsBytesMax,
+  requestLogBytesMax,
+  requestLogRetentionMs,
+  requestRowBytes,
+} from '../../src/limits/analytics.ts'
 import { responseBytesMax } from '../../src/limits/api.ts'
 import { type Engine, engines } from '../harness/engines.ts'
 
@@ -60,7 +66,11 @@ const fill = async (store: Store): Promise<void> => {
 }
 
 const read = async ({ database, daily }: Store): Promise<unknown[]> =>
-  (await database.all<Record<string, unknown>>(sql`SELECT series, day, count, users FROM ${daily}`))
+  (
+    await database.all<Record<string, unknown>>(
+      sql`SELECT series, day, count, users FROM ${daily} WHERE series LIKE 'event%'`,
+    )
+  )
     .map(({ series, day, count, users }) => `${series} ${day} ${count} ${users}`)
     .sort()
 
@@ -86,7 +96,10 @@ function failingAfter(database: Database, writes: number): Database {
   }
 }
 
-const logBounds = { retentionMs: requestLogRetentionMs, bytesMax: requestLogBytesMax }
+const rawBounds = {
+  requests: { retentionMs: requestLogRetentionMs, bytesMax: requestLogBytesMax },
+  events: { bytesMax: rawEventsBytesMax },
+}
 
 for (const engine of engines)
   test(`[ANA-KEEP-7, ANA-KEEP-8] rows of requests go by age and by size, on ${engine.name}`, async () => {
@@ -100,7 +113,7 @@ for (const engine of engines)
       createRollUp(
         store,
         () => atMs,
-        () => ({ retentionMs: 7 * dayMs, bytesMax }),
+        () => ({ ...rawBounds, requests: { retentionMs: 7 * dayMs, bytesMax } }),
       )()
     for (let minute = 0; minute < 5; minute++) {
       for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
@@ -135,6 +148,67 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
+  test(`[ANA-KEEP-9] events go by size, days that are over as a whole and closed, on ${engine.name}`, async () => {
+    const store = await openStore(engine)
+    await fill(store)
+    const { database, events, counts } = store
+    // The second day is in progress.
+    let atMs = firstMs + 2 * dayMs - 1
+    const rollUps = new Map<number, ReturnType<typeof createRollUp>>()
+    const trim = (bytesMax: number): Promise<void> => {
+      const known = rollUps.get(bytesMax)
+      const bounds = { ...rawBounds, events: { bytesMax } }
+      const rollUp =
+        known ??
+        createRollUp(
+          store,
+          () => atMs,
+          () => bounds,
+        )
+      rollUps.set(bytesMax, rollUp)
+      return rollUp()
+    }
+    const idsLeft = async (): Promise<string[]> =>
+      (await database.all<{ id: string }>(sql`SELECT id FROM ${events} ORDER BY id`)).map(({ id }) => id)
+    const bytesOf = async (): Promise<number> => {
+      const [row] = await database.all<{ n: unknown }>(
+        sql`SELECT sum(count) AS n FROM ${counts} WHERE series = ${eventBytes}`,
+      )
+      return Number(row?.n)
+    }
+    const all = await bytesOf()
+    expect(all).toBeGreaterThan(1100 * eventRowBytes)
+    await trim(all)
+    expect(await idsLeft()).toHaveLength(1100)
+    // Too little room by one byte: the first day, which is over, goes as a whole, and its users are counted.
+    await trim(all - 1)
+    const ids = sent.map(({ id }) => id).sort()
+    expect(await idsLeft()).toEqual(ids.slice(550))
+    expect((await read(store)).filter((line) => String(line).includes('2026-01-10'))).toEqual(
+      expected.filter((line) => line.includes('2026-01-10')),
+    )
+    // Room for about a quarter: of the day in progress the oldest events go.
+    await trim(Math.floor(all / 4))
+    const left = await idsLeft()
+    expect(left).toEqual(ids.slice(-left.length))
+    expect(Math.abs(left.length - 275)).toBeLessThan(10)
+    // An event of a time that exceeded the bound goes with the next roll-up, also after a restart.
+    const late = { ...(sent[0] as TrackedEvent), id: createEventId(firstMs, 4095) }
+    await createIngest(store).add([late], { isTrusted: true, nowMs: atMs })
+    rollUps.clear()
+    await trim(Math.floor(all / 4))
+    expect(await idsLeft()).toEqual(left)
+    atMs += 2 * dayMs
+    await trim(0)
+    expect(await idsLeft()).toEqual([])
+    // Counts of events stay.
+    const [counted] = await database.all<{ n: unknown }>(
+      sql`SELECT sum(count) AS n FROM ${counts} WHERE series = ${allEvents}`,
+    )
+    expect(Number(counted?.n)).toBe(1101)
+  })
+
+for (const engine of engines)
   test(`[ANA-KEEP-3] cut off after any of its steps, the roll-up ends as if it had not been, on ${engine.name}`, async () => {
     let steps = 0
     for (let isWhole = false; !isWhole; steps++) {
@@ -143,7 +217,7 @@ for (const engine of engines)
       const cut = createRollUp(
         { ...store, database: failingAfter(store.database, steps) },
         () => nowMs,
-        () => logBounds,
+        () => rawBounds,
       )
       isWhole = await cut().then(
         () => true,
@@ -155,7 +229,7 @@ for (const engine of engines)
       await createRollUp(
         store,
         () => nowMs,
-        () => logBounds,
+        () => rawBounds,
       )()
       expect([steps, await read(store)]).toEqual([steps, expected])
       const [left] = await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.events}`)
@@ -177,7 +251,7 @@ for (const engine of engines) {
     await createRollUp(
       store,
       () => nowMs,
-      () => logBounds,
+      () => rawBounds,
     )()
     await addAt(nowMs)
     const reports = createEventReports({
@@ -191,7 +265,7 @@ for (const engine of engines) {
     await createRollUp(
       store,
       () => nowMs + 100 * dayMs,
-      () => logBounds,
+      () => rawBounds,
     )()
     expect(await store.database.all(sql`SELECT * FROM ${store.counts}`)).toEqual([])
   })
@@ -211,7 +285,7 @@ for (const engine of engines) {
     const rollUp = createRollUp(
       { ...store, database },
       () => nowMs,
-      () => logBounds,
+      () => rawBounds,
     )
     await rollUp(ending.signal)
     expect(writes).toBe(2)

@@ -7,7 +7,8 @@ const parse = (analytics: unknown) => parseConfig({ analytics }, { mode: 'releas
 
 test('left out, any event from anybody is taken and requests are counted', () => {
   const requestRows = { retentionMs: 7 * 24 * 60 * 60 * 1000, bytesMax: 1024 ** 3 }
-  const usual = { events: null, anonymous: true, requestLog: true, requestRows }
+  const rawEvents = { bytesMax: 4 * 1024 ** 3 }
+  const usual = { events: null, anonymous: true, requestLog: true, requestRows, rawEvents }
   expect(parseConfig({}, { mode: 'release', rootKey }).config.analytics).toEqual(usual)
   expect(parse({})).toEqual(usual)
 })
@@ -18,7 +19,9 @@ test('what is written is taken', () => {
     anonymous: false,
     requestLog: false,
     requestRows: { retentionMs: 7 * 24 * 60 * 60 * 1000, bytesMax: 1024 ** 3 },
+    rawEvents: { bytesMax: 4 * 1024 ** 3 },
   })
+  expect(parse({ rawEvents: { maxSize: '2mb' } }).rawEvents).toEqual({ bytesMax: 2 * 1024 ** 2 })
   expect(parse({ requestLog: { retention: '1d', maxSize: '5mb' } })).toMatchObject({
     requestLog: true,
     requestRows: { retentionMs: 24 * 60 * 60 * 1000, bytesMax: 5 * 1024 ** 2 },
@@ -36,6 +39,7 @@ test.each([
   [{ anonymous: 'no' }, 'analytics.anonymous: must be true or false, not a string'],
   [{ requestLog: { retention: '91d' } }, 'analytics.requestLog.retention: must be at most 90d'],
   [{ requestLog: { maxSize: '1kb' } }, 'analytics.requestLog.maxSize: must be at least 1mb'],
+  [{ rawEvents: { maxSize: '1kb' } }, 'analytics.rawEvents.maxSize: must be at least 1mb'],
   [{ requestLog: 1 }, 'analytics.requestLog: must be true, false or an object'],
 ])('%j is refused', (analytics, mistake) => {
   expect(findMistakes({ analytics }, rootKey)).toEqual([mistake])

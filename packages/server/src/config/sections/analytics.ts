@@ -4,6 +4,8 @@ import { parseDuration } from '../../base/text/duration.ts'
 import {
   eventNameCharsMax,
   eventNamesMax,
+  rawEventsBytesMax,
+  rawEventsBytesMin,
   rawRetentionMs,
   requestLogBytesMax,
   requestLogBytesMin,
@@ -26,6 +28,10 @@ export interface AnalyticsOptions {
         /** What these rows take at most, at least `1mb`; the oldest go first. Default `1gb`. */
         readonly maxSize?: string | number
       }
+  readonly rawEvents?: {
+    /** What single events take at most, at least `1mb`; the oldest days go first. Default `4gb`. Counts stay. */
+    readonly maxSize?: string | number
+  }
 }
 
 /** As the program runs on it. */
@@ -36,6 +42,7 @@ export interface AnalyticsConfig {
   readonly requestLog: boolean
   /** Of rows of single requests. */
   readonly requestRows: { readonly retentionMs: number; readonly bytesMax: number }
+  readonly rawEvents: { readonly bytesMax: number }
 }
 
 const requestLogShape = exactly({
@@ -45,14 +52,19 @@ const requestLogShape = exactly({
   maxSize: byteSize.refine((bytes) => bytes >= requestLogBytesMin, 'must be at least 1mb').optional(),
 })
 
+const rawEventsShape = exactly({
+  maxSize: byteSize.refine((bytes) => bytes >= rawEventsBytesMin, 'must be at least 1mb').optional(),
+})
+
 export const analyticsShape = exactly({
   events: z.array(z.string().min(1).max(eventNameCharsMax)).min(1).max(eventNamesMax).optional(),
   anonymous: z.boolean().default(true),
   requestLog: z.union([z.boolean(), requestLogShape], { error: 'must be true, false or an object' }).default(true),
+  rawEvents: rawEventsShape.default({}),
 })
 export type WrittenAnalytics = z.output<typeof analyticsShape>
 
-export function createAnalyticsConfig({ events, anonymous, requestLog }: WrittenAnalytics): AnalyticsConfig {
+export function createAnalyticsConfig({ events, anonymous, requestLog, rawEvents }: WrittenAnalytics): AnalyticsConfig {
   const rows = typeof requestLog === 'boolean' ? {} : requestLog
   return Object.freeze({
     events: events === undefined ? null : new Set(events),
@@ -62,5 +74,6 @@ export function createAnalyticsConfig({ events, anonymous, requestLog }: Written
       retentionMs: rows.retention ?? requestLogRetentionMs,
       bytesMax: rows.maxSize ?? requestLogBytesMax,
     }),
+    rawEvents: Object.freeze({ bytesMax: rawEvents.maxSize ?? rawEventsBytesMax }),
   })
 }

@@ -73,7 +73,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   const ingest = createIngest(store)
   const events = createEventReports({ store, secret, responseBytes, now })
   const reportRequests = createRequestReports({ store, responseBytes, now })
-  const rollUp = createRollUp(store, now, () => config().requestRows)
+  const rollUp = createRollUp(store, now, () => ({ requests: config().requestRows, events: config().rawEvents }))
   const categories = new Map<string, string>()
   const requests = createRequestLog({
     store,

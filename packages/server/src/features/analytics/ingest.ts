@@ -10,6 +10,7 @@ import {
   eventBatchMax,
   eventNamesKnownMs,
   eventNamesMax,
+  eventRowBytes,
   eventsWaitingMax,
   sightingsRememberedMax,
 } from '../../limits/analytics.ts'
@@ -19,6 +20,7 @@ import {
   allEvents,
   type Counts,
   countOf,
+  eventBytes,
   eventSeries,
   insertRows,
   type LastSeen,
@@ -51,6 +53,13 @@ const eventColumns: readonly ManyColumn[] = ['id', 'name', 'user_id', 'minute', 
   type: name === 'minute' ? 'integer' : 'text',
 }))
 
+/** What an event takes: its id and name are in both indexes, its user in one. */
+const bytesOf = ({ name, userId, properties }: TrackedEvent): number =>
+  eventRowBytes +
+  3 * Buffer.byteLength(name) +
+  (userId === null ? 0 : 2 * Buffer.byteLength(userId)) +
+  Buffer.byteLength(properties)
+
 export function createIngest(store: Store): Ingest {
   const { database } = store
   const { dialect } = database
@@ -80,7 +89,7 @@ export function createIngest(store: Store): Ingest {
       const room = isTrusted ? names.length : Math.max(0, eventNamesMax - Number(row?.n))
       const fresh = names.filter((name) => !there.has(eventSeries(name)))
       // A refused request takes no room either. Names that are there are renewed, so that none is forgotten right now.
-      if (fresh.length <= room) addSeries(tx, store, [allEvents, ...wanted], minute)
+      if (fresh.length <= room) addSeries(tx, store, [allEvents, eventBytes, ...wanted], minute)
       return new Set(fresh.slice(room))
     })
     if (refused.size === 0) for (const name of names) known.add(name)
@@ -94,11 +103,14 @@ export function createIngest(store: Store): Ingest {
   function storeAll(tx: Transaction, events: readonly TrackedEvent[]): LastSeen {
     const counts: Counts = new Map()
     const lastSeen: LastSeen = new Map()
-    for (const { name, userId, minute } of events)
+    for (const event of events) {
+      const { name, userId, minute } = event
+      countOf(counts, eventBytes, minute).count += bytesOf(event)
       for (const series of [allEvents, eventSeries(name)]) {
         countOf(counts, series, minute).count++
         if (userId !== null && !isKnown(series, userId, minute)) recordLastSeen(lastSeen, series, userId, minute)
       }
+    }
     const rows = events.map(({ id, name, userId, minute, properties }) => [id, name, userId, minute, properties])
     insertRows(tx, dialect, eventsTable, eventColumns, rows)
     addCounts(tx, store, counts, false)

@@ -8,7 +8,7 @@ import type { Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { rawRetentionMs, requestRowBytes, rollUpMarginMs, rollUpRowsMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
-import { allEvents, allRequests, eventSeries, within } from './series.ts'
+import { allEvents, allRequests, eventBytes, eventSeries, within } from './series.ts'
 import type { Store } from './tables.ts'
 import { dayOf, dayStart, idBound, minuteOf, msOfId, msOfMinute, unitMinutes } from './time.ts'
 
@@ -21,16 +21,43 @@ interface DayOfName {
   readonly users: unknown
 }
 
-/** What the rows of the request log may take. */
-export interface RequestLogBounds {
-  readonly retentionMs: number
-  readonly bytesMax: number
+/** What single requests and events may take. */
+export interface RawBounds {
+  readonly requests: { readonly retentionMs: number; readonly bytesMax: number }
+  readonly events: { readonly bytesMax: number }
 }
 
-export function createRollUp(store: Store, now: () => number, logBounds: () => RequestLogBounds): RollUp {
+/**
+ * The minute after the last one whose count, with all later ones of the series, exceeds `countMax`. The counts miss
+ * nothing, so that the rows need not be counted. 0 where all may be kept.
+ */
+async function findExcess(
+  { database, counts }: Store,
+  name: string,
+  sinceMinute: number,
+  countMax: number,
+): Promise<number> {
+  const [over] = await database.all<{ minute: number | null }>(sql`SELECT max(minute) AS minute FROM (
+    SELECT minute, sum(count) OVER (ORDER BY minute DESC) AS later FROM ${counts}
+    WHERE series = ${name} AND minute >= ${sinceMinute}) AS counted WHERE later > ${countMax}`)
+  return Number(over?.minute ?? -1) + 1
+}
+
+/** Series that have something older than a minute. */
+async function findSeries({ database, series }: Store, table: SqlText, before: number): Promise<string[]> {
+  const found = await database.all<{ series: string }>(
+    sql`SELECT s.series FROM ${series} AS s
+      WHERE EXISTS (SELECT 1 FROM ${table} AS old WHERE old.series = s.series AND old.minute < ${before})`,
+  )
+  return found.map((row) => row.series)
+}
+
+export function createRollUp(store: Store, now: () => number, bounds: () => RawBounds): RollUp {
   const { database, events, daily, logs, series, counts, seen } = store
   /** The minute before which this process has found nothing any more: looking for it reads every sighting. */
   let clearedTo = 0
+  /** Events before this minute exceeded the bound and are removed. It never decreases. */
+  let excessTo = 0
 
   async function findOldestDay(before: number): Promise<number | null> {
     const [oldest] = await database.all<{ id: string }>(
@@ -78,15 +105,6 @@ export function createRollUp(store: Store, now: () => number, logBounds: () => R
     }
   }
 
-  /** Series that have something older than a minute. */
-  async function findSeries(table: SqlText, before: number): Promise<string[]> {
-    const found = await database.all<{ series: string }>(
-      sql`SELECT s.series FROM ${series} AS s
-        WHERE EXISTS (SELECT 1 FROM ${table} AS old WHERE old.series = s.series AND old.minute < ${before})`,
-    )
-    return found.map((row) => row.series)
-  }
-
   /** A name without counts, that nobody has asked for lately either, is none of the names there may be any more. */
   async function forgetNames(before: number): Promise<void> {
     await database.write((tx) =>
@@ -112,38 +130,47 @@ export function createRollUp(store: Store, now: () => number, logBounds: () => R
     }
   }
 
-  /**
-   * The minute whose rows, with all that came later, are more than may be kept: from the counts, which miss no request,
-   * so that the rows need not be counted. 0 where all may be kept.
-   */
-  async function findExcess(sinceMinute: number, rowsMax: number): Promise<number> {
-    const [over] = await database.all<{ minute: number | null }>(sql`SELECT max(minute) AS minute FROM (
-      SELECT minute, sum(count) OVER (ORDER BY minute DESC) AS later FROM ${counts}
-      WHERE series = ${allRequests} AND minute >= ${sinceMinute}) AS counted WHERE later > ${rowsMax}`)
-    return Number(over?.minute ?? -1) + 1
-  }
-
   async function trimLogs(signal?: AbortSignal): Promise<void> {
     await clampFutureRows(signal)
-    const { retentionMs, bytesMax } = logBounds()
+    const { retentionMs, bytesMax } = bounds().requests
     const oldest = minuteOf(now() - retentionMs)
-    const excess = await findExcess(oldest, Math.floor(bytesMax / requestRowBytes))
+    const excess = await findExcess(store, allRequests, oldest, Math.floor(bytesMax / requestRowBytes))
     await remove(logs, sql`id < ${idBound(msOfMinute(Math.max(oldest, excess)))}`, sql`id`, signal)
+  }
+
+  /** Closes and removes the days before a minute. */
+  async function removeDays(before: number, signal?: AbortSignal): Promise<void> {
+    while (!signal?.aborted) {
+      const start = await findOldestDay(before)
+      if (start === null) return
+      await closeDay(start)
+      await remove(events, sql`id < ${idBound(msOfMinute(start + unitMinutes.day))}`, sql`id`, signal)
+    }
+  }
+
+  /**
+   * Removes the oldest events beyond their size. Days that are over go as a whole and are closed first, so that their
+   * users are counted; of a day in progress that exceeds the bound by itself, the oldest minutes go.
+   */
+  async function trimEvents(oldest: number, signal?: AbortSignal): Promise<void> {
+    const found = await findExcess(store, eventBytes, Math.max(oldest, excessTo), bounds().events.bytesMax)
+    excessTo = Math.max(excessTo, found)
+    if (excessTo <= oldest) return
+    const start = dayStart(msOfMinute(excessTo - 1))
+    const isOver = start + unitMinutes.day <= minuteOf(now() - rollUpMarginMs)
+    await removeDays(isOver ? start + unitMinutes.day : start, signal)
+    if (!isOver) await remove(events, sql`id < ${idBound(msOfMinute(excessTo))}`, sql`id`, signal)
   }
 
   return async (signal) => {
     await trimLogs(signal)
     const before = dayStart(now() - rawRetentionMs - rollUpMarginMs)
-    while (!signal?.aborted) {
-      const start = await findOldestDay(before)
-      if (start === null) break
-      await closeDay(start)
-      await remove(events, sql`id < ${idBound(msOfMinute(start + unitMinutes.day))}`, sql`id`, signal)
-    }
+    await removeDays(before, signal)
+    await trimEvents(before, signal)
     if (clearedTo === before) return
-    for (const name of await findSeries(counts, before))
+    for (const name of await findSeries(store, counts, before))
       await remove(counts, sql`series = ${name} AND minute < ${before}`, sql`minute`, signal)
-    for (const name of await findSeries(seen, before))
+    for (const name of await findSeries(store, seen, before))
       await remove(seen, sql`series = ${name} AND minute < ${before}`, sql`user_id`, signal)
     if (signal?.aborted) return
     await forgetNames(before)

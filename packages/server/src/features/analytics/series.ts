@@ -14,6 +14,8 @@ import { dayOf, nextDayStart, type Unit, unitMinutes } from './time.ts'
 
 export const allEvents = 'events'
 export const eventSeries = (name: string): string => `event:${name}`
+/** Bytes that events take, with their part of the indexes: its count is a number of bytes. */
+export const eventBytes = 'bytes'
 export const allRequests = 'requests'
 export const categorySeries = (category: string): string => `requests:${category}`
 export const endpointSeries = (category: string, endpoint: string): string => `endpoint:${category}:${endpoint}`
