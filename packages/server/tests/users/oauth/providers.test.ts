@@ -63,7 +63,7 @@ const settings = { publicUrl }
 /** What every failure of a provider looks like from outside. */
 const providerError = {
   error: 'provider-error',
-  message: 'The provider could not be reached, or its answer could not be believed',
+  message: 'The provider could not be reached, or its response was invalid',
 }
 const secretsOfProviders = ['provider-access-token', 'api-access-token', 'inside of the provider']
 
