@@ -1,6 +1,6 @@
 /**
- * What every example with a page of its own does: serves the `plinth.config.ts` of its folder in development mode, and
- * beside it, from a port of its own, the page as plain files. What to print and what a shell is told is the example's.
+ * Runs an example with a page: serves the `plinth.config.ts` of its folder in development mode and, on a second port, the
+ * page as static files. Each example provides its welcome text and its shell variables.
  */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -16,20 +16,20 @@ import { load } from '../packages/server/src/config/load.ts'
 export interface PageExample {
   /** The example's folder, with `plinth.config.ts` and `page/`. */
   readonly folder: string
-  /** Of the API and of the page, unless `--port` and `--page-port` say otherwise. */
+  /** Default ports, overridden by `--port` and `--page-port`. */
   readonly ports: readonly [api: number, page: number]
   /** The files of `page/` that are served; `index.html` is also `/`. */
   readonly files: readonly string[]
-  /** Called first of all: what the configuration reads may be made here. */
+  /** Called before the configuration is loaded, to create files that it reads. */
   prepare?(dataFolder: string): void
-  /** Called once the API is served: what the page's port answers beside the files. */
+  /** Called once the API is served; returns additional routes for the page's port. */
   openRoutes?(api: Api): Promise<Routes>
-  /** Called once both are served, to fill the server where that is wanted, and to say what there is. */
+  /** Called once both are served, to insert example data and to return the welcome text. */
   introduce(served: Served): Introduction | Promise<Introduction>
 }
 
 export interface Api {
-  /** Where browsers reach the API, without a slash at the end. */
+  /** Public URL of the API, without a trailing slash. */
   readonly apiUrl: string
   readonly settings: Settings
 }
@@ -38,19 +38,19 @@ export interface Served extends Api {
   readonly pageUrl: string
 }
 
-/** What answers GET, by path. */
+/** GET handlers by path. */
 export type Routes = Readonly<Record<string, (request: Request) => Response | Promise<Response>>>
 
 export interface Introduction {
-  /** What README.md loads into a shell: written to `demo.env` in the data folder. */
+  /** Shell variables for README.md, written to `demo.env` in the data folder. */
   readonly environment: Readonly<Record<string, string>>
-  /** What is printed at the end; `demoPath` is the file of the environment. */
+  /** The text printed after the start; `demoPath` is the file with the shell variables. */
   welcome(demoPath: string): string
 }
 
 /**
- * Runs the example until Ctrl-C, and ends the process. Options: `--port`, `--page-port`, `--data`, by default `data` in
- * the example's folder, and `--log-level`.
+ * Runs the example until Ctrl-C, then exits the process. Options: `--port`, `--page-port`, `--data` (by default `data`
+ * in the example's folder) and `--log-level`.
  */
 export const runPageExample = (example: PageExample): Promise<never> => exitWith(serve(example))
 
@@ -95,7 +95,7 @@ function parseOptions({ folder, ports }: PageExample) {
   return values
 }
 
-/** Any server of static files would do; this one also tells the page where the API is. */
+/** Any static file server would do; this one also serves the URL of the API at `/settings.json`. */
 function servePage({ folder, files }: PageExample, port: number, apiUrl: string, routes: Routes) {
   const serveFile = (path: string) => () => new Response(Bun.file(path))
   return Bun.serve({
@@ -112,20 +112,20 @@ function servePage({ folder, files }: PageExample, port: number, apiUrl: string,
   })
 }
 
-/** Readable by its owner only: there may be keys in it. */
+/** Readable by its owner only, because it may contain keys. */
 function writeEnvironment(path: string, lines: Introduction['environment']): void {
   const text = Object.entries(lines).map(([name, value]) => `export ${name}='${value}'\n`)
-  writeFileSync(path, ['# Written anew at every start of the example.\n', ...text].join(''), { mode: 0o600 })
+  writeFileSync(path, ['# Rewritten at every start of the example.\n', ...text].join(''), { mode: 0o600 })
   chmodSync(path, 0o600)
 }
 
-/** A path from here when it is below, else in full. */
+/** Returns a path relative to the working directory if it is below it, else the absolute path. */
 export function shortPath(path: string): string {
   const short = relative('.', path)
   return short.startsWith('..') ? path : short
 }
 
-/** Ends the process with the code that `running` resolves with, or with 1 and the failure in words. */
+/** Exits with the code that `running` resolves with, or prints the failure and exits with 1. */
 export async function exitWith(running: Promise<number>): Promise<never> {
   try {
     process.exit(await running)

@@ -1,10 +1,8 @@
-/**
- * The rows of the `countries` table, made from the package `world-countries`. Leaves sending them to `import.ts`.
- */
+/** Converts the package `world-countries` to rows of the `countries` table, which `import.ts` sends. */
 import worldCountries, { type Country } from 'world-countries'
 
 export interface CountryRow {
-  /** ISO 3166-1 alpha-2, `IS`; what `places.countryCode` refers to. */
+  /** ISO 3166-1 alpha-2, `IS`; referenced by `places.countryCode`. */
   readonly id: string
   /** ISO 3166-1 alpha-3, `ISL`. */
   readonly iso3: string
@@ -13,20 +11,20 @@ export interface CountryRow {
   readonly region: string
   readonly subregion: string | null
   readonly capital: string | null
-  /** Square kilometres; null where the package has none. */
+  /** Square kilometers; null where the package has none. */
   readonly area: number | null
   readonly landlocked: boolean
   readonly flag: string
   readonly lat: number
   readonly lng: number
-  /** Ids of the neighbours. */
+  /** Ids of the neighboring countries. */
   readonly borders: readonly string[]
   /** Language code to its English name. */
   readonly languages: Readonly<Record<string, string>>
   readonly currencies: readonly string[]
 }
 
-/** Every country of the package, in order of its id. */
+/** Returns every country of the package, sorted by id. */
 export function readCountries(): CountryRow[] {
   const alpha2 = new Map(worldCountries.map((country) => [country.cca3, country.cca2]))
   return worldCountries.map((country) => toRow(country, alpha2)).sort((a, b) => (a.id < b.id ? -1 : 1))

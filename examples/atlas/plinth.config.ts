@@ -1,6 +1,6 @@
 /**
- * The atlas: countries and places anybody may read, what signed-in travellers add to them, and one private database per
- * traveller. Each table shows one thing a rule can do; README.md tries them all.
+ * The atlas: public countries and places, records that signed-in travelers add to them, and a private database per
+ * traveler. Each table demonstrates one kind of rule; README.md tries them all.
  */
 import { and, defineConfig, exists, field, not, or } from 'plinth'
 
@@ -8,7 +8,7 @@ export default defineConfig({
   databases: {
     shared: {
       tables: {
-        // Reference data: everybody reads. No rule for writing means that only the service key writes.
+        // Public reference data. Without a rule for writing, only the service key writes.
         countries: {
           schema: {
             iso3: { type: 'string', required: true, unique: true, pattern: '^[A-Z]{3}$' },
@@ -45,9 +45,9 @@ export default defineConfig({
           access: { read: true },
         },
 
-        // A counter per place. A rule judges the row before and after, so a traveller may start one at 1 and change it
-        // while it is not locked. It cannot tell +1 from +1000: where every voice must count once, keep a row per voice
-        // (`favourites`).
+        // A counter per place. A rule is evaluated on the row before and after, so a traveler may start one at 1 and
+        // change it while it is not locked. A rule cannot distinguish +1 from +1000: where every vote must count once,
+        // store a row per vote (`favorites`).
         visits: {
           schema: {
             placeId: { type: 'string', required: true, unique: true, references: 'places' },
@@ -61,8 +61,8 @@ export default defineConfig({
           },
         },
 
-        // Mine, those shared with all, and those of everybody who calls me a friend.
-        favourites: {
+        // Readable by their owner, by the owner's friends, and by all callers when shared.
+        favorites: {
           schema: {
             userId: { type: 'string', required: true },
             placeId: { type: 'string', required: true, references: 'places' },
@@ -100,8 +100,7 @@ export default defineConfig({
           },
         },
 
-        // No schema: any fields. Rules reach them all the same. A published note can no longer be changed by its
-        // author.
+        // No schema: any fields, and rules apply to them all the same. Authors cannot change a published note.
         notes: {
           access: {
             read: (auth) => (auth ? or({ published: true }, { authorId: auth.id }) : { published: true }),
@@ -114,7 +113,7 @@ export default defineConfig({
           },
         },
 
-        // How far `import.ts` came. No rules at all: only the service key sees it.
+        // The progress of `import.ts`. Without rules, only the service key has access.
         imports: {
           schema: {
             source: { type: 'string', required: true },
@@ -126,12 +125,12 @@ export default defineConfig({
       },
     },
 
-    // One database per traveller, named by the traveller's user id; whoever carries its name in the claim `trips` may
-    // travel along.
+    // One database per traveler, named by the traveler's user id. Users with that id in the claim `trips` have access
+    // too.
     trip: {
       instance: true,
-      access: (auth, travellerId) =>
-        auth !== null && (auth.id === travellerId || [auth.custom.trips].flat().includes(travellerId)),
+      access: (auth, travelerId) =>
+        auth !== null && (auth.id === travelerId || [auth.custom.trips].flat().includes(travelerId)),
       tables: {
         days: {
           schema: {
@@ -159,8 +158,7 @@ export default defineConfig({
 
   storage: {
     buckets: {
-      // Travellers' photos: everybody sees what is marked as published, its owner everything. Other sizes are made on
-      // demand.
+      // Travelers' photos: published ones are public, owners see all of theirs. Other sizes are generated on demand.
       photos: {
         maxFileSize: '10mb',
         userQuota: '100mb',
@@ -177,7 +175,7 @@ export default defineConfig({
     },
   },
 
-  // Who is typing at a note: signed-in travellers see it, and nothing of it is stored.
+  // Typing indicators for notes: visible to signed-in travelers, and not stored.
   broadcasts: {
     'typing:*': { subscribe: (auth) => auth !== null, publish: (auth) => auth !== null },
   },

@@ -1,32 +1,30 @@
-/**
- * A progress bar for a known number of rows: one line redrawn in place on a terminal, plain lines anywhere else.
- */
+/** Progress bar for a known number of rows: one line redrawn in place on a terminal, plain lines elsewhere. */
 
 /** How often the bar is redrawn, and how often a plain line is printed. */
 const redrawMs = 100
 const lineMs = 2000
-/** The rate is that of the last few seconds, so that the time left follows what the machine does now. */
+/** The rate covers the last few seconds, so that the remaining time follows the current speed. */
 const rateWindowMs = 5000
 const barChars = 30
 
 export interface Progress {
-  /** Rows finished so far, of all. */
+  /** Sets the number of finished rows. */
   update(done: number): void
-  /** Draws the last state, with the rate over all of it, and ends the line. */
+  /** Draws the final state with the overall rate, and ends the line. */
   end(): void
 }
 
 export interface ProgressOptions {
   readonly label: string
   readonly total: number
-  /** Rows that were there before: counted as done, not in the rate. */
+  /** Rows of earlier runs: counted as done, but not in the rate. */
   readonly done?: number
   readonly out?: NodeJS.WriteStream
   /** Milliseconds, monotonic. */
   readonly now?: () => number
 }
 
-/** Draws on `out` (standard output unless given) until `end`. */
+/** Draws on `out`, by default standard output, until `end`. */
 export function createProgress(options: ProgressOptions): Progress {
   const { label, total, out = process.stdout, now = () => performance.now() } = options
   const drawEveryMs = out.isTTY ? redrawMs : lineMs
@@ -73,6 +71,6 @@ function describe(label: string, done: number, total: number, rate: number, bar:
 }
 
 function duration(seconds: number): string {
-  const whole = Math.ceil(seconds)
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`
+  const rounded = Math.ceil(seconds)
+  return rounded < 60 ? `${rounded} s` : `${Math.floor(rounded / 60)} min ${rounded % 60} s`
 }

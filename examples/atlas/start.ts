@@ -1,7 +1,6 @@
 /**
- * What `npm start` runs: the atlas in development mode, as `plinth dev` would serve it, filled on first start and with
- * something to try printed at the end. Leaves serving to the program and filling to `import.ts`, which runs as a
- * process of its own through the public API.
+ * Entry point of `npm start`: serves the atlas in development mode, as `plinth dev` would, imports its data on the first
+ * start, and prints example commands. The import runs as a separate process (`import.ts`) through the public API.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +21,7 @@ import { createTokens } from '../../packages/server/src/features/users/sessions/
 import { exitWith, shortPath } from '../page-example.ts'
 
 const folder = import.meta.dirname
-/** Long enough to come back to the page next week; every start signs new ones. */
+/** Long enough to continue with the README later; every start signs new tokens. */
 const demoTokenLifetimeMs = 30 * 24 * 60 * 60 * 1000
 const demoUsers = ['marie', 'omar']
 
@@ -31,7 +30,7 @@ interface Options {
   readonly port?: string
   readonly host?: string
   readonly 'log-level'?: string
-  /** Only the places of these countries, such as `IS,PT`. */
+  /** Imports only the places of these countries, such as `IS,PT`. */
   readonly only?: string
 }
 
@@ -42,11 +41,11 @@ function parseOptions(): Options {
     return parseArgs({ options }).values as Options
   } catch (error) {
     const known = Object.keys(options).map((name) => `--${name}`)
-    throw new ConfigError(`${error instanceof Error ? error.message : error}\nThere are: ${known.join(', ')}.`)
+    throw new ConfigError(`${error instanceof Error ? error.message : error}\nOptions: ${known.join(', ')}.`)
   }
 }
 
-/** Requests are not worth a line each while a progress bar is drawn. */
+/** A log that can be silenced for `info`, so that request lines do not interrupt the progress bar. */
 function createQuietableLog(log: Log): Log & { isQuiet: boolean } {
   const quietable = {
     ...log,
@@ -56,11 +55,11 @@ function createQuietableLog(log: Log): Log & { isQuiet: boolean } {
   return quietable
 }
 
-/** Makes what README.md loads into a shell: addresses, and headers ready for curl. Readable by its owner only. */
+/** Writes the file that README.md sources in a shell: URLs, and headers for curl. Readable by its owner only. */
 async function writeDemoEnvironment(path: string, url: string, { secret, serviceKey }: Loaded['settings']) {
   const tokens = createTokens(createFirstSigningKey(secret), systemClock)
   const lines = [
-    '# Written anew at every start of the atlas; read it with `.` in a shell.',
+    '# Rewritten at every start of the atlas; load it with `.` in a shell.',
     `PLINTH_URL='${url}'`,
     `PLINTH_SERVICE_KEY='${serviceKey}'`,
     `DB='${url}/api/db/shared/tables'`,
@@ -77,7 +76,7 @@ async function writeDemoEnvironment(path: string, url: string, { secret, service
   chmodSync(path, 0o600)
 }
 
-/** Resolves with whether everything is there. */
+/** Resolves with whether the import is complete. */
 async function waitForImport(child: ChildProcess): Promise<boolean> {
   const [code] = (await once(child, 'exit')) as [number | null]
   return code === 0
@@ -85,8 +84,8 @@ async function waitForImport(child: ChildProcess): Promise<boolean> {
 
 /** Runs `import.ts` on the same terminal. */
 function spawnImport(url: string, serviceKey: string, only: string | undefined): ChildProcess {
-  const words = [join(folder, 'import.ts'), '--url', url, ...(only ? ['--only', only] : [])]
-  return spawn(process.execPath, words, { stdio: 'inherit', env: { ...process.env, PLINTH_SERVICE_KEY: serviceKey } })
+  const command = [join(folder, 'import.ts'), '--url', url, ...(only ? ['--only', only] : [])]
+  return spawn(process.execPath, command, { stdio: 'inherit', env: { ...process.env, PLINTH_SERVICE_KEY: serviceKey } })
 }
 
 function formatWelcome(url: string, serviceKey: string, demoPath: string): string {
@@ -94,7 +93,7 @@ function formatWelcome(url: string, serviceKey: string, demoPath: string): strin
   return `
   API           ${url}/docs
   Service key   ${serviceKey}
-  Tokens        of the users marie and omar, with everything else for a shell, in ${demoPath}
+  Tokens        of the users marie and omar, with variables for a shell, in ${demoPath}
 
 First things to try, in another terminal:
 
@@ -105,9 +104,9 @@ First things to try, in another terminal:
   curl -G '${db}/countries' -d sort=area:desc -d limit=3 -d fields=name,area --data-urlencode 'filter=[["landlocked","==",true]]'
 
   . ${demoPath}
-  curl "$DB/favourites" -H "$MARIE" -H "$JSON" -d '{ "userId": "marie", "placeId": "is-reykjavik", "stars": 5 }'
+  curl "$DB/favorites" -H "$MARIE" -H "$JSON" -d '{ "userId": "marie", "placeId": "is-reykjavik", "stars": 5 }'
 
-examples/atlas/README.md goes on from here. Ctrl-C stops the server.
+Continue with examples/atlas/README.md. Ctrl-C stops the server.
 `
 }
 
@@ -145,7 +144,8 @@ async function main(): Promise<number> {
   const isComplete = await imported
   log.isQuiet = false
   if (isComplete) console.log(formatWelcome(app.url, settings.serviceKey, shortPath(demoPath)))
-  else if (!isStopping) console.error('The import is not complete; the server goes on. The next start continues it.')
+  else if (!isStopping)
+    console.error('The import is incomplete; the server keeps running. The next start continues the import.')
   return stopped
 }
 

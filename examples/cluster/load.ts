@@ -1,23 +1,23 @@
 /**
- * Clients that write through the load balancer, remember every answer, and afterwards look for what they were promised.
- * Each write is a note and, in the same transaction, one more in one of a few counters: a lost write and one that
- * happened twice both show.
+ * Clients that write through the load balancer, record every acknowledgement, and verify afterwards that all
+ * acknowledged writes exist. Each write inserts a note and, in the same transaction, increments one of a few counters,
+ * so that both lost and duplicated writes are detected.
  */
 
-/** Writers at a time; enough that a node dies in the middle of many writes. */
+/** Concurrent writers; enough that a node is killed in the middle of many writes. */
 const writersMax = 32
 const counters = 8
-/** A broken connection is tried again this often, which is some seconds: longer than a node is missed. */
+/** Retries after a broken connection: several seconds in total, longer than failover takes. */
 const attemptsMax = 200
 const pauseMs = 25
 const pageRows = 1000
 
 export interface Load {
-  /** Writes until so many are acknowledged in all. */
+  /** Writes until the given number of writes is acknowledged in total. */
   writeUntil(acknowledged: number): Promise<void>
   readonly acknowledged: number
-  /** Requests that were sent again because nobody answered. */
-  readonly repeated: number
+  /** Requests that were retried because their response was lost. */
+  readonly retried: number
 }
 
 export interface Target {
@@ -27,9 +27,9 @@ export interface Target {
 
 export interface Verdict {
   readonly notes: number
-  /** Acknowledged notes that are not there, or are other than acknowledged. */
+  /** Acknowledged notes that are missing or differ. */
   readonly lost: number
-  /** What the counters say in all. */
+  /** Sum of the counters. */
   readonly counted: number
 }
 
@@ -51,34 +51,35 @@ async function send({ url, serviceKey }: Target, path: string, body?: object, ke
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, pauseMs))
 
-/** Sends until it is answered with success; a broken connection and a node that stops say nothing of what happened. */
-async function sendUntilAnswered(target: Target, path: string, body: object, key: string, repeat: () => void) {
+/** Retries until a success response: after a broken connection or a 5xx the outcome of a request is unknown. */
+async function sendWithRetries(target: Target, path: string, body: object, key: string, onRetry: () => void) {
   for (let attempt = 1; ; attempt++) {
     const response = await send(target, path, body, key).catch(() => null)
     const text = await response?.text().catch(() => null)
     if (response?.ok && text != null) return
     const isFinal = response !== null && response.status < 500
-    if (isFinal || attempt === attemptsMax) throw new Error(`${path}: ${response?.status ?? 'no answer'} ${text ?? ''}`)
-    repeat()
+    if (isFinal || attempt === attemptsMax)
+      throw new Error(`${path}: ${response?.status ?? 'no response'} ${text ?? ''}`)
+    onRetry()
     await pause()
   }
 }
 
-/** Makes the counters, and nothing else yet. */
+/** Creates the counters; `writeUntil` starts the load. */
 export async function createLoad(target: Target): Promise<Load> {
   const run = crypto.randomUUID()
   let sent = 0
   let acknowledged = 0
-  let repeated = 0
+  let retried = 0
   const post = (path: string, body: object, key: string): Promise<void> =>
-    sendUntilAnswered(target, path, body, `${run}-${key}`, () => repeated++)
+    sendWithRetries(target, path, body, `${run}-${key}`, () => retried++)
 
   const inserts = Array.from({ length: counters }, (_, n) => ({ id: counterId(n), count: 0 }))
   await post(`${tablePath}/batch`, { inserts }, 'counters')
 
   async function write(n: number): Promise<void> {
     const body = {
-      inserts: [{ id: noteId(n), authorId: 'load', number: n, text: `The note with the number ${n}` }],
+      inserts: [{ id: noteId(n), authorId: 'load', number: n, text: `Note number ${n}` }],
       updates: [{ id: counterId(n), data: { count: { $op: 'increment', value: 1 } } }],
     }
     await post(`${tablePath}/batch`, body, String(n))
@@ -95,13 +96,13 @@ export async function createLoad(target: Target): Promise<Load> {
     get acknowledged() {
       return acknowledged
     },
-    get repeated() {
-      return repeated
+    get retried() {
+      return retried
     },
   }
 }
 
-/** Reads everything there is at one node and compares it with what was acknowledged. */
+/** Reads all notes from one node and compares them with the acknowledged ones. */
 export async function check(target: Target, acknowledged: number): Promise<Verdict> {
   const found = new Map<string, Record<string, unknown>>()
   for (let cursor = '', more = true; more; ) {

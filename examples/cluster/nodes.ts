@@ -5,11 +5,11 @@ import { findFreePort, makePassword, type ServerProcess, startProcess } from '..
 const main = join(import.meta.dirname, '../../packages/server/src/main.ts')
 const config = join(import.meta.dirname, '../atlas/plinth.config.ts')
 
-/** What all nodes of one server are told. */
+/** Settings that all nodes share. */
 export interface Shared {
   readonly databaseUrl: string
   readonly redisUrl: string
-  /** Signs tokens: one that is given by one node is believed by all. */
+  /** Signs tokens, so that a token issued by one node is valid on all. */
   readonly secret: string
   readonly serviceKey: string
 }
@@ -18,9 +18,9 @@ export interface Node {
   readonly name: string
   readonly port: number
   readonly url: string
-  /** Starts it again under the same address; resolves when it takes requests. */
+  /** Starts the node again on the same port; resolves when it accepts requests. */
   start(): Promise<void>
-  /** Ends it at once, in the middle of whatever it does. */
+  /** Kills the node immediately, in the middle of its work. */
   kill(): Promise<void>
   /** Lets it finish what it does. */
   stop(): Promise<void>
@@ -57,7 +57,7 @@ export async function startNode(name: string, folder: string, shared: Shared): P
         REDIS_URL: shared.redisUrl,
         PLINTH_SECRET: shared.secret,
         PLINTH_SERVICE_KEY: shared.serviceKey,
-        // Only the load balancer is believed when it says for whom it asks.
+        // Trusts `X-Forwarded-For` only from the load balancer.
         PLINTH_TRUST_PROXY: '127.0.0.1',
       },
     })

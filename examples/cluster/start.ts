@@ -1,7 +1,7 @@
 /**
- * The atlas on PostgreSQL, Redis, three nodes and a load balancer, all on this machine, in a folder and on ports of
- * their own. Imports places, kills a node while clients write, and shows that everything they were promised is there.
- * Then serves until Ctrl-C, and leaves nothing behind.
+ * The atlas on PostgreSQL, Redis, three nodes and a load balancer, all on this machine, with a temporary folder and free
+ * ports. Imports places, kills a node while clients write, and verifies that every acknowledged write exists. Then
+ * serves until Ctrl-C and removes everything.
  *
  * node scripts/run.mjs examples/cluster/start.ts [--port 4200] [--only IS,PT | --all] [--writes 3000] [--once]
  */
@@ -19,13 +19,13 @@ import { makeShared, type Node, startNode } from './nodes.ts'
 
 const nodeNames = ['node-1', 'node-2', 'node-3']
 const countriesDefault = 'IS,PT,CL,LI,VA'
-/** Polls of a health check before something is taken to be wrong. */
+/** Polls of a health check before the start fails. */
 const attemptsMax = 1000
 
-/** What to undo, last first. */
-const opened: (() => unknown)[] = []
+/** Clean-up functions, run in reverse order. */
+const cleanups: (() => unknown)[] = []
 
-const say = (line: string): void => console.log(line)
+const print = (line: string): void => console.log(line)
 const number = (value: number): string => value.toLocaleString('en')
 
 function parseOptions() {
@@ -41,8 +41,9 @@ function parseOptions() {
   return { ...values, port: Number(values.port), writes: Number(values.writes) }
 }
 
-function needed<T>(found: T | null, name: string): T {
-  if (found === null) throw new Error(`${name} is not on this machine and cannot be installed here. Install it first.`)
+function required<T>(found: T | null, name: string): T {
+  if (found === null)
+    throw new Error(`${name} is not installed and cannot be installed automatically. Install it first.`)
   return found
 }
 
@@ -57,80 +58,82 @@ async function untilHealthy(url: string): Promise<void> {
 
 async function startEverything(port: number) {
   const programs = {
-    postgres: needed(providePostgres(), 'PostgreSQL'),
-    redis: needed(provideRedis(), 'Redis'),
-    haproxy: needed(provideHaproxy(), 'HAProxy'),
+    postgres: required(providePostgres(), 'PostgreSQL'),
+    redis: required(provideRedis(), 'Redis'),
+    haproxy: required(provideHaproxy(), 'HAProxy'),
   }
   const folder = mkdtempSync(join(tmpdir(), 'plinth-cluster-'))
-  opened.push(() => rmSync(folder, { recursive: true, force: true }))
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }))
   const postgres = await openPostgres(programs.postgres)
-  opened.push(postgres.remove)
+  cleanups.push(postgres.remove)
   const redis = await openRedis(programs.redis)
-  opened.push(redis.remove)
-  say('PostgreSQL and Redis are running.')
+  cleanups.push(redis.remove)
+  print('PostgreSQL and Redis are running.')
   const shared = makeShared(postgres.url, redis.url)
   const nodes: Node[] = []
   // All at once, as a real cluster might: they agree on who creates the tables.
   await Promise.all(
     nodeNames.map(async (name) => {
       const node = await startNode(name, folder, shared)
-      opened.push(node.stop)
+      cleanups.push(node.stop)
       nodes.push(node)
     }),
   )
   nodes.sort((a, b) => (a.name < b.name ? -1 : 1))
-  for (const { name, url } of nodes) say(`${name} serves ${url}`)
+  for (const { name, url } of nodes) print(`${name} serves ${url}`)
   const balancer = await startLoadBalancer(programs.haproxy, folder, nodes, port)
-  opened.push(balancer.stop)
+  cleanups.push(balancer.stop)
   await untilHealthy(balancer.url)
-  say(`HAProxy serves ${balancer.url}`)
+  print(`HAProxy serves ${balancer.url}`)
   return { nodes, target: { url: balancer.url, serviceKey: shared.serviceKey } }
 }
 
-/** Kills a node in the middle of a load, brings it back, and asks every node what is there. */
+/** Kills a node under load, restarts it, and verifies the data on every node. */
 async function killUnderLoad(nodes: readonly Node[], target: Target, writes: number): Promise<void> {
   const victim = nodes[1] as Node
   const load = await createLoad(target)
-  say(`\nClients write through HAProxy; each write is to be acknowledged.`)
+  print(`\nWriting through HAProxy until every write is acknowledged.`)
   await load.writeUntil(writes / 3)
   const rest = load.writeUntil(writes)
   await victim.kill()
-  say(`${victim.name} is killed (SIGKILL) after ${number(load.acknowledged)} acknowledged writes; the others go on.`)
+  print(
+    `${victim.name} was killed (SIGKILL) after ${number(load.acknowledged)} acknowledged writes; the other nodes continue.`,
+  )
   await rest
-  say(
-    `${number(load.acknowledged)} writes are acknowledged; ${number(load.repeated)} were sent again for want of an answer.`,
+  print(
+    `${number(load.acknowledged)} writes acknowledged; ${number(load.retried)} requests retried after a lost response.`,
   )
   await victim.start()
   await untilHealthy(victim.url)
-  say(`${victim.name} is back.`)
-  let isRight = true
+  print(`${victim.name} is running again.`)
+  let isConsistent = true
   for (const { name, url } of nodes) {
     const { notes, lost, counted } = await check({ ...target, url }, load.acknowledged)
-    say(`${name} has ${number(notes)} notes, counts ${number(counted)}, and lacks ${number(lost)}.`)
-    isRight &&= lost === 0 && notes === load.acknowledged && counted === load.acknowledged
+    print(`${name} has ${number(notes)} notes, a counter total of ${number(counted)}, and ${number(lost)} missing.`)
+    isConsistent &&= lost === 0 && notes === load.acknowledged && counted === load.acknowledged
   }
-  if (!isRight) throw new Error('What was acknowledged is not what is there.')
-  say('No acknowledged write is lost, and none happened twice.')
+  if (!isConsistent) throw new Error('The data differs from the acknowledged writes.')
+  print('No acknowledged write was lost, and none was applied twice.')
 }
 
 async function main(): Promise<void> {
   const { port, only, all, writes, once } = parseOptions()
   const stopped = Promise.withResolvers<void>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopped.resolve())
-  const working = async (): Promise<void> => {
+  const run = async (): Promise<void> => {
     const { nodes, target } = await startEverything(port)
     await importAtlas({ ...target, ...(all ? {} : { only: only.split(',') }) })
     await killUnderLoad(nodes, target, writes)
     if (once) return
-    say(`\nThe atlas is at ${target.url}/docs, with the service key ${target.serviceKey}`)
-    say('Ctrl-C stops everything and removes it.')
+    print(`\nThe atlas is at ${target.url}/docs, with the service key ${target.serviceKey}`)
+    print('Ctrl-C stops everything and removes it.')
     await stopped.promise
   }
-  await Promise.race([working(), stopped.promise])
+  await Promise.race([run(), stopped.promise])
 }
 
 async function close(): Promise<void> {
-  for (const undo of opened.splice(0).reverse()) await undo()
+  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
 }
 
 main().then(

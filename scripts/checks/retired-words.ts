@@ -115,6 +115,10 @@ const identifiers: readonly RegExp[] = [
   /\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z]+[A-Z]\w*\b/g,
 ]
 
+/** In the examples and their tests, a place is a record of the atlas. */
+const isAboutPlaces = (path: string): boolean =>
+  /^(?:examples|docs\/guides|packages\/server\/tests\/examples)\//.test(path)
+
 /** Documents that are not part of the repository. */
 const citation = /\b(?:SPEC|CONTRACT|DESIGN|HOUSE|ATTACKS|REALTIME|MODELS)(?:'s)?\b(?![-_]\w|\.\w|'?\])/g
 const citationRemedy = 'cite a rule of docs/rules.md, or say it here: a clone does not contain that document'
@@ -129,9 +133,10 @@ const wordsOf = (name: string): string[] =>
     .toLowerCase()
     .split(/[^a-z]+/)
 
-function identifierMatch(name: string): Omit<RetiredWord, 'path' | 'line'> | null {
+function identifierMatch(name: string, path: string): Omit<RetiredWord, 'path' | 'line'> | null {
   if (allowedIdentifier.test(name)) return null
-  const word = wordsOf(name).find((part) => Object.hasOwn(identifierWords, part))
+  const isAllowed = (word: string): boolean => /^places?$/.test(word) && isAboutPlaces(path)
+  const word = wordsOf(name).find((part) => Object.hasOwn(identifierWords, part) && !isAllowed(part))
   return word === undefined ? null : { found: name, remedy: `name it after ${identifierWords[word]}` }
 }
 
@@ -150,10 +155,10 @@ function wordsIn(path: string, text: string): RetiredWord[] {
   if (!isSource(path)) return matches
   for (const pattern of identifiers)
     for (const match of text.matchAll(pattern)) {
-      const found = identifierMatch(match[1] ?? match[0])
+      const found = identifierMatch(match[1] ?? match[0], path)
       if (found !== null) add(match.index, found)
     }
-  const fileMatch = identifierMatch(basename(path))
+  const fileMatch = identifierMatch(basename(path), path)
   if (fileMatch !== null) matches.push({ path, line: 0, ...fileMatch })
   return matches
 }

@@ -1,7 +1,6 @@
 /**
- * The documents are run as they are written (`harness/documents`): README.md, that of the atlas and the guides, against
- * the atlas started and filled by its own programs. Twice, because a reader may start over. Leaves the meaning of the
- * answers to the chapters' own tests.
+ * Executes the commands of README.md, of the atlas example and of the guides as written (`harness/documents`), against a
+ * running atlas with imported data. Twice, because a reader may start over.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
@@ -20,15 +19,15 @@ const documents = [
   'examples/atlas/README.md',
   ...(await readdir(join(repository, 'docs/guides'))).sort().map((name) => `docs/guides/${name}`),
 ]
-/** These start a PostgreSQL and a Redis; `npm run test:all` says so where they are not available. */
+/** These start PostgreSQL and Redis; `npm run test:all` reports when they are not available. */
 const needServers = ['docs/guides/scaling.md']
 const hasServers = Bun.env.PLINTH_TEST_DATABASE_URL !== undefined && Bun.env.PLINTH_TEST_REDIS_URL !== undefined
-/** Countries with every place the documents mention; totals the documents print are totals of these. */
+/** Countries that contain every place in the documents; totals in the documents are totals of these. */
 const slice = 'AD,AR,CL,GS,IE,IS,LI,PT,SJ,VA'
-/** Set to 1 to run the documents against all places. */
+/** Set to 1 to run the documents against all countries. */
 const importAll = Bun.env.PLINTH_GUIDES_ALL === '1'
 
-/** A folder that looks like the repository, but whose atlas keeps its data apart. */
+/** A folder that mirrors the repository, with separate data for the atlas. */
 async function makeWorkFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'plinth-guides-'))
   for (const entry of await readdir(repository)) {
@@ -46,7 +45,7 @@ const startAtlas = () => {
   return spawnAtlas('--port', '0', '--data', join(folder, 'examples/atlas/data'), ...only)
 }
 
-/** Nobody reads what it prints after the start: a request a line would fill the pipe. */
+/** Logs warnings only: the output is not read after the start, and request lines would fill the pipe. */
 const spawnAtlas = (...options: readonly string[]) =>
   Bun.spawn([process.execPath, 'examples/atlas/start.ts', '--log-level', 'warn', ...options], {
     cwd: repository,
@@ -72,23 +71,23 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A line such as `PLINTH_URL='http://…'` of what the atlas wrote for shells. */
+/** Reads a variable such as `PLINTH_URL='http://…'` from the shell file that the atlas wrote. */
 async function readDemo(name: string): Promise<string> {
   const text = await Bun.file(join(folder, 'examples/atlas/data/demo.env')).text()
   return new RegExp(`^${name}='(.*)'$`, 'm').exec(text)?.[1] ?? ''
 }
 
 describe('documents', () => {
-  for (const turn of ['as written', 'a second time']) {
+  for (const pass of ['as written', 'a second time']) {
     for (const document of documents) {
       if (needServers.includes(document) && !hasServers) continue
-      test(`${document} works ${turn}`, async () => {
+      test(`the commands of ${document} work ${pass}`, async () => {
         await runDocument(repository, document, folder)
       })
     }
   }
 
-  test('configurations are accepted', async () => {
+  test('configurations in the documents are valid', async () => {
     for (const [at, document] of documents.entries()) {
       const fences = parseFences(await Bun.file(join(repository, document)).text())
       for (const { text, line } of fences.filter(
@@ -103,7 +102,7 @@ describe('documents', () => {
     }
   })
 
-  test('links lead somewhere', async () => {
+  test('links in the documents point at existing files', async () => {
     for (const document of documents) {
       const markdown = await Bun.file(join(repository, document)).text()
       for (const [, target] of markdown.matchAll(/\]\((?!https?:|#)([^)#]+)/g))
@@ -116,20 +115,20 @@ describe('documents', () => {
   })
 })
 
-describe('starting the atlas', () => {
-  test('on a port that is taken says so, and names the option that helps', async () => {
+describe('the atlas', () => {
+  test('fails on a port in use with an error that names --port', async () => {
     const { port } = new URL(await readDemo('PLINTH_URL'))
     const second = spawnAtlas('--port', port, '--data', join(folder, 'second'))
-    // One that does start would go on for ever.
+    // A server that does start would run until stopped.
     const timer = setTimeout(() => second.kill('SIGTERM'), 60_000)
-    const [said, code] = await Promise.all([new Response(second.stderr).text(), second.exited])
+    const [stderr, code] = await Promise.all([new Response(second.stderr).text(), second.exited])
     clearTimeout(timer)
-    expect({ said, code }).toEqual({ said: expect.stringContaining('--port'), code: 1 })
+    expect({ stderr, code }).toEqual({ stderr: expect.stringContaining('--port'), code: 1 })
   })
 })
 
 describe('the import of the atlas', () => {
-  /** Takes the progress lines; `onLine` is told of each. */
+  /** An output stream that passes each progress line to `onLine`. */
   const output = (onLine: (line: string) => void = () => {}) =>
     ({ isTTY: false, write: onLine }) as unknown as NodeJS.WriteStream
 
@@ -144,15 +143,15 @@ describe('the import of the atlas', () => {
     return ((await response.json()) as { total: number }).total
   }
 
-  test('gives every place a valid id of its own', () => {
+  test('gives every place a valid, unique id', () => {
     const places = readPlaces(new Map(readCountries().map(({ id, name }) => [id, name])))
     expect(places.length).toBe(171_075)
     expect(new Set(places.map(({ id }) => id)).size).toBe(places.length)
     expect(places.filter(({ id }) => !/^[A-Za-z0-9_-]{1,64}$/.test(id))).toEqual([])
   })
 
-  test('continues where it was interrupted, and changes nothing when it is complete', async () => {
-    // More batches than are ever in flight, so that there is something left to interrupt.
+  test('resumes after an interruption, and changes nothing when it is complete', async () => {
+    // More batches than can be in flight, so that the interrupted import is incomplete.
     const options = { ...(await connection()), only: ['AT', 'CH', 'PT', 'AR'] }
     const interrupt = new AbortController()
     const first = await importAtlas({ ...options, signal: interrupt.signal, out: output(() => interrupt.abort()) })
@@ -160,14 +159,14 @@ describe('the import of the atlas', () => {
     const second = await importAtlas(options)
     expect(second).toEqual({ finished: true, done: 5832, total: 5832 })
     const places = await countPlaces()
-    let said = ''
-    const third = await importAtlas({ ...options, out: output((line) => (said += line)) })
+    let printed = ''
+    const third = await importAtlas({ ...options, out: output((line) => (printed += line)) })
     expect(third).toEqual(second)
-    expect(said).toContain('all 5,832 rows are there already')
+    expect(printed).toContain('all 5,832 rows are already imported')
     expect(await countPlaces()).toBe(places)
   })
 
-  test('says what is wrong: a key that is refused, a server that is not there, a country that is none', async () => {
+  test('reports an invalid key, an unreachable server and an unknown country', async () => {
     const options = { ...(await connection()), only: ['PT'] }
     await expect(importAtlas({ ...options, serviceKey: 'guess' })).rejects.toThrow('Invalid service key')
     await expect(importAtlas({ ...options, only: ['Portugal'] })).rejects.toThrow('no country Portugal')
