@@ -1,11 +1,11 @@
 /** Figures as text: the table on the terminal, and the generated part of `docs/benchmarks.md`. */
 
-import { bareHandler, type Floor } from './scenarios.ts'
+import { type Baseline, bareHandler } from './scenarios.ts'
 import type { Environment } from './setup/environment.ts'
 import {
+  type BaselineFigures,
   type Comparison,
   type Figures,
-  type FloorFigures,
   type Measurement,
   median,
   type Plan,
@@ -44,22 +44,27 @@ export const columns = [
 
 export type Cells = readonly string[]
 
-/** What a floor's line says besides figures. */
-type FloorLine = Pick<Floor, 'title' | 'budget'>
+/** What a baseline's line says besides figures. */
+type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
 /** What a line of the table says, whatever was compared with what. */
-export interface Reported extends Comparison<FloorLine> {
+export interface Reported extends Comparison<BaselineLine> {
   readonly scenario: { readonly title: string }
-  /** A budget that is about no floor, and whether it was kept. */
+  /** A budget that is about no baseline, and whether it was kept. */
   readonly verdict?: string
 }
 
-/** A measurement's lines: the server, then its floors with the ratios. */
+/** A measurement's lines: the server, then its baselines with the ratios. */
 export function linesOf(measurement: Reported): Cells[] {
-  const { scenario, floors, verdict = '' } = measurement
+  const { scenario, baselines, verdict = '' } = measurement
   return [
     [scenario.title, ...figureCells(measurement), megabytes(measurement.peakBytes), '', '', verdict],
-    ...floors.map((floor) => [`↳ ${floor.floor.title}`, ...figureCells(floor), '', ...ratioCells(floor)]),
+    ...baselines.map((baseline) => [
+      `↳ ${baseline.baseline.title}`,
+      ...figureCells(baseline),
+      '',
+      ...ratioCells(baseline),
+    ]),
   ]
 }
 
@@ -71,8 +76,8 @@ const figureCells = (figures: Figures): Cells => [
   percent(figures.serverShare),
 ]
 
-function ratioCells({ ratio, cpuRatio, floor }: FloorFigures<FloorLine>): Cells {
-  const budget = floor.budget === null ? '' : `≥ ${percent(floor.budget)} ${ratio >= floor.budget ? '✓' : '✗'}`
+function ratioCells({ ratio, cpuRatio, baseline }: BaselineFigures<BaselineLine>): Cells {
+  const budget = baseline.budget === null ? '' : `≥ ${percent(baseline.budget)} ${ratio >= baseline.budget ? '✓' : '✗'}`
   return [percent(ratio), percent(cpuRatio), budget]
 }
 
@@ -171,18 +176,20 @@ function flatSection(measurements: readonly Measurement[]): string {
 }
 
 /** Below this share of its core a bare handler under full load was kept from running by something else. */
-const quietShareMin = 0.9
+const idleShareMin = 0.9
 
 /**
  * A sentence when the machine had other work during the run, so that nobody mistakes the figures; null when it had not.
  */
 export function busyNote(measurements: readonly Measurement[]): string | null {
-  const shares = measurements.flatMap(({ floors }) =>
-    floors.flatMap(({ floor, serverShare }) => (floor === bareHandler && serverShare !== null ? [serverShare] : [])),
+  const shares = measurements.flatMap(({ baselines }) =>
+    baselines.flatMap(({ baseline, serverShare }) =>
+      baseline === bareHandler && serverShare !== null ? [serverShare] : [],
+    ),
   )
   if (shares.length === 0) return null
   const share = median(shares)
-  if (share >= quietShareMin) return null
+  if (share >= idleShareMin) return null
   return `The machine had other work during this run: the saturated bare handler got only ${percent(share)} of its core. Trust the CPU ratios more than the throughput.`
 }
 

@@ -1,5 +1,5 @@
 /**
- * The benchmark: `npm run bench [-- options]`. Seeds data folders, starts the server and its floor on copies of them,
+ * The benchmark: `npm run bench [-- options]`. Seeds data folders, starts the server and its baseline on copies of them,
  * has the load generator ask both in turn, prints the figures beside each other, and with `--write` puts them into
  * `docs/benchmarks.md`.
  */
@@ -33,7 +33,7 @@ import { copyFolder, folderBytes } from './setup/folders.ts'
 import { type Measurement, measure, median, type Plan } from './setup/measure.ts'
 import { type Options, optionsOrExit } from './setup/options.ts'
 import { readMemoryBytes } from './setup/proc.ts'
-import { type LoadProcess, serviceKey, startFloor, startLoad, startServer, tokenSecret } from './setup/processes.ts'
+import { type LoadProcess, serviceKey, startBaseline, startLoad, startServer, tokenSecret } from './setup/processes.ts'
 import { type OnProgress, seededRows, seedFolder } from './setup/seed.ts'
 import { runStorage } from './storage/storage.ts'
 import { runLive } from './subscriptions/subscriptions.ts'
@@ -94,19 +94,19 @@ async function runTogether(
 ): Promise<{ measurements: Measurement[]; startMs: number }> {
   const { seeded, work, size, load, plan } = context
   const serverFolder = await copyFolder(seeded, join(work, 'server'))
-  const floorFolder = await copyFolder(seeded, join(work, 'floor'))
+  const baselineFolder = await copyFolder(seeded, join(work, 'baseline'))
   const server = await startServer(serverFolder)
-  const floor = await startFloor(floorFolder, size.rows)
+  const baseline = await startBaseline(baselineFolder, size.rows)
   const measurements: Measurement[] = []
   try {
     for (const scenario of together) {
-      const measurement = await measure(scenario, size, { server, floor, load }, plan)
+      const measurement = await measure(scenario, size, { server, baseline, load }, plan)
       if (scenario.writes) await checkRowCount(server.url, scenario, size, measurement.rowsWritten)
       console.log(toText(measurement))
       measurements.push(measurement)
     }
   } finally {
-    await Promise.all([server.stop(), floor.stop()])
+    await Promise.all([server.stop(), baseline.stop()])
   }
   return { measurements, startMs: server.startMs }
 }

@@ -1,9 +1,9 @@
 /**
- * What is measured: each scenario's requests, what its answers must be, and the floors it is held against. The requests
- * of a scenario and of its floors name the same rows in the same order.
+ * What is measured: each scenario's requests, what its answers must be, and the baselines it is held against. The requests
+ * of a scenario and of its baselines name the same rows in the same order.
  */
 
-import type { LoopName } from './floor-loops.ts'
+import type { LoopName } from './baseline-loops.ts'
 import type { Expectation, LoadRequest } from './load/load-requests.ts'
 import {
   authorAt,
@@ -19,9 +19,9 @@ import {
   topicCount,
 } from './setup/data.ts'
 
-export interface Floor {
+export interface Baseline {
   readonly title: string
-  /** Least share of the floor's throughput DESIGN §11 asks for; null where it asks for none. */
+  /** Least share of the baseline's throughput DESIGN §11 asks for; null where it asks for none. */
   readonly budget: number | null
   readonly run:
     | { readonly kind: 'http'; readonly requests: (size: Size) => LoadRequest[] }
@@ -46,7 +46,7 @@ export interface Scenario {
   readonly total: number | null
   readonly requests: (size: Size) => LoadRequest[]
   /** The first is the one the ratio column is about. */
-  readonly floors: readonly Floor[]
+  readonly baselines: readonly Baseline[]
 }
 
 const tables = '/api/db/shared/tables'
@@ -127,13 +127,13 @@ const updates = (rows: number): LoadRequest[] =>
 const mixed = (readsOnly: LoadRequest[], writes: LoadRequest[]): LoadRequest[] =>
   readsOnly.map((read, turn) => (hash(turn) % 10 === 0 ? (writes[turn % writes.length] ?? read) : read))
 
-export const bareHandler: Floor = {
+export const bareHandler: Baseline = {
   title: 'bare handler, fixed body of the same size',
   budget: 0.6,
   run: { kind: 'http', requests: () => [get('/bare', { status: 200 })] },
 }
 
-const sameSqlOverHttp = (budget: number | null, path: (turn: number, rows: number) => string): Floor => ({
+const sameSqlOverHttp = (budget: number | null, path: (turn: number, rows: number) => string): Baseline => ({
   title: 'minimal handler, same SQL',
   budget,
   run: {
@@ -142,14 +142,14 @@ const sameSqlOverHttp = (budget: number | null, path: (turn: number, rows: numbe
   },
 })
 
-const loop = (title: string, name: LoopName, budget: number | null = null): Floor => ({
+const loop = (title: string, name: LoopName, budget: number | null = null): Baseline => ({
   title,
   budget,
   run: { kind: 'loop', loop: name },
 })
 
 const minimalGet = sameSqlOverHttp(null, (turn, rows) => `/get/posts/${idAt(rowOf(turn, rows))}`)
-const insertFloors: readonly Floor[] = [
+const insertBaselines: readonly Baseline[] = [
   loop('loop in groups of 64, same rows and change log', 'insert-logged', 0.5),
   loop('the loop without change log', 'insert-plain'),
   {
@@ -168,21 +168,21 @@ export const scenarios: readonly Scenario[] = [
     name: 'point',
     title: 'Point read',
     requests: ({ rows }) => pointReads('posts', rows),
-    floors: [bareHandler, minimalGet],
+    baselines: [bareHandler, minimalGet],
   },
   {
     ...reading,
     name: 'point-rule',
     title: 'Point read under a rule, anonymous',
     requests: ({ rows }) => draftReads(rows),
-    floors: [bareHandler],
+    baselines: [bareHandler],
   },
   {
     ...reading,
     name: 'point-user',
     title: 'Point read under a rule, signed-in user',
     requests: ({ rows, token }) => draftReads(rows, `Authorization: Bearer ${token}\r\n`),
-    floors: [bareHandler],
+    baselines: [bareHandler],
   },
   {
     ...reading,
@@ -192,7 +192,7 @@ export const scenarios: readonly Scenario[] = [
       reads(rows, (turn) =>
         get(`${tables}/posts?${listQuery(turn, rows)}&limit=${pageSize}&after=`, { status: 200, items: pageSize }),
       ),
-    floors: [
+    baselines: [
       sameSqlOverHttp(0.6, (turn, rows) => `/list/${authorOf(turn, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'list'),
     ],
@@ -209,7 +209,7 @@ export const scenarios: readonly Scenario[] = [
           total: publishedPerAuthor,
         }),
       ),
-    floors: [
+    baselines: [
       sameSqlOverHttp(0.6, (turn, rows) => `/total/${authorOf(turn, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'total'),
     ],
@@ -221,7 +221,7 @@ export const scenarios: readonly Scenario[] = [
     requests: ({ rows }) => [
       get(`${tables}/posts?page=1&perPage=${pageSize}`, { status: 200, items: pageSize, total: rows }),
     ],
-    floors: [sameSqlOverHttp(null, () => '/all')],
+    baselines: [sameSqlOverHttp(null, () => '/all')],
   },
   {
     ...reading,
@@ -235,7 +235,7 @@ export const scenarios: readonly Scenario[] = [
           total: rowsPerTopic,
         }),
       ),
-    floors: [
+    baselines: [
       sameSqlOverHttp(null, (turn, rows) => `/search/${topicOf(turn, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'search'),
     ],
@@ -245,7 +245,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'insert',
     title: 'Insert, 64 in flight',
     requests: () => inserts(`${tables}/notes`),
-    floors: insertFloors,
+    baselines: insertBaselines,
   },
   {
     ...writing,
@@ -253,21 +253,21 @@ export const scenarios: readonly Scenario[] = [
     title: '100,000 inserts, 64 in flight',
     total: jobInserts,
     requests: () => inserts(`${tables}/notes`),
-    floors: insertFloors.slice(0, 1),
+    baselines: insertBaselines.slice(0, 1),
   },
   {
     ...writing,
     name: 'insert-searched',
     title: 'Insert into a searched table, 64 in flight',
     requests: () => inserts(`${tables}/posts`),
-    floors: [loop('loop in groups of 64, same rows, search index and change log', 'insert-searched', 0.5)],
+    baselines: [loop('loop in groups of 64, same rows, search index and change log', 'insert-searched', 0.5)],
   },
   {
     ...writing,
     name: 'update',
     title: 'Update of one field, 64 in flight',
     requests: ({ rows }) => updates(rows),
-    floors: [loop('loop in groups of 64, same rows and change log', 'update-logged')],
+    baselines: [loop('loop in groups of 64, same rows and change log', 'update-logged')],
   },
   {
     ...writing,
@@ -284,7 +284,7 @@ export const scenarios: readonly Scenario[] = [
           { status: 200, includes: rows[batchRows - 1]?.title ?? '' },
         )
       }),
-    floors: [
+    baselines: [
       loop('loop of 500 per commit, same rows and change log', 'batch-logged'),
       loop('the loop without change log', 'batch-plain'),
     ],
@@ -294,7 +294,7 @@ export const scenarios: readonly Scenario[] = [
     name: 'mixed',
     title: 'Mixed: 90 % point reads, 10 % inserts',
     requests: ({ rows }) => mixed(pointReads('notes', rows), inserts(`${tables}/notes`)),
-    floors: [
+    baselines: [
       {
         title: 'minimal handler, same SQL, group commit',
         budget: null,

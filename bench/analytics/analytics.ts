@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openPostgres } from '../../scripts/servers/postgres.ts'
 import { providePostgres } from '../../scripts/servers/programs.ts'
-import { postgresSettings } from '../postgres/postgres-stage.ts'
+import { postgresSettings } from '../postgres/postgres-setup.ts'
 import { type Reported, textHeader, toText } from '../report.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import { copyFolder } from '../setup/folders.ts'
@@ -36,15 +36,15 @@ export async function runAnalytics(plan: Plan, quick: boolean, onProgress: OnPro
   console.log(`\n${textHeader}`)
   {
     await using pair = new AsyncDisposableStack()
-    const quiet = await startServer(
-      await copyFolder(tables, join(work, 'quiet')),
+    const unlogged = await startServer(
+      await copyFolder(tables, join(work, 'unlogged')),
       null,
-      'bench/analytics/quiet/plinth.config.ts',
+      'bench/analytics/unlogged/plinth.config.ts',
     )
-    pair.defer(() => quiet.stop())
+    pair.defer(() => unlogged.stop())
     const server = await startServer(tables)
     pair.defer(() => server.stop())
-    const read = await measureRequestLog({ server, quiet, load }, plan, tableRows)
+    const read = await measureRequestLog({ server, unlogged, load }, plan, tableRows)
     add({ scenario: { title: 'Point read, counted by the request log' }, ...read })
     for (const [size, title] of [
       [1, 'Events, one a request'],

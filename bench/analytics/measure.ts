@@ -5,7 +5,7 @@
 import { msOfId } from '../../packages/server/src/features/analytics/time.ts'
 import { rawRetentionMs, rollUpMarginMs } from '../../packages/server/src/limits/analytics.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
-import type { Floor } from '../scenarios.ts'
+import type { Baseline } from '../scenarios.ts'
 import { clients, pointReads, post } from '../scenarios.ts'
 import { type Comparison, compare, median, type Plan, type Round, roundOf } from '../setup/measure.ts'
 import { type LoadProcess, type ServerProcess, serviceKey } from '../setup/processes.ts'
@@ -83,7 +83,7 @@ export async function measureReports(
   return { times, rollUpSeconds: (performance.now() - begunAt) / 1000 }
 }
 
-type Measured = Comparison<Pick<Floor, 'title' | 'budget'>>
+type Measured = Comparison<Pick<Baseline, 'title' | 'budget'>>
 
 const visit = (turn: number, each: number) => ({
   name: `event-${(turn * 7 + each) % 40}`,
@@ -112,16 +112,16 @@ export async function measureTracking(
 
 /** Point reads of a server that counts them beside one that does not. */
 export async function measureRequestLog(
-  servers: { readonly server: ServerProcess; readonly quiet: ServerProcess; readonly load: LoadProcess },
+  servers: { readonly server: ServerProcess; readonly unlogged: ServerProcess; readonly load: LoadProcess },
   plan: Plan,
   rows: number,
 ): Promise<Measured> {
-  const { server, quiet, load } = servers
+  const { server, unlogged, load } = servers
   const sent = pointReads('posts', rows)
   const runOf = (one: ServerProcess) => async () => roundOf(await underLoad(one, load, plan, sent), 1)
   // Two servers in turn differ by some percent of their own accord.
-  const floor = { title: 'the same without the request log', budget: 0.9 }
-  return compare({ pid: server.pid, run: runOf(server) }, [{ floor, run: runOf(quiet) }], plan.rounds)
+  const baseline = { title: 'the same without the request log', budget: 0.9 }
+  return compare({ pid: server.pid, run: runOf(server) }, [{ baseline, run: runOf(unlogged) }], plan.rounds)
 }
 
 const underLoad = (

@@ -1,5 +1,5 @@
 /**
- * The floor on PostgreSQL: for each scenario the statements that it comes down to, as a script of pgbench on the
+ * The baseline on PostgreSQL: for each scenario the statements that it comes down to, as a script of pgbench on the
  * server's own tables. Rows and names are those of `data.ts`, drawn by pgbench itself. Statements that need no answer
  * of one another go together.
  */
@@ -166,5 +166,5 @@ export const pgbenchScripts: Readonly<Record<string, (context: PgbenchContext) =
     ),
 }
 
-/** Whether a scenario has a floor on PostgreSQL. */
+/** Whether a scenario has a baseline on PostgreSQL. */
 export const runsOnPostgres = ({ name }: { readonly name: string }): boolean => Object.hasOwn(pgbenchScripts, name)

@@ -9,13 +9,13 @@ import { median, type Plan } from '../setup/measure.ts'
 import { serviceKey } from '../setup/processes.ts'
 import { runPgbench } from './pgbench.ts'
 import { type PgbenchContext, pgbenchScripts } from './pgbench-scripts.ts'
-import type { Stage } from './postgres-stage.ts'
+import type { Setup } from './postgres-setup.ts'
 
-/** Who was measured: the floor, or so many nodes. */
-export type Contender = 'pgbench' | number
+/** Who was measured: the baseline, or so many nodes. */
+export type Competitor = 'pgbench' | number
 
-export interface ContenderFigures {
-  readonly contender: Contender
+export interface CompetitorFigures {
+  readonly competitor: Competitor
   /** Units (requests, or rows of a batch) per second. */
   readonly perSecond: number
   /** Milliseconds; null when nothing was answered in time. */
@@ -36,7 +36,7 @@ export interface ContenderFigures {
 export interface PostgresMeasurement {
   readonly scenario: Scenario
   readonly rows: number
-  readonly contenders: readonly ContenderFigures[]
+  readonly competitors: readonly CompetitorFigures[]
 }
 
 export interface Round {
@@ -60,36 +60,36 @@ export interface Written {
 /** Measures; counts on in `written`, and checks that no row is missing. */
 export async function measureOnPostgres(
   scenario: Scenario,
-  stage: Stage,
+  setup: Setup,
   nodeCounts: readonly number[],
   rows: number,
   written: Written,
   plan: Plan,
 ): Promise<PostgresMeasurement> {
-  const contenders: Contender[] = [...(stage.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
-  const rounds = new Map<Contender, Round[]>(contenders.map((contender) => [contender, []]))
+  const competitors: Competitor[] = [...(setup.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
+  const rounds = new Map<Competitor, Round[]>(competitors.map((competitor) => [competitor, []]))
   const requests = scenario.requests({ rows, token: '' })
   // Once for all nodes, or the last to be asked would still be compiling what the first has had time to.
-  const warmup = await runNodes(scenario, stage, stage.nodes.length, requests, plan)
+  const warmup = await runNodes(scenario, setup, setup.nodes.length, requests, plan)
   written.rows += warmup.rowsAdded
   for (let turn = 0; turn < plan.rounds; turn++) {
     // Tables grow and the machine's mood drifts: what comes late in one round comes early in the next.
-    for (const contender of turn % 2 === 0 ? contenders : contenders.toReversed()) {
+    for (const competitor of turn % 2 === 0 ? competitors : competitors.toReversed()) {
       const round =
-        contender === 'pgbench'
-          ? await runFloor(scenario, stage, rows, plan)
-          : await runNodes(scenario, stage, contender, requests, plan)
+        competitor === 'pgbench'
+          ? await runBaseline(scenario, setup, rows, plan)
+          : await runNodes(scenario, setup, competitor, requests, plan)
       written.rows += round.rowsAdded
-      rounds.get(contender)?.push(round)
+      rounds.get(competitor)?.push(round)
     }
   }
-  if (scenario.writes) await checkRowCount(stage, scenario, written.rows)
-  return { scenario, rows, contenders: compare(rounds) }
+  if (scenario.writes) await checkRowCount(setup, scenario, written.rows)
+  return { scenario, rows, competitors: compare(rounds) }
 }
 
 async function runNodes(
   { connections, unitsPerRequest }: Scenario,
-  { nodes, load, databasePid, redisPid }: Stage,
+  { nodes, load, databasePid, redisPid }: Setup,
   count: number,
   requests: ReturnType<Scenario['requests']>,
   plan: Plan,
@@ -117,15 +117,15 @@ async function runNodes(
   }
 }
 
-async function runFloor(scenario: Scenario, stage: Stage, rows: number, plan: Plan): Promise<Round> {
+async function runBaseline(scenario: Scenario, setup: Setup, rows: number, plan: Plan): Promise<Round> {
   const context: PgbenchContext = { rows, nowMs: Date.now() }
   const script = pgbenchScripts[scenario.name]?.(context)
-  if (!script || stage.pgbench === null) throw new Error(`There is no floor for ${scenario.name}`)
-  const result = await runPgbench(stage.pgbench, {
-    work: stage.work,
+  if (!script || setup.pgbench === null) throw new Error(`There is no baseline for ${scenario.name}`)
+  const result = await runPgbench(setup.pgbench, {
+    work: setup.work,
     script,
-    databaseUrl: stage.databaseUrl,
-    databasePid: stage.databasePid,
+    databaseUrl: setup.databaseUrl,
+    databasePid: setup.databasePid,
     clients: scenario.connections,
     seconds: plan.seconds,
   })
@@ -141,7 +141,7 @@ async function runFloor(scenario: Scenario, stage: Stage, rows: number, plan: Pl
 }
 
 /** Every row that was acknowledged must be there, and pgbench must have done what it is taken to have done. */
-async function checkRowCount({ nodes }: Stage, scenario: Scenario, expected: number): Promise<void> {
+async function checkRowCount({ nodes }: Setup, scenario: Scenario, expected: number): Promise<void> {
   for (const { url } of nodes) {
     const response = await fetch(`${url}/api/db/shared/tables/notes/count`, {
       headers: { 'X-Platform-Service-Key': serviceKey },
@@ -152,17 +152,17 @@ async function checkRowCount({ nodes }: Stage, scenario: Scenario, expected: num
   }
 }
 
-/** Figures of every contender over its rounds, those of nodes beside pgbench's. */
-export function compare(rounds: ReadonlyMap<Contender, readonly Round[]>): ContenderFigures[] {
-  const floor = rounds.get('pgbench') ?? null
-  const floorCpuUs = floor === null ? null : cpuUsOf(floor)
-  return [...rounds].map(([contender, own]) => {
+/** Figures of every competitor over its rounds, those of nodes beside pgbench's. */
+export function compare(rounds: ReadonlyMap<Competitor, readonly Round[]>): CompetitorFigures[] {
+  const baseline = rounds.get('pgbench') ?? null
+  const baselineCpuUs = baseline === null ? null : cpuUsOf(baseline)
+  return [...rounds].map(([competitor, own]) => {
     const latencies = new Histogram()
     for (const round of own) latencies.merge(round.latencies.toSparse())
     const cpuUs = cpuUsOf(own)
-    const isFloor = contender === 'pgbench'
+    const isBaseline = competitor === 'pgbench'
     return {
-      contender,
+      competitor,
       perSecond: sum(own, 'units') / sum(own, 'seconds'),
       p50Ms: latencies.total > 0 ? latencies.percentile(0.5) : null,
       p99Ms: latencies.total > 0 ? latencies.percentile(0.99) : null,
@@ -170,8 +170,10 @@ export function compare(rounds: ReadonlyMap<Contender, readonly Round[]>): Conte
       databaseCpuUs: perUnitUs(own, sum(own, 'databaseCpuSeconds')),
       machineShare: machineShareOf(own),
       ratio:
-        isFloor || floor === null ? null : median(own.map((round, turn) => rate(round) / rate(floor[turn] ?? round))),
-      cpuRatio: isFloor || floorCpuUs === null || cpuUs === null ? null : floorCpuUs / cpuUs,
+        isBaseline || baseline === null
+          ? null
+          : median(own.map((round, turn) => rate(round) / rate(baseline[turn] ?? round))),
+      cpuRatio: isBaseline || baselineCpuUs === null || cpuUs === null ? null : baselineCpuUs / cpuUs,
     }
   })
 }

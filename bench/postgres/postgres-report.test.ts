@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { replaceMeasured } from '../report.ts'
 import { scenarios } from '../scenarios.ts'
-import { anEnvironment } from '../setup/an-environment.ts'
-import { type Contender, compare, type Round } from './postgres-measure.ts'
+import { testEnvironment } from '../setup/fixtures/environment.ts'
+import { type Competitor, compare, type Round } from './postgres-measure.ts'
 import { toMarkdown, toText } from './postgres-report.ts'
 
 function round(units: number, own: Partial<Round> = {}): Round {
@@ -22,29 +22,29 @@ function round(units: number, own: Partial<Round> = {}): Round {
   }
 }
 
-const byContender = (...entries: [Contender, Round[]][]): Map<Contender, Round[]> => new Map(entries)
+const byCompetitor = (...entries: [Competitor, Round[]][]): Map<Competitor, Round[]> => new Map(entries)
 
 test('a ratio is the median of the rounds, each held against the round of pgbench beside it', () => {
-  const [floor, node] = compare(
-    byContender(['pgbench', [round(1000), round(100), round(1000)]], [1, [round(500), round(50), round(900)]]),
+  const [baseline, node] = compare(
+    byCompetitor(['pgbench', [round(1000), round(100), round(1000)]], [1, [round(500), round(50), round(900)]]),
   )
-  expect(floor).toMatchObject({ contender: 'pgbench', perSecond: 700, ratio: null, cpuRatio: null })
+  expect(baseline).toMatchObject({ competitor: 'pgbench', perSecond: 700, ratio: null, cpuRatio: null })
   expect(node?.ratio).toBe(0.5)
 })
 
 test('CPU counts everything but the load generator', () => {
-  const [floor, node] = compare(
-    byContender(
+  const [baseline, node] = compare(
+    byCompetitor(
       ['pgbench', [round(1000)]],
       [2, [round(500, { cpuSeconds: 1.25, databaseCpuSeconds: 0.75, loadCpuSeconds: 9 })]],
     ),
   )
-  expect(floor).toMatchObject({ cpuUs: 1000, databaseCpuUs: 750 })
+  expect(baseline).toMatchObject({ cpuUs: 1000, databaseCpuUs: 750 })
   expect(node).toMatchObject({ cpuUs: 4000, databaseCpuUs: 1500, cpuRatio: 0.25 })
 })
 
 test('what the kernel does not tell is left out, and so is the ratio where there is no pgbench', () => {
-  const [node] = compare(byContender([1, [round(10, { cpuSeconds: null }), round(10)]]))
+  const [node] = compare(byCompetitor([1, [round(10, { cpuSeconds: null }), round(10)]]))
   expect(node).toMatchObject({ perSecond: 10, cpuUs: null, machineShare: null, ratio: null, cpuRatio: null })
 })
 
@@ -53,7 +53,7 @@ if (!scenario) throw new Error('There are no scenarios')
 const measurement = {
   scenario,
   rows: 1000,
-  contenders: compare(byContender(['pgbench', [round(1000)]], [1, [round(500)]], [2, [round(1500)]])),
+  competitors: compare(byCompetitor(['pgbench', [round(1000)]], [1, [round(500)]], [2, [round(1500)]])),
 }
 
 test('every number of nodes has a line of its own below the scenario', () => {
@@ -73,7 +73,7 @@ test('the page keeps what the other engine has measured', () => {
   ].join('\n\n')
   const plan = { rounds: 1, seconds: 1, warmupSeconds: 1 }
   const sizes = [{ rows: 1000, seededRows: 3000, seedSeconds: 1 }]
-  const written = replaceMeasured(page, 'postgres', toMarkdown(anEnvironment, '15.1', plan, sizes, [measurement]))
+  const written = replaceMeasured(page, 'postgres', toMarkdown(testEnvironment, '15.1', plan, sizes, [measurement]))
   expect(written).toContain('of SQLite')
   expect(written).toContain('PostgreSQL 15.1')
   expect(written).toContain('| ↳ 2 nodes | 1,500 |')

@@ -3,7 +3,7 @@
 import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
-import type { Contender, ContenderFigures, PostgresMeasurement } from './postgres-measure.ts'
+import type { Competitor, CompetitorFigures, PostgresMeasurement } from './postgres-measure.ts'
 
 /** What a size of the table was like before it was measured. */
 export interface PostgresSize {
@@ -24,18 +24,18 @@ const columns = [
   'CPU ratio',
 ]
 
-const nameOf = (contender: Contender): string => {
-  if (contender === 'pgbench') return 'pgbench'
-  return contender === 1 ? '1 node' : `${contender} nodes`
+const nameOf = (competitor: Competitor): string => {
+  if (competitor === 'pgbench') return 'pgbench'
+  return competitor === 1 ? '1 node' : `${competitor} nodes`
 }
 
 /** A line for the scenario, and one for pgbench and each number of nodes. */
-const linesOf = ({ scenario, contenders }: PostgresMeasurement): Cells[] => [
+const linesOf = ({ scenario, competitors }: PostgresMeasurement): Cells[] => [
   [scenario.title, ...columns.slice(1).map(() => '')],
-  ...contenders.map((figures) => [`↳ ${nameOf(figures.contender)}`, ...cellsOf(figures)]),
+  ...competitors.map((figures) => [`↳ ${nameOf(figures.competitor)}`, ...cellsOf(figures)]),
 ]
 
-const cellsOf = (figures: ContenderFigures): Cells => [
+const cellsOf = (figures: CompetitorFigures): Cells => [
   Math.round(figures.perSecond).toLocaleString('en-US'),
   decimal(figures.p50Ms, 2),
   decimal(figures.p99Ms, 2),
@@ -80,16 +80,16 @@ function sizeSection({ rows, seededRows, seedSeconds }: PostgresSize, all: reado
   ].join('\n\n')
 }
 
-/** Reads that fit into memory leave no core idle on a quiet machine. */
-const quietShareMin = 0.9
+/** Reads that fit into memory leave no core idle on a unlogged machine. */
+const idleShareMin = 0.9
 
 /** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
 export function busyNote(measurements: readonly PostgresMeasurement[]): string | null {
   const shares = measurements
     .filter(({ scenario }) => !scenario.writes)
-    .flatMap(({ contenders }) => contenders.flatMap(({ machineShare }) => machineShare ?? []))
+    .flatMap(({ competitors }) => competitors.flatMap(({ machineShare }) => machineShare ?? []))
   if (shares.length === 0) return null
   const share = median(shares)
-  if (share >= quietShareMin) return null
+  if (share >= idleShareMin) return null
   return `The machine had other work during this run: reads at full load got only ${percent(share)} of it. Trust the CPU ratios more than the throughput.`
 }

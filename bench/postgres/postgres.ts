@@ -11,7 +11,7 @@ import type { Plan } from '../setup/measure.ts'
 import { type OnProgress, seededRows } from '../setup/seed.ts'
 import { measureOnPostgres, type PostgresMeasurement } from './postgres-measure.ts'
 import { busyNote, type PostgresSize, textHeader, toMarkdown, toText } from './postgres-report.ts'
-import { openStage, type Stage } from './postgres-stage.ts'
+import { openSetup, type Setup } from './postgres-setup.ts'
 
 export interface PostgresRun {
   readonly sizes: readonly number[]
@@ -55,16 +55,16 @@ async function runSize(
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
   try {
-    const stage = await openStage(stack, { work, rows, nodeCount: Math.max(...nodeCounts) }, onProgress)
-    sayWhat(stage, rows)
+    const setup = await openSetup(stack, { work, rows, nodeCount: Math.max(...nodeCounts) }, onProgress)
+    sayWhat(setup, rows)
     const measurements: PostgresMeasurement[] = []
     const written = { rows }
     for (const scenario of scenarios) {
-      const measurement = await measureOnPostgres(scenario, stage, nodeCounts, rows, written, plan)
+      const measurement = await measureOnPostgres(scenario, setup, nodeCounts, rows, written, plan)
       console.log(toText(measurement))
       measurements.push(measurement)
     }
-    return { measurements, seedSeconds: stage.seedSeconds, version: stage.databaseVersion }
+    return { measurements, seedSeconds: setup.seedSeconds, version: setup.databaseVersion }
   } catch (error) {
     // What fails while everything ends is no news.
     await ending
@@ -74,8 +74,8 @@ async function runSize(
   }
 }
 
-function sayWhat({ pgbench, databaseVersion }: Stage, rows: number): void {
+function sayWhat({ pgbench, databaseVersion }: Setup, rows: number): void {
   if (pgbench === null)
-    console.log('\nTHERE IS NO pgbench ON THIS MACHINE (Debian: postgresql-contrib). The floor is left out.')
+    console.log('\nTHERE IS NO pgbench ON THIS MACHINE (Debian: postgresql-contrib). The baseline is left out.')
   console.log(`\nPostgreSQL ${databaseVersion}, ${rows.toLocaleString('en-US')} rows\n${textHeader}`)
 }

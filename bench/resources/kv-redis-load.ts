@@ -51,12 +51,12 @@ export function measureReply(bytes: Buffer): number | null {
   return bytes.length < whole ? null : whole
 }
 
-interface Wire {
+interface RedisConnection {
   ask(text: string): Promise<Buffer>
   close(): void
 }
 
-async function connect(port: number): Promise<Wire> {
+async function connect(port: number): Promise<RedisConnection> {
   let waiting: PromiseWithResolvers<Buffer> | null = null
   let received: Buffer = Buffer.alloc(0)
   const fail = (error: Error): void => waiting?.reject(error)
@@ -91,19 +91,19 @@ async function connect(port: number): Promise<Wire> {
 
 /** Runs one job; rejects with the first wrong reply, refused connection or early close. */
 export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
-  const wires = await Promise.all(Array.from({ length: job.connections }, () => connect(job.port)))
+  const connections = await Promise.all(Array.from({ length: job.connections }, () => connect(job.port)))
   const latencies = new Histogram()
   let sent = 0
   let answered = 0
   let sending = true
 
-  async function lane(wire: Wire): Promise<void> {
-    await wire.ask(formatCommand('AUTH', job.password))
+  async function lane(connection: RedisConnection): Promise<void> {
+    await connection.ask(formatCommand('AUTH', job.password))
     while (sending && sent !== job.total) {
       const command = job.commands[sent % job.commands.length] as RedisCommand
       const isSampled = sent++ % sampleEvery === 0
       const startedAt = performance.now()
-      const reply = await wire.ask(command.text)
+      const reply = await connection.ask(command.text)
       latencies.add(performance.now() - startedAt)
       answered++
       const isRight = reply[0] === command.kind.charCodeAt(0) && (!isSampled || reply.includes(command.includes))
@@ -111,7 +111,7 @@ export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
     }
   }
 
-  const lanes = Promise.all(wires.map(lane))
+  const lanes = Promise.all(connections.map(lane))
   // Awaited only later; a failure before that is not an unhandled one.
   lanes.catch(() => {})
   try {
@@ -136,7 +136,7 @@ export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
       answered,
     }
   } finally {
-    for (const wire of wires) wire.close()
+    for (const connection of connections) connection.close()
   }
 }
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { makePassword, openPrivateServer } from '../../scripts/servers/private-server.ts'
 import { provideRedis } from '../../scripts/servers/programs.ts'
 import { pinned, serverCore } from '../setup/proc.ts'
-import type { FloorProcess } from '../setup/processes.ts'
+import type { BaselineProcess } from '../setup/processes.ts'
 
-export interface Redis extends FloorProcess {
+export interface Redis extends BaselineProcess {
   readonly password: string
 }
 

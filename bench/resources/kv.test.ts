@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { replaceMeasured } from '../report.ts'
-import { anEnvironment } from '../setup/an-environment.ts'
+import { testEnvironment } from '../setup/fixtures/environment.ts'
 import { compare, type Round } from '../setup/measure.ts'
 import { formatCommand, measureReply, runRedisLoad } from './kv-redis-load.ts'
 import { toMarkdown } from './kv-report.ts'
@@ -71,9 +71,9 @@ test('the part of the page about key-value stores is replaced and nothing else',
     latencies.add(5)
     return { units: 50, seconds: 1, cpuSeconds: 0.95, loadCpuSeconds: 0.5, latencies }
   }
-  const floor = { floor: { title: 'Redis, GET', budget: null }, run: round }
-  const measurement = { scenario: { title: 'Get' }, ...(await compare({ pid: 0, run: round }, [floor], 1)) }
-  const markdown = toMarkdown(anEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, '8.0', [measurement])
+  const baseline = { baseline: { title: 'Redis, GET', budget: null }, run: round }
+  const measurement = { scenario: { title: 'Get' }, ...(await compare({ pid: 0, run: round }, [baseline], 1)) }
+  const markdown = toMarkdown(testEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, '8.0', [measurement])
   const begin = '<!-- measured key-value: begin (written by `npm run bench -- --kv --write`) -->'
   const end = '<!-- measured key-value: end -->'
   const page = `before\n${begin}\nold\n${end}\nafter`

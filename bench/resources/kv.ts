@@ -13,7 +13,7 @@ import { copyFolder } from '../setup/folders.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
 import { loadCore } from '../setup/proc.ts'
 import {
-  type FloorProcess,
+  type BaselineProcess,
   type JobProcess,
   type LoadProcess,
   type ServerProcess,
@@ -28,9 +28,9 @@ import type { RedisCommand, RedisJob, RedisResult } from './kv-redis-load.ts'
 import { toMarkdown } from './kv-report.ts'
 import { gets, keyAt, keyCount, kvNamespace, redisGets, redisSets, sets } from './kv-requests.ts'
 
-interface Stage {
+interface Setup {
   readonly server: ServerProcess
-  readonly floor: FloorProcess
+  readonly baseline: BaselineProcess
   readonly load: LoadProcess
   readonly redisLoad: JobProcess<RedisJob, RedisResult>
   /** Each with what it keeps; none where there is no Redis. */
@@ -38,8 +38,8 @@ interface Stage {
   readonly fleeting: Redis | null
 }
 
-type FloorLine = { readonly title: string; readonly budget: number | null }
-type Contender = { readonly floor: FloorLine; readonly run: () => Promise<Round> }
+type BaselineLine = { readonly title: string; readonly budget: number | null }
+type Competitor = { readonly baseline: BaselineLine; readonly run: () => Promise<Round> }
 
 /** Every key once, on a server that is stopped again, so that its file can be copied. */
 async function seed(folder: string, load: LoadProcess): Promise<void> {
@@ -52,25 +52,25 @@ async function seed(folder: string, load: LoadProcess): Promise<void> {
   }
 }
 
-async function openStage(stack: AsyncDisposableStack, work: string): Promise<Stage> {
+async function openSetup(stack: AsyncDisposableStack, work: string): Promise<Setup> {
   const load = startLoad()
   stack.defer(() => load.stop())
   const redisLoad = startJobs<RedisJob, RedisResult>('bench/resources/kv-redis-load.ts', loadCore)
   stack.defer(() => redisLoad.stop())
   const folder = join(work, 'server')
   await seed(folder, load)
-  const floorFolder = await copyFolder(folder, join(work, 'floor'))
+  const baselineFolder = await copyFolder(folder, join(work, 'baseline'))
   const server = await startServer(folder)
   stack.defer(() => server.stop())
-  const floor = await startListener(['bench/resources/kv-floor.ts', floorFolder])
-  stack.defer(() => floor.stop())
+  const baseline = await startListener(['bench/resources/kv-baseline.ts', baselineFolder])
+  stack.defer(() => baseline.stop())
   const [durable, fleeting] = [await startRedis('always'), await startRedis('nothing')]
   for (const redis of [durable, fleeting]) {
     if (redis === null) continue
     stack.defer(() => redis.stop())
     await redisLoad.run({ ...redisJob(redis, redisSets()), warmupSeconds: 0, seconds: 0, total: keyCount })
   }
-  return { server, floor, load, redisLoad, durable, fleeting }
+  return { server, baseline, load, redisLoad, durable, fleeting }
 }
 
 const redisJob = ({ port, password, pid }: Redis, commands: readonly RedisCommand[]) => ({
@@ -82,36 +82,36 @@ const redisJob = ({ port, password, pid }: Redis, commands: readonly RedisComman
   total: null,
 })
 
-function createRuns({ load, redisLoad }: Stage, { warmupSeconds, seconds }: Plan) {
+function createRuns({ load, redisLoad }: Setup, { warmupSeconds, seconds }: Plan) {
   const overHttp = (target: { pid: number; port: number }, requests: readonly LoadRequest[]) => async () => {
     const job = { ports: [target.port], connections: clients, requests, watched: [[target.pid]] }
     return roundOf(await load.run({ ...job, warmupSeconds, seconds, total: null }), 1)
   }
-  const ofRedis = (title: string, redis: Redis | null, commands: readonly RedisCommand[]): Contender[] => {
+  const ofRedis = (title: string, redis: Redis | null, commands: readonly RedisCommand[]): Competitor[] => {
     if (redis === null) return []
     const job = { ...redisJob(redis, commands), warmupSeconds, seconds }
     const run = async () => roundOf({ ...(await redisLoad.run(job)), created: 0, renewedTexts: null }, 1)
-    return [{ floor: { title, budget: null }, run }]
+    return [{ baseline: { title, budget: null }, run }]
   }
   return { overHttp, ofRedis }
 }
 
-async function measureKv(stage: Stage, plan: Plan, onMeasured: (one: Reported) => void): Promise<Reported[]> {
-  const { server, floor, durable, fleeting } = stage
-  const { overHttp, ofRedis } = createRuns(stage, plan)
-  const measureOne = async (title: string, run: () => Promise<Round>, floors: readonly Contender[]) => {
-    const measurement = { scenario: { title }, ...(await compare({ pid: server.pid, run }, floors, plan.rounds)) }
+async function measureKv(setup: Setup, plan: Plan, onMeasured: (one: Reported) => void): Promise<Reported[]> {
+  const { server, baseline, durable, fleeting } = setup
+  const { overHttp, ofRedis } = createRuns(setup, plan)
+  const measureOne = async (title: string, run: () => Promise<Round>, baselines: readonly Competitor[]) => {
+    const measurement = { scenario: { title }, ...(await compare({ pid: server.pid, run }, baselines, plan.rounds)) }
     onMeasured(measurement)
     return measurement
   }
   const read = await measureOne(`Get, ${clients} in flight`, overHttp(server, gets()), [
-    { floor: { title: 'minimal handler, same SQL', budget: null }, run: overHttp(floor, gets()) },
+    { baseline: { title: 'minimal handler, same SQL', budget: null }, run: overHttp(baseline, gets()) },
     ...ofRedis('Redis, GET', fleeting, redisGets()),
   ])
   const written = await measureOne(`Set, on disk, ${clients} in flight`, overHttp(server, sets()), [
     {
-      floor: { title: 'loop in groups of 64, same SQL', budget: null },
-      run: () => runLoop(floor, 'set', plan.seconds),
+      baseline: { title: 'loop in groups of 64, same SQL', budget: null },
+      run: () => runLoop(baseline, 'set', plan.seconds),
     },
     ...ofRedis('Redis, SET, each on disk (appendfsync always)', durable, redisSets()),
     ...ofRedis('Redis, SET, nothing on disk', fleeting, redisSets()),
@@ -141,9 +141,9 @@ export async function runKv(plan: Plan): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
-  const stage = await openStage(stack, work)
-  if (stage.durable === null) console.log('There is no Redis here: the server is measured beside its floors alone.')
+  const setup = await openSetup(stack, work)
+  if (setup.durable === null) console.log('There is no Redis here: the server is measured beside its baselines alone.')
   console.log(`\n${textHeader}`)
-  const measurements = await measureKv(stage, plan, (measurement) => console.log(toText(measurement)))
+  const measurements = await measureKv(setup, plan, (measurement) => console.log(toText(measurement)))
   return toMarkdown(readEnvironment(work), plan, readRedisVersion(), measurements)
 }

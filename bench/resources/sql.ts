@@ -13,7 +13,7 @@ import { clients, post } from '../scenarios.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import { compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
 import {
-  type FloorProcess,
+  type BaselineProcess,
   type LoadProcess,
   type ServerProcess,
   type Shared,
@@ -35,19 +35,19 @@ const scenarios: readonly { readonly name: StatementName; readonly title: string
   { name: 'insert', title: `Durable insert, ${clients} clients`, connections: clients },
 ]
 
-interface Stage {
+interface Setup {
   readonly engine: string
   readonly server: ServerProcess
-  readonly floor: FloorProcess
+  readonly baseline: BaselineProcess
   readonly load: LoadProcess
 }
 
 const path = '/api/sql/bench'
 
-async function openStage(
+async function openSetup(
   stack: AsyncDisposableStack,
   options: { engine: string; folder: string; shared: Shared | null; load: LoadProcess },
-): Promise<Stage> {
+): Promise<Setup> {
   const { engine, folder, shared, load } = options
   const server = await startServer(folder, shared, 'bench/resources/plinth.config.ts')
   stack.defer(() => server.stop())
@@ -59,9 +59,9 @@ async function openStage(
     })
     if (response.status !== 200) throw new Error(`${query}: ${await response.text()}`)
   }
-  const floor = await startListener(['bench/resources/sql-floor.ts', shared?.databaseUrl ?? folder])
-  stack.defer(() => floor.stop())
-  return { engine, server, floor, load }
+  const baseline = await startListener(['bench/resources/sql-baseline.ts', shared?.databaseUrl ?? folder])
+  stack.defer(() => baseline.stop())
+  return { engine, server, baseline, load }
 }
 
 /** The server and the processes it has started; those of PostgreSQL are on no side. */
@@ -85,7 +85,7 @@ function createRequests(name: StatementName) {
   })
 }
 
-async function measureSql({ engine, server, floor, load }: Stage, plan: Plan): Promise<Reported[]> {
+async function measureSql({ engine, server, baseline, load }: Setup, plan: Plan): Promise<Reported[]> {
   const measurements: Reported[] = []
   for (const { name, title, connections } of scenarios) {
     const requests = createRequests(name)
@@ -101,8 +101,8 @@ async function measureSql({ engine, server, floor, load }: Stage, plan: Plan): P
       { pid: server.pid, run: () => underLoad(plan.seconds) },
       [
         {
-          floor: { title: `the bare driver in a loop${connections === 1 ? '' : ', without HTTP'}`, budget: null },
-          run: () => runLoop(floor, name, plan.seconds),
+          baseline: { title: `the bare driver in a loop${connections === 1 ? '' : ', without HTTP'}`, budget: null },
+          run: () => runLoop(baseline, name, plan.seconds),
         },
       ],
       plan.rounds,
@@ -143,7 +143,7 @@ export async function runSql(plan: Plan): Promise<string> {
     await using own = new AsyncDisposableStack()
     const folder = join(work, engine)
     mkdirSync(folder)
-    measurements.push(...(await measureSql(await openStage(own, { engine, folder, shared: by, load }), plan)))
+    measurements.push(...(await measureSql(await openSetup(own, { engine, folder, shared: by, load }), plan)))
   }
   const environment = readEnvironment(work)
   return [

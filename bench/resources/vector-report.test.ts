@@ -16,12 +16,12 @@ test('recall counts what was found of what there is', () => {
 })
 
 test('stores are held against the first; ours have a budget', () => {
-  const contended = [
+  const compared = [
     { store: 'Plinth, exact' as const, result: result([[1, 2]]) },
     { store: 'Plinth' as const, result: result([[1, 3]]) },
     { store: 'sqlite-vec' as const, result: result([[2, 1]]) },
   ]
-  const lines = searchLines({ shape: 'noise', count: 2, contended })
+  const lines = searchLines({ shape: 'noise', count: 2, compared })
   expect(lines.map((cells) => [cells[0], cells[2], cells.at(-1)])).toEqual([
     ['Plinth, exact', '1.000', '≥ 0.95 ✓'],
     ['Plinth', '0.500', '≥ 0.95 ✗'],

@@ -3,20 +3,20 @@
 import { type Cells, markdownTable, measuredWith } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
-import type { ContenderResult, SearchResult } from './vector-contender.ts'
+import type { CompetitorResult, SearchResult } from './vector-competitor.ts'
 import { dimensions, type Shape } from './vector-data.ts'
 import type { StoreName } from './vector-stores.ts'
 
-export interface Contended {
+export interface ComparedStore {
   readonly store: StoreName
-  readonly result: ContenderResult
+  readonly result: CompetitorResult
 }
 
 export interface ShapeFigures {
   readonly shape: Shape
   readonly count: number
   /** The first one is exact: what the others find is held against it. */
-  readonly contended: readonly Contended[]
+  readonly compared: readonly ComparedStore[]
 }
 
 /** How many of those that `truth` has were found, of all queries together: 1 is all. */
@@ -32,9 +32,9 @@ const accepted = { 10: 'all', 5: 'a half', 1: 'a tenth' }
 
 export const searchHead: Cells = ['search', 'among', 'recall at 10', 'per second', 'p50 ms', 'p99 ms', 'budget']
 
-export function searchLines({ contended }: ShapeFigures): Cells[] {
-  const truth = contended[0]?.result.searches ?? []
-  return contended.flatMap(({ store, result }) =>
+export function searchLines({ compared }: ShapeFigures): Cells[] {
+  const truth = compared[0]?.result.searches ?? []
+  return compared.flatMap(({ store, result }) =>
     result.searches.map((search, at) => {
       const recall = recallOf(search.found, truth[at]?.found ?? [])
       const isOurs = store.startsWith('Plinth')
@@ -55,8 +55,8 @@ const buildHead: Cells = ['store', 'load s', 'build s', 'memory MB', 'disk MB']
 
 const megabytes = (bytes: number | null): string => (bytes === null ? '' : (bytes / 1024 / 1024).toFixed(0))
 
-const buildLines = ({ contended }: ShapeFigures): Cells[] =>
-  contended.map(({ store, result }) => [
+const buildLines = ({ compared }: ShapeFigures): Cells[] =>
+  compared.map(({ store, result }) => [
     store,
     result.loadSeconds.toFixed(1),
     result.buildSeconds.toFixed(1),

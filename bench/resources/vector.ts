@@ -7,9 +7,9 @@ import { providePgvector } from '../../scripts/servers/programs.ts'
 import type { Cells } from '../report.ts'
 import { readEnvironment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
-import type { ContenderJob, ContenderResult } from './vector-contender.ts'
+import type { CompetitorJob, CompetitorResult } from './vector-competitor.ts'
 import { type Shape, shapes } from './vector-data.ts'
-import { type Contended, type ShapeFigures, searchHead, searchLines, titleOf, toMarkdown } from './vector-report.ts'
+import { type ComparedStore, type ShapeFigures, searchHead, searchLines, titleOf, toMarkdown } from './vector-report.ts'
 import { type StoreName, storeNames } from './vector-stores.ts'
 
 /** The fewest that get a graph are more than ten thousand. */
@@ -24,16 +24,16 @@ export async function runVector(plan: Plan, quick: boolean): Promise<string> {
   const figures: ShapeFigures[] = []
   const missing = new Set<string>()
   for (const shape of amount.shapes) {
-    const contended: Contended[] = []
+    const compared: ComparedStore[] = []
     for (const store of storeNames) {
       const job = { store, shape, count: amount.count, ...plan }
       try {
-        contended.push({ store, result: await contend(job, join(work, `${shape}-${contended.length}`)) })
+        compared.push({ store, result: await runCompetitor(job, join(work, `${shape}-${compared.length}`)) })
       } catch (error) {
         missing.add(`${store} could not be measured: ${error instanceof Error ? error.message : error}`)
       }
     }
-    const each = { shape, count: amount.count, contended }
+    const each = { shape, count: amount.count, compared }
     figures.push(each)
     print(each)
   }
@@ -42,13 +42,16 @@ export async function runVector(plan: Plan, quick: boolean): Promise<string> {
 }
 
 /** One store in a process of its own, with nothing else running. */
-async function contend(job: Omit<ContenderJob, 'folder' | 'databaseUrl'>, folder: string): Promise<ContenderResult> {
+async function runCompetitor(
+  job: Omit<CompetitorJob, 'folder' | 'databaseUrl'>,
+  folder: string,
+): Promise<CompetitorResult> {
   await using stack = new AsyncDisposableStack()
   mkdirSync(folder)
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
   const databaseUrl = await openDatabase(stack, job.store)
-  const asked: ContenderJob = { ...job, folder, databaseUrl }
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'vector-contender.ts'), JSON.stringify(asked)], {
+  const asked: CompetitorJob = { ...job, folder, databaseUrl }
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'vector-competitor.ts'), JSON.stringify(asked)], {
     stdout: 'pipe',
     stderr: 'pipe',
   })
@@ -57,7 +60,7 @@ async function contend(job: Omit<ContenderJob, 'folder' | 'databaseUrl'>, folder
   const [output = '', mistakes = ''] = await Promise.all(texts)
   await child.exited
   if (child.exitCode !== 0) throw new Error(/(?:error: )(.*)/.exec(mistakes)?.[1] ?? 'its process failed')
-  return JSON.parse(output) as ContenderResult
+  return JSON.parse(output) as CompetitorResult
 }
 
 /** As much memory as the vectors and their index need. */

@@ -1,4 +1,4 @@
-/** The room that all contenders of the rooms bench run: players who move, and everybody sees where everybody is. */
+/** The room that all competitors of the rooms bench run: players who move, and everybody sees where everybody is. */
 
 /** Seats of a room. */
 export const playersMax = 100

@@ -7,11 +7,11 @@ import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import { serveJobs } from '../setup/jobs.ts'
 import { readCpuSeconds } from '../setup/proc.ts'
 import { LiveSocket } from '../subscriptions/socket.ts'
-import { createWire, heard, type Seat, type Wire, type WireName } from './wires.ts'
+import { createTransport, heard, type Seat, type Transport, type TransportName } from './transports.ts'
 
 /** Where the rooms are. */
 export interface RoomsTarget {
-  readonly wire: WireName
+  readonly transport: TransportName
   readonly port: number
   readonly pid: number
   readonly namespace: string
@@ -80,7 +80,7 @@ const remembered = 1024
 const numbersMax = 32_768
 
 class Player {
-  readonly #wire: Wire
+  readonly #transport: Transport
   readonly #socket: LiveSocket
   readonly #joined = Promise.withResolvers<void>()
   /** By the action's number; 0 where there is none under way, and -1 for one that was given up. */
@@ -92,10 +92,10 @@ class Player {
   onFailed: (error: Error) => void = () => {}
 
   constructor(
-    wire: Wire,
+    transport: Transport,
     private readonly seat: Seat,
   ) {
-    this.#wire = wire
+    this.#transport = transport
     this.#socket = new LiveSocket(0, {
       heard: (_, bytes, start, end) => this.#heard(bytes, start, end),
       ended: (_, why) => this.#fail(new Error(`A socket was closed: ${why}`)),
@@ -104,8 +104,8 @@ class Player {
 
   async join(): Promise<void> {
     const timer = setTimeout(() => this.#fail(new Error('A player does not come in')), joinTimeoutMs)
-    await this.#socket.open(this.seat.port, await this.#wire.findPath(this.seat))
-    this.#wire.begin(this.seat, this.#say)
+    await this.#socket.open(this.seat.port, await this.#transport.findPath(this.seat))
+    this.#transport.begin(this.seat, this.#say)
     await this.#joined.promise
     clearTimeout(timer)
   }
@@ -114,7 +114,7 @@ class Player {
     // From 1 on, and never so many that they need more digits than others.
     this.#next = (this.#next % (numbersMax - 1)) + 1
     this.sentAtMs[this.#next % remembered] = performance.now()
-    this.#socket.send(this.#wire.act(this.#next))
+    this.#socket.send(this.#transport.act(this.#next))
   }
 
   close(): void {
@@ -125,7 +125,7 @@ class Player {
 
   #heard(bytes: Buffer, start: number, end: number): void {
     try {
-      const what = this.#wire.hear(bytes, start, end, this.#say)
+      const what = this.#transport.hear(bytes, start, end, this.#say)
       if (what === heard.delta) this.onDelta?.(end - start)
       else if (what >= 0) this.#answered(what)
       else if (what === heard.joined) this.#joined.resolve()
@@ -169,13 +169,13 @@ async function inLanes(count: number, work: (index: number) => Promise<void>): P
 async function fill({ do: _, group: name, rooms, players, ...target }: FillJob): Promise<null> {
   const group = groups.get(name) ?? { target, rooms: [] }
   groups.set(name, group)
-  const wire = createWire(target.wire)
+  const transport = createTransport(target.transport)
   for (let room = group.rooms.length; room < rooms; room++) {
     const inside: Player[] = []
     group.rooms.push(inside)
     await inLanes(players, async (index) => {
       const id = `${name}-${room}`
-      const player = new Player(wire, { ...target, room: id, player: `${id}-${index}` })
+      const player = new Player(transport, { ...target, room: id, player: `${id}-${index}` })
       inside.push(player)
       await player.join()
     })
@@ -184,13 +184,13 @@ async function fill({ do: _, group: name, rooms, players, ...target }: FillJob):
 }
 
 async function visit({ do: _, group, first, count, ...target }: VisitJob): Promise<VisitResult> {
-  const wire = createWire(target.wire)
+  const transport = createTransport(target.transport)
   const latencies = new Histogram()
   const startedAtMs = performance.now()
   await inLanes(count, async (index) => {
     const beganAtMs = performance.now()
     const room = `${group}-${first + index}`
-    const player = new Player(wire, { ...target, room, player: `${room}-0` })
+    const player = new Player(transport, { ...target, room, player: `${room}-0` })
     await player.join()
     latencies.add(performance.now() - beganAtMs)
     player.close()

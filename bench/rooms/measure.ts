@@ -5,19 +5,19 @@ import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import { folderBytes } from '../setup/folders.ts'
 import { median } from '../setup/measure.ts'
 import { readMemoryBytes } from '../setup/proc.ts'
-import { readGauge } from '../subscriptions/stage.ts'
+import { readGauge } from '../subscriptions/setup.ts'
 import { deltaIntervalMs, playersMax } from './arena.ts'
 import type { PlayResult } from './load.ts'
 import { actionsPerSecond, answerBudgetMs, type RoomsPlan } from './plan.ts'
 import {
-  type Contender,
-  contenders,
-  openStage,
-  type RoomsStage,
+  type Competitor,
+  competitors,
+  openSetup,
+  type RoomsSetup,
   startRoomsLoad,
   startRoomsServer,
   visitRooms,
-} from './stage.ts'
+} from './setup.ts'
 
 export interface PlayFigures {
   readonly actionsPerSecond: number
@@ -35,7 +35,7 @@ export interface PlayFigures {
 
 /** How many full rooms one core carries. */
 export interface Capacity {
-  readonly contender: Contender
+  readonly competitor: Competitor
   /** 0 when it was too much with a single one. */
   readonly rooms: number
   /** There may be room for more: the search ended there, or the clients had no time left. */
@@ -48,14 +48,14 @@ export interface Capacity {
 
 /** The same load on all of them. */
 export interface Alike {
-  readonly contender: Contender
+  readonly competitor: Competitor
   readonly figures: PlayFigures
   /** Its CPU for an action by the first one's; null for the first. */
   readonly cpuRatio: number | null
 }
 
 export interface Many {
-  readonly contender: Contender
+  readonly competitor: Competitor
   /** Actions of a player a second; the lowest when none was carried. */
   readonly rate: number
   readonly isCarried: boolean
@@ -63,7 +63,7 @@ export interface Many {
 }
 
 export interface IdleMemory {
-  readonly contender: Contender
+  readonly competitor: Competitor
   readonly startBytes: number | null
   /** In a full room. */
   readonly bytesPerPlayer: number | null
@@ -105,12 +105,12 @@ async function playTwice(play: () => Promise<PlayResult>): Promise<PlayFigures> 
 }
 
 /** Doubles the rooms until they are too many, then closes in. */
-export async function measureCapacity(folder: string, contender: Contender, plan: RoomsPlan): Promise<Capacity> {
+export async function measureCapacity(folder: string, competitor: Competitor, plan: RoomsPlan): Promise<Capacity> {
   await using stack = new AsyncDisposableStack()
-  const stage = await openStage(stack, folder, contender)
+  const setup = await openSetup(stack, folder, competitor)
   const tryRooms = async (rooms: number): Promise<PlayFigures> => {
-    await stage.fill('full', rooms, playersMax)
-    return playTwice(() => stage.play('full', rooms, actionsPerSecond, plan))
+    await setup.fill('full', rooms, playersMax)
+    return playTwice(() => setup.play('full', rooms, actionsPerSecond, plan))
   }
   let [carried, tooMany] = [0, plan.fullRoomsMax + 1]
   let figures: PlayFigures | null = null
@@ -128,7 +128,7 @@ export async function measureCapacity(folder: string, contender: Contender, plan
     }
   }
   return {
-    contender,
+    competitor,
     rooms: carried,
     isAtLeast: limit === null || limit.loadShare > loadShareMax,
     limitShare: limit?.serverShare == null ? null : Math.max(limit.serverShare, limit.loadShare),
@@ -139,48 +139,48 @@ export async function measureCapacity(folder: string, contender: Contender, plan
 /** As many full rooms as all of them carry, in turn, every second time the other way. */
 export async function measureAlike(folder: string, rooms: number, plan: RoomsPlan): Promise<Alike[]> {
   await using stack = new AsyncDisposableStack()
-  const lanes: { contender: Contender; stage: RoomsStage; rounds: PlayResult[] }[] = []
-  for (const contender of contenders) {
-    const stage = await openStage(stack, folder, contender)
-    await stage.fill('alike', rooms, playersMax)
-    lanes.push({ contender, stage, rounds: [] })
+  const lanes: { competitor: Competitor; setup: RoomsSetup; rounds: PlayResult[] }[] = []
+  for (const competitor of competitors) {
+    const setup = await openSetup(stack, folder, competitor)
+    await setup.fill('alike', rooms, playersMax)
+    lanes.push({ competitor, setup, rounds: [] })
   }
   for (let turn = 0; turn < plan.rounds; turn++) {
-    for (const { stage, rounds } of turn % 2 === 0 ? lanes : lanes.toReversed())
-      rounds.push(await stage.play('alike', rooms, actionsPerSecond, plan))
+    for (const { setup, rounds } of turn % 2 === 0 ? lanes : lanes.toReversed())
+      rounds.push(await setup.play('alike', rooms, actionsPerSecond, plan))
   }
   const own = (lanes[0]?.rounds ?? []).map(cpuPerAction)
-  return lanes.map(({ contender, rounds }, at) => {
+  return lanes.map(({ competitor, rounds }, at) => {
     const ratios = rounds.flatMap((round, turn) => {
       const [theirs, ours] = [cpuPerAction(round), own[turn] ?? null]
       return theirs === null || ours === null ? [] : [theirs / ours]
     })
-    return { contender, figures: figuresOf(rounds), cpuRatio: at === 0 || ratios.length === 0 ? null : median(ratios) }
+    return { competitor, figures: figuresOf(rounds), cpuRatio: at === 0 || ratios.length === 0 ? null : median(ratios) }
   })
 }
 
 /** The highest rate at which many small rooms are carried. */
-export async function measureMany(folder: string, contender: Contender, plan: RoomsPlan): Promise<Many> {
+export async function measureMany(folder: string, competitor: Competitor, plan: RoomsPlan): Promise<Many> {
   const { rooms, players, rates } = plan.many
   await using stack = new AsyncDisposableStack()
-  const stage = await openStage(stack, folder, contender)
-  await stage.fill('many', rooms, players)
+  const setup = await openSetup(stack, folder, competitor)
+  await setup.fill('many', rooms, players)
   let last: Many | null = null
   for (const rate of rates) {
-    const figures = await playTwice(() => stage.play('many', rooms, rate, plan))
-    last = { contender, rate, figures, isCarried: isCarried(figures) }
+    const figures = await playTwice(() => setup.play('many', rooms, rate, plan))
+    last = { competitor, rate, figures, isCarried: isCarried(figures) }
     if (last.isCarried) break
   }
   return last as Many
 }
 
 /** Full rooms tell what a player takes, rooms with a single player what a room takes with the player in it. */
-export async function measureIdle(folder: string, contender: Contender, plan: RoomsPlan): Promise<IdleMemory> {
+export async function measureIdle(folder: string, competitor: Competitor, plan: RoomsPlan): Promise<IdleMemory> {
   const { full, single } = plan.idle
-  const inFull = await measureGrowth(folder, contender, full, playersMax)
-  const inSingle = await measureGrowth(folder, contender, single, 1)
+  const inFull = await measureGrowth(folder, competitor, full, playersMax)
+  const inSingle = await measureGrowth(folder, competitor, single, 1)
   return {
-    contender,
+    competitor,
     startBytes: inFull?.startBytes ?? null,
     bytesPerPlayer: inFull && inFull.bytesPerRoom / playersMax,
     bytesPerRoom: inSingle?.bytesPerRoom ?? null,
@@ -188,14 +188,14 @@ export async function measureIdle(folder: string, contender: Contender, plan: Ro
 }
 
 /** In a process of its own: what others have left would be used again. */
-async function measureGrowth(folder: string, contender: Contender, rooms: number, players: number) {
+async function measureGrowth(folder: string, competitor: Competitor, rooms: number, players: number) {
   await using stack = new AsyncDisposableStack()
-  const stage = await openStage(stack, folder, contender)
+  const setup = await openSetup(stack, folder, competitor)
   // What the first room ever costs is not what a room costs.
-  await stage.fill('first', 1, playersMax)
-  const startBytes = await readSettledMemory(stage.process.pid)
-  await stage.fill('idle', rooms, players)
-  const bytes = await readSettledMemory(stage.process.pid)
+  await setup.fill('first', 1, playersMax)
+  const startBytes = await readSettledMemory(setup.process.pid)
+  await setup.fill('idle', rooms, players)
+  const bytes = await readSettledMemory(setup.process.pid)
   return startBytes === null || bytes === null ? null : { startBytes, bytesPerRoom: (bytes - startBytes) / rooms }
 }
 

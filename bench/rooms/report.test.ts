@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Capacity, PlayFigures } from './measure.ts'
 import { busyNote, capacityTable } from './report.ts'
-import { contenders } from './stage.ts'
+import { competitors } from './setup.ts'
 
 const figures: PlayFigures = {
   actionsPerSecond: 4000,
@@ -17,7 +17,7 @@ const figures: PlayFigures = {
 }
 
 const line = (at: number, rooms: number, limitShare: number | null): Capacity => ({
-  contender: contenders[at] ?? contenders[0],
+  competitor: competitors[at] ?? competitors[0],
   rooms,
   isAtLeast: limitShare === null,
   limitShare,

@@ -38,8 +38,8 @@ const ratioOf = (at: number, ours: number, theirs: number): string =>
 export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
   title: 'Full rooms on one core',
   columns: ['what', 'rooms', ...playColumns, 'ratio'],
-  lines: lines.map(({ contender, rooms, isAtLeast, figures }, at) => [
-    contender.title,
+  lines: lines.map(({ competitor, rooms, isAtLeast, figures }, at) => [
+    competitor.title,
     `${isAtLeast ? '≥ ' : ''}${rooms}`,
     ...playCells(figures),
     ratioOf(at, lines[0]?.rooms ?? 0, rooms),
@@ -49,14 +49,14 @@ export const capacityTable = (lines: readonly Capacity[]): LiveTable => ({
 export const alikeTable = (rooms: number, lines: readonly Alike[]): LiveTable => ({
   title: `The same ${rooms === 1 ? 'full room' : `${rooms} full rooms`} on each`,
   columns: ['what', ...playColumns, 'CPU ratio'],
-  lines: lines.map(({ contender, figures, cpuRatio }) => [contender.title, ...playCells(figures), percent(cpuRatio)]),
+  lines: lines.map(({ competitor, figures, cpuRatio }) => [competitor.title, ...playCells(figures), percent(cpuRatio)]),
 })
 
 export const manyTable = (rooms: number, players: number, lines: readonly Many[]): LiveTable => ({
   title: `${rooms} rooms of ${players}`,
   columns: ['what', 'each acts', 'carried', ...playColumns, 'ratio'],
-  lines: lines.map(({ contender, rate, isCarried, figures }, at) => [
-    contender.title,
+  lines: lines.map(({ competitor, rate, isCarried, figures }, at) => [
+    competitor.title,
     `${rate}/s`,
     isCarried ? '✓' : '✗',
     ...playCells(figures),
@@ -67,8 +67,8 @@ export const manyTable = (rooms: number, players: number, lines: readonly Many[]
 export const idleTable = (lines: readonly IdleMemory[]): LiveTable => ({
   title: 'Memory of idle rooms and players',
   columns: ['what', 'with one full room', 'a player of a full room', 'a room of one player'],
-  lines: lines.map(({ contender, startBytes, bytesPerPlayer, bytesPerRoom }) => [
-    contender.title,
+  lines: lines.map(({ competitor, startBytes, bytesPerPlayer, bytesPerRoom }) => [
+    competitor.title,
     startBytes === null ? '' : `${megabytes(startBytes)} MB`,
     kilobytes(bytesPerPlayer),
     kilobytes(bytesPerRoom),
@@ -89,14 +89,14 @@ export const hibernatedTable = (found: Hibernated): LiveTable => ({
   ],
 })
 
-/** Who is too slow on a quiet machine has little time left. */
-const quietShareMin = 0.8
+/** Who is too slow on a unlogged machine has little time left. */
+const idleShareMin = 0.8
 
 /** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
 export function busyNote(lines: readonly Capacity[]): string | null {
   const shares = lines.flatMap(({ limitShare }) => limitShare ?? [])
   const least = Math.min(...shares)
-  if (least >= quietShareMin) return null
+  if (least >= idleShareMin) return null
   return `The machine had other work during this run: somebody was too slow with only ${percent(least)} of a core. Trust the CPU per action more than the rooms.`
 }
 

@@ -7,7 +7,7 @@ import { type LiveTable, toText } from '../subscriptions/report.ts'
 import { measureAlike, measureCapacity, measureHibernated, measureIdle, measureMany } from './measure.ts'
 import type { RoomsPlan } from './plan.ts'
 import { alikeTable, busyNote, capacityTable, hibernatedTable, idleTable, manyTable, toMarkdown } from './report.ts'
-import { type Contender, contenders } from './stage.ts'
+import { type Competitor, competitors } from './setup.ts'
 
 /** Runs and prints; gives the figures as Markdown. */
 export async function runRooms(plan: RoomsPlan): Promise<string> {
@@ -18,11 +18,11 @@ export async function runRooms(plan: RoomsPlan): Promise<string> {
     tables.push(table)
   }
   async function each<T>(
-    measure: (folder: string, contender: Contender, plan: RoomsPlan) => Promise<T>,
-    some: readonly Contender[] = contenders,
+    measure: (folder: string, competitor: Competitor, plan: RoomsPlan) => Promise<T>,
+    some: readonly Competitor[] = competitors,
   ): Promise<T[]> {
     const lines: T[] = []
-    for (const contender of some) lines.push(await measure(folder, contender, plan))
+    for (const competitor of some) lines.push(await measure(folder, competitor, plan))
     return lines
   }
 
@@ -37,7 +37,7 @@ export async function runRooms(plan: RoomsPlan): Promise<string> {
       idleTable(
         await each(
           measureIdle,
-          contenders.filter(({ namespace }) => namespace !== 'unsaved'),
+          competitors.filter(({ namespace }) => namespace !== 'unsaved'),
         ),
       ),
     )

@@ -1,5 +1,5 @@
 /**
- * The rows of the benchmark, made from their number alone: the seeder, the load generator's requests, the floors and
+ * The rows of the benchmark, made from their number alone: the seeder, the load generator's requests, the baselines and
  * the checks all know the same row without asking each other. Plain ASCII throughout, so that characters are bytes.
  */
 

@@ -1,14 +1,14 @@
 /**
- * One scenario measured: the server and each of its floors in turn, several rounds, so that a slow moment of the
+ * One scenario measured: the server and each of its baselines in turn, several rounds, so that a slow moment of the
  * machine falls on all of them. Gives figures; prints nothing.
  */
-import type { LoopResult } from '../floor-loops.ts'
+import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import type { LoadResult } from '../load/load.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
-import type { Floor, Scenario, Size } from '../scenarios.ts'
+import type { Baseline, Scenario, Size } from '../scenarios.ts'
 import { readMemoryBytes, resetPeakMemory } from './proc.ts'
-import type { FloorProcess, LoadProcess, ServerProcess } from './processes.ts'
+import type { BaselineProcess, LoadProcess, ServerProcess } from './processes.ts'
 
 export interface Figures {
   /** Units (requests, or rows of a batch) per second. */
@@ -23,18 +23,18 @@ export interface Figures {
   readonly loadShare: number | null
 }
 
-export interface FloorFigures<F = Floor> extends Figures {
-  readonly floor: F
-  /** Median over the rounds of the server's throughput by the floor's. */
+export interface BaselineFigures<F = Baseline> extends Figures {
+  readonly baseline: F
+  /** Median over the rounds of the server's throughput by the baseline's. */
   readonly ratio: number
-  /** The floor's CPU per unit by the server's. */
+  /** The baseline's CPU per unit by the server's. */
   readonly cpuRatio: number | null
 }
 
-/** The server's figures beside those of its floors. */
-export interface Comparison<F = Floor> extends Figures {
+/** The server's figures beside those of its baselines. */
+export interface Comparison<F = Baseline> extends Figures {
   readonly peakBytes: number | null
-  readonly floors: readonly FloorFigures<F>[]
+  readonly baselines: readonly BaselineFigures<F>[]
 }
 
 export interface Measurement extends Comparison {
@@ -62,12 +62,12 @@ export interface Round {
 export async function measure(
   scenario: Scenario,
   size: Size,
-  processes: { readonly server: ServerProcess; readonly floor: FloorProcess; readonly load: LoadProcess },
+  processes: { readonly server: ServerProcess; readonly baseline: BaselineProcess; readonly load: LoadProcess },
   plan: Plan,
 ): Promise<Measurement> {
-  const { server, floor, load } = processes
+  const { server, baseline, load } = processes
   const requests = scenario.requests(size)
-  await setBareBody(server, floor, requests[0])
+  await setBareBody(server, baseline, requests[0])
 
   let rowsWritten = 0
   const underLoad = async (target: { pid: number; port: number }, sent: readonly LoadRequest[]): Promise<LoadResult> =>
@@ -85,45 +85,45 @@ export async function measure(
     rowsWritten += scenario.unitsPerRequest > 1 ? result.answered * scenario.unitsPerRequest : result.created
     return roundOf(result, scenario.unitsPerRequest)
   }
-  const runFloor = async ({ run }: Floor): Promise<Round> =>
+  const runBaseline = async ({ run }: Baseline): Promise<Round> =>
     run.kind === 'http'
-      ? roundOf(await underLoad(floor, run.requests(size)), scenario.unitsPerRequest)
-      : runLoop(floor, run.loop, plan.seconds)
+      ? roundOf(await underLoad(baseline, run.requests(size)), scenario.unitsPerRequest)
+      : runLoop(baseline, run.loop, plan.seconds)
 
-  const floors = scenario.floors.map((each) => ({ floor: each, run: () => runFloor(each) }))
-  const comparison = await compare({ pid: server.pid, run: runServer }, floors, plan.rounds)
+  const baselines = scenario.baselines.map((each) => ({ baseline: each, run: () => runBaseline(each) }))
+  const comparison = await compare({ pid: server.pid, run: runServer }, baselines, plan.rounds)
   return { scenario, rows: size.rows, ...comparison, rowsWritten }
 }
 
 /**
- * Runs the server and each floor in turn, so many times, and every second time the other way: what the machine does to
+ * Runs the server and each baseline in turn, so many times, and every second time the other way: what the machine does to
  * those who come first or last falls on all.
  */
 export async function compare<F>(
   server: { readonly pid: number; readonly run: () => Promise<Round> },
-  floors: readonly { readonly floor: F; readonly run: () => Promise<Round> }[],
+  baselines: readonly { readonly baseline: F; readonly run: () => Promise<Round> }[],
   rounds: number,
 ): Promise<Comparison<F>> {
   resetPeakMemory(server.pid)
   const serverRounds: Round[] = []
-  const floorRounds: Round[][] = floors.map(() => [])
-  const contenders = [
+  const baselineRounds: Round[][] = baselines.map(() => [])
+  const competitors = [
     { run: server.run, rounds: serverRounds },
-    ...floors.map(({ run }, at) => ({ run, rounds: floorRounds[at] as Round[] })),
+    ...baselines.map(({ run }, at) => ({ run, rounds: baselineRounds[at] as Round[] })),
   ]
   for (let turn = 0; turn < rounds; turn++) {
-    for (const each of turn % 2 === 0 ? contenders : contenders.toReversed()) each.rounds.push(await each.run())
+    for (const each of turn % 2 === 0 ? competitors : competitors.toReversed()) each.rounds.push(await each.run())
   }
   const figures = figuresOf(serverRounds)
   return {
     ...figures,
     peakBytes: readMemoryBytes(server.pid, 'VmHWM'),
-    floors: floors.map(({ floor }, at) => {
-      const ownRounds = floorRounds[at] ?? []
+    baselines: baselines.map(({ baseline }, at) => {
+      const ownRounds = baselineRounds[at] ?? []
       const own = figuresOf(ownRounds)
       return {
         ...own,
-        floor,
+        baseline,
         ratio: median(serverRounds.map((round, turn) => rate(round) / rate(ownRounds[turn] ?? round))),
         cpuRatio: own.cpuUs === null || figures.cpuUs === null ? null : own.cpuUs / figures.cpuUs,
       }
@@ -134,7 +134,7 @@ export async function compare<F>(
 /** The bare handler answers with exactly the server's body, so that both send as much. */
 async function setBareBody(
   server: ServerProcess,
-  floor: FloorProcess,
+  baseline: BaselineProcess,
   request: LoadRequest | undefined,
 ): Promise<void> {
   const head = /^GET (\S+) HTTP\/1\.1\r\n([\s\S]*)\r\n\r\n$/.exec(request?.text ?? '')
@@ -144,12 +144,12 @@ async function setBareBody(
     return [line.slice(0, colon), line.slice(colon + 1).trim()]
   })
   const response = await fetch(`${server.url}${head[1]}`, { headers })
-  await fetch(`http://127.0.0.1:${floor.port}/bare`, { method: 'PUT', body: await response.text() })
+  await fetch(`http://127.0.0.1:${baseline.port}/bare`, { method: 'PUT', body: await response.text() })
 }
 
-/** Has the floor run a loop of its own; throws when it has none of the name. */
-export async function runLoop(floor: FloorProcess, name: string, seconds: number): Promise<Round> {
-  const response = await fetch(`http://127.0.0.1:${floor.port}/loop/${name}?seconds=${seconds}`)
+/** Has the baseline run a loop of its own; throws when it has none of the name. */
+export async function runLoop(baseline: BaselineProcess, name: string, seconds: number): Promise<Round> {
+  const response = await fetch(`http://127.0.0.1:${baseline.port}/loop/${name}?seconds=${seconds}`)
   if (!response.ok) throw new Error(`The loop ${name} failed: ${await response.text()}`)
   const result = (await response.json()) as LoopResult
   return {

@@ -1,12 +1,12 @@
-/** A private nginx, the floor of downloads: it sends the files of a folder, and does nothing else. */
+/** A private nginx, the baseline of downloads: it sends the files of a folder, and does nothing else. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openPrivateServer } from '../../scripts/servers/private-server.ts'
 import { provideProgram } from '../../scripts/servers/programs.ts'
 import { pinned, serverCore } from './proc.ts'
-import type { FloorProcess } from './processes.ts'
+import type { BaselineProcess } from './processes.ts'
 
-export interface Nginx extends FloorProcess {
+export interface Nginx extends BaselineProcess {
   readonly version: string
 }
 

@@ -17,7 +17,7 @@ const help = `npm run bench -- [options]
   --rows 10k,100k,1m      sizes of the tables (default 10k,100k,1m)
   --scenario point,list   only these: ${namesOf(scenarios)}
   --seconds 1             length of one measured round
-  --rounds 5              rounds of server and floors in turn
+  --rounds 5              rounds of server and baselines in turn
   --quick                 10k rows, 2 rounds of half a second (--postgres: 1 round of a second; --live: 1 of half a
                           second, fewer sockets)
   --postgres              on PostgreSQL with Redis, 1, 2 and 4 nodes beside pgbench: 100k rows, 3 rounds of a second,

@@ -76,6 +76,6 @@ export function pinned(core: number | null): string[] {
   return Bun.which('taskset') !== null && availableParallelism() > core ? ['taskset', '-c', String(core)] : []
 }
 
-/** The server under test and its floors run here, the load generator on the other. */
+/** The server under test and its baselines run here, the load generator on the other. */
 export const serverCore = 0
 export const loadCore = 1

@@ -1,5 +1,5 @@
 /**
- * Starts and stops the processes of a run: the server under test, its floor, the load generator. Each is pinned to its
+ * Starts and stops the processes of a run: the server under test, its baseline, the load generator. Each is pinned to its
  * core.
  */
 
@@ -16,7 +16,7 @@ export interface ServerProcess {
   stop(): Promise<void>
 }
 
-export interface FloorProcess {
+export interface BaselineProcess {
   readonly pid: number
   readonly port: number
   stop(): Promise<void>
@@ -84,23 +84,23 @@ export async function startServer(
   return { pid: child.pid, url, port: Number(new URL(url).port), startMs, stop: () => end(child) }
 }
 
-/** Starts the floor on a copy of the same folder. */
-export const startFloor = (folder: string, rows: number): Promise<FloorProcess> =>
-  startListener(['bench/floor.ts', folder, String(rows)])
+/** Starts the baseline on a copy of the same folder. */
+export const startBaseline = (folder: string, rows: number): Promise<BaselineProcess> =>
+  startListener(['bench/baseline.ts', folder, String(rows)])
 
-/** The same for the floor of what users do. */
-export const startUsersFloor = (folder: string): Promise<FloorProcess> =>
-  startListener(['bench/users/floor.ts', folder])
+/** The same for the baseline of what users do. */
+export const startUsersBaseline = (folder: string): Promise<BaselineProcess> =>
+  startListener(['bench/users/baseline.ts', folder])
 
 /** The same for the copies that uploads are held against. */
-export const startStorageFloor = (folder: string): Promise<FloorProcess> =>
-  startListener(['bench/storage/floor.ts', folder])
+export const startStorageBaseline = (folder: string): Promise<BaselineProcess> =>
+  startListener(['bench/storage/baseline.ts', folder])
 
 /** Starts a program that prints its port when it listens, where a server would run. */
-export async function startListener(words: readonly string[]): Promise<FloorProcess> {
+export async function startListener(words: readonly string[]): Promise<BaselineProcess> {
   const child = spawnPinned(serverCore, words)
   const port = await findInOutput(child.stdout.getReader(), /^(\d+)\n/)
-  if (port === null) throw new Error(`The floor did not start: exit code ${await child.exited}`)
+  if (port === null) throw new Error(`The baseline did not start: exit code ${await child.exited}`)
   return { pid: child.pid, port: Number(port[1]), stop: () => end(child) }
 }
 

@@ -2,15 +2,15 @@
  * What files cost, measured: downloads and ranges beside nginx, uploads beside copies that are synced, lists of a full
  * bucket beside those of an empty one, and memory while many upload. Gives figures; prints nothing.
  */
-import type { LoopResult } from '../floor-loops.ts'
+import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram } from '../load/histogram.ts'
 import type { LoadJob } from '../load/load.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import type { Reported } from '../report.ts'
-import { clients, type Floor } from '../scenarios.ts'
+import { type Baseline, clients } from '../scenarios.ts'
 import { type Comparison, compare, type Plan, type Round, roundOf } from '../setup/measure.ts'
 import { readMemoryBytes } from '../setup/proc.ts'
-import type { Copies } from './floor.ts'
+import type { Copies } from './baseline.ts'
 import { download, downloadRange, list, upload } from './requests.ts'
 import {
   checkStored,
@@ -19,11 +19,11 @@ import {
   keyAt,
   megabyte,
   type SharedFile,
-  type StorageStage,
+  type StorageSetup,
   smallFileBytes,
-} from './stage.ts'
+} from './setup.ts'
 
-type FloorLine = Pick<Floor, 'title' | 'budget'>
+type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
 /** Told of each as soon as it is there. */
 export type OnMeasured = (measurement: Reported) => void
@@ -58,31 +58,31 @@ const growthBytesMax = 100 * megabyte
 /** A list must not take longer where there are more files beside those it is about. */
 const listShareMin = 0.9
 
-/** Everything in its order, on a stage that nobody has used. */
+/** Everything in its order, on a setup that nobody has used. */
 export async function measureStorage(
-  stage: StorageStage,
+  setup: StorageSetup,
   plan: Plan,
   amount: StorageAmounts,
   onMeasured: OnMeasured,
 ): Promise<Reported[]> {
   const measurements: Reported[] = []
-  const { one, hundred } = stage
+  const { one, hundred } = setup
   const steps = [
-    () => measureDownload(stage, plan, `Download of 1 MB, ${smallDownloadsAtOnce} in flight; MB`, one, null),
+    () => measureDownload(setup, plan, `Download of 1 MB, ${smallDownloadsAtOnce} in flight; MB`, one, null),
     () =>
       measureDownload(
-        stage,
+        setup,
         plan,
         `Download of 100 MB, ${largeDownloadsAtOnce} in flight; MB`,
         hundred,
         amount.largeDownloads,
       ),
-    () => measureRanges(stage, plan, hundred),
-    () => measureUploads(stage, plan, amount.uploads),
-    () => measureLargeUploads(stage, plan, amount.largeUploads),
-    () => measureSmallUploads(stage, plan, amount.smallFiles),
-    () => measureLists(stage, plan, amount.smallFiles),
-    () => measureMemory(stage, amount.parallelBytes),
+    () => measureRanges(setup, plan, hundred),
+    () => measureUploads(setup, plan, amount.uploads),
+    () => measureLargeUploads(setup, plan, amount.largeUploads),
+    () => measureSmallUploads(setup, plan, amount.smallFiles),
+    () => measureLists(setup, plan, amount.smallFiles),
+    () => measureMemory(setup, amount.parallelBytes),
   ]
   for (const step of steps) {
     const measurement = await step()
@@ -99,7 +99,7 @@ interface Target {
 
 /** One round of the load generator: for as long as the plan says, or so many requests. Its units are requests. */
 async function ask(
-  { load }: StorageStage,
+  { load }: StorageSetup,
   { pid, port }: Target,
   plan: Pick<Plan, 'warmupSeconds' | 'seconds'>,
   job: Pick<LoadJob, 'requests' | 'connections' | 'total'>,
@@ -116,20 +116,20 @@ const inMegabytes = (round: Round, bytesPerUnit: number): Round => ({
 
 /** The server beside nginx; alone where there is none. */
 function besideNginx(
-  { server, nginx }: StorageStage,
+  { server, nginx }: StorageSetup,
   rounds: number,
   run: (target: Target, isNginx: boolean) => Promise<Round>,
-): Promise<Comparison<FloorLine>> {
-  const floor = { title: 'nginx, the same file', budget: null }
-  return compare<FloorLine>(
+): Promise<Comparison<BaselineLine>> {
+  const baseline = { title: 'nginx, the same file', budget: null }
+  return compare<BaselineLine>(
     { pid: server.pid, run: () => run(server, false) },
-    nginx ? [{ floor, run: () => run(nginx, true) }] : [],
+    nginx ? [{ baseline, run: () => run(nginx, true) }] : [],
     rounds,
   )
 }
 
 async function measureDownload(
-  stage: StorageStage,
+  setup: StorageSetup,
   plan: Plan,
   title: string,
   { path, nginxPath, bytes }: SharedFile,
@@ -138,53 +138,53 @@ async function measureDownload(
   const connections = total === null ? smallDownloadsAtOnce : largeDownloadsAtOnce
   const run = async (target: Target, isNginx: boolean): Promise<Round> => {
     const requests = [download(isNginx ? nginxPath : path, bytes)]
-    return inMegabytes(await ask(stage, target, plan, { requests, connections, total }), bytes)
+    return inMegabytes(await ask(setup, target, plan, { requests, connections, total }), bytes)
   }
-  return { scenario: { title }, ...(await besideNginx(stage, plan.rounds, run)) }
+  return { scenario: { title }, ...(await besideNginx(setup, plan.rounds, run)) }
 }
 
 /** Ranges all over the file, the same ones in the same order. */
-async function measureRanges(stage: StorageStage, plan: Plan, file: SharedFile): Promise<Reported> {
+async function measureRanges(setup: StorageSetup, plan: Plan, file: SharedFile): Promise<Reported> {
   const places = file.bytes / rangeBytes
   const run = (target: Target, isNginx: boolean): Promise<Round> => {
     const requests = Array.from({ length: rangesVariety }, (_, at) =>
       downloadRange(isNginx ? file.nginxPath : file.path, ((at * 7919) % places) * rangeBytes, rangeBytes),
     )
-    return ask(stage, target, plan, { requests, connections: clients, total: null })
+    return ask(setup, target, plan, { requests, connections: clients, total: null })
   }
   const title = `Range of 64 KB of 100 MB, ${clients} in flight`
-  return { scenario: { title }, ...(await besideNginx(stage, plan.rounds, run)) }
+  return { scenario: { title }, ...(await besideNginx(setup, plan.rounds, run)) }
 }
 
 /** The server beside copies of as many files, as many at once. `uploadsOf` gives the requests of a round. */
 async function besideCopies(
-  stage: StorageStage,
+  setup: StorageSetup,
   rounds: number,
   copies: Copies,
   unitBytes: number,
   uploadsOf: (turn: number) => LoadRequest[],
-): Promise<Comparison<FloorLine>> {
+): Promise<Comparison<BaselineLine>> {
   const { bytes, total, atOnce: connections } = copies
   let turn = 0
   const run = async (): Promise<Round> => {
     await settle()
     const requests = uploadsOf(turn++)
-    const round = await ask(stage, stage.server, { warmupSeconds: 0, seconds: 0 }, { requests, connections, total })
+    const round = await ask(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, { requests, connections, total })
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
   const runCopies = async (): Promise<Round> => {
     await settle()
-    const round = await copy(stage, copies)
+    const round = await copy(setup, copies)
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
-  const floor = { title: 'cp and fsync, as many at once', budget: null }
-  return compare<FloorLine>({ pid: stage.server.pid, run }, [{ floor, run: runCopies }], rounds)
+  const baseline = { title: 'cp and fsync, as many at once', budget: null }
+  return compare<BaselineLine>({ pid: setup.server.pid, run }, [{ baseline, run: runCopies }], rounds)
 }
 
 /** What others have left to be written would slow the syncs of whoever comes next. */
 const settle = async (): Promise<void> => void (await Bun.$`sync`.quiet())
 
-async function copy({ copies }: StorageStage, amount: Copies): Promise<Round> {
+async function copy({ copies }: StorageSetup, amount: Copies): Promise<Round> {
   const response = await fetch(`http://127.0.0.1:${copies.port}/copies`, {
     method: 'POST',
     body: JSON.stringify(amount),
@@ -202,40 +202,40 @@ async function copy({ copies }: StorageStage, amount: Copies): Promise<Round> {
   }
 }
 
-async function measureUploads(stage: StorageStage, plan: Plan, total: number): Promise<Reported> {
+async function measureUploads(setup: StorageSetup, plan: Plan, total: number): Promise<Reported> {
   const keys = Array.from({ length: total / 4 }, (_, at) => `uploaded/${at}`)
   const requests = keys.map((key) => upload('files', key, megabyte))
   const copies = { bytes: megabyte, total, atOnce: uploadsAtOnce }
-  const comparison = await besideCopies(stage, plan.rounds, copies, megabyte, () => requests)
-  await checkStored(stage, 'uploaded/', new Set(keys), megabyte)
+  const comparison = await besideCopies(setup, plan.rounds, copies, megabyte, () => requests)
+  await checkStored(setup, 'uploaded/', new Set(keys), megabyte)
   return { scenario: { title: `Upload of 1 MB, ${uploadsAtOnce} in flight; MB` }, ...comparison }
 }
 
-async function measureLargeUploads(stage: StorageStage, plan: Plan, total: number): Promise<Reported> {
+async function measureLargeUploads(setup: StorageSetup, plan: Plan, total: number): Promise<Reported> {
   const bytes = 100 * megabyte
   const requests = [upload('files', 'uploaded-large', bytes)]
   const copies = { bytes, total, atOnce: 1 }
-  const comparison = await besideCopies(stage, plan.rounds, copies, megabyte, () => requests)
-  await checkStored(stage, 'uploaded-large', new Set(['uploaded-large']), bytes)
+  const comparison = await besideCopies(setup, plan.rounds, copies, megabyte, () => requests)
+  await checkStored(setup, 'uploaded-large', new Set(['uploaded-large']), bytes)
   return { scenario: { title: 'Upload of 100 MB, one after the other; MB' }, ...comparison }
 }
 
 /** Every file is another one, so that in the end they are as many as the lists are to be about. */
-async function measureSmallUploads(stage: StorageStage, plan: Plan, files: number): Promise<Reported> {
+async function measureSmallUploads(setup: StorageSetup, plan: Plan, files: number): Promise<Reported> {
   const total = Math.ceil(files / plan.rounds)
   const requests = Array.from({ length: files }, (_, at) => upload('files', keyAt(at), smallFileBytes))
   const copies = { bytes: smallFileBytes, total, atOnce: clients }
-  const comparison = await besideCopies(stage, plan.rounds, copies, smallFileBytes, (turn) =>
+  const comparison = await besideCopies(setup, plan.rounds, copies, smallFileBytes, (turn) =>
     requests.slice(turn * total, (turn + 1) * total),
   )
-  await checkStored(stage, 'small/', new Set(Array.from({ length: files }, (_, at) => keyAt(at))), smallFileBytes)
+  await checkStored(setup, 'small/', new Set(Array.from({ length: files }, (_, at) => keyAt(at))), smallFileBytes)
   return { scenario: { title: `Upload of 1 KB, ${clients} in flight; files` }, ...comparison }
 }
 
-async function measureLists(stage: StorageStage, plan: Plan, files: number): Promise<Reported> {
+async function measureLists(setup: StorageSetup, plan: Plan, files: number): Promise<Reported> {
   const folders = Array.from({ length: files / filesPerFolder }, (_, at) => folderAt(at))
   const lists = (bucket: string, prefixes: readonly string[]) => () =>
-    ask(stage, stage.server, plan, {
+    ask(setup, setup.server, plan, {
       requests: prefixes.map((prefix) => list(bucket, prefix)),
       connections: clients,
       total: null,
@@ -244,23 +244,27 @@ async function measureLists(stage: StorageStage, plan: Plan, files: number): Pro
   const few = lists('few', [folderAt(0)])
   // The same process serves both: what comes first must not pay for compiling.
   for (const run of [few, all]) await run()
-  const floor = { title: `the same in a bucket of ${filesPerFolder}`, budget: listShareMin }
-  const comparison = await compare<FloorLine>({ pid: stage.server.pid, run: all }, [{ floor, run: few }], plan.rounds)
+  const baseline = { title: `the same in a bucket of ${filesPerFolder}`, budget: listShareMin }
+  const comparison = await compare<BaselineLine>(
+    { pid: setup.server.pid, run: all },
+    [{ baseline, run: few }],
+    plan.rounds,
+  )
   const title = `List by prefix, ${filesPerFolder} of ${files.toLocaleString('en-US')} files`
   return { scenario: { title }, ...comparison }
 }
 
 /** One key for all, so that the load generator holds one file. */
-async function measureMemory(stage: StorageStage, bytes: number): Promise<Reported> {
+async function measureMemory(setup: StorageSetup, bytes: number): Promise<Reported> {
   await settle()
-  const before = readMemoryBytes(stage.server.pid, 'VmRSS')
+  const before = readMemoryBytes(setup.server.pid, 'VmRSS')
   const requests = [upload('files', 'parallel', bytes)]
   const run = async (): Promise<Round> => {
     const job = { requests, connections: parallelUploads, total: parallelUploads }
-    return inMegabytes(await ask(stage, stage.server, { warmupSeconds: 0, seconds: 0 }, job), bytes)
+    return inMegabytes(await ask(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, job), bytes)
   }
-  const comparison = await compare<FloorLine>({ pid: stage.server.pid, run }, [], 1)
-  await checkStored(stage, 'parallel', new Set(['parallel']), bytes)
+  const comparison = await compare<BaselineLine>({ pid: setup.server.pid, run }, [], 1)
+  await checkStored(setup, 'parallel', new Set(['parallel']), bytes)
   const verdict = growthVerdict(before, comparison.peakBytes)
   const title = `${parallelUploads} uploads of ${bytes / megabyte} MB at once; MB`
   return { scenario: { title }, ...comparison, verdict }

@@ -23,7 +23,7 @@ export function toMarkdown(
   const programs = `SQLite ${environment.sqlite}, ${nginxVersion === null ? 'no nginx' : `nginx ${nginxVersion}`}`
   const sections = [
     measuredWith(environment, programs, plan),
-    nginxVersion === null ? '**There was no nginx on this machine: downloads have no floor.**' : '',
+    nginxVersion === null ? '**There was no nginx on this machine: downloads have no baseline.**' : '',
     `Load of the machine in the minute before the run: ${loadBefore.toFixed(1)}; in its last, with the run itself: ${loadAfter.toFixed(1)}.`,
     markdownTable(columns, measurements.flatMap(linesOf)),
   ]

@@ -3,11 +3,11 @@ import { expect, test } from 'bun:test'
 import { runLoad } from '../load/load.ts'
 import { fillerBytes } from '../load/load-requests.ts'
 import { replaceMeasured } from '../report.ts'
-import { anEnvironment } from '../setup/an-environment.ts'
+import { testEnvironment } from '../setup/fixtures/environment.ts'
 import { growthVerdict } from './measure.ts'
 import { toMarkdown } from './report.ts'
 import { download, downloadRange, upload } from './requests.ts'
-import { keyAt } from './stage.ts'
+import { keyAt } from './setup.ts'
 
 /** Has the load generator send each request once to a server of one function. */
 async function sendTo(
@@ -78,7 +78,7 @@ test('memory nobody can tell of has no verdict', () => {
 test('a run without nginx says so, and only its own part of the page is written', async () => {
   const plan = { rounds: 3, seconds: 1, warmupSeconds: 0.3 }
   const text = (nginxVersion: string | null) =>
-    toMarkdown(anEnvironment, plan, { nginxVersion, loadBefore: 0.42, loadAfter: 2 }, [])
+    toMarkdown(testEnvironment, plan, { nginxVersion, loadBefore: 0.42, loadAfter: 2 }, [])
   expect(text(null)).toContain('no nginx on this machine')
   expect(text('1.22.1')).toContain('SQLite 3.50.0, nginx 1.22.1.')
   expect(text('1.22.1')).not.toContain('no nginx')

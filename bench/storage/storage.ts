@@ -7,7 +7,7 @@ import { readEnvironment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { amounts, measureStorage } from './measure.ts'
 import { toMarkdown } from './report.ts'
-import { openStorageStage } from './stage.ts'
+import { openStorageSetup } from './setup.ts'
 
 /** Runs and prints; gives the figures as Markdown. */
 export async function runStorage(plan: Plan, quick: boolean): Promise<string> {
@@ -15,11 +15,11 @@ export async function runStorage(plan: Plan, quick: boolean): Promise<string> {
   const [loadBefore = 0] = loadavg()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
-  const stage = await openStorageStage(stack, work, quick)
+  const setup = await openStorageSetup(stack, work, quick)
   console.log(`\n${textHeader}`)
   const amount = amounts[quick ? 'quick' : 'full']
-  const measurements = await measureStorage(stage, plan, amount, (measurement) => console.log(toText(measurement)))
+  const measurements = await measureStorage(setup, plan, amount, (measurement) => console.log(toText(measurement)))
   const [loadAfter = 0] = loadavg()
-  const circumstances = { nginxVersion: stage.nginx?.version ?? null, loadBefore, loadAfter }
+  const circumstances = { nginxVersion: setup.nginx?.version ?? null, loadBefore, loadAfter }
   return toMarkdown(readEnvironment(work), plan, circumstances, measurements)
 }

@@ -11,8 +11,8 @@ import type { LivePlan } from './plan.ts'
 import {
   helloTo,
   type LiveLoad,
-  type LiveStage,
-  onStage,
+  type LiveSetup,
+  onSetup,
   openAlike,
   openSignedIn,
   publishesTo,
@@ -20,7 +20,7 @@ import {
   readMessage,
   type WriteRequest,
   writesTo,
-} from './stage.ts'
+} from './setup.ts'
 import type { LiveResult } from './writes.ts'
 import { firstId, type WriteJob } from './writes.ts'
 
@@ -50,10 +50,10 @@ export interface Percentiles {
 export interface FanOut {
   readonly subscribers: number
   readonly server: LiveFigures
-  readonly floor: LiveFigures
-  /** Median over the rounds of the server's deliveries per second by the floor's. */
+  readonly baseline: LiveFigures
+  /** Median over the rounds of the server's deliveries per second by the baseline's. */
   readonly ratio: number
-  /** The floor's CPU per delivery by the server's. */
+  /** The baseline's CPU per delivery by the server's. */
   readonly cpuRatio: number | null
   /** The server's CPU per delivery without what the write costs by itself. */
   readonly ownCpuUs: number | null
@@ -107,34 +107,34 @@ async function write(load: LiveLoad, request: WriteRequest, own: Omit<WriteJob, 
   return result
 }
 
-/** A table of `notes` that nobody watches, then with each number of subscribers beside the floor. */
+/** A table of `notes` that nobody watches, then with each number of subscribers beside the baseline. */
 export async function measureFanOut(folder: string, plan: LivePlan): Promise<{ alone: LiveFigures; lines: FanOut[] }> {
-  return onStage(folder, async (stage) => {
-    const { server, load } = stage
+  return onSetup(folder, async (setup) => {
+    const { server, load } = setup
     const message = await readMessage(server)
-    const floor = await startListener(['bench/subscriptions/floor.ts'])
+    const baseline = await startListener(['bench/subscriptions/baseline.ts'])
     try {
-      await fetch(`http://127.0.0.1:${floor.port}/message/${firstId}`, { method: 'PUT', body: message })
+      await fetch(`http://127.0.0.1:${baseline.port}/message/${firstId}`, { method: 'PUT', body: message })
       const round = (request: WriteRequest, receivers: number): Promise<LiveResult> =>
         write(load, request, { ...plan.round, atOnce, perSecond: null, receivers, users: 1 })
       const alone = figuresOf(await turns(plan.rounds, () => round(writesTo(server, 'notes'), 0)))
       const lines: FanOut[] = []
       for (const subscribers of plan.subscribers) {
         await load.run(openAlike('server', server.port, 'notes', subscribers))
-        await load.run({ ...openAlike('floor', floor.port, 'notes', subscribers), path: '/socket', hellos: [] })
+        await load.run({ ...openAlike('baseline', baseline.port, 'notes', subscribers), path: '/socket', hellos: [] })
         const rounds: (readonly [LiveResult, LiveResult])[] = []
         for (let turn = 0; turn < plan.rounds; turn++)
           rounds.push([
             await round(writesTo(server, 'notes'), subscribers),
-            await round(publishesTo(floor), subscribers),
+            await round(publishesTo(baseline), subscribers),
           ])
         lines.push(fanOutOf(subscribers, rounds, alone))
         await load.run({ do: 'close', group: 'server' })
-        await load.run({ do: 'close', group: 'floor' })
+        await load.run({ do: 'close', group: 'baseline' })
       }
       return { alone, lines }
     } finally {
-      await floor.stop()
+      await baseline.stop()
     }
   })
 }
@@ -145,23 +145,25 @@ function fanOutOf(
   alone: LiveFigures,
 ): FanOut {
   const server = figuresOf(rounds.map(([one]) => one))
-  const floor = figuresOf(rounds.map(([, one]) => one))
+  const baseline = figuresOf(rounds.map(([, one]) => one))
   const rate = ({ deliveries, seconds }: LiveResult): number => deliveries / seconds
   const own = server.changeCpuUs === null || alone.changeCpuUs === null ? null : server.changeCpuUs - alone.changeCpuUs
   return {
     subscribers,
     server,
-    floor,
+    baseline,
     ratio: median(rounds.map(([ours, theirs]) => rate(ours) / rate(theirs))),
     cpuRatio:
-      server.deliveryCpuUs === null || floor.deliveryCpuUs === null ? null : floor.deliveryCpuUs / server.deliveryCpuUs,
+      server.deliveryCpuUs === null || baseline.deliveryCpuUs === null
+        ? null
+        : baseline.deliveryCpuUs / server.deliveryCpuUs,
     ownCpuUs: own === null ? null : own / subscribers,
   }
 }
 
 /** Writes at a fixed rate, far from what would be possible. */
 export function measureLatency(folder: string, plan: LivePlan): Promise<Latency[]> {
-  return onStage(folder, async ({ server, load }) => {
+  return onSetup(folder, async ({ server, load }) => {
     const lines: Latency[] = []
     for (const { subscribers, perSecond } of plan.paced) {
       await load.run(openAlike('readers', server.port, 'notes', subscribers))
@@ -176,7 +178,7 @@ export function measureLatency(folder: string, plan: LivePlan): Promise<Latency[
 }
 
 const pacedRound = (
-  { server, load }: LiveStage,
+  { server, load }: LiveSetup,
   { round }: LivePlan,
   receivers: number,
   perSecond: number,
@@ -185,16 +187,16 @@ const pacedRound = (
 
 /** Rounds without and with one more socket that has stopped reading, and has been sent more than buffers hold. */
 export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
-  return onStage(folder, async (stage) => {
-    const { server, load } = stage
+  return onSetup(folder, async (setup) => {
+    const { server, load } = setup
     const { subscribers, perSecond } = plan.slow
     await load.run(openAlike('readers', server.port, 'notes', subscribers))
     const without: LiveResult[] = []
     const beside: LiveResult[] = []
     for (let turn = 0; turn < plan.rounds; turn++) {
-      without.push(await pacedRound(stage, plan, subscribers, perSecond))
-      await stopReading(stage)
-      beside.push(await pacedRound(stage, plan, subscribers, perSecond))
+      without.push(await pacedRound(setup, plan, subscribers, perSecond))
+      await stopReading(setup)
+      beside.push(await pacedRound(setup, plan, subscribers, perSecond))
       await load.run({ do: 'close', group: 'slow' })
     }
     return { subscribers, perSecond, without: figuresOf(without), beside: figuresOf(beside) }
@@ -202,7 +204,7 @@ export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
 }
 
 /** A socket that watches both tables and does not read, with as much of the other one as makes the server notice. */
-async function stopReading({ server, load }: LiveStage): Promise<void> {
+async function stopReading({ server, load }: LiveSetup): Promise<void> {
   await load.run({ ...openAlike('slow', server.port, 'notes', 1), isCounted: false })
   await load.run({ do: 'say', group: 'slow', message: helloTo('drafts') })
   await load.run({ do: 'pause', group: 'slow' })
@@ -219,7 +221,7 @@ const slowTurnsMax = 20
 
 /** As many changes delivered as the machine can, under a rule that is a different filter for every user. */
 export function measureRules(folder: string, plan: LivePlan): Promise<Ruled[]> {
-  return onStage(folder, async ({ server, load }) => {
+  return onSetup(folder, async ({ server, load }) => {
     const { users, subscribers } = plan.rules
     await load.run(await openSignedIn('users', server.port, users, subscribers))
     const round = (request: WriteRequest, receivers: number, among: number): Promise<LiveResult> =>
@@ -240,7 +242,7 @@ export function measureRules(folder: string, plan: LivePlan): Promise<Ruled[]> {
 
 /** Sockets that watch a table in which nothing happens, and then something does. */
 export function measureIdle(folder: string, plan: LivePlan): Promise<Idle> {
-  return onStage(folder, async ({ server, load }) => {
+  return onSetup(folder, async ({ server, load }) => {
     const { sockets, idleSeconds } = plan.idle
     // What the first of everything takes is not the sockets'.
     await load.run(openAlike('first', server.port, 'notes', 100))

@@ -1,7 +1,7 @@
 /** From figures to the page. */
 import { expect, test } from 'bun:test'
 import { replaceMeasured } from '../report.ts'
-import { anEnvironment } from '../setup/an-environment.ts'
+import { testEnvironment } from '../setup/fixtures/environment.ts'
 import type { LiveFigures } from './measure.ts'
 import { busyNote, type LiveMeasurements, toMarkdown } from './report.ts'
 
@@ -19,12 +19,12 @@ const figures: LiveFigures = {
 }
 const nothing: LiveMeasurements = { fanOut: null, latency: null, slow: null, rules: null, idle: null, matching: null }
 const plan = { rounds: 1, seconds: 1, warmupSeconds: 1 }
-const fanOut = (floor: LiveFigures) => [
-  { subscribers: 1000, server: figures, floor, ratio: 0.8, cpuRatio: 0.5, ownCpuUs: 0.75 },
+const fanOut = (baseline: LiveFigures) => [
+  { subscribers: 1000, server: figures, baseline, ratio: 0.8, cpuRatio: 0.5, ownCpuUs: 0.75 },
 ]
 
-test('every fan-out has a line for the server and one for its floor', () => {
-  const markdown = toMarkdown(anEnvironment, plan, {
+test('every fan-out has a line for the server and one for its baseline', () => {
+  const markdown = toMarkdown(testEnvironment, plan, {
     ...nothing,
     fanOut: { alone: { ...figures, deliveriesPerSecond: 0, deliveryCpuUs: null }, lines: fanOut(figures) },
   })
@@ -40,7 +40,7 @@ test('ten times the peers is the budget under rules', () => {
     { ...about, figures },
     { ...about, figures: slow },
   ]
-  const lines = toMarkdown(anEnvironment, plan, { ...nothing, rules }).split('\n')
+  const lines = toMarkdown(testEnvironment, plan, { ...nothing, rules }).split('\n')
   expect(lines.filter((line) => line.includes('≥ 40,000/s')).map((line) => /[✓✗]/.exec(line)?.[0])).toEqual(['✓', '✗'])
 })
 

@@ -48,13 +48,13 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
   ],
   lines: [
     ['Writes that nobody watches', ...rateCells(alone), '', ...shares(alone), '', ''],
-    ...lines.flatMap(({ subscribers, server, floor, ratio, cpuRatio, ownCpuUs }): Cells[] => [
+    ...lines.flatMap(({ subscribers, server, baseline, ratio, cpuRatio, ownCpuUs }): Cells[] => [
       [`To ${whole(subscribers)}`, ...rateCells(server), micro(ownCpuUs), ...shares(server), '', ''],
       [
         "↳ the runtime's publish, nothing written",
-        ...rateCells(floor),
+        ...rateCells(baseline),
         '',
-        ...shares(floor),
+        ...shares(baseline),
         percent(ratio),
         percent(cpuRatio),
       ],
@@ -92,7 +92,7 @@ const pacedColumns = [
 ] as const
 
 export const latencyTable = (latency: readonly Latency[]): LiveTable => ({
-  title: 'From commit to wire',
+  title: 'From commit to delivery',
   columns: ['what', ...pacedColumns],
   lines: latency.map(({ subscribers, perSecond, figures }) => [
     `${whole(perSecond)} writes/s to ${whole(subscribers)}`,
@@ -194,14 +194,14 @@ export function toMarkdown(environment: Environment, plan: Plan, measured: LiveM
     .join('\n\n')
 }
 
-/** Of the floor and its clients at full load at least one has no time left on a quiet machine. */
-const quietShareMin = 0.9
+/** Of the baseline and its clients at full load at least one has no time left on a unlogged machine. */
+const idleShareMin = 0.9
 
 /** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
 export function busyNote(lines: readonly FanOut[]): string | null {
-  const largest = lines.at(-1)?.floor
+  const largest = lines.at(-1)?.baseline
   if (!largest || largest.serverShare === null) return null
   const share = Math.max(largest.serverShare, largest.loadShare)
-  if (share >= quietShareMin) return null
+  if (share >= idleShareMin) return null
   return `The machine had other work during this run: of the runtime's publish at full load neither side got more than ${percent(share)} of its core. Trust the CPU ratios more than the throughput.`
 }

@@ -6,12 +6,12 @@ import { sessionCheckMs } from '../../packages/server/src/limits/users.ts'
 import type { LoadJob, LoadResult } from '../load/load.ts'
 import type { LoadRequest } from '../load/load-requests.ts'
 import type { Reported } from '../report.ts'
-import { clients, type Floor, pointReads, post } from '../scenarios.ts'
+import { type Baseline, clients, pointReads, post } from '../scenarios.ts'
 import { type Comparison, compare, type Plan, type Round, roundOf, runLoop } from '../setup/measure.ts'
-import type { UsersLoopName } from './floor.ts'
-import { type SessionTokens, sessionCount, signInCount, tableRows, type UsersStage } from './stage.ts'
+import type { UsersLoopName } from './baseline.ts'
+import { type SessionTokens, sessionCount, signInCount, tableRows, type UsersSetup } from './setup.ts'
 
-type FloorLine = Pick<Floor, 'title' | 'budget'>
+type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
 /** Told of each as soon as it is there. */
 export type OnMeasured = (measurement: Reported) => void
@@ -20,27 +20,27 @@ export type OnMeasured = (measurement: Reported) => void
 const shareMin = 0.9
 
 /**
- * Everything in its order, on a stage that nobody has used. Reads of many last as long as a session is believed, so
+ * Everything in its order, on a setup that nobody has used. Reads of many last as long as a session is believed, so
  * that each of them is asked for again once in the window.
  */
-export async function measureUsers(stage: UsersStage, plan: Plan, onMeasured: OnMeasured): Promise<Reported[]> {
+export async function measureUsers(setup: UsersSetup, plan: Plan, onMeasured: OnMeasured): Promise<Reported[]> {
   const measurements: Reported[] = []
   const add = (measurement: Reported): void => {
     measurements.push(measurement)
     onMeasured(measurement)
   }
-  add(await measureReads(stage, plan, 'Point read, one signed-in user', stage.sessions.slice(0, 1)))
+  add(await measureReads(setup, plan, 'Point read, one signed-in user', setup.sessions.slice(0, 1)))
   const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in turn`
-  add(await measureReads(stage, { ...plan, seconds: sessionCheckMs / 1000 }, many, stage.sessions))
-  add(await measureRefresh(stage, plan))
-  const signIn = await measureSignIn(stage, plan)
+  add(await measureReads(setup, { ...plan, seconds: sessionCheckMs / 1000 }, many, setup.sessions))
+  add(await measureRefresh(setup, plan))
+  const signIn = await measureSignIn(setup, plan)
   add(signIn)
-  add(await measureReadsBeside(stage, plan, signIn.floors[0]?.p50Ms ?? null))
+  add(await measureReadsBeside(setup, plan, signIn.baselines[0]?.p50Ms ?? null))
   return measurements
 }
 
 function underLoad(
-  { server, load }: UsersStage,
+  { server, load }: UsersSetup,
   plan: Plan,
   job: Pick<LoadJob, 'requests' | 'connections' | 'renewed'>,
 ): Promise<LoadResult> {
@@ -51,9 +51,9 @@ function underLoad(
 type HeadersAt = (turn: number) => string
 
 /** Reads of the same rows in the same order, whatever the headers. */
-function createReads(stage: UsersStage, plan: Plan, headersAt?: HeadersAt): () => Promise<Round> {
+function createReads(setup: UsersSetup, plan: Plan, headersAt?: HeadersAt): () => Promise<Round> {
   const requests = pointReads('posts', tableRows, headersAt)
-  return async () => roundOf(await underLoad(stage, plan, { requests, connections: clients }), 1)
+  return async () => roundOf(await underLoad(setup, plan, { requests, connections: clients }), 1)
 }
 
 /** A line with the token of each session in turn, in `Authorization` or where it says nothing. */
@@ -63,21 +63,21 @@ const tokensAs =
     `${name}: Bearer ${(sessions[turn % sessions.length] as SessionTokens).accessToken}\r\n`
 
 async function measureReads(
-  stage: UsersStage,
+  setup: UsersSetup,
   plan: Plan,
   title: string,
   sessions: readonly SessionTokens[],
 ): Promise<Reported> {
-  const authenticated = createReads(stage, plan, tokensAs('Authorization', sessions))
-  const anonymous = createReads(stage, plan)
-  const asLong = createReads(stage, plan, tokensAs('X-Not-A-Token', sessions))
+  const authenticated = createReads(setup, plan, tokensAs('Authorization', sessions))
+  const anonymous = createReads(setup, plan)
+  const asLong = createReads(setup, plan, tokensAs('X-Not-A-Token', sessions))
   // The same process serves all of them: what comes first must not pay for compiling.
   for (const run of [anonymous, authenticated]) await run()
-  const comparison = await compare<FloorLine>(
-    { pid: stage.server.pid, run: authenticated },
+  const comparison = await compare<BaselineLine>(
+    { pid: setup.server.pid, run: authenticated },
     [
-      { floor: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
-      { floor: { title: 'the same, anonymous, the token in a header nobody reads', budget: null }, run: asLong },
+      { baseline: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
+      { baseline: { title: 'the same, anonymous, the token in a header nobody reads', budget: null }, run: asLong },
     ],
     plan.rounds,
   )
@@ -85,30 +85,30 @@ async function measureReads(
 }
 
 const createLoop =
-  ({ floor }: UsersStage, name: UsersLoopName, seconds: number) =>
+  ({ baseline }: UsersSetup, name: UsersLoopName, seconds: number) =>
   (): Promise<Round> =>
-    runLoop(floor, name, seconds)
+    runLoop(baseline, name, seconds)
 
 /** Each session's newest token in turn; every answer must have moved its session on by one. */
-async function measureRefresh(stage: UsersStage, plan: Plan): Promise<Reported> {
-  let requests = stage.sessions.map(({ refreshToken }) => refreshOf(refreshToken))
+async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> {
+  let requests = setup.sessions.map(({ refreshToken }) => refreshOf(refreshToken))
   let answered = 0
   const run = async (): Promise<Round> => {
-    const result = await underLoad(stage, plan, { requests, connections: clients, renewed: 'refreshToken' })
+    const result = await underLoad(setup, plan, { requests, connections: clients, renewed: 'refreshToken' })
     answered += result.answered
     requests = (result.renewedTexts ?? []).map((text) => ({ ...refreshOf(''), text }))
     return roundOf(result, 1)
   }
-  const comparison = await compare<FloorLine>(
-    { pid: stage.server.pid, run },
+  const comparison = await compare<BaselineLine>(
+    { pid: setup.server.pid, run },
     [
       {
-        floor: { title: 'loop in groups of 64, the row of the session alone', budget: null },
-        run: createLoop(stage, 'refresh', plan.seconds),
+        baseline: { title: 'loop in groups of 64, the row of the session alone', budget: null },
+        run: createLoop(setup, 'refresh', plan.seconds),
       },
       {
-        floor: { title: 'the loop with the signatures of the tokens', budget: null },
-        run: createLoop(stage, 'refresh-signed', plan.seconds),
+        baseline: { title: 'the loop with the signatures of the tokens', budget: null },
+        run: createLoop(setup, 'refresh-signed', plan.seconds),
       },
     ],
     plan.rounds,
@@ -135,15 +135,15 @@ export function generationOf(requestText: string): number {
 /** A hash takes long: so many times the usual window for as many of them as make a rate. */
 const signInWindows = 2
 
-async function measureSignIn(stage: UsersStage, plan: Plan): Promise<Reported & Comparison<FloorLine>> {
+async function measureSignIn(setup: UsersSetup, plan: Plan): Promise<Reported & Comparison<BaselineLine>> {
   const seconds = plan.seconds * signInWindows
-  const { signIns: requests } = stage
+  const { signIns: requests } = setup
   const run = async (): Promise<Round> =>
-    roundOf(await underLoad(stage, { ...plan, seconds }, { requests, connections: signInCount }), 1)
-  const floor = { title: 'the same hash in a loop, as many at once', budget: shareMin }
-  const comparison = await compare<FloorLine>(
-    { pid: stage.server.pid, run },
-    [{ floor, run: createLoop(stage, 'hash', seconds) }],
+    roundOf(await underLoad(setup, { ...plan, seconds }, { requests, connections: signInCount }), 1)
+  const baseline = { title: 'the same hash in a loop, as many at once', budget: shareMin }
+  const comparison = await compare<BaselineLine>(
+    { pid: setup.server.pid, run },
+    [{ baseline, run: createLoop(setup, 'hash', seconds) }],
     plan.rounds,
   )
   return { scenario: { title: `Sign-in, ${signInCount} in flight` }, ...comparison }
@@ -156,17 +156,17 @@ const marginSeconds = 0.7
  * Reads while sign-ins run, beside reads on the same core while another process hashes: what hashing takes from
  * everybody, whoever does it.
  */
-async function measureReadsBeside(stage: UsersStage, plan: Plan, hashMs: number | null): Promise<Reported> {
-  const reads = createReads(stage, plan)
+async function measureReadsBeside(setup: UsersSetup, plan: Plan, hashMs: number | null): Promise<Reported> {
+  const reads = createReads(setup, plan)
   const readsSeconds = plan.warmupSeconds + plan.seconds
-  const besideSignIns = (): Promise<Round> => readsWhile(reads, signInsFor(stage, readsSeconds + 2 * marginSeconds))
+  const besideSignIns = (): Promise<Round> => readsWhile(reads, signInsFor(setup, readsSeconds + 2 * marginSeconds))
   const besideHashes = (): Promise<Round> =>
-    readsWhile(reads, createLoop(stage, 'hash', readsSeconds + 2 * marginSeconds)())
-  const comparison = await compare<FloorLine>(
-    { pid: stage.server.pid, run: besideSignIns },
+    readsWhile(reads, createLoop(setup, 'hash', readsSeconds + 2 * marginSeconds)())
+  const comparison = await compare<BaselineLine>(
+    { pid: setup.server.pid, run: besideSignIns },
     [
-      { floor: { title: 'the same while another process hashes as much', budget: null }, run: besideHashes },
-      { floor: { title: 'the same with nothing beside', budget: null }, run: reads },
+      { baseline: { title: 'the same while another process hashes as much', budget: null }, run: besideHashes },
+      { baseline: { title: 'the same with nothing beside', budget: null }, run: reads },
     ],
     plan.rounds,
   )
@@ -180,7 +180,7 @@ export function blockingVerdict(p99Ms: number | null, hashMs: number | null): st
   return `p99 < ${Math.round(hashMs)} ms ${p99Ms < hashMs ? '✓' : '✗'}`
 }
 
-function signInsFor({ server, signInLoad, signIns }: UsersStage, seconds: number): Promise<LoadResult> {
+function signInsFor({ server, signInLoad, signIns }: UsersSetup, seconds: number): Promise<LoadResult> {
   const job = { ports: [server.port], connections: signInCount, requests: signIns, watched: [] }
   return signInLoad.run({ ...job, warmupSeconds: 0, seconds, total: null })
 }

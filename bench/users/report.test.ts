@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { linesOf, replaceMeasured } from '../report.ts'
-import { anEnvironment } from '../setup/an-environment.ts'
+import { testEnvironment } from '../setup/fixtures/environment.ts'
 import { compare, type Round } from '../setup/measure.ts'
 import { blockingVerdict, generationOf } from './measure.ts'
 import { busyNote, toMarkdown } from './report.ts'
@@ -19,27 +19,31 @@ const inTurn = (rounds: readonly Round[]): (() => Promise<Round>) => {
   return async () => left.shift() as Round
 }
 
-const budgeted = { title: 'floor', budget: 0.9 }
+const budgeted = { title: 'baseline', budget: 0.9 }
 
 /** What `compare` gives for rounds with the same share of a core. */
 async function measured(share: number) {
   const server = { pid: 0, run: inTurn([round(80, share), round(95, share), round(100, share)]) }
-  const floor = { floor: budgeted, run: inTurn([round(100, share), round(100, share), round(100, share)]) }
-  return { scenario: { title: 'server' }, ...(await compare(server, [floor], 3)) }
+  const baseline = { baseline: budgeted, run: inTurn([round(100, share), round(100, share), round(100, share)]) }
+  return { scenario: { title: 'server' }, ...(await compare(server, [baseline], 3)) }
 }
 
 test('a ratio is the median of the rounds, each held against the one beside it', async () => {
-  const { floors, perSecond, cpuUs } = await measured(1)
-  expect(floors[0]).toMatchObject({ ratio: 0.95, perSecond: 100 })
+  const { baselines, perSecond, cpuUs } = await measured(1)
+  expect(baselines[0]).toMatchObject({ ratio: 0.95, perSecond: 100 })
   expect(perSecond).toBeCloseTo(275 / 3)
   expect(cpuUs).toBeCloseTo(3e6 / 275)
-  expect(floors[0]?.cpuRatio).toBeCloseTo(275 / 300)
+  expect(baselines[0]?.cpuRatio).toBeCloseTo(275 / 300)
 })
 
 test('CPU that is unknown is left out, and so is its ratio', async () => {
   const server = { pid: 0, run: inTurn([round(80, null)]) }
-  const { cpuUs, serverShare, floors } = await compare(server, [{ floor: budgeted, run: inTurn([round(100, 1)]) }], 1)
-  expect({ cpuUs, serverShare, cpuRatio: floors[0]?.cpuRatio }).toEqual({
+  const { cpuUs, serverShare, baselines } = await compare(
+    server,
+    [{ baseline: budgeted, run: inTurn([round(100, 1)]) }],
+    1,
+  )
+  expect({ cpuUs, serverShare, cpuRatio: baselines[0]?.cpuRatio }).toEqual({
     cpuUs: null,
     serverShare: null,
     cpuRatio: null,
@@ -47,10 +51,10 @@ test('CPU that is unknown is left out, and so is its ratio', async () => {
 })
 
 test('a line has a cell for every column, and says whether its budget was kept', async () => {
-  const [server, floor] = linesOf({ ...(await measured(1)), verdict: 'p99 < 40 ms ✓' })
+  const [server, baseline] = linesOf({ ...(await measured(1)), verdict: 'p99 < 40 ms ✓' })
   expect(server?.at(-1)).toBe('p99 < 40 ms ✓')
-  expect(floor?.slice(-3)).toEqual(['95 %', '92 %', '≥ 90 % ✓'])
-  expect(server).toHaveLength(floor?.length ?? 0)
+  expect(baseline?.slice(-3)).toEqual(['95 %', '92 %', '≥ 90 % ✓'])
+  expect(server).toHaveLength(baseline?.length ?? 0)
 })
 
 test.each([
@@ -75,11 +79,11 @@ test('a machine with other work is told of', async () => {
 })
 
 test('the part of the page about users is replaced and nothing else', async () => {
-  const markdown = toMarkdown(anEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, [await measured(1)])
+  const markdown = toMarkdown(testEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, [await measured(1)])
   const begin = '<!-- measured users: begin (written by `npm run bench -- --users --write`) -->'
   const end = '<!-- measured users: end -->'
   const page = `before\n${begin}\nold\n${end}\nafter`
   expect(replaceMeasured(page, 'users', markdown)).toBe(`before\n${begin}\n\n${markdown}\n\n${end}\nafter`)
   expect(markdown).toContain('SQLite 3.50.0')
-  expect(markdown).toMatch(/\| ↳ floor +\| 100 \|/)
+  expect(markdown).toMatch(/\| ↳ baseline +\| 100 \|/)
 })

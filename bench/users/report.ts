@@ -14,14 +14,14 @@ export function toMarkdown(environment: Environment, plan: Plan, measurements: r
   return sections.filter((section) => section !== '').join('\n\n')
 }
 
-/** Most floors are reads at full load or hashes, which leave nothing of a quiet core. */
-const quietShareMin = 0.9
+/** Most baselines are reads at full load or hashes, which leave nothing of a unlogged core. */
+const idleShareMin = 0.9
 
 /** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
 export function busyNote(measurements: readonly Reported[]): string | null {
-  const shares = measurements.flatMap(({ floors }) => floors.flatMap(({ serverShare }) => serverShare ?? []))
+  const shares = measurements.flatMap(({ baselines }) => baselines.flatMap(({ serverShare }) => serverShare ?? []))
   if (shares.length === 0) return null
   const share = median(shares)
-  if (share >= quietShareMin) return null
-  return `The machine had other work during this run: floors at full load got only ${percent(share)} of their core. Trust the CPU ratios more than the throughput.`
+  if (share >= idleShareMin) return null
+  return `The machine had other work during this run: baselines at full load got only ${percent(share)} of their core. Trust the CPU ratios more than the throughput.`
 }

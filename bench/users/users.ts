@@ -8,16 +8,16 @@ import type { Plan } from '../setup/measure.ts'
 import type { OnProgress } from '../setup/seed.ts'
 import { measureUsers } from './measure.ts'
 import { busyNote, toMarkdown } from './report.ts'
-import { openUsersStage } from './stage.ts'
+import { openUsersSetup } from './setup.ts'
 
 /** Runs and prints; gives the figures as Markdown. */
 export async function runUsers(plan: Plan, onProgress: OnProgress): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
-  const stage = await openUsersStage(stack, work, onProgress)
+  const setup = await openUsersSetup(stack, work, onProgress)
   console.log(`\n${textHeader}`)
-  const measurements = await measureUsers(stage, plan, (measurement) => console.log(toText(measurement)))
+  const measurements = await measureUsers(setup, plan, (measurement) => console.log(toText(measurement)))
   const note = busyNote(measurements)
   if (note !== null) console.log(`\n${note}`)
   return toMarkdown(readEnvironment(work), plan, measurements)

@@ -15,7 +15,7 @@ if (PLINTH_TEST_DATABASE_URL && PLINTH_TEST_REDIS_URL && provideHaproxy() !== nu
     })
     const [output, errors] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
     expect({ code: await child.exited, errors }).toEqual({ code: 0, errors: '' })
-    expect(output).toContain('node-2 is killed (SIGKILL)')
+    expect(output).toContain('node-2 was killed (SIGKILL)')
     for (const name of ['node-1', 'node-2', 'node-3'])
       expect(output).toContain(`${name} has 450 notes, a counter total of 450, and 0 missing.`)
   })

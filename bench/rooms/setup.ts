@@ -1,17 +1,17 @@
-/** The contenders of the rooms bench, how each is started, and the players. Measures nothing. */
+/** The competitors of the rooms bench, how each is started, and the players. Measures nothing. */
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadCore } from '../setup/proc.ts'
-import { type FloorProcess, type JobProcess, startJobs, startListener, startServer } from '../setup/processes.ts'
+import { type BaselineProcess, type JobProcess, startJobs, startListener, startServer } from '../setup/processes.ts'
 import type { PlayResult, RoomsJob, RoomsResult, RoomsTarget, VisitResult } from './load.ts'
-import type { WireName } from './wires.ts'
+import type { TransportName } from './transports.ts'
 
-export interface Contender {
+export interface Competitor {
   readonly title: string
-  readonly wire: WireName
+  readonly transport: TransportName
   /** Of the arena in `arena/plinth.config.ts`. */
   readonly namespace: string
-  readonly start: (folder: string) => Promise<FloorProcess>
+  readonly start: (folder: string) => Promise<BaselineProcess>
 }
 
 const peersFolder = join(import.meta.dir, '../peers')
@@ -28,9 +28,9 @@ function installPeers(): void {
 }
 
 /** The server of a peer runs in the same runtime on the same core. */
-const peer = (title: string, wire: WireName, program: string): Contender => ({
+const peer = (title: string, transport: TransportName, program: string): Competitor => ({
   title,
-  wire,
+  transport,
   namespace: '',
   async start() {
     installPeers()
@@ -41,17 +41,22 @@ const peer = (title: string, wire: WireName, program: string): Contender => ({
 export const startRoomsServer = (folder: string) => startServer(folder, null, 'bench/rooms/arena/plinth.config.ts')
 
 /** The first is what the others are compared with. */
-export const contenders: readonly [Contender, ...Contender[]] = [
-  { title: 'Plinth', wire: 'plinth', namespace: 'arena', start: startRoomsServer },
-  { title: 'Plinth, saved once a minute', wire: 'plinth', namespace: 'unsaved', start: startRoomsServer },
-  { title: 'Bare WebSockets', wire: 'plinth', namespace: '', start: () => startListener(['bench/rooms/floor.ts']) },
+export const competitors: readonly [Competitor, ...Competitor[]] = [
+  { title: 'Plinth', transport: 'plinth', namespace: 'arena', start: startRoomsServer },
+  { title: 'Plinth, saved once a minute', transport: 'plinth', namespace: 'unsaved', start: startRoomsServer },
+  {
+    title: 'Bare WebSockets',
+    transport: 'plinth',
+    namespace: '',
+    start: () => startListener(['bench/rooms/baseline.ts']),
+  },
   peer('Colyseus', 'colyseus', 'bench/rooms/peers/colyseus.ts'),
   peer('Socket.IO', 'socket-io', 'bench/rooms/peers/socket-io.ts'),
 ]
 
-/** One contender's server with players of its own. */
-export interface RoomsStage {
-  readonly process: FloorProcess
+/** One competitor's server with players of its own. */
+export interface RoomsSetup {
+  readonly process: BaselineProcess
   /** Makes the group as large as that. */
   fill(group: string, rooms: number, players: number): Promise<void>
   play(group: string, rooms: number, rate: number, times: PlayTimes): Promise<PlayResult>
@@ -67,18 +72,18 @@ export type RoomsLoad = JobProcess<RoomsJob, RoomsResult>
 export const startRoomsLoad = (): RoomsLoad => startJobs('bench/rooms/load.ts', loadCore)
 
 /** The stack ends what is started. */
-export async function openStage(
+export async function openSetup(
   stack: AsyncDisposableStack,
   folder: string,
-  { wire, namespace, start }: Contender,
-): Promise<RoomsStage> {
+  { transport, namespace, start }: Competitor,
+): Promise<RoomsSetup> {
   const data = join(folder, `rooms-${crypto.randomUUID()}`)
   stack.defer(() => rmSync(data, { recursive: true, force: true }))
   const process = await start(data)
   stack.defer(() => process.stop())
   const load = startRoomsLoad()
   stack.defer(() => load.stop())
-  const target: RoomsTarget = { wire, namespace, port: process.port, pid: process.pid }
+  const target: RoomsTarget = { transport, namespace, port: process.port, pid: process.pid }
   return {
     process,
     async fill(group, rooms, players) {
@@ -94,11 +99,11 @@ export async function openStage(
 /** Somebody comes to each room and goes again. */
 export async function visitRooms(
   load: RoomsLoad,
-  { port, pid }: FloorProcess,
+  { port, pid }: BaselineProcess,
   group: string,
   first: number,
   count: number,
 ): Promise<VisitResult> {
-  const target = { wire: 'plinth', namespace: 'sleepy', port, pid } as const
+  const target = { transport: 'plinth', namespace: 'sleepy', port, pid } as const
   return (await load.run({ do: 'visit', ...target, group, first, count })) as VisitResult
 }

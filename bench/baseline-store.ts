@@ -8,17 +8,17 @@ import { join } from 'node:path'
 
 type Row = Record<string, unknown>
 
-export type FloorTable = 'posts' | 'notes'
+export type BaselineTable = 'posts' | 'notes'
 
-export interface FloorStore {
-  get(table: FloorTable, id: string): unknown
+export interface BaselineStore {
+  get(table: BaselineTable, id: string): unknown
   list(author: string): unknown
   listWithTotal(author: string): unknown
   /** The first page of the whole table with its total, counted anew. */
   listAll(): unknown
   search(word: string): unknown
   /** One transaction; `logged` also writes the change log. On disk only after a sync of the write-ahead log. */
-  insert(table: FloorTable, rows: readonly object[], logged: boolean): Row[]
+  insert(table: BaselineTable, rows: readonly object[], logged: boolean): Row[]
   /** Changes one field of each note in one transaction, with the change log. */
   update(ids: readonly string[], views: number): void
   sync(): void
@@ -34,7 +34,7 @@ const cacheKiB = 64 * 1024
 const checkpointPages = 4096
 
 /** Opens the namespace's file in a data folder the server has filled and left. */
-export function openFloorStore(folder: string): FloorStore {
+export function openBaselineStore(folder: string): BaselineStore {
   const path = join(folder, 'databases', 'shared.sqlite')
   const writing = openDatabase(path, false)
   const reading = openDatabase(path, true)
@@ -99,7 +99,7 @@ function newRecord(row: object): Row & { id: string } {
   return { id: Bun.randomUUIDv7(), ...row, createdAt: now, updatedAt: now }
 }
 
-function prepareInsert(db: Database, table: FloorTable): (record: Row) => void {
+function prepareInsert(db: Database, table: BaselineTable): (record: Row) => void {
   const columns = columnsOf(db, table)
   const names = columns.map((name) => `"${name}"`).join(', ')
   const statement: Statement = db.prepare(
@@ -111,7 +111,7 @@ function prepareInsert(db: Database, table: FloorTable): (record: Row) => void {
 }
 
 /** The fields of a record; columns of the server's own begin with `_`. */
-const columnsOf = (db: Database, table: FloorTable): string[] =>
+const columnsOf = (db: Database, table: BaselineTable): string[] =>
   (db.query(`PRAGMA table_info(${table})`).all() as { name: string }[])
     .map(({ name }) => name)
     .filter((name) => !name.startsWith('_'))
@@ -122,7 +122,7 @@ const toStored = (value: unknown): string | number | null => {
   return (value ?? null) as string | number | null
 }
 
-function prepareReads(db: Database): Pick<FloorStore, 'get' | 'list' | 'listWithTotal' | 'listAll' | 'search'> {
+function prepareReads(db: Database): Pick<BaselineStore, 'get' | 'list' | 'listWithTotal' | 'listAll' | 'search'> {
   const columns = columnsOf(db, 'posts')
     .map((name) => `posts."${name}"`)
     .join(', ')

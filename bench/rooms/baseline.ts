@@ -1,5 +1,5 @@
 /**
- * The floor of the rooms bench: the arena on bare WebSockets of the runtime, with the messages of Plinth's protocol and
+ * The baseline of the rooms bench: the arena on bare WebSockets of the runtime, with the messages of Plinth's protocol and
  * nothing behind them. No token is looked at, no rule is asked, nothing can be undone, resent or saved. Prints the port
  * when it listens.
  */

@@ -1,5 +1,5 @@
 /**
- * What players say to each contender of the rooms bench and how its messages are told apart, as bytes: one client for
+ * What players say to each competitor of the rooms bench and how its messages are told apart, as bytes: one client for
  * all of them, so that none has a dearer one. Contents of deltas are not looked at.
  */
 import { systemClock } from '../../packages/server/src/base/clock.ts'
@@ -7,7 +7,7 @@ import { createFirstSigningKey } from '../../packages/server/src/features/users/
 import { createTokens } from '../../packages/server/src/features/users/sessions/tokens.ts'
 import { tokenSecret } from '../setup/processes.ts'
 
-export type WireName = 'plinth' | 'colyseus' | 'socket-io'
+export type TransportName = 'plinth' | 'colyseus' | 'socket-io'
 
 /** A player before the socket is open. */
 export interface Seat {
@@ -24,7 +24,7 @@ export const heard = { joined: -1, delta: -2, other: -3, refused: -4 } as const
 
 type Say = (message: string | Buffer) => void
 
-export interface Wire {
+export interface Transport {
   /** The path to open the socket at. */
   findPath(seat: Seat): Promise<string>
   /** To be called when it is open. */
@@ -47,7 +47,7 @@ function digitsAt(bytes: Buffer, start: number): number {
   }
 }
 
-function createPlinthWire(): Wire {
+function createPlinthTransport(): Transport {
   const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
   const resultStart = '{"type":"action_result","requestId":"'
   const startOf = { shared: '{"type":"shared_delta"', sync: '{"type":"sync"', result: resultStart }
@@ -76,7 +76,7 @@ function createPlinthWire(): Wire {
 }
 
 /** Engine.IO 4 with Socket.IO 5 in it: digits for the kinds, then JSON. */
-const socketIoWire: Wire = {
+const socketIoTransport: Transport = {
   findPath: async ({ room }) => `/socket.io/?EIO=4&transport=websocket&arena=${room}`,
   begin() {},
   hear(bytes, start, end, say) {
@@ -99,7 +99,7 @@ const socketIoWire: Wire = {
 const colyseus = { joinRoom: 10, error: 11, state: 14, patch: 15, request: 21, response: 22 } as const
 
 /** Binary: a code, then numbers of Colyseus' schema (little end first) or MessagePack (big end first). */
-const colyseusWire: Wire = {
+const colyseusTransport: Transport = {
   async findPath({ port, room }) {
     const response = await fetch(`http://127.0.0.1:${port}/matchmake/joinOrCreate/arena`, {
       method: 'POST',
@@ -147,5 +147,5 @@ function packedAt(bytes: Buffer, at: number): number | undefined {
   return first === 0xcd ? bytes.readUInt16BE(at + 1) : first
 }
 
-export const createWire = (name: WireName): Wire =>
-  name === 'plinth' ? createPlinthWire() : name === 'colyseus' ? colyseusWire : socketIoWire
+export const createTransport = (name: TransportName): Transport =>
+  name === 'plinth' ? createPlinthTransport() : name === 'colyseus' ? colyseusTransport : socketIoTransport

@@ -1,8 +1,8 @@
 /**
- * The floor of what users do, as a process: the password hash alone, and the row of a session written durably, with and
+ * The baseline of what users do, as a process: the password hash alone, and the row of a session written durably, with and
  * without the signatures that a refresh takes. No HTTP but to start a loop, no checks. Prints its port when it listens.
  *
- * Usage: users-floor.ts <data folder that has sessions>
+ * Usage: users-baseline.ts <data folder that has sessions>
  */
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
 import { fdatasyncSync, openSync } from 'node:fs'
@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { sha256 } from '../../packages/server/src/base/crypto/hash.ts'
 import { hashesAtOnce, hashPassword, verifyPassword } from '../../packages/server/src/base/crypto/password-hash.ts'
 import { passwordMemoryKiB, passwordPasses, refreshTokenLifetimeMs } from '../../packages/server/src/limits/users.ts'
-import { groupSize, type LoopResult, runSteps, type Step, warmupSeconds } from '../floor-loops.ts'
-import { openDatabase } from '../floor-store.ts'
+import { groupSize, type LoopResult, runSteps, type Step, warmupSeconds } from '../baseline-loops.ts'
+import { openDatabase } from '../baseline-store.ts'
 import { Histogram } from '../load/histogram.ts'
 import { hash } from '../setup/data.ts'
 
@@ -112,6 +112,6 @@ function serve(folder: string): number {
 
 if (import.meta.main) {
   const [folder] = process.argv.slice(2)
-  if (folder === undefined) throw new Error('Usage: users-floor.ts <data folder>')
+  if (folder === undefined) throw new Error('Usage: users-baseline.ts <data folder>')
   console.log(serve(folder))
 }

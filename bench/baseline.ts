@@ -1,13 +1,13 @@
 /**
- * The floor as a process: a minimal `Bun.serve` around `floor-store`, and the same statements in loops without HTTP. It
+ * The baseline as a process: a minimal `Bun.serve` around `baseline-store`, and the same statements in loops without HTTP. It
  * shows what the runtime and SQLite cost by themselves; it checks nothing, knows no caller and no rule. Prints its port
  * when it listens.
  *
- * Usage: floor.ts <data folder> <rows it was seeded with>
+ * Usage: baseline.ts <data folder> <rows it was seeded with>
  */
 import { fdatasync } from 'node:fs'
-import { isLoopName, runLoop } from './floor-loops.ts'
-import { type FloorStore, openFloorStore } from './floor-store.ts'
+import { isLoopName, runLoop } from './baseline-loops.ts'
+import { type BaselineStore, openBaselineStore } from './baseline-store.ts'
 
 const json = { headers: { 'content-type': 'application/json' } }
 const created = { ...json, status: 201 }
@@ -21,7 +21,7 @@ interface PendingInsert {
  * The simplest group commit: what arrived in one turn of the event loop is one transaction and one sync off the main
  * thread.
  */
-function createGroupInsert(store: FloorStore): (row: Record<string, unknown>) => Promise<Response> {
+function createGroupInsert(store: BaselineStore): (row: Record<string, unknown>) => Promise<Response> {
   let queue: PendingInsert[] = []
   let busy = false
 
@@ -51,7 +51,7 @@ function createGroupInsert(store: FloorStore): (row: Record<string, unknown>) =>
     })
 }
 
-function serve(store: FloorStore, rows: number): number {
+function serve(store: BaselineStore, rows: number): number {
   const insert = createGroupInsert(store)
   let bare = ''
   const server = Bun.serve({
@@ -88,5 +88,5 @@ function serve(store: FloorStore, rows: number): number {
 }
 
 const [folder, rows] = process.argv.slice(2)
-if (folder === undefined || rows === undefined) throw new Error('Usage: floor.ts <data folder> <rows>')
-console.log(serve(openFloorStore(folder), Number(rows)))
+if (folder === undefined || rows === undefined) throw new Error('Usage: baseline.ts <data folder> <rows>')
+console.log(serve(openBaselineStore(folder), Number(rows)))

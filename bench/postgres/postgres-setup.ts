@@ -11,7 +11,7 @@ import { type OnProgress, seed } from '../setup/seed.ts'
 import { findPgbench } from './pgbench.ts'
 import { createNewIds } from './pgbench-scripts.ts'
 
-export interface Stage {
+export interface Setup {
   /** Folder for what a run leaves behind until it ends. */
   readonly work: string
   readonly nodes: readonly ServerProcess[]
@@ -37,11 +37,11 @@ function needed<T>(found: T | null, name: string): T {
 }
 
 /** Starts everything; `stack` takes what is to be undone, also when a later start fails. */
-export async function openStage(
+export async function openSetup(
   stack: AsyncDisposableStack,
   options: { readonly work: string; readonly rows: number; readonly nodeCount: number },
   onProgress: OnProgress,
-): Promise<Stage> {
+): Promise<Setup> {
   const { work, rows, nodeCount } = options
   const programs = needed(providePostgres(), 'PostgreSQL')
   const redisProgram = needed(provideRedis(), 'Redis')

@@ -1,16 +1,16 @@
-/** That the clients of the rooms bench tell the contenders' messages apart. */
+/** That the clients of the rooms bench tell the competitors' messages apart. */
 import { expect, test } from 'bun:test'
-import { createWire, heard, type WireName } from './wires.ts'
+import { createTransport, heard, type TransportName } from './transports.ts'
 
-function hear(name: WireName, message: string | Buffer): { what: number; said: string[] } {
+function hear(name: TransportName, message: string | Buffer): { what: number; said: string[] } {
   const said: string[] = []
   // As in a frame: something before it and after it.
   const bytes = Buffer.concat([Buffer.from('12'), Buffer.from(message), Buffer.from('34')])
-  const what = createWire(name).hear(bytes, 2, bytes.length - 2, (text) => said.push(text.toString('latin1')))
+  const what = createTransport(name).hear(bytes, 2, bytes.length - 2, (text) => said.push(text.toString('latin1')))
   return { what, said }
 }
 
-test.each<[WireName, string | Buffer, number]>([
+test.each<[TransportName, string | Buffer, number]>([
   ['plinth', '{"type":"action_result","requestId":"17","result":17}', 17],
   ['plinth', '{"type":"shared_delta","delta":{"places.a.x":1},"version":2}', heard.delta],
   ['plinth', '{"type":"sync","sharedState":{},"sharedVersion":1}', heard.joined],
@@ -35,7 +35,7 @@ test('what has to be answered is answered', () => {
   expect(hear('colyseus', Buffer.from([10, 1, 65])).said).toEqual(['\n'])
 })
 
-test.each<[WireName, string | Buffer]>([
+test.each<[TransportName, string | Buffer]>([
   ['plinth', '{"type":"action_result","requestId":"17","result":18}'],
   ['plinth', '{"type":"action_error","requestId":"17","code":"INVALID_STATE","message":"No"}'],
   ['plinth', '{"type":"kicked"}'],

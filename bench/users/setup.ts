@@ -1,5 +1,5 @@
 /**
- * What a run about users needs: a server with rows to read, people who have signed up through its API, the floor on a
+ * What a run about users needs: a server with rows to read, people who have signed up through its API, the baseline on a
  * copy of the same data, and two load generators, since reads and sign-ins are to run at once.
  */
 import { join } from 'node:path'
@@ -7,18 +7,18 @@ import type { LoadRequest } from '../load/load-requests.ts'
 import { clients, post } from '../scenarios.ts'
 import { copyFolder } from '../setup/folders.ts'
 import {
-  type FloorProcess,
+  type BaselineProcess,
   type LoadProcess,
   type ServerProcess,
   startLoad,
   startServer,
-  startUsersFloor,
+  startUsersBaseline,
 } from '../setup/processes.ts'
 import { type OnProgress, seed } from '../setup/seed.ts'
 
-export interface UsersStage {
+export interface UsersSetup {
   readonly server: ServerProcess
-  readonly floor: FloorProcess
+  readonly baseline: BaselineProcess
   readonly load: LoadProcess
   readonly signInLoad: LoadProcess
   /** One session each of `sessionCount` users. */
@@ -39,25 +39,25 @@ export const signInCount = 50
 export const sessionCount = 1000
 
 /** The stack closes what is opened. */
-export async function openUsersStage(
+export async function openUsersSetup(
   stack: AsyncDisposableStack,
   work: string,
   onProgress: OnProgress,
-): Promise<UsersStage> {
+): Promise<UsersSetup> {
   const folder = join(work, 'server')
   const { sessions, signIns } = await prepare(folder, onProgress)
-  const floorFolder = await copyFolder(folder, join(work, 'floor'))
+  const baselineFolder = await copyFolder(folder, join(work, 'baseline'))
   const server = await startServer(folder)
   stack.defer(() => server.stop())
-  const floor = await startUsersFloor(floorFolder)
-  stack.defer(() => floor.stop())
+  const baseline = await startUsersBaseline(baselineFolder)
+  stack.defer(() => baseline.stop())
   const [load, signInLoad] = [startLoad(), startLoad()]
   stack.defer(async () => void (await Promise.all([load.stop(), signInLoad.stop()])))
-  return { server, floor, load, signInLoad, sessions, signIns }
+  return { server, baseline, load, signInLoad, sessions, signIns }
 }
 
 /** Fills the folder, then stops the server, whose data a copy is made of; sessions outlive that. */
-async function prepare(folder: string, onProgress: OnProgress): Promise<Pick<UsersStage, 'sessions' | 'signIns'>> {
+async function prepare(folder: string, onProgress: OnProgress): Promise<Pick<UsersSetup, 'sessions' | 'signIns'>> {
   const server = await startServer(folder)
   try {
     await seed([server.url], tableRows, onProgress)

@@ -3,7 +3,7 @@ import { readMemoryBytes } from '../setup/proc.ts'
 import { createVectorData, type Shape, type VectorData } from './vector-data.ts'
 import { openStore, type StoreName, type StoreOptions, type Tenths, type VectorStore } from './vector-stores.ts'
 
-export interface ContenderJob extends StoreOptions {
+export interface CompetitorJob extends StoreOptions {
   readonly store: StoreName
   readonly shape: Shape
   readonly count: number
@@ -12,7 +12,7 @@ export interface ContenderJob extends StoreOptions {
   readonly warmupSeconds: number
 }
 
-export interface ContenderResult {
+export interface CompetitorResult {
   readonly loadSeconds: number
   readonly buildSeconds: number
   /** By which the process grew; null where searches run in another one. */
@@ -36,7 +36,12 @@ async function secondsOf(work: () => Promise<void>): Promise<number> {
   return (performance.now() - startMs) / 1000
 }
 
-async function measure(store: VectorStore, data: VectorData, tenths: Tenths, job: ContenderJob): Promise<SearchResult> {
+async function measure(
+  store: VectorStore,
+  data: VectorData,
+  tenths: Tenths,
+  job: CompetitorJob,
+): Promise<SearchResult> {
   const found: number[][] = []
   for (const query of data.queries) found.push(await store.search(query, tenths))
   const times: number[] = []
@@ -56,7 +61,7 @@ async function measure(store: VectorStore, data: VectorData, tenths: Tenths, job
   return { tenths, perSecond: (sorted.length / totalMs) * 1000, p50Ms: at(0.5), p99Ms: at(0.99), found }
 }
 
-async function run(job: ContenderJob): Promise<ContenderResult> {
+async function run(job: CompetitorJob): Promise<CompetitorResult> {
   const data = createVectorData(job.shape, job.count)
   const store = await openStore(job.store, job)
   Bun.gc(true)
@@ -74,6 +79,6 @@ async function run(job: ContenderJob): Promise<ContenderResult> {
 }
 
 if (import.meta.main) {
-  const result = await run(JSON.parse(process.argv[2] ?? '') as ContenderJob)
+  const result = await run(JSON.parse(process.argv[2] ?? '') as CompetitorJob)
   process.stdout.write(`${JSON.stringify(result)}\n`)
 }

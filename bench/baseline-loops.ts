@@ -1,8 +1,8 @@
 /**
- * The floor without HTTP: bare loops over `floor-store`, run for some seconds in one process with nothing beside them.
+ * The baseline without HTTP: bare loops over `baseline-store`, run for some seconds in one process with nothing beside them.
  */
 
-import type { FloorStore } from './floor-store.ts'
+import type { BaselineStore } from './baseline-store.ts'
 import type { SparseHistogram } from './load/histogram.ts'
 import { authorAt, authorCount, hash, idAt, newRowAt, topicAt, topicCount } from './setup/data.ts'
 
@@ -21,7 +21,7 @@ export const isLoopName = (name: string): name is LoopName => Object.hasOwn(loop
 
 /** Rows that share one commit and one sync: as many as the insert scenario has clients. */
 export const groupSize = 64
-/** SPEC's largest batch. */
+/** the largest batch. */
 const batchSize = 500
 
 export const warmupSeconds = 0.2
@@ -30,20 +30,20 @@ export const warmupSeconds = 0.2
 export type Step = (turn: number) => number
 
 const loops = {
-  get: (store: FloorStore, rows: number): Step => reading((turn) => store.get('posts', idAt(hash(turn) % rows))),
-  list: (store: FloorStore, rows: number): Step =>
+  get: (store: BaselineStore, rows: number): Step => reading((turn) => store.get('posts', idAt(hash(turn) % rows))),
+  list: (store: BaselineStore, rows: number): Step =>
     reading((turn) => store.list(authorAt(hash(turn) % authorCount(rows)))),
-  total: (store: FloorStore, rows: number): Step =>
+  total: (store: BaselineStore, rows: number): Step =>
     reading((turn) => store.listWithTotal(authorAt(hash(turn) % authorCount(rows)))),
-  all: (store: FloorStore, _rows: number): Step => reading(() => store.listAll()),
-  search: (store: FloorStore, rows: number): Step =>
+  all: (store: BaselineStore, _rows: number): Step => reading(() => store.listAll()),
+  search: (store: BaselineStore, rows: number): Step =>
     reading((turn) => store.search(topicAt(hash(turn) % topicCount(rows)))),
-  'insert-logged': (store: FloorStore): Step => writing(store, 'notes', groupSize, true),
-  'insert-plain': (store: FloorStore): Step => writing(store, 'notes', groupSize, false),
-  'insert-searched': (store: FloorStore): Step => writing(store, 'posts', groupSize, true),
-  'update-logged': (store: FloorStore, rows: number): Step => updating(store, rows),
-  'batch-logged': (store: FloorStore): Step => writing(store, 'notes', batchSize, true),
-  'batch-plain': (store: FloorStore): Step => writing(store, 'notes', batchSize, false),
+  'insert-logged': (store: BaselineStore): Step => writing(store, 'notes', groupSize, true),
+  'insert-plain': (store: BaselineStore): Step => writing(store, 'notes', groupSize, false),
+  'insert-searched': (store: BaselineStore): Step => writing(store, 'posts', groupSize, true),
+  'update-logged': (store: BaselineStore, rows: number): Step => updating(store, rows),
+  'batch-logged': (store: BaselineStore): Step => writing(store, 'notes', batchSize, true),
+  'batch-plain': (store: BaselineStore): Step => writing(store, 'notes', batchSize, false),
 } as const
 
 const reading =
@@ -54,7 +54,7 @@ const reading =
   }
 
 /** Groups of rows, each one transaction and then one sync that the loop waits for. */
-function writing(store: FloorStore, table: 'notes' | 'posts', size: number, logged: boolean): Step {
+function writing(store: BaselineStore, table: 'notes' | 'posts', size: number, logged: boolean): Step {
   const groups = Array.from({ length: 20 }, (_, group) =>
     Array.from({ length: size }, (_, row) => newRowAt(group * size + row)),
   )
@@ -66,7 +66,7 @@ function writing(store: FloorStore, table: 'notes' | 'posts', size: number, logg
 }
 
 /** Groups of updates, each one transaction and one sync. */
-function updating(store: FloorStore, rows: number): Step {
+function updating(store: BaselineStore, rows: number): Step {
   return (turn) => {
     const ids = Array.from({ length: groupSize }, (_, at) => idAt(hash(turn * groupSize + at) % rows))
     store.update(ids, hash(turn) % 100_000)
@@ -76,7 +76,7 @@ function updating(store: FloorStore, rows: number): Step {
 }
 
 /** Runs a loop for about so many seconds, after a warm-up that is not counted. */
-export const runLoop = (store: FloorStore, name: LoopName, rows: number, seconds: number): LoopResult =>
+export const runLoop = (store: BaselineStore, name: LoopName, rows: number, seconds: number): LoopResult =>
   runSteps(loops[name](store, rows), seconds)
 
 /** The same for any step. */

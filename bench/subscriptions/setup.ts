@@ -20,13 +20,13 @@ import { firstId, firstUser, type WriteJob } from './writes.ts'
 
 export type LiveLoad = JobProcess<LiveJob, LiveResult | null>
 
-export interface LiveStage {
+export interface LiveSetup {
   readonly server: ServerProcess
   readonly load: LiveLoad
 }
 
 /** Gives `work` a server on an empty folder and clients of its own, and ends both. */
-export async function onStage<T>(folder: string, work: (stage: LiveStage) => Promise<T>): Promise<T> {
+export async function onSetup<T>(folder: string, work: (setup: LiveSetup) => Promise<T>): Promise<T> {
   const data = join(folder, 'live')
   const server = await startServer(data)
   const load: LiveLoad = startJobs('bench/subscriptions/load.ts', loadCore)
@@ -85,7 +85,7 @@ export function writesTo({ port, pid }: ServerProcess, table: Watched, own: obje
   return { port, pid, status: 201, request: `${head.join('\r\n')}\r\n\r\n${body}` }
 }
 
-/** The same number of requests to the floor, which publishes a message for each. */
+/** The same number of requests to the baseline, which publishes a message for each. */
 export const publishesTo = ({ port, pid }: { readonly port: number; readonly pid: number }): WriteRequest => ({
   port,
   pid,
@@ -93,7 +93,7 @@ export const publishesTo = ({ port, pid }: { readonly port: number; readonly pid
   request: `POST /publish/${firstId} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n`,
 })
 
-/** The message that a write to `notes` becomes, for the floor to send the very same. */
+/** The message that a write to `notes` becomes, for the baseline to send the very same. */
 export async function readMessage({ url }: ServerProcess): Promise<string> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}${subscribePath('notes')}`)
   const next = (): Promise<string> =>

@@ -1,20 +1,20 @@
 /**
- * The floor of SQL databases, as a process: the engine's bare driver, its statements prepared once, without HTTP,
+ * The baseline of SQL databases, as a process: the engine's bare driver, its statements prepared once, without HTTP,
  * bounds or anything between. Prints its port when it listens.
  *
- * Usage: sql-floor.ts <folder for a SQLite file, or postgres:// URL>
+ * Usage: sql-baseline.ts <folder for a SQLite file, or postgres:// URL>
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import pg from 'pg'
-import { type LoopResult, runSteps, warmupSeconds } from '../floor-loops.ts'
+import { type LoopResult, runSteps, warmupSeconds } from '../baseline-loops.ts'
 import { type StatementName, seedStatements, statements, valuesAt } from './sql-statements.ts'
 
 type Run = (name: StatementName, seconds: number) => Promise<LoopResult>
 
 /** As durable as the server: a commit is on disk when its statement has ended. */
 function openSqlite(folder: string): Run {
-  const database = new Database(join(folder, 'floor.sqlite'))
+  const database = new Database(join(folder, 'baseline.sqlite'))
   database.run('PRAGMA journal_mode = WAL')
   database.run('PRAGMA synchronous = FULL')
   for (const text of seedStatements('INTEGER')) database.run(text)
@@ -32,8 +32,8 @@ const connections = 4
 
 async function openPostgres(url: string): Promise<Run> {
   const pool = new pg.Pool({ connectionString: url, max: connections })
-  await pool.query('CREATE SCHEMA floor')
-  await pool.query(`ALTER ROLE CURRENT_USER SET search_path = floor`)
+  await pool.query('CREATE SCHEMA baseline')
+  await pool.query(`ALTER ROLE CURRENT_USER SET search_path = baseline`)
   await pool.end()
   const used = new pg.Pool({ connectionString: url, max: connections })
   for (const text of seedStatements('SERIAL')) await used.query(text)
@@ -80,6 +80,6 @@ async function serve(where: string): Promise<number> {
 
 if (import.meta.main) {
   const [where] = process.argv.slice(2)
-  if (where === undefined) throw new Error('Usage: sql-floor.ts <folder or postgres:// URL>')
+  if (where === undefined) throw new Error('Usage: sql-baseline.ts <folder or postgres:// URL>')
   console.log(await serve(where))
 }

@@ -1,5 +1,5 @@
 /**
- * What a run about files needs: a server with a few files in it, nginx on the very same files, copies as the floor of
+ * What a run about files needs: a server with a few files in it, nginx on the very same files, copies as the baseline of
  * uploads, and a load generator.
  */
 import { mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs'
@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { fillerBytes, type LoadRequest } from '../load/load-requests.ts'
 import { type Nginx, startNginx } from '../setup/nginx.ts'
 import {
-  type FloorProcess,
+  type BaselineProcess,
   type LoadProcess,
   type ServerProcess,
   serviceKey,
   startLoad,
   startServer,
-  startStorageFloor,
+  startStorageBaseline,
 } from '../setup/processes.ts'
 import { upload } from './requests.ts'
 
@@ -23,11 +23,11 @@ export const megabyte = 1024 * 1024
 export const filesPerFolder = 100
 export const smallFileBytes = 1024
 
-export interface StorageStage {
+export interface StorageSetup {
   readonly server: ServerProcess
   /** Null where it cannot be had. */
   readonly nginx: Nginx | null
-  readonly copies: FloorProcess
+  readonly copies: BaselineProcess
   readonly load: LoadProcess
   readonly one: SharedFile
   readonly hundred: SharedFile
@@ -45,11 +45,11 @@ export interface SharedFile {
 const diskBytesMin = { full: 12e9, quick: 3e9 }
 
 /** The stack closes what is opened. Throws when the disk has too little room. */
-export async function openStorageStage(
+export async function openStorageSetup(
   stack: AsyncDisposableStack,
   work: string,
   quick: boolean,
-): Promise<StorageStage> {
+): Promise<StorageSetup> {
   const { bavail, bsize } = statfsSync(work)
   const needed = diskBytesMin[quick ? 'quick' : 'full']
   if (bavail * bsize < needed) throw new Error(`There is too little room in ${work}: ${needed / 1e9} GB are needed`)
@@ -69,11 +69,12 @@ export async function openStorageStage(
   })) as [SharedFile, SharedFile]
   const nginx = await startNginx(blobs)
   if (nginx) stack.defer(() => nginx.stop())
-  else console.error('\n*** nginx is missing and could not be installed: downloads are measured without a floor. ***\n')
+  else
+    console.error('\n*** nginx is missing and could not be installed: downloads are measured without a baseline. ***\n')
   for (const file of [one, hundred]) await checkSame(server, nginx, file)
   const copiesFolder = join(work, 'copies')
   mkdirSync(copiesFolder)
-  const copies = await startStorageFloor(copiesFolder)
+  const copies = await startStorageBaseline(copiesFolder)
   stack.defer(() => copies.stop())
   return { server, nginx, copies, load, one, hundred }
 }
@@ -116,7 +117,7 @@ async function checkSame(server: ServerProcess, nginx: Nginx | null, file: Share
 
 /** Throws unless these keys, and no others below the prefix, hold files of `fillerBytes` of this length. */
 export async function checkStored(
-  { server }: StorageStage,
+  { server }: StorageSetup,
   prefix: string,
   keys: ReadonlySet<string>,
   bytes: number,

@@ -1,13 +1,13 @@
 /**
- * The floor of key-value stores, as a process: the same statements on a copy of the server's own data file. A handler
+ * The baseline of key-value stores, as a process: the same statements on a copy of the server's own data file. A handler
  * that only parses the body and reads, and a loop that writes in groups. Prints its port when it listens.
  *
- * Usage: kv-floor.ts <data folder that has keys>
+ * Usage: kv-baseline.ts <data folder that has keys>
  */
 import { Database } from 'bun:sqlite'
 import { fdatasyncSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { groupSize, runSteps, type Step } from '../floor-loops.ts'
+import { groupSize, runSteps, type Step } from '../baseline-loops.ts'
 import { keyAt, kvNamespace, valueAt } from './kv-requests.ts'
 
 function createSetting(path: string): Step {
@@ -61,6 +61,6 @@ function serve(folder: string): number {
 
 if (import.meta.main) {
   const [folder] = process.argv.slice(2)
-  if (folder === undefined) throw new Error('Usage: kv-floor.ts <data folder>')
+  if (folder === undefined) throw new Error('Usage: kv-baseline.ts <data folder>')
   console.log(serve(folder))
 }

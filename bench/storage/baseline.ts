@@ -1,13 +1,13 @@
 /**
- * The floor of uploads, as a process: copies of a file, each synced to disk. It does what `cp` and `sync` do, in one
+ * The baseline of uploads, as a process: copies of a file, each synced to disk. It does what `cp` and `sync` do, in one
  * process, since for a small file starting two programs would take longer than what they do. No HTTP but to start it.
  * Prints its port when it listens.
  *
- * Usage: storage-floor.ts <empty folder on the disk of the data>
+ * Usage: storage-baseline.ts <empty folder on the disk of the data>
  */
 import { copyFile, open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LoopResult } from '../floor-loops.ts'
+import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram } from '../load/histogram.ts'
 import { fillerBytes } from '../load/load-requests.ts'
 
@@ -73,6 +73,6 @@ function serve(folder: string): number {
 
 if (import.meta.main) {
   const [folder] = process.argv.slice(2)
-  if (folder === undefined) throw new Error('Usage: storage-floor.ts <folder>')
+  if (folder === undefined) throw new Error('Usage: storage-baseline.ts <folder>')
   console.log(serve(folder))
 }
