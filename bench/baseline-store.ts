@@ -1,6 +1,6 @@
 /**
- * The least that has to be done on SQLite for what the server does: the statements written by hand, on a copy of the
- * server's own data file with its tables, indexes, triggers and change log. No rules, no checks, no shaping of rows.
+ * The minimum SQLite work for each scenario: hand-written statements on a copy of the server's data file with its
+ * tables, indexes, triggers and change log. Without rules, validation or conversion of rows.
  */
 import { Database, type Statement } from 'bun:sqlite'
 import { fdatasyncSync, openSync } from 'node:fs'
@@ -14,7 +14,7 @@ export interface BaselineStore {
   get(table: BaselineTable, id: string): unknown
   list(author: string): unknown
   listWithTotal(author: string): unknown
-  /** The first page of the whole table with its total, counted anew. */
+  /** The first page of the whole table with a freshly counted total. */
   listAll(): unknown
   search(word: string): unknown
   /** One transaction; `logged` also writes the change log. On disk only after a sync of the write-ahead log. */
@@ -26,14 +26,14 @@ export interface BaselineStore {
   readonly walDescriptor: number
 }
 
-/** As the server sets it (`sqliteCacheKiB`). */
+/** The server's setting (`sqliteCacheKiB`). */
 const cacheKiB = 64 * 1024
 /**
- * The server folds its log on a thread of its own; a loop without one lets SQLite do it, at the same size of 16 MiB.
+ * The server checkpoints its log in a thread; here SQLite does it, at the same size of 16 MiB.
  */
 const checkpointPages = 4096
 
-/** Opens the namespace's file in a data folder the server has filled and left. */
+/** Opens the database of a data folder that a stopped server has filled. */
 export function openBaselineStore(folder: string): BaselineStore {
   const path = join(folder, 'databases', 'shared.sqlite')
   const writing = openDatabase(path, false)
@@ -77,7 +77,7 @@ export function openBaselineStore(folder: string): BaselineStore {
   }
 }
 
-/** As the server has its file open, but with SQLite folding the log. */
+/** Opens a database with the server's settings, except that SQLite checkpoints the log. */
 export function openDatabase(path: string, readonly: boolean): Database {
   const db = new Database(path, readonly ? { readonly } : { readwrite: true })
   if (!readonly) {
@@ -110,7 +110,7 @@ function prepareInsert(db: Database, table: BaselineTable): (record: Row) => voi
   }
 }
 
-/** The fields of a record; columns of the server's own begin with `_`. */
+/** The fields of a record; internal columns begin with `_`. */
 const columnsOf = (db: Database, table: BaselineTable): string[] =>
   (db.query(`PRAGMA table_info(${table})`).all() as { name: string }[])
     .map(({ name }) => name)
@@ -148,7 +148,7 @@ function prepareReads(db: Database): Pick<BaselineStore, 'get' | 'list' | 'listW
   }
 }
 
-/** The index's own `highlight` stands in for the highlights of an answer. */
+/** FTS5's own `highlight` stands in for the server's highlights. */
 function prepareSearch(db: Database, columns: string): { found: Statement; countFound: Statement } {
   const source = '_fts_posts JOIN posts ON posts._seq = _fts_posts.rowid WHERE _fts_posts MATCH ?'
   const highlights = [0, 1].map((column) => `highlight(_fts_posts, ${column}, '<mark>', '</mark>')`).join(', ')

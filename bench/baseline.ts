@@ -1,7 +1,7 @@
 /**
- * The baseline as a process: a minimal `Bun.serve` around `baseline-store`, and the same statements in loops without HTTP. It
- * shows what the runtime and SQLite cost by themselves; it checks nothing, knows no caller and no rule. Prints its port
- * when it listens.
+ * The baseline process: a minimal `Bun.serve` around `baseline-store`, and the same statements in loops without HTTP.
+ * It measures the cost of the runtime and SQLite alone, without validation, callers or rules. Prints its port when it
+ * listens.
  *
  * Usage: baseline.ts <data folder> <rows it was seeded with>
  */
@@ -18,7 +18,7 @@ interface PendingInsert {
 }
 
 /**
- * The simplest group commit: what arrived in one turn of the event loop is one transaction and one sync off the main
+ * The simplest group commit: requests of one tick of the event loop share one transaction and one sync off the main
  * thread.
  */
 function createGroupInsert(store: BaselineStore): (row: Record<string, unknown>) => Promise<Response> {

@@ -1,4 +1,4 @@
-/** What the benchmarked server serves: the same columns three times, for what differs in cost, and files. */
+/** Configuration of the benchmarked server: three tables with the same columns and different costs, and buckets. */
 import { defineConfig, or } from '../packages/server/src/config/define.ts'
 
 const schema = {
@@ -14,7 +14,7 @@ const indexes = [{ fields: ['authorId', 'createdAt'] }] as const
 const files = { read: true, write: true } as const
 const open = { read: true, insert: true, update: true, delete: true } as const
 
-/** Above anything one machine sends in a minute: the limiter runs and counts, and refuses nobody. */
+/** Above anything one machine sends in a minute: requests are counted but never refused. */
 const unlimited = { requests: 1_000_000_000, window: '60s' }
 
 export default defineConfig({
@@ -23,9 +23,9 @@ export default defineConfig({
       tables: {
         /** With full-text search. */
         posts: { schema, indexes, search: ['title', 'body'], access: open },
-        /** Without. */
+        /** Without full-text search. */
         notes: { schema, indexes, access: open },
-        /** Under a rule that is a filter, different for every user. */
+        /** With a read rule that is a different filter for every user. */
         drafts: {
           schema,
           indexes,
@@ -41,7 +41,7 @@ export default defineConfig({
   storage: {
     buckets: {
       files: { access: files },
-      /** As few files as one folder of the other bucket has. */
+      /** Contains as many files as one folder of the other bucket. */
       few: { access: files },
     },
   },

@@ -1,4 +1,4 @@
-/** Figures as text: the table on the terminal, and the generated part of `docs/benchmarks.md`. */
+/** Formats figures: the table on the terminal, and the generated part of `docs/benchmarks.md`. */
 
 import { type Baseline, bareHandler } from './scenarios.ts'
 import type { Environment } from './setup/environment.ts'
@@ -11,7 +11,7 @@ import {
   type Plan,
 } from './setup/measure.ts'
 
-/** What holds whatever the size: how the process starts and what it takes with nothing to do. */
+/** Figures that do not depend on a scenario: start times and idle memory. */
 export interface Basics {
   readonly startEmptyMs: number
   readonly idleBytes: number | null
@@ -44,17 +44,17 @@ export const columns = [
 
 export type Cells = readonly string[]
 
-/** What a baseline's line says besides figures. */
+/** The title and the budget of a baseline's line. */
 type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
-/** What a line of the table says, whatever was compared with what. */
+/** A comparison with the title of its line. */
 export interface Reported extends Comparison<BaselineLine> {
   readonly scenario: { readonly title: string }
-  /** A budget that is about no baseline, and whether it was kept. */
+  /** A budget without a baseline, and whether it was met. */
   readonly verdict?: string
 }
 
-/** A measurement's lines: the server, then its baselines with the ratios. */
+/** The lines of a measurement: the server, then its baselines with the ratios. */
 export function linesOf(measurement: Reported): Cells[] {
   const { scenario, baselines, verdict = '' } = measurement
   return [
@@ -104,7 +104,7 @@ export const markdownTable = (head: Cells, lines: readonly Cells[]): string =>
     '\n',
   )
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
   plan: Plan,
@@ -123,7 +123,7 @@ export function toMarkdown(
 const environmentSection = (environment: Environment, plan: Plan): string =>
   measuredWith(environment, `SQLite ${environment.sqlite}`, plan)
 
-/** Where, with what and how long it was measured. */
+/** The machine, the versions and the duration of the rounds. */
 export function measuredWith(environment: Environment, database: string, plan: Plan): string {
   return [
     `Measured on ${environment.date}: ${environment.processor}, ${environment.cores} cores, ${environment.memoryGiB} GiB of memory, Linux ${environment.kernel},`,
@@ -175,12 +175,10 @@ function flatSection(measurements: readonly Measurement[]): string {
   return markdownTable(head, lines)
 }
 
-/** Below this share of its core a bare handler under full load was kept from running by something else. */
+/** Below this share of its core, a saturated bare handler was competing with other processes. */
 const idleShareMin = 0.9
 
-/**
- * A sentence when the machine had other work during the run, so that nobody mistakes the figures; null when it had not.
- */
+/** A warning when the machine had other work during the run; null otherwise. */
 export function busyNote(measurements: readonly Measurement[]): string | null {
   const shares = measurements.flatMap(({ baselines }) =>
     baselines.flatMap(({ baseline, serverShare }) =>
@@ -193,8 +191,8 @@ export function busyNote(measurements: readonly Measurement[]): string | null {
   return `The machine had other work during this run: the saturated bare handler got only ${percent(share)} of its core. Trust the CPU ratios more than the throughput.`
 }
 
-/** A run writes its own part of the page, and leaves the others. */
-const marks = {
+/** Markers around the generated parts of the page; a run replaces only its own part. */
+const markers = {
   sqlite: {
     begin: '<!-- measured: begin (written by `npm run bench -- --write`) -->',
     end: '<!-- measured: end -->',
@@ -237,16 +235,13 @@ const marks = {
   },
 } as const
 
-export type MeasuredPart = keyof typeof marks
+export type MeasuredPart = keyof typeof markers
 
-/**
- * The page with one generated part replaced; what is written by hand around it stays. Throws when the marks are
- * missing.
- */
+/** Replaces one generated part of the page and keeps the rest. Throws when the markers are missing. */
 export function replaceMeasured(page: string, part: MeasuredPart, markdown: string): string {
-  const mark = marks[part]
-  const begin = page.indexOf(mark.begin)
-  const end = page.indexOf(mark.end)
-  if (begin < 0 || end < begin) throw new Error(`The page lacks the marks ${mark.begin} and ${mark.end}`)
-  return `${page.slice(0, begin + mark.begin.length)}\n\n${markdown}\n\n${page.slice(end)}`
+  const marker = markers[part]
+  const begin = page.indexOf(marker.begin)
+  const end = page.indexOf(marker.end)
+  if (begin < 0 || end < begin) throw new Error(`The page lacks the markers ${marker.begin} and ${marker.end}`)
+  return `${page.slice(0, begin + marker.begin.length)}\n\n${markdown}\n\n${page.slice(end)}`
 }

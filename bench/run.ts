@@ -1,7 +1,7 @@
 /**
- * The benchmark: `npm run bench [-- options]`. Seeds data folders, starts the server and its baseline on copies of them,
- * has the load generator ask both in turn, prints the figures beside each other, and with `--write` puts them into
- * `docs/benchmarks.md`.
+ * The benchmark: `npm run bench [-- options]`. Seeds data folders, starts the server and its baseline on copies of
+ * them, measures both with the load generator in alternating rounds, prints the figures side by side, and with
+ * `--write` updates `docs/benchmarks.md`.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,14 +39,14 @@ import { runStorage } from './storage/storage.ts'
 import { runLive } from './subscriptions/subscriptions.ts'
 import { runUsers } from './users/users.ts'
 
-/** Start times on an empty folder and memory with nothing to do, before anything else has run. */
+/** Start time on an empty folder and idle memory, before anything else has run. */
 async function measureBasics(work: string): Promise<Pick<Basics, 'startEmptyMs' | 'idleBytes'>> {
   const starts: number[] = []
   let idleBytes: number | null = null
-  for (let turn = 0; turn < 5; turn++) {
-    const server = await startServer(join(work, `empty-${turn}`))
+  for (let start = 0; start < 5; start++) {
+    const server = await startServer(join(work, `empty-${start}`))
     starts.push(server.startMs)
-    if (turn === 4) {
+    if (start === 4) {
       await fetch(`${server.url}/api/health`).then((response) => response.text())
       await Bun.sleep(1000)
       idleBytes = readMemoryBytes(server.pid, 'VmRSS')
@@ -56,7 +56,7 @@ async function measureBasics(work: string): Promise<Pick<Basics, 'startEmptyMs' 
   return { startEmptyMs: median(starts), idleBytes }
 }
 
-/** The seeded folder of a size, made once a run, or once altogether with `--keep`. */
+/** The seeded folder of a size, created once per run, or once in total with `--keep`. */
 async function seededFolder(base: string, rows: number): Promise<{ folder: string; seconds: number }> {
   const folder = join(base, `seed-${rows}`)
   const record = join(base, `seed-${rows}.seconds`)
@@ -75,7 +75,7 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
 
-/** Every acknowledged row must be there. */
+/** Throws unless every acknowledged row is stored. */
 async function checkRowCount(url: string, scenario: Scenario, size: Size, rowsWritten: number): Promise<void> {
   const table = scenario.name === 'insert-searched' ? 'posts' : 'notes'
   const response = await fetch(`${url}/api/db/shared/tables/${table}/count`, {
@@ -83,11 +83,11 @@ async function checkRowCount(url: string, scenario: Scenario, size: Size, rowsWr
   })
   const { total } = (await response.json()) as { total: number }
   if (total !== size.rows + rowsWritten) {
-    throw new Error(`${scenario.name}: ${rowsWritten} rows were acknowledged, but ${total - size.rows} are there`)
+    throw new Error(`${scenario.name}: ${rowsWritten} rows were acknowledged, but ${total - size.rows} are stored`)
   }
 }
 
-/** Scenarios that share one pair of processes: all reads, or one that writes. */
+/** Runs scenarios that share a pair of processes: all reads, or one that writes. */
 async function runTogether(
   together: readonly Scenario[],
   context: { seeded: string; work: string; size: Size; load: LoadProcess; plan: Plan },
@@ -177,7 +177,7 @@ async function runOnSqlite(options: Options): Promise<string> {
   }
 }
 
-/** What the command line asks for, as Markdown. */
+/** Runs the selected benchmark and returns its figures as Markdown. */
 function run(options: Options): Promise<string> {
   const { part, sizes, chosen, plan, live, rooms } = options
   if (live) return runLive(live)

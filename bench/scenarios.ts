@@ -1,6 +1,6 @@
 /**
- * What is measured: each scenario's requests, what its answers must be, and the baselines it is held against. The requests
- * of a scenario and of its baselines name the same rows in the same order.
+ * The scenarios: requests, expected responses, and baselines. The requests of a scenario and of its baselines name the
+ * same rows in the same order.
  */
 
 import type { LoopName } from './baseline-loops.ts'
@@ -21,7 +21,7 @@ import {
 
 export interface Baseline {
   readonly title: string
-  /** Least share of the baseline's throughput DESIGN §11 asks for; null where it asks for none. */
+  /** Minimum share of the baseline's throughput; null without a budget. */
   readonly budget: number | null
   readonly run:
     | { readonly kind: 'http'; readonly requests: (size: Size) => LoadRequest[] }
@@ -40,26 +40,26 @@ export interface Scenario {
   /** Runs on a fresh copy of the seeded folder, and the row count is checked afterwards. */
   readonly writes: boolean
   readonly connections: number
-  /** What one request counts as: a batch of 500 is 500 rows. */
+  /** Units per request: a batch of 500 is 500 rows. */
   readonly unitsPerRequest: number
-  /** A fixed job of so many requests instead of a time. */
+  /** Number of requests of a fixed job; null for a timed one. */
   readonly total: number | null
   readonly requests: (size: Size) => LoadRequest[]
-  /** The first is the one the ratio column is about. */
+  /** The first one is the reference of the ratio column. */
   readonly baselines: readonly Baseline[]
 }
 
 const tables = '/api/db/shared/tables'
-/** Different reads per scenario: enough to touch every part of the table and to outrun small caches. */
+/** Different reads per scenario: enough to touch every part of the table and to exceed small caches. */
 const readsVariety = 50_000
-/** Different bodies of inserts; each becomes a new row however often it is sent. */
+/** Different bodies of inserts; each request creates a new row. */
 const insertsVariety = 5000
 export const pageSize = 30
 export const clients = 64
 export const batchRows = 500
 /** Enough to keep a batch waiting while another is committed. */
 const batchClients = 4
-/** The fixed job of issue 2. */
+/** Requests of the fixed job. */
 const jobInserts = 100_000
 
 function get(path: string, expect: Expectation, headers = ''): LoadRequest {
@@ -75,57 +75,57 @@ function send(method: string, path: string, body: unknown, expect: Expectation):
 }
 
 /** Reads, or updates, of different rows. */
-const reads = (rows: number, request: (turn: number) => LoadRequest): LoadRequest[] =>
+const reads = (rows: number, request: (index: number) => LoadRequest): LoadRequest[] =>
   many(Math.min(rows, readsVariety), request)
 
-const many = (count: number, request: (turn: number) => LoadRequest): LoadRequest[] =>
-  Array.from({ length: count }, (_, turn) => request(turn))
+const many = (count: number, request: (index: number) => LoadRequest): LoadRequest[] =>
+  Array.from({ length: count }, (_, index) => request(index))
 
-const rowOf = (turn: number, rows: number): number => hash(turn) % rows
-const authorOf = (turn: number, rows: number): string => authorAt(hash(turn) % authorCount(rows))
-const topicOf = (turn: number, rows: number): string => topicAt(hash(turn) % topicCount(rows))
+const rowOf = (index: number, rows: number): number => hash(index) % rows
+const authorOf = (index: number, rows: number): string => authorAt(hash(index) % authorCount(rows))
+const topicOf = (index: number, rows: number): string => topicAt(hash(index) % topicCount(rows))
 
-const listQuery = (turn: number, rows: number): string => {
+const listQuery = (index: number, rows: number): string => {
   const filter = [
-    ['authorId', '==', authorOf(turn, rows)],
+    ['authorId', '==', authorOf(index, rows)],
     ['published', '==', true],
   ]
   return `filter=${encodeURIComponent(JSON.stringify(filter))}&sort=createdAt:desc`
 }
 
-/** `headersAt` gives whole lines. */
+/** `headersAt` returns complete header lines. */
 export const pointReads = (table: string, rows: number, headersAt = (_turn: number): string => ''): LoadRequest[] =>
-  reads(rows, (turn) => {
-    const id = idAt(rowOf(turn, rows))
-    return get(`${tables}/${table}/${id}`, { status: 200, includes: `"${id}"` }, headersAt(turn))
+  reads(rows, (index) => {
+    const id = idAt(rowOf(index, rows))
+    return get(`${tables}/${table}/${id}`, { status: 200, includes: `"${id}"` }, headersAt(index))
   })
 
-/** Only rows that everybody may see, so that the same requests serve both callers. */
+/** Reads of public rows only, so that the same requests serve both callers. */
 const draftReads = (rows: number, headers = ''): LoadRequest[] =>
-  reads(rows, (turn) => {
+  reads(rows, (index) => {
     const count = draftRows(rows)
-    let number = rowOf(turn, count)
+    let number = rowOf(index, count)
     while (!isPublished(number, count)) number = (number + 1) % count
     const id = idAt(number)
     return get(`${tables}/drafts/${id}`, { status: 200, includes: `"${id}"` }, headers)
   })
 
 const inserts = (path: string): LoadRequest[] =>
-  many(insertsVariety, (turn) => {
-    const row = newRowAt(turn)
+  many(insertsVariety, (index) => {
+    const row = newRowAt(index)
     return post(path, row, { status: 201, includes: row.title })
   })
 
 const updates = (rows: number): LoadRequest[] =>
-  reads(rows, (turn) => {
-    const id = idAt(rowOf(turn, rows))
-    const views = hash(turn + 1) % 100_000
+  reads(rows, (index) => {
+    const id = idAt(rowOf(index, rows))
+    const views = hash(index + 1) % 100_000
     return send('PATCH', `${tables}/notes/${id}`, { views }, { status: 200, includes: `"views":${views}` })
   })
 
-/** One in ten writes, evenly mixed. */
+/** Replaces one read in ten with a write, evenly mixed. */
 const mixed = (readsOnly: LoadRequest[], writes: LoadRequest[]): LoadRequest[] =>
-  readsOnly.map((read, turn) => (hash(turn) % 10 === 0 ? (writes[turn % writes.length] ?? read) : read))
+  readsOnly.map((read, index) => (hash(index) % 10 === 0 ? (writes[index % writes.length] ?? read) : read))
 
 export const bareHandler: Baseline = {
   title: 'bare handler, fixed body of the same size',
@@ -133,12 +133,12 @@ export const bareHandler: Baseline = {
   run: { kind: 'http', requests: () => [get('/bare', { status: 200 })] },
 }
 
-const sameSqlOverHttp = (budget: number | null, path: (turn: number, rows: number) => string): Baseline => ({
+const sameSqlOverHttp = (budget: number | null, path: (index: number, rows: number) => string): Baseline => ({
   title: 'minimal handler, same SQL',
   budget,
   run: {
     kind: 'http',
-    requests: ({ rows }) => reads(rows, (turn) => get(path(turn, rows), { status: 200 })),
+    requests: ({ rows }) => reads(rows, (index) => get(path(index, rows), { status: 200 })),
   },
 })
 
@@ -148,7 +148,7 @@ const loop = (title: string, name: LoopName, budget: number | null = null): Base
   run: { kind: 'loop', loop: name },
 })
 
-const minimalGet = sameSqlOverHttp(null, (turn, rows) => `/get/posts/${idAt(rowOf(turn, rows))}`)
+const minimalGet = sameSqlOverHttp(null, (index, rows) => `/get/posts/${idAt(rowOf(index, rows))}`)
 const insertBaselines: readonly Baseline[] = [
   loop('loop in groups of 64, same rows and change log', 'insert-logged', 0.5),
   loop('the loop without change log', 'insert-plain'),
@@ -189,11 +189,11 @@ export const scenarios: readonly Scenario[] = [
     name: 'list',
     title: 'Filtered list of 30, cursor mode',
     requests: ({ rows }) =>
-      reads(rows, (turn) =>
-        get(`${tables}/posts?${listQuery(turn, rows)}&limit=${pageSize}&after=`, { status: 200, items: pageSize }),
+      reads(rows, (index) =>
+        get(`${tables}/posts?${listQuery(index, rows)}&limit=${pageSize}&after=`, { status: 200, items: pageSize }),
       ),
     baselines: [
-      sameSqlOverHttp(0.6, (turn, rows) => `/list/${authorOf(turn, rows)}`),
+      sameSqlOverHttp(0.6, (index, rows) => `/list/${authorOf(index, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'list'),
     ],
   },
@@ -202,15 +202,15 @@ export const scenarios: readonly Scenario[] = [
     name: 'total',
     title: 'Filtered list of 30 with total',
     requests: ({ rows }) =>
-      reads(rows, (turn) =>
-        get(`${tables}/posts?${listQuery(turn, rows)}&page=1&perPage=${pageSize}`, {
+      reads(rows, (index) =>
+        get(`${tables}/posts?${listQuery(index, rows)}&page=1&perPage=${pageSize}`, {
           status: 200,
           items: pageSize,
           total: publishedPerAuthor,
         }),
       ),
     baselines: [
-      sameSqlOverHttp(0.6, (turn, rows) => `/total/${authorOf(turn, rows)}`),
+      sameSqlOverHttp(0.6, (index, rows) => `/total/${authorOf(index, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'total'),
     ],
   },
@@ -228,15 +228,15 @@ export const scenarios: readonly Scenario[] = [
     name: 'search',
     title: 'Search, 20 of 50 with total',
     requests: ({ rows }) =>
-      reads(rows, (turn) =>
-        get(`${tables}/posts/search?q=${topicOf(turn, rows)}&limit=20`, {
+      reads(rows, (index) =>
+        get(`${tables}/posts/search?q=${topicOf(index, rows)}&limit=20`, {
           status: 200,
           items: 20,
           total: rowsPerTopic,
         }),
       ),
     baselines: [
-      sameSqlOverHttp(null, (turn, rows) => `/search/${topicOf(turn, rows)}`),
+      sameSqlOverHttp(null, (index, rows) => `/search/${topicOf(index, rows)}`),
       loop('same SQL and JSON.stringify in a loop', 'search'),
     ],
   },
@@ -276,8 +276,8 @@ export const scenarios: readonly Scenario[] = [
     connections: batchClients,
     unitsPerRequest: batchRows,
     requests: () =>
-      many(40, (turn) => {
-        const rows = Array.from({ length: batchRows }, (_, row) => newRowAt(turn * batchRows + row))
+      many(40, (index) => {
+        const rows = Array.from({ length: batchRows }, (_, row) => newRowAt(index * batchRows + row))
         return post(
           `${tables}/notes/batch`,
           { inserts: rows },
@@ -302,7 +302,7 @@ export const scenarios: readonly Scenario[] = [
           kind: 'http',
           requests: ({ rows }) =>
             mixed(
-              reads(rows, (turn) => get(`/get/notes/${idAt(rowOf(turn, rows))}`, { status: 200 })),
+              reads(rows, (index) => get(`/get/notes/${idAt(rowOf(index, rows))}`, { status: 200 })),
               inserts('/insert'),
             ),
         },

@@ -1,6 +1,6 @@
 /**
- * Runs an example with a page: serves the `plinth.config.ts` of its folder in development mode and, on a second port, the
- * page as static files. Each example provides its welcome text and its shell variables.
+ * Runs an example with a page: serves the `plinth.config.ts` of its folder in development mode and, on a second port,
+ * the page as static files. Each example provides its welcome text and its shell variables.
  */
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

@@ -85,15 +85,15 @@ export async function measureReports(
 
 type Measured = Comparison<Pick<Baseline, 'title' | 'budget'>>
 
-const visit = (turn: number, each: number) => ({
-  name: `event-${(turn * 7 + each) % 40}`,
-  userId: `visitor-${(turn * 31 + each) % 5000}`,
+const visit = (index: number, each: number) => ({
+  name: `event-${(index * 7 + each) % 40}`,
+  userId: `visitor-${(index * 31 + each) % 5000}`,
   properties: { plan: 'pro', amount: each, source: 'web' },
 })
 
 /** With the service key, which may say whose events they are. */
-function trackRequest(size: number, turn: number): LoadRequest {
-  const events = Array.from({ length: size }, (_, each) => visit(turn, each))
+function trackRequest(size: number, index: number): LoadRequest {
+  const events = Array.from({ length: size }, (_, each) => visit(index, each))
   const { text, expect } = post('/api/analytics/track', { events }, { status: 200, includes: '"ok":true' })
   return { text: text.replace('\r\n', `\r\nX-Platform-Service-Key: ${serviceKey}\r\n`), expect }
 }
@@ -105,7 +105,7 @@ export async function measureTracking(
   plan: Plan,
   size: number,
 ): Promise<Measured> {
-  const sent = Array.from({ length: 200 }, (_, turn) => trackRequest(size, turn))
+  const sent = Array.from({ length: 200 }, (_, index) => trackRequest(size, index))
   const run = async (): Promise<Round> => roundOf(await underLoad(server, load, plan, sent), size)
   return compare({ pid: server.pid, run }, [], plan.rounds)
 }

@@ -26,13 +26,13 @@ function userName(number: number): string {
 }
 
 /** Names and users are spread unevenly, as they are everywhere; one event in five is nobody's. */
-function eventAt(turn: number, ms: number): Row {
-  const [a, b, c] = [hash(3 * turn), hash(3 * turn + 1), hash(3 * turn + 2)]
+function eventAt(index: number, ms: number): Row {
+  const [a, b, c] = [hash(3 * index), hash(3 * index + 1), hash(3 * index + 2)]
   const name = Math.floor(((a % 10_000) / 10_000) ** 2 * names)
   const user = Math.floor(((b % 1_000_000) / 1_000_000) ** 2 * users)
   const properties = `{"plan":"plan-${c % 3}","amount":${b % 1000},"source":"web"}`
   return [
-    createEventId(Math.floor(ms), turn % 4096),
+    createEventId(Math.floor(ms), index % 4096),
     `event-${name}`,
     c % 5 === 0 ? null : userName(user),
     minuteOf(ms),

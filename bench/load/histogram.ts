@@ -1,6 +1,6 @@
 /**
- * Latencies in logarithmic buckets: constant memory however many requests, and at most 1.6 % error in a percentile.
- * Owns the buckets and their serialized form (sparse pairs); knows nothing about requests.
+ * Histogram of latencies in logarithmic buckets: constant memory, and at most 1.6 % error in a percentile. Serialized
+ * as sparse pairs.
  */
 
 /** Buckets per doubling; 64 keeps the error of a percentile below 1/64. */

@@ -1,18 +1,17 @@
 /**
- * One kept-alive HTTP/1.1 connection of the load generator: sends a prebuilt request, reads the answer, tells of it.
- * Only the least of the protocol that a server with fixed-length bodies needs; anything else is a failure. What an
- * answer should be is `load.ts`'s to judge.
+ * A keep-alive HTTP/1.1 connection of the load generator: sends a prebuilt request and reads the response. Implements
+ * only responses with fixed-length bodies; anything else is an error. `load.ts` validates the responses.
  */
 
-/** What a connection tells its owner. `body` is null unless it was asked for; `bodyBytes` is how long it was. */
+/** Events of a connection. `body` is null unless it was requested; `bodyBytes` is its length. */
 export interface ConnectionEvents {
   answered(connection: Connection, status: number, body: Buffer | null, bodyBytes: number): void
   failed(message: string): void
 }
 
 /**
- * Where the parts of the last head lay. Heads of one server differ in digits only, so looking there first saves a
- * search that would otherwise be a seventh of the generator's cost. Shared by the connections of a job.
+ * Offsets in the last response head. Heads of one server differ only in digits, so checking these offsets first saves a
+ * search that would be a seventh of the generator's cost. Shared by the connections of a job.
  */
 export interface HeadLayout {
   lengthAt: number
@@ -36,10 +35,10 @@ const digitAt = (bytes: Uint8Array, at: number): number => (bytes[at] ?? 0) - ze
 export class Connection {
   #socket: Bun.Socket | null = null
   #unsent: Uint8Array | null = null
-  /** A request is out and its answer has not ended. */
+  /** Whether a request is in flight. */
   #waiting = false
   #keepsBody = false
-  /** Bytes of a head that has not ended, or null. */
+  /** Bytes of an incomplete head, or null. */
   #head: Buffer | null = null
   #status = 0
   #bodyBytes = 0
@@ -51,7 +50,7 @@ export class Connection {
     private readonly events: ConnectionEvents,
   ) {}
 
-  /** Connects to a port of this machine. Rejects when nobody listens. */
+  /** Connects to a port of this machine. Rejects when no process listens. */
   async open(port: number): Promise<void> {
     this.#socket = await Bun.connect({
       hostname: '127.0.0.1',
@@ -69,7 +68,7 @@ export class Connection {
     })
   }
 
-  /** Sends a whole request; the next may follow once this one is answered. */
+  /** Sends a complete request; the next may follow after its response. */
   send(request: Uint8Array, keepsBody: boolean): void {
     this.#waiting = true
     this.#keepsBody = keepsBody
@@ -88,7 +87,7 @@ export class Connection {
   }
 
   #receive(chunk: Buffer): void {
-    if (!this.#waiting) this.events.failed('An answer nobody asked for')
+    if (!this.#waiting) this.events.failed('Unexpected response')
     else if (this.#bodyLeft > 0) this.#receiveBody(chunk)
     else this.#receiveHead(this.#head === null ? chunk : Buffer.concat([this.#head, chunk]))
   }
@@ -104,16 +103,16 @@ export class Connection {
       }
       head = readHead(bytes, end, this.layout)
       if (head === null) {
-        this.events.failed(`An answer without content-length: ${bytes.toString('latin1', 0, end)}`)
+        this.events.failed(`Response without Content-Length: ${bytes.toString('latin1', 0, end)}`)
         return
       }
     }
     this.#status = 100 * digitAt(bytes, 9) + 10 * digitAt(bytes, 10) + digitAt(bytes, 11)
     this.#bodyBytes = head.bodyLength
     this.#bodyLeft = head.bodyLength
-    // A refusal says in its body what is wrong.
+    // The body of an error describes it.
     if (this.#status >= 400) this.#keepsBody = true
-    // Nearly always the whole answer is here, and nobody wants its body.
+    // Fast path: the response is complete and its body is not needed.
     if (!this.#keepsBody && bytes.length - head.bodyAt === head.bodyLength) {
       this.#bodyLeft = 0
       this.#end(null)
@@ -123,7 +122,7 @@ export class Connection {
   #receiveBody(chunk: Buffer): void {
     this.#bodyLeft -= chunk.length
     if (this.#keepsBody) this.#body.push(chunk)
-    if (this.#bodyLeft < 0) this.events.failed('An answer is longer than it said')
+    if (this.#bodyLeft < 0) this.events.failed('Response is longer than its Content-Length')
     else if (this.#bodyLeft === 0) {
       const body = this.#keepsBody ? Buffer.concat(this.#body) : null
       this.#body = []
@@ -137,7 +136,7 @@ export class Connection {
   }
 }
 
-/** Null when the head is not as remembered. */
+/** Null when the head has a different layout. */
 function readAsRemembered(bytes: Buffer, layout: HeadLayout): Head | null {
   let at = layout.lengthAt
   if (at === 0 || bytes[at - 3] !== lowerH || bytes[at - 2] !== colon || bytes[at - 1] !== space) return null
@@ -156,7 +155,7 @@ function readAsRemembered(bytes: Buffer, layout: HeadLayout): Head | null {
   return isEnd ? { bodyLength, bodyAt: end + 4 } : null
 }
 
-/** The same by searching; null when the head names no length. Remembers where it was. */
+/** Searches the head, and saves its layout; null when it has no Content-Length. */
 function readHead(bytes: Buffer, end: number, layout: HeadLayout): Head | null {
   const found = /\r\ncontent-length: (\d+)/i.exec(bytes.toString('latin1', 0, end))
   if (found === null) return null

@@ -1,4 +1,4 @@
-/** Requests that are made anew from their answers. */
+/** Requests that take a value from the previous response. */
 import { expect, test } from 'bun:test'
 import { createRequestCycle, renewRequest } from './load-requests.ts'
 
@@ -11,8 +11,8 @@ test.each([
   ['a.b.c', 'as long'],
   ['a.longer.one', 'longer'],
   ['x', 'shorter'],
-  ['$&.$1', 'with signs that a replacement would read'],
-])('a value of %p (%s) takes the place of the old one, and the length is right', (token) => {
+  ['$&.$1', 'with replacement patterns'],
+])('a value of %p (%s) replaces the old one and updates Content-Length', (token) => {
   const answer = `{"user":{"name":"n"},"token":"${token}"}`
   expect(renewRequest(requestWith('A.B.C'), 'token', answer)).toBe(requestWith(token))
 })
@@ -20,11 +20,11 @@ test.each([
 test.each([
   [requestWith('A'), '{"error":"no"}'],
   ['GET / HTTP/1.1\r\n\r\n', '{"token":"a"}'],
-])('without the field nothing is made up', (request, answer) => {
+])('a missing field returns null', (request, answer) => {
   expect(renewRequest(request, 'token', answer)).toBeNull()
 })
 
-test('requests take turns, each with what its own last answer said', () => {
+test('requests cycle, each with the value of its own last response', () => {
   const expectation = { status: 200 }
   const requests = ['A', 'B'].map((token) => ({ text: requestWith(token), expect: expectation }))
   const cycle = createRequestCycle(requests, 'token')
@@ -37,7 +37,7 @@ test('requests take turns, each with what its own last answer said', () => {
   expect(cycle.expectationOf(1)).toBe(expectation)
 })
 
-test('requests that are not to be renewed stay as they are', () => {
+test('without a renewed field requests stay unchanged', () => {
   const cycle = createRequestCycle([{ text: requestWith('A'), expect: { status: 200 } }])
   expect(cycle.renew(0, Buffer.from('{"token":"B"}'))).toBe(true)
   expect(cycle.texts()).toEqual([requestWith('A')])

@@ -1,47 +1,47 @@
 /**
- * The requests of a job, one after the other and from the start again, ready to be sent. Where the answer to a request
- * holds what the next one of its kind must say, as a refresh token does, the request is made anew from it.
+ * The prebuilt requests of a job, sent in a cycle. Where a response contains a value that the next request must send,
+ * such as a refresh token, the request is rebuilt with it.
  */
 import { hash } from '../setup/data.ts'
 
-/** What an answer must be; everything but the status is looked at in sampled answers only. */
+/** Expected response; everything but the status is checked in sampled responses only. */
 export interface Expectation {
   readonly status: number
   readonly items?: number
   readonly total?: number
   readonly includes?: string
-  /** Of every answer, whose body is then not looked at otherwise: bytes of a file. */
+  /** Length of the body, checked in every response, whose content is then not checked: bytes of a file. */
   readonly bodyBytes?: number
 }
 
 export interface LoadRequest {
-  /** The whole request as sent. ASCII, so that characters are bytes. */
+  /** The complete request. ASCII, so that characters are bytes. */
   readonly text: string
   readonly expect: Expectation
-  /** Of a request that is too long to be sent here: so many bytes of `fillerBytes` after the text, then the end. */
+  /** For a request too long for a job: `fillerBytes` of this length after the text, then the end. */
   readonly filler?: { readonly bytes: number; readonly end: string }
 }
 
 export interface RequestCycle {
-  /** The place of the request whose turn it is. */
+  /** Returns the index of the next request. */
   next(): number
-  bytesOf(place: number): Uint8Array
-  textOf(place: number): string
-  expectationOf(place: number): Expectation
-  /** Takes over what an answer said; false when it did not say it. */
-  renew(place: number, answer: Buffer): boolean
-  /** All requests as they would be sent now. */
+  bytesOf(index: number): Uint8Array
+  textOf(index: number): string
+  expectationOf(index: number): Expectation
+  /** Takes the renewed field from a response; false when it is missing. */
+  renew(index: number, answer: Buffer): boolean
+  /** The current texts of all requests. */
   texts(): string[]
 }
 
-/** What cannot be made smaller: bytes without a pattern within each 64 KiB, the same in every process. */
+/** Incompressible bytes: random within each 64 KiB, the same in every process. */
 export function fillerBytes(count: number): Buffer {
   const block = Buffer.alloc(64 * 1024)
   for (let at = 0; at < block.length; at += 4) block.writeUInt32LE(hash(at), at)
   return Buffer.alloc(count, block)
 }
 
-/** `renewed` is the field of JSON bodies that `renew` is about. Without it requests stay as they are. */
+/** `renewed` is the JSON field that `renew` updates. Without it requests stay unchanged. */
 export function createRequestCycle(requests: readonly LoadRequest[], renewed?: string): RequestCycle {
   const texts = requests.map(({ text }) => text)
   const buffers = requests.map(({ text, filler }) =>
@@ -52,19 +52,19 @@ export function createRequestCycle(requests: readonly LoadRequest[], renewed?: s
   let upcoming = 0
   return {
     next() {
-      const place = upcoming
-      upcoming = place + 1 === buffers.length ? 0 : place + 1
-      return place
+      const index = upcoming
+      upcoming = index + 1 === buffers.length ? 0 : index + 1
+      return index
     },
-    bytesOf: (place) => buffers[place] as Buffer,
-    textOf: (place) => texts[place] as string,
-    expectationOf: (place) => (requests[place] as LoadRequest).expect,
-    renew(place, answer) {
+    bytesOf: (index) => buffers[index] as Buffer,
+    textOf: (index) => texts[index] as string,
+    expectationOf: (index) => (requests[index] as LoadRequest).expect,
+    renew(index, answer) {
       if (renewed === undefined) return true
-      const text = renewRequest(texts[place] as string, renewed, answer.toString('latin1'))
+      const text = renewRequest(texts[index] as string, renewed, answer.toString('latin1'))
       if (text === null) return false
-      texts[place] = text
-      buffers[place] = Buffer.from(text, 'latin1')
+      texts[index] = text
+      buffers[index] = Buffer.from(text, 'latin1')
       return true
     },
     texts: () => [...texts],
@@ -72,8 +72,8 @@ export function createRequestCycle(requests: readonly LoadRequest[], renewed?: s
 }
 
 /**
- * The request with the answer's value of a field in the place of its own. Both bodies are JSON objects in which the
- * field is a text of ASCII without escapes, as tokens are. Null when one of them lacks it.
+ * Replaces the value of a field in the request with the one in the response. Both bodies are JSON objects in which the
+ * field is an ASCII string without escapes, as tokens are. Null when one of them lacks it.
  */
 export function renewRequest(text: string, field: string, answer: string): string | null {
   const value = fieldOf(answer, field)
@@ -85,7 +85,7 @@ export function renewRequest(text: string, field: string, answer: string): strin
   return text.slice(0, headEnd).replace(/\r\nContent-Length: \d+/, `\r\nContent-Length: ${newBody.length}`) + newBody
 }
 
-/** Looked for rather than parsed: a body holds more than is needed, and the load generator must cost little. */
+/** Searches instead of parsing, to keep the load generator cheap. */
 function fieldOf(body: string, field: string): string | null {
   const start = body.indexOf(`"${field}":"`)
   if (start < 0) return null

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { runLoad } from './load.ts'
 
-/** A server that answers `{}`, and the client ports that asked it. */
+/** A server that responds with `{}`, and the client ports that connected to it. */
 function serve(status: number): { port: number; clients: Set<number>; stop(): Promise<void> } {
   const clients = new Set<number>()
   const server = Bun.serve({
@@ -37,7 +37,7 @@ test('connections are spread evenly over the servers, and every request is count
   }
 })
 
-test('one server that answers wrongly ends the run', async () => {
+test('a wrong response of one server ends the run', async () => {
   const servers = [serve(201), serve(500)]
   try {
     await expect(runLoad({ ...job, ports: servers.map(({ port }) => port) })).rejects.toThrow('Status 500')
@@ -46,7 +46,7 @@ test('one server that answers wrongly ends the run', async () => {
   }
 })
 
-test('what an answer says is sent with the next request, also by the next job', async () => {
+test('a renewed field of a response is sent with the next request, also in the next job', async () => {
   const seen: string[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',

@@ -1,7 +1,7 @@
 /**
- * The load generator: a process of its own that takes jobs as JSON lines on stdin and answers each with one JSON line.
- * Prebuilt requests over kept-alive sockets, one in flight per socket (no pipelining), so that it costs less than what
- * it measures. It checks every status, and of sampled answers the body; the first wrong answer fails the job.
+ * The load generator: a process that reads jobs as JSON lines from stdin and writes one JSON line per result. It sends
+ * prebuilt requests over keep-alive sockets, one in flight per socket (no pipelining), to cost less than the measured
+ * process. It checks every status, and the body of sampled responses; the first wrong response fails the job.
  */
 
 import { serveJobs } from '../setup/jobs.ts'
@@ -11,19 +11,19 @@ import { Connection, type HeadLayout } from './load-connection.ts'
 import { createRequestCycle, type Expectation, type LoadRequest } from './load-requests.ts'
 
 export interface LoadJob {
-  /** Of the servers, all alike; connections are spread over them evenly. */
+  /** Ports of equivalent servers; connections are spread evenly over them. */
   readonly ports: readonly number[]
   readonly connections: number
   readonly requests: readonly LoadRequest[]
-  /** Not counted. */
+  /** Excluded from the result. */
   readonly warmupSeconds: number
   /** Length of the measured window; ignored when `total` is given. */
   readonly seconds: number
-  /** A fixed job: exactly so many requests, no warm-up, the clock stops at the last answer. */
+  /** Number of requests of a fixed job, without warm-up, timed until the last response; null for a timed job. */
   readonly total: number | null
   /** Groups of processes whose CPU is read at both ends of the window. */
   readonly watched: readonly (readonly number[])[]
-  /** A field of JSON bodies: each request is sent again with what its last answer said there. */
+  /** A JSON field: each request is repeated with the value of its last response. */
   readonly renewed?: string
 }
 
@@ -31,30 +31,30 @@ export interface LoadResult {
   readonly requests: number
   readonly seconds: number
   readonly latencies: SparseHistogram
-  /** Of each watched group; null where the kernel does not tell. */
+  /** Of each watched group; null where the kernel does not report it. */
   readonly cpuSeconds: readonly (number | null)[]
   readonly loadCpuSeconds: number
-  /** All answers of the job, warm-up and tail included: what the server has really done. */
+  /** All responses of the job, warm-up and tail included. */
   readonly answered: number
-  /** Of these, how many with status 201. */
+  /** Responses with status 201. */
   readonly created: number
-  /** The texts of all requests as the next job must send them; null where nothing is renewed. */
+  /** The texts of all requests for the next job; null without a renewed field. */
   readonly renewedTexts: readonly string[] | null
 }
 
-/** One body in so many is parsed and checked: often enough to notice, too seldom to cost. */
+/** One body in this many is parsed and checked: often enough to detect errors at a negligible cost. */
 const sampleEvery = 211
 
 interface InFlight {
-  /** In the cycle of requests. */
-  readonly place: number
+  /** Index in the cycle of requests. */
+  readonly index: number
   readonly sentAt: number
 }
 
-/** Runs one job; rejects with the first wrong answer, refused connection or early close. */
+/** Runs one job; rejects on the first wrong response, refused connection or early close. */
 export async function runLoad(job: LoadJob): Promise<LoadResult> {
   const done = Promise.withResolvers<void>()
-  // Awaited only later; a failure before that is not an unhandled one.
+  // Prevents an unhandled rejection before it is awaited.
   done.promise.catch(() => {})
   const latencies = new Histogram()
   const isRenewing = job.renewed !== undefined
@@ -70,10 +70,10 @@ export async function runLoad(job: LoadJob): Promise<LoadResult> {
       if (inFlight.size === 0) done.resolve()
       return
     }
-    const place = cycle.next()
-    inFlight.set(connection, { place, sentAt: performance.now() })
-    const isSampled = sent++ % sampleEvery === 0 && cycle.expectationOf(place).bodyBytes === undefined
-    connection.send(cycle.bytesOf(place), isSampled || isRenewing)
+    const index = cycle.next()
+    inFlight.set(connection, { index, sentAt: performance.now() })
+    const isSampled = sent++ % sampleEvery === 0 && cycle.expectationOf(index).bodyBytes === undefined
+    connection.send(cycle.bytesOf(index), isSampled || isRenewing)
   }
 
   function failed(message: string): void {
@@ -83,18 +83,18 @@ export async function runLoad(job: LoadJob): Promise<LoadResult> {
 
   function receive(connection: Connection, status: number, body: Buffer | null, bodyBytes: number): void {
     const now = performance.now()
-    const { place, sentAt } = inFlight.get(connection) as InFlight
+    const { index, sentAt } = inFlight.get(connection) as InFlight
     inFlight.delete(connection)
     answered++
     if (status === 201) created++
     latencies.add(now - sentAt)
-    const expected = cycle.expectationOf(place)
+    const expected = cycle.expectationOf(index)
     let problem = status === expected.status ? findProblem(body, expected) : `Status ${status}`
-    if (problem === null && bodyBytes !== (expected.bodyBytes ?? bodyBytes)) problem = `A body of ${bodyBytes} bytes`
-    if (problem === null && body !== null && !cycle.renew(place, body)) problem = `No ${job.renewed}`
+    if (problem === null && bodyBytes !== (expected.bodyBytes ?? bodyBytes)) problem = `Body of ${bodyBytes} bytes`
+    if (problem === null && body !== null && !cycle.renew(index, body)) problem = `No ${job.renewed}`
     if (problem === null) send(connection)
     else
-      failed(`${problem} in answer to ${cycle.textOf(place).slice(0, 300)}: ${body?.toString().slice(0, 2000) ?? ''}`)
+      failed(`${problem} in response to ${cycle.textOf(index).slice(0, 300)}: ${body?.toString().slice(0, 2000) ?? ''}`)
   }
 
   const layout: HeadLayout = { lengthAt: 0, afterLength: 0 }
@@ -136,7 +136,7 @@ export async function runLoad(job: LoadJob): Promise<LoadResult> {
   }
 }
 
-/** What is wrong with a sampled body; null for one that is right, or not sampled. */
+/** Describes an error in a sampled body; null for a correct one, or one that was not sampled. */
 function findProblem(body: Buffer | null, { items, total, includes }: Expectation): string | null {
   if (body === null) return null
   const text = body.toString()

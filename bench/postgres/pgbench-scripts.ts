@@ -1,7 +1,6 @@
 /**
- * The baseline on PostgreSQL: for each scenario the statements that it comes down to, as a script of pgbench on the
- * server's own tables. Rows and names are those of `data.ts`, drawn by pgbench itself. Statements that need no answer
- * of one another go together.
+ * The baseline on PostgreSQL: the statements of each scenario as a pgbench script on the server's own tables. Rows and
+ * names are those of `data.ts`, drawn by pgbench. Independent statements are pipelined.
  */
 
 import { batchRows, pageSize } from '../scenarios.ts'
@@ -20,30 +19,30 @@ import {
 
 export interface PgbenchScript {
   readonly text: string
-  /** Rows that one run of it adds to the notes. */
+  /** Rows that one execution adds to the notes. */
   readonly rowsAdded: number
-  /** Sent as parameters of statements. Each less than 128 KiB, since they are arguments of the command. */
+  /** Statement parameters. Each is shorter than 128 KiB, the limit of a command-line argument. */
   readonly variables: Readonly<Record<string, string>>
 }
 
-/** What pgbench cannot make up itself. */
+/** Values that pgbench cannot generate. */
 export interface PgbenchContext {
   readonly rows: number
-  /** The time of new rows: later than all there are, so that their keys come last as the server's do. */
+  /** Time of new rows, later than all existing ones, so that their keys come last, as the server's do. */
   readonly nowMs: number
 }
 
-/** Gives the ends of new ids, in order, to all clients. */
+/** Sequence of the last digits of new ids, shared by all clients. */
 export const newIds = 'bench_ids'
 export const createNewIds = `CREATE SEQUENCE ${newIds} START ${firstId}`
 
 const columns = ['id', 'title', 'body', 'views', 'published', 'authorId', 'tags', 'createdAt', 'updatedAt']
 const columnList = columns.map((name) => `"${name}"`).join(', ')
-/** What the log holds of the record before an update. */
+/** The change log's difference to the record before an update. */
 const difference = `'[{"views":1,"updatedAt":"2026-01-01T00:00:00.000Z"},[]]'`
 const logColumns = 'at, request, "table", id, before, after'
 
-/** A random one of `count`, as text behind its prefix. */
+/** Draws one of `count` numbers from `first`. */
 const draw = (name: string, first: number, count: number): string =>
   `\\set ${name} random(${first}, ${first + count - 1})`
 
@@ -65,13 +64,13 @@ const newest = '"createdAt" DESC NULLS LAST, "id" DESC NULLS LAST'
 const found = `_search @@ ('''${topicPrefix}' || :topic || ''':*')::tsquery`
 const rank = `-ts_rank(_search, ('''${topicPrefix}' || :topic || ''':*')::tsquery, 1)`
 
-/** UUID v7 of a moment without its last twelve characters, which the sequence gives. */
+/** UUID v7 of a moment without its last twelve characters, which come from the sequence. */
 function newIdPrefix(nowMs: number): string {
   const time = nowMs.toString(16).padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-`
 }
 
-/** What a write sends: a row's content, and its JSON for the change log. */
+/** Parameters of a write: a row's content, and its JSON for the change log. */
 function writtenAt(nowMs: number): Record<string, string> {
   const { title, body, tags, ...rest } = newRowAt(0)
   const now = new Date(nowMs).toISOString()
@@ -86,7 +85,7 @@ const writing = ({ nowMs }: PgbenchContext, rowsAdded: number, ...parts: readonl
   variables: writtenAt(nowMs),
 })
 
-/** By the scenario's name. */
+/** Scripts by scenario name. */
 export const pgbenchScripts: Readonly<Record<string, (context: PgbenchContext) => PgbenchScript>> = {
   point: ({ rows }) => reading(drawRow(rows), `SELECT ${columnList} FROM shared.posts WHERE "id" = ${drawnId};`),
 

@@ -1,4 +1,4 @@
-/** pgbench's part of the benchmark: its scripts name the rows that are there, and its logs are read rightly. */
+/** pgbench scripts name existing rows, and pgbench logs are parsed correctly. */
 import { expect, test } from 'bun:test'
 import { authorAt, authorCount, idAt, newRowAt, topicAt, topicCount } from '../setup/data.ts'
 import { readLogs } from './pgbench.ts'
@@ -27,11 +27,11 @@ test.each([
   ['list', 'author', authorAt(0), authorAt(authorCount(rows) - 1)],
   ['total', 'author', authorAt(0), authorAt(authorCount(rows) - 1)],
   ['search', 'topic', topicAt(0), topicAt(topicCount(rows) - 1)],
-])('%s draws from all that is seeded and from nothing else', (name, variable, first, last) => {
+])('%s draws exactly the seeded names', (name, variable, first, last) => {
   expect(drawnBy(name, variable)).toEqual([first, last])
 })
 
-test('an insert has an author that the server inserts too', () => {
+test('an insert uses the authors of the HTTP scenario', () => {
   const [first, last] = drawnBy('insert', 'writer')
   for (let number = 0; number < 100; number++) {
     const { authorId } = newRowAt(number)
@@ -39,12 +39,12 @@ test('an insert has an author that the server inserts too', () => {
   }
 })
 
-test('new rows come behind every seeded one', () => {
+test('ids of new rows follow every seeded id', () => {
   const { record } = scriptOf('insert').variables
   expect(JSON.parse(record ?? '').id > idAt(rows - 1)).toBe(true)
 })
 
-test('every variable of a statement is drawn or given', () => {
+test('every variable of a script is drawn or defined', () => {
   for (const name of Object.keys(pgbenchScripts)) {
     const { text, variables } = scriptOf(name)
     const drawn = [...text.matchAll(/\\set (\w+)/g)].map(([, variable]) => variable)
@@ -56,7 +56,7 @@ test('every variable of a statement is drawn or given', () => {
 const line = (us: number | string, endedAtMs: number): string =>
   `0 1 ${us} 0 ${Math.floor(endedAtMs / 1000)} ${(endedAtMs % 1000) * 1000}\n`
 
-test('only what ended within the window is measured, and everything is counted', () => {
+test('only transactions that ended in the window are measured, and all are counted', () => {
   const { latencies, committed } = readLogs(
     [line(900, 1000) + line(2000, 1001) + line(2000, 1500), line(2000, 2000) + line(900, 2001)],
     1000,
@@ -67,6 +67,6 @@ test('only what ended within the window is measured, and everything is counted',
   expect(latencies.percentile(0.01)).toBeCloseTo(2, 1)
 })
 
-test('a transaction that failed is not taken for a fast one', () => {
+test('a failed transaction in the log throws', () => {
   expect(() => readLogs([line('failed', 1500)], 1000, 2000)).toThrow('failed')
 })

@@ -1,6 +1,6 @@
 /**
- * Runs pgbench and reads what it did: every transaction from its log, so that what came before the measured window is
- * left out and percentiles are those of all requests, as with the load generator.
+ * Runs pgbench and reads every transaction from its log, so that transactions before the measured window are excluded
+ * and percentiles cover all requests, as with the load generator.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -10,7 +10,7 @@ import { readCpuSeconds } from '../setup/proc.ts'
 import type { PgbenchScript } from './pgbench-scripts.ts'
 
 export interface PgbenchJob {
-  /** Folder for its files, which are gone afterwards. */
+  /** Folder for temporary files. */
   readonly work: string
   readonly script: PgbenchScript
   readonly databaseUrl: string
@@ -24,19 +24,19 @@ export interface PgbenchResult {
   readonly transactions: number
   readonly seconds: number
   readonly latencies: Histogram
-  /** Within the window; null where the kernel does not tell. */
+  /** Within the window; null where the kernel does not report it. */
   readonly cpuSeconds: number | null
   readonly databaseCpuSeconds: number | null
   /** All transactions, warm-up included. */
   readonly committed: number
 }
 
-/** pgbench tells of its progress once a second: the first time is the end of the warm-up. */
+/** pgbench reports its progress once a second: the first report is the end of the warm-up. */
 export const pgbenchWarmupSeconds = 1
-/** Added to the time it may take in all, for connecting and a busy machine; more than that is a hang. */
+/** Added to the time limit for connecting and a busy machine; beyond that pgbench hangs. */
 const graceSeconds = 30
 
-/** Beside the server's own programs, else on the path; null where there is none. */
+/** Finds pgbench beside the server's programs, else on the path; null where it is missing. */
 export function findPgbench(postgres: string): string | null {
   const beside = join(dirname(postgres), 'pgbench')
   return existsSync(beside) ? beside : Bun.which('pgbench')
@@ -96,23 +96,23 @@ async function runIn(folder: string, program: string, job: PgbenchJob): Promise<
   const readEnd = async (): Promise<Reading> => {
     await Bun.sleep(job.seconds * 1000)
     const end = read()
-    // What its own clock would send it: it counts the time that connecting takes too, and this one does not.
+    // The signal of pgbench's own timer, whose time limit would include connecting.
     child.kill('SIGALRM')
     return end
   }
   let begin: Reading | null = null
   let end: Promise<Reading> | null = null
-  let said = ''
+  let output = ''
   const decoder = new TextDecoder()
   for await (const chunk of child.stderr) {
-    said += decoder.decode(chunk, { stream: true })
-    if (begin !== null || !said.includes('progress: ')) continue
+    output += decoder.decode(chunk, { stream: true })
+    if (begin !== null || !output.includes('progress: ')) continue
     begin = read()
     end = readEnd()
   }
-  // It succeeds even when it had to give up on clients.
-  if ((await child.exited) !== 0 || begin === null || end === null || said.includes('error:'))
-    throw new Error(`pgbench failed: ${said}`)
+  // pgbench exits with 0 even when clients were aborted.
+  if ((await child.exited) !== 0 || begin === null || end === null || output.includes('error:'))
+    throw new Error(`pgbench failed: ${output}`)
   return resultOf(folder, begin, await end)
 }
 
@@ -162,7 +162,7 @@ export function readLogs(logs: readonly string[], beginMs: number, endMs: number
       const [, , us, , seconds, microseconds] = line.split(' ').map(Number)
       const endedAtMs = Number(seconds) * 1000 + Number(microseconds) / 1000
       if (Number.isNaN(endedAtMs) || us === undefined || Number.isNaN(us))
-        throw new Error(`pgbench logged a transaction that failed: ${line}`)
+        throw new Error(`pgbench logged a failed transaction: ${line}`)
       committed++
       if (endedAtMs > beginMs && endedAtMs <= endMs) latencies.add(us / 1000)
     }

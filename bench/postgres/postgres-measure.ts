@@ -1,6 +1,5 @@
 /**
- * One scenario measured on PostgreSQL: pgbench and one, two and four nodes in turn, several rounds, all on the same
- * tables. Gives figures; prints nothing.
+ * Measures a scenario on PostgreSQL: pgbench and one, two and four nodes in alternating rounds, all on the same tables.
  */
 import { availableParallelism } from 'node:os'
 import { Histogram } from '../load/histogram.ts'
@@ -11,17 +10,17 @@ import { runPgbench } from './pgbench.ts'
 import { type PgbenchContext, pgbenchScripts } from './pgbench-scripts.ts'
 import type { Setup } from './postgres-setup.ts'
 
-/** Who was measured: the baseline, or so many nodes. */
+/** What was measured: the baseline, or a number of nodes. */
 export type Competitor = 'pgbench' | number
 
 export interface CompetitorFigures {
   readonly competitor: Competitor
   /** Units (requests, or rows of a batch) per second. */
   readonly perSecond: number
-  /** Milliseconds; null when nothing was answered in time. */
+  /** Milliseconds; null when no request completed in the window. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
-  /** CPU per unit, PostgreSQL's included, the load generator's not. Null where the kernel does not tell. */
+  /** CPU per unit, PostgreSQL's included, the load generator's not. Null where the kernel does not report it. */
   readonly cpuUs: number | null
   /** PostgreSQL's part of it. */
   readonly databaseCpuUs: number | null
@@ -48,16 +47,16 @@ export interface Round {
   readonly databaseCpuSeconds: number | null
   /** Of the load generator, where it is a process of its own. */
   readonly loadCpuSeconds: number
-  /** Rows that are there since, warm-up included. */
+  /** Rows added by the round, warm-up included. */
   readonly rowsAdded: number
 }
 
-/** How many notes there are: all that is written is written there. */
+/** Number of notes, the only table that scenarios write. */
 export interface Written {
   rows: number
 }
 
-/** Measures; counts on in `written`, and checks that no row is missing. */
+/** Measures a scenario, adds its rows to `written`, and verifies that no row is missing. */
 export async function measureOnPostgres(
   scenario: Scenario,
   setup: Setup,
@@ -69,12 +68,12 @@ export async function measureOnPostgres(
   const competitors: Competitor[] = [...(setup.pgbench === null ? [] : ['pgbench' as const]), ...nodeCounts]
   const rounds = new Map<Competitor, Round[]>(competitors.map((competitor) => [competitor, []]))
   const requests = scenario.requests({ rows, token: '' })
-  // Once for all nodes, or the last to be asked would still be compiling what the first has had time to.
+  // Warms up all nodes, so that the JIT has compiled the request path on each of them.
   const warmup = await runNodes(scenario, setup, setup.nodes.length, requests, plan)
   written.rows += warmup.rowsAdded
-  for (let turn = 0; turn < plan.rounds; turn++) {
-    // Tables grow and the machine's mood drifts: what comes late in one round comes early in the next.
-    for (const competitor of turn % 2 === 0 ? competitors : competitors.toReversed()) {
+  for (let number = 0; number < plan.rounds; number++) {
+    // Tables grow and the machine's speed varies: every second round runs in reverse order.
+    for (const competitor of number % 2 === 0 ? competitors : competitors.toReversed()) {
       const round =
         competitor === 'pgbench'
           ? await runBaseline(scenario, setup, rows, plan)
@@ -94,15 +93,15 @@ async function runNodes(
   requests: ReturnType<Scenario['requests']>,
   plan: Plan,
 ): Promise<Round> {
-  const asked = nodes.slice(0, count)
+  const targets = nodes.slice(0, count)
   const result = await load.run({
-    ports: asked.map(({ port }) => port),
+    ports: targets.map(({ port }) => port),
     connections,
     requests,
     warmupSeconds: plan.warmupSeconds,
     seconds: plan.seconds,
     total: null,
-    watched: [[...asked.map(({ pid }) => pid), redisPid], [databasePid]],
+    watched: [[...targets.map(({ pid }) => pid), redisPid], [databasePid]],
   })
   const latencies = new Histogram()
   latencies.merge(result.latencies)
@@ -140,15 +139,14 @@ async function runBaseline(scenario: Scenario, setup: Setup, rows: number, plan:
   }
 }
 
-/** Every row that was acknowledged must be there, and pgbench must have done what it is taken to have done. */
+/** Throws unless every node counts all acknowledged rows and those that pgbench committed. */
 async function checkRowCount({ nodes }: Setup, scenario: Scenario, expected: number): Promise<void> {
   for (const { url } of nodes) {
     const response = await fetch(`${url}/api/db/shared/tables/notes/count`, {
       headers: { 'X-Platform-Service-Key': serviceKey },
     })
     const { total } = (await response.json()) as { total: number }
-    if (total !== expected)
-      throw new Error(`${scenario.name}: ${expected} rows should be there, but ${url} has ${total}`)
+    if (total !== expected) throw new Error(`${scenario.name}: expected ${expected} rows, but ${url} has ${total}`)
   }
 }
 
@@ -172,7 +170,7 @@ export function compare(rounds: ReadonlyMap<Competitor, readonly Round[]>): Comp
       ratio:
         isBaseline || baseline === null
           ? null
-          : median(own.map((round, turn) => rate(round) / rate(baseline[turn] ?? round))),
+          : median(own.map((round, number) => rate(round) / rate(baseline[number] ?? round))),
       cpuRatio: isBaseline || baselineCpuUs === null || cpuUs === null ? null : baselineCpuUs / cpuUs,
     }
   })
@@ -182,7 +180,7 @@ const rate = ({ units, seconds }: Round): number => units / seconds
 
 type Counted = 'units' | 'seconds' | 'cpuSeconds' | 'databaseCpuSeconds' | 'loadCpuSeconds'
 
-/** NaN when one round does not know. */
+/** NaN when a round has no value. */
 const sum = (rounds: readonly Round[], what: Counted): number =>
   rounds.reduce((total, round) => total + (round[what] ?? Number.NaN), 0)
 

@@ -1,4 +1,4 @@
-/** From rounds to ratios, and from ratios to the page. */
+/** Ratios, and the tables of a run on PostgreSQL. */
 import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { replaceMeasured } from '../report.ts'
@@ -24,7 +24,7 @@ function round(units: number, own: Partial<Round> = {}): Round {
 
 const byCompetitor = (...entries: [Competitor, Round[]][]): Map<Competitor, Round[]> => new Map(entries)
 
-test('a ratio is the median of the rounds, each held against the round of pgbench beside it', () => {
+test('a ratio is the median over the rounds, each relative to pgbench in the same round', () => {
   const [baseline, node] = compare(
     byCompetitor(['pgbench', [round(1000), round(100), round(1000)]], [1, [round(500), round(50), round(900)]]),
   )
@@ -43,7 +43,7 @@ test('CPU counts everything but the load generator', () => {
   expect(node).toMatchObject({ cpuUs: 4000, databaseCpuUs: 1500, cpuRatio: 0.25 })
 })
 
-test('what the kernel does not tell is left out, and so is the ratio where there is no pgbench', () => {
+test('figures are null where the kernel does not report CPU or pgbench is missing', () => {
   const [node] = compare(byCompetitor([1, [round(10, { cpuSeconds: null }), round(10)]]))
   expect(node).toMatchObject({ perSecond: 10, cpuUs: null, machineShare: null, ratio: null, cpuRatio: null })
 })
@@ -56,14 +56,14 @@ const measurement = {
   competitors: compare(byCompetitor(['pgbench', [round(1000)]], [1, [round(500)]], [2, [round(1500)]])),
 }
 
-test('every number of nodes has a line of its own below the scenario', () => {
+test('each number of nodes has its own line below the scenario', () => {
   const lines = toText(measurement).split('\n')
   expect(lines.map((text) => text.split('  ')[0])).toEqual([scenario.title, '↳ pgbench', '↳ 1 node', '↳ 2 nodes'])
   expect(lines[2]).toContain('50 %')
   expect(lines[3]).toContain('150 %')
 })
 
-test('the page keeps what the other engine has measured', () => {
+test('a run replaces only its own part of the page', () => {
   const page = [
     'by hand',
     '<!-- measured: begin (written by `npm run bench -- --write`) -->\n\nof SQLite\n\n<!-- measured: end -->',
@@ -79,5 +79,5 @@ test('the page keeps what the other engine has measured', () => {
   expect(written).toContain('| ↳ 2 nodes | 1,500 |')
   expect(written).not.toContain('old')
   expect(replaceMeasured(written, 'sqlite', 'new')).toContain('| ↳ 2 nodes | 1,500 |')
-  expect(() => replaceMeasured('by hand', 'postgres', '')).toThrow('lacks the marks')
+  expect(() => replaceMeasured('by hand', 'postgres', '')).toThrow('lacks the markers')
 })

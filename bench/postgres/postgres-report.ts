@@ -1,11 +1,11 @@
-/** Figures of a run on PostgreSQL as text: the table on the terminal, and their part of `docs/benchmarks.md`. */
+/** Formats the figures of a run on PostgreSQL: the table on the terminal, and its part of `docs/benchmarks.md`. */
 
 import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 import type { Competitor, CompetitorFigures, PostgresMeasurement } from './postgres-measure.ts'
 
-/** What a size of the table was like before it was measured. */
+/** How long seeding a table size took. */
 export interface PostgresSize {
   readonly rows: number
   readonly seededRows: number
@@ -54,7 +54,7 @@ export const toText = (measurement: PostgresMeasurement): string => linesOf(meas
 
 export const textHeader = aligned(columns)
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
   databaseVersion: string,
@@ -80,10 +80,10 @@ function sizeSection({ rows, seededRows, seedSeconds }: PostgresSize, all: reado
   ].join('\n\n')
 }
 
-/** Reads that fit into memory leave no core idle on a unlogged machine. */
+/** Reads from memory use all cores of an otherwise idle machine. */
 const idleShareMin = 0.9
 
-/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+/** A warning when the machine had other work during the run; null otherwise, or without figures. */
 export function busyNote(measurements: readonly PostgresMeasurement[]): string | null {
   const shares = measurements
     .filter(({ scenario }) => !scenario.writes)

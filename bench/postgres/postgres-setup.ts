@@ -1,6 +1,5 @@
 /**
- * What a run on PostgreSQL needs, started and seeded: a private PostgreSQL and Redis, and nodes of the server on them.
- * Measures nothing.
+ * Setup of a run on PostgreSQL: starts a private PostgreSQL and Redis and the nodes, and seeds them.
  */
 import { join } from 'node:path'
 import { openPostgres } from '../../scripts/servers/postgres.ts'
@@ -12,7 +11,7 @@ import { findPgbench } from './pgbench.ts'
 import { createNewIds } from './pgbench-scripts.ts'
 
 export interface Setup {
-  /** Folder for what a run leaves behind until it ends. */
+  /** Temporary folder of the run. */
   readonly work: string
   readonly nodes: readonly ServerProcess[]
   readonly load: LoadProcess
@@ -20,31 +19,31 @@ export interface Setup {
   readonly databasePid: number
   readonly databaseVersion: string
   readonly redisPid: number
-  /** Path of the program; null where this machine has none. */
+  /** Path of the program; null where it is not installed. */
   readonly pgbench: string | null
   readonly seedSeconds: number
 }
 
 /**
- * As durable as it comes, with room for the table and without a checkpoint in the middle of a round, which would fall
- * on one side only.
+ * Default durability, with enough memory for the table, and without a checkpoint in the middle of a round, which would
+ * affect one side only.
  */
 export const postgresSettings = { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '1h' }
 
-function needed<T>(found: T | null, name: string): T {
-  if (found === null) throw new Error(`${name} is not on this machine and cannot be installed here`)
+function required<T>(found: T | null, name: string): T {
+  if (found === null) throw new Error(`${name} is not installed and cannot be installed automatically`)
   return found
 }
 
-/** Starts everything; `stack` takes what is to be undone, also when a later start fails. */
+/** Starts everything; `stack` disposes of it, also when a later start fails. */
 export async function openSetup(
   stack: AsyncDisposableStack,
   options: { readonly work: string; readonly rows: number; readonly nodeCount: number },
   onProgress: OnProgress,
 ): Promise<Setup> {
   const { work, rows, nodeCount } = options
-  const programs = needed(providePostgres(), 'PostgreSQL')
-  const redisProgram = needed(provideRedis(), 'Redis')
+  const programs = required(providePostgres(), 'PostgreSQL')
+  const redisProgram = required(provideRedis(), 'Redis')
   const postgres = await openPostgres(programs, postgresSettings)
   stack.defer(() => postgres.remove())
   const redis = await openRedis(redisProgram)
@@ -65,7 +64,7 @@ export async function openSetup(
   const seedSeconds = (performance.now() - startedAt) / 1000
   const database = await prepareDatabase(postgres.url)
 
-  // There are more processes than cores: all run where there is room.
+  // There are more processes than cores: none is pinned.
   const load = startLoad(null)
   stack.defer(() => load.stop())
   return {
@@ -81,7 +80,7 @@ export async function openSetup(
   }
 }
 
-/** Leaves nothing of the seeding to be done while others measure. */
+/** Completes the work of seeding (vacuum, statistics, checkpoint) before anything is measured. */
 async function prepareDatabase(url: string): Promise<{ pid: number; version: string }> {
   const db = new Bun.SQL(url)
   try {

@@ -1,6 +1,6 @@
 /**
- * The run on PostgreSQL: the scenarios that pgbench can do too, on as many nodes as there are to be compared, beside
- * pgbench itself. Private servers, gone when it ends.
+ * The run on PostgreSQL (`--postgres`): the scenarios that pgbench supports, on one, two and four nodes, beside
+ * pgbench. Uses private servers and removes them.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ export interface PostgresRun {
 const nodeCounts = [1, 2, 4]
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runOnPostgres(run: PostgresRun): Promise<string> {
   const { sizes, plan } = run
   const measurements: PostgresMeasurement[] = []
@@ -40,7 +40,7 @@ export async function runOnPostgres(run: PostgresRun): Promise<string> {
   return toMarkdown(readEnvironment(tmpdir()), version, plan, seeded, measurements)
 }
 
-/** What a size of the table gives; ends early, with everything undone, when a signal says so. */
+/** Measures one table size; a signal ends the run early and removes everything. */
 async function runSize(
   { scenarios, plan, onProgress }: PostgresRun,
   rows: number,
@@ -51,12 +51,12 @@ async function runSize(
     ending ??= stack.disposeAsync().finally(() => process.exit(130))
   }
   for (const signal of signals) process.on(signal, endEarly)
-  // The little that nodes keep themselves.
+  // The data folders of the nodes.
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
   try {
     const setup = await openSetup(stack, { work, rows, nodeCount: Math.max(...nodeCounts) }, onProgress)
-    sayWhat(setup, rows)
+    printHeader(setup, rows)
     const measurements: PostgresMeasurement[] = []
     const written = { rows }
     for (const scenario of scenarios) {
@@ -66,7 +66,7 @@ async function runSize(
     }
     return { measurements, seedSeconds: setup.seedSeconds, version: setup.databaseVersion }
   } catch (error) {
-    // What fails while everything ends is no news.
+    // Errors during a shutdown are expected.
     await ending
     throw error
   } finally {
@@ -74,8 +74,7 @@ async function runSize(
   }
 }
 
-function sayWhat({ pgbench, databaseVersion }: Setup, rows: number): void {
-  if (pgbench === null)
-    console.log('\nTHERE IS NO pgbench ON THIS MACHINE (Debian: postgresql-contrib). The baseline is left out.')
+function printHeader({ pgbench, databaseVersion }: Setup, rows: number): void {
+  if (pgbench === null) console.log('\npgbench IS NOT INSTALLED (Debian: postgresql-contrib). The baseline is skipped.')
   console.log(`\nPostgreSQL ${databaseVersion}, ${rows.toLocaleString('en-US')} rows\n${textHeader}`)
 }

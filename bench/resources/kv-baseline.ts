@@ -1,6 +1,6 @@
 /**
- * The baseline of key-value stores, as a process: the same statements on a copy of the server's own data file. A handler
- * that only parses the body and reads, and a loop that writes in groups. Prints its port when it listens.
+ * The baseline of key-value stores, as a process: the same statements on a copy of the server's own data file. A
+ * handler that only parses the body and reads, and a loop that writes in groups. Prints its port when it listens.
  *
  * Usage: kv-baseline.ts <data folder that has keys>
  */
@@ -20,17 +20,17 @@ function createSetting(path: string): Step {
     VALUES (?, ?, ?, NULL, ?) ON CONFLICT (namespace, key) DO UPDATE
     SET written_at = excluded.written_at, expires_at = excluded.expires_at, value = excluded.value
     WHERE abs(excluded.written_at - held.written_at) >= 0`)
-  const write = (turn: number): void => {
+  const write = (index: number): void => {
     begin.run()
-    for (let at = turn * groupSize; at < (turn + 1) * groupSize; at++)
+    for (let at = index * groupSize; at < (index + 1) * groupSize; at++)
       set.run(kvNamespace, keyAt(at), Date.now(), JSON.stringify(valueAt(at)))
     commit.run()
   }
   // The log exists only after a first write.
   write(0)
   const logDescriptor = openSync(`${path}-wal`, 'r')
-  return (turn) => {
-    write(turn)
+  return (index) => {
+    write(index)
     fdatasyncSync(logDescriptor)
     return groupSize
   }

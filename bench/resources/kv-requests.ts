@@ -9,16 +9,16 @@ import { formatCommand, type RedisCommand } from './kv-redis-load.ts'
 export const kvNamespace = 'cache'
 export const keyCount = 10_000
 
-export const keyAt = (turn: number): string => `session:${String(hash(turn) % keyCount).padStart(5, '0')}`
+export const keyAt = (index: number): string => `session:${String(hash(index) % keyCount).padStart(5, '0')}`
 
 /** Some 200 bytes of JSON, as a session has them. */
-export const valueAt = (turn: number) => ({
-  key: keyAt(turn),
-  turn,
-  user: `user-${hash(turn + 1) % keyCount}`,
+export const valueAt = (index: number) => ({
+  key: keyAt(index),
+  index,
+  user: `user-${hash(index + 1) % keyCount}`,
   roles: ['editor', 'author'],
   seenAt: '2026-01-31T12:00:00.000Z',
-  cart: [{ item: hash(turn + 2) % 1000, count: 2 }],
+  cart: [{ item: hash(index + 2) % 1000, count: 2 }],
   note: 'x'.repeat(40),
 })
 
@@ -35,18 +35,19 @@ function kvRequest(command: object, includes: string): LoadRequest {
   return { text: `${head.join('\r\n')}\r\n\r\n${body}`, expect: { status: 200, includes } }
 }
 
-const many = <T>(make: (turn: number) => T, count = keyCount): T[] => Array.from({ length: count }, (_, at) => make(at))
+const many = <T>(make: (index: number) => T, count = keyCount): T[] =>
+  Array.from({ length: count }, (_, at) => make(at))
 
 export const gets = (): LoadRequest[] =>
-  many((turn) => kvRequest({ action: 'get', key: keyAt(turn) }, `"${keyAt(turn)}"`))
+  many((index) => kvRequest({ action: 'get', key: keyAt(index) }, `"${keyAt(index)}"`))
 export const sets = (): LoadRequest[] =>
-  many((turn) => kvRequest({ action: 'set', key: keyAt(turn), value: valueAt(turn) }, '{"ok":true}'))
+  many((index) => kvRequest({ action: 'set', key: keyAt(index), value: valueAt(index) }, '{"ok":true}'))
 
 export const redisGets = (): RedisCommand[] =>
-  many((turn) => ({ text: formatCommand('GET', keyAt(turn)), kind: '$', includes: `"${keyAt(turn)}"` }))
+  many((index) => ({ text: formatCommand('GET', keyAt(index)), kind: '$', includes: `"${keyAt(index)}"` }))
 export const redisSets = (): RedisCommand[] =>
-  many((turn) => ({
-    text: formatCommand('SET', keyAt(turn), JSON.stringify(valueAt(turn))),
+  many((index) => ({
+    text: formatCommand('SET', keyAt(index), JSON.stringify(valueAt(index))),
     kind: '+',
     includes: '+OK',
   }))

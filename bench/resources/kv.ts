@@ -130,9 +130,9 @@ async function checkKeys({ url }: ServerProcess): Promise<void> {
     })
     return (await response.json()) as { value: { key: string } | null }
   }
-  for (let turn = 0; turn < keyCount; turn += 97) {
-    const { value } = await ask({ action: 'get', key: keyAt(turn) })
-    if (value?.key !== keyAt(turn)) throw new Error(`${keyAt(turn)} has the value ${JSON.stringify(value)}`)
+  for (let index = 0; index < keyCount; index += 97) {
+    const { value } = await ask({ action: 'get', key: keyAt(index) })
+    if (value?.key !== keyAt(index)) throw new Error(`${keyAt(index)} has the value ${JSON.stringify(value)}`)
   }
 }
 

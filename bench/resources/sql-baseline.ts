@@ -20,8 +20,8 @@ function openSqlite(folder: string): Run {
   for (const text of seedStatements('INTEGER')) database.run(text)
   return async (name, seconds) => {
     const statement = database.prepare(statements[name])
-    return runSteps((turn) => {
-      JSON.stringify(statement.all(...valuesAt(name, turn)))
+    return runSteps((index) => {
+      JSON.stringify(statement.all(...valuesAt(name, index)))
       return 1
     }, seconds)
   }
@@ -38,7 +38,7 @@ async function openPostgres(url: string): Promise<Run> {
   const used = new pg.Pool({ connectionString: url, max: connections })
   for (const text of seedStatements('SERIAL')) await used.query(text)
   return async (name, seconds) => {
-    let turn = 0
+    let index = 0
     let places = 0
     const text = statements[name].replaceAll('?', () => `$${++places}`)
     const lanes = async (forSeconds: number): Promise<number> => {
@@ -46,7 +46,7 @@ async function openPostgres(url: string): Promise<Run> {
       const counts = Array.from({ length: connections }, async () => {
         let done = 0
         for (; performance.now() < until; done++) {
-          const { rows } = await used.query({ name, text, values: valuesAt(name, turn++) })
+          const { rows } = await used.query({ name, text, values: valuesAt(name, index++) })
           JSON.stringify(rows)
         }
         return done

@@ -13,9 +13,9 @@ export const statements = {
 export type StatementName = keyof typeof statements
 
 /** Values of a statement's turn; rows are asked for in an order without a pattern. */
-export function valuesAt(name: StatementName, turn: number): (string | number)[] {
-  const place = (turn * 7919) % (sqlRows - listRows)
-  return name === 'insert' ? [`title ${turn}`, turn] : [place + 1]
+export function valuesAt(name: StatementName, index: number): (string | number)[] {
+  const place = (index * 7919) % (sqlRows - listRows)
+  return name === 'insert' ? [`title ${index}`, index] : [place + 1]
 }
 
 /** Makes and fills the tables; `serial` is the engine's type of an id it numbers itself. */

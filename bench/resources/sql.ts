@@ -79,8 +79,8 @@ function familyOf(pid: number): number[] {
 
 function createRequests(name: StatementName) {
   const head = `POST ${path} HTTP/1.1\r\n`
-  return Array.from({ length: variety }, (_, turn) => {
-    const request = post(path, { query: statements[name], params: valuesAt(name, turn) }, { status: 200 })
+  return Array.from({ length: variety }, (_, index) => {
+    const request = post(path, { query: statements[name], params: valuesAt(name, index) }, { status: 200 })
     return { ...request, text: request.text.replace(head, `${head}X-Platform-Service-Key: ${serviceKey}\r\n`) }
   })
 }

@@ -47,9 +47,9 @@ async function measure(
   const times: number[] = []
   const runFor = async (seconds: number, isCounted: boolean): Promise<void> => {
     const endMs = performance.now() + seconds * 1000
-    for (let turn = 0; performance.now() < endMs; turn++) {
+    for (let index = 0; performance.now() < endMs; index++) {
       const startMs = performance.now()
-      await store.search(data.queries[turn % data.queries.length] as Float32Array, tenths)
+      await store.search(data.queries[index % data.queries.length] as Float32Array, tenths)
       if (isCounted) times.push(performance.now() - startMs)
     }
   }

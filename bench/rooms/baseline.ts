@@ -1,7 +1,7 @@
 /**
- * The baseline of the rooms bench: the arena on bare WebSockets of the runtime, with the messages of Plinth's protocol and
- * nothing behind them. No token is looked at, no rule is asked, nothing can be undone, resent or saved. Prints the port
- * when it listens.
+ * The baseline of the rooms bench: the arena on bare WebSockets of the runtime, with the messages of Plinth's protocol
+ * and nothing behind them. No token is looked at, no rule is asked, nothing can be undone, resent or saved. Prints the
+ * port when it listens.
  */
 import { deltaIntervalMs } from './arena.ts'
 

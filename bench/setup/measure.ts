@@ -1,6 +1,6 @@
 /**
- * One scenario measured: the server and each of its baselines in turn, several rounds, so that a slow moment of the
- * machine falls on all of them. Gives figures; prints nothing.
+ * Measures a scenario: the server and each of its baselines in alternating rounds, so that a slow moment of the machine
+ * affects all of them.
  */
 import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
@@ -16,7 +16,7 @@ export interface Figures {
   /** Milliseconds; null for loops, which have no requests. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
-  /** CPU of the server, all threads, per unit. Null where the kernel does not tell. */
+  /** CPU of the server, all threads, per unit. Null where the kernel does not report it. */
   readonly cpuUs: number | null
   /** Share of one core the server used; near 1 the server is the limit, not the load generator. */
   readonly serverShare: number | null
@@ -40,7 +40,7 @@ export interface Comparison<F = Baseline> extends Figures {
 export interface Measurement extends Comparison {
   readonly scenario: Scenario
   readonly rows: number
-  /** Rows the server has acknowledged, to be found in it afterwards. */
+  /** Rows that the server has acknowledged; verified afterwards. */
   readonly rowsWritten: number
 }
 
@@ -50,7 +50,7 @@ export interface Plan {
   readonly warmupSeconds: number
 }
 
-/** What was done in one measured window. */
+/** One measured window. */
 export interface Round {
   readonly units: number
   readonly seconds: number
@@ -96,8 +96,8 @@ export async function measure(
 }
 
 /**
- * Runs the server and each baseline in turn, so many times, and every second time the other way: what the machine does to
- * those who come first or last falls on all.
+ * Runs the server and each baseline alternately for the given number of rounds, every second one in reverse order, so
+ * that no position in a round has an advantage.
  */
 export async function compare<F>(
   server: { readonly pid: number; readonly run: () => Promise<Round> },
@@ -111,8 +111,8 @@ export async function compare<F>(
     { run: server.run, rounds: serverRounds },
     ...baselines.map(({ run }, at) => ({ run, rounds: baselineRounds[at] as Round[] })),
   ]
-  for (let turn = 0; turn < rounds; turn++) {
-    for (const each of turn % 2 === 0 ? competitors : competitors.toReversed()) each.rounds.push(await each.run())
+  for (let number = 0; number < rounds; number++) {
+    for (const each of number % 2 === 0 ? competitors : competitors.toReversed()) each.rounds.push(await each.run())
   }
   const figures = figuresOf(serverRounds)
   return {
@@ -124,14 +124,14 @@ export async function compare<F>(
       return {
         ...own,
         baseline,
-        ratio: median(serverRounds.map((round, turn) => rate(round) / rate(ownRounds[turn] ?? round))),
+        ratio: median(serverRounds.map((round, number) => rate(round) / rate(ownRounds[number] ?? round))),
         cpuRatio: own.cpuUs === null || figures.cpuUs === null ? null : own.cpuUs / figures.cpuUs,
       }
     }),
   }
 }
 
-/** The bare handler answers with exactly the server's body, so that both send as much. */
+/** Makes the bare handler respond with the server's body, so that both send the same number of bytes. */
 async function setBareBody(
   server: ServerProcess,
   baseline: BaselineProcess,
@@ -147,7 +147,7 @@ async function setBareBody(
   await fetch(`http://127.0.0.1:${baseline.port}/bare`, { method: 'PUT', body: await response.text() })
 }
 
-/** Has the baseline run a loop of its own; throws when it has none of the name. */
+/** Runs a loop in the baseline process; throws when it has no loop of that name. */
 export async function runLoop(baseline: BaselineProcess, name: string, seconds: number): Promise<Round> {
   const response = await fetch(`http://127.0.0.1:${baseline.port}/loop/${name}?seconds=${seconds}`)
   if (!response.ok) throw new Error(`The loop ${name} failed: ${await response.text()}`)
@@ -161,7 +161,7 @@ export async function runLoop(baseline: BaselineProcess, name: string, seconds: 
   }
 }
 
-/** What the load generator has measured; each request counts as so many units. */
+/** Converts a result of the load generator to a round, with the given number of units per request. */
 export function roundOf(result: LoadResult, unitsPerRequest: number): Round {
   return {
     units: result.requests * unitsPerRequest,

@@ -1,6 +1,6 @@
 /**
- * Starts and stops the processes of a run: the server under test, its baseline, the load generator. Each is pinned to its
- * core.
+ * Starts and stops the processes of a run: the server under test, its baseline, the load generator. Each is pinned to
+ * its core.
  */
 
 import type { LoadJob, LoadResult } from '../load/load.ts'

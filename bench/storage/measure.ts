@@ -162,13 +162,13 @@ async function besideCopies(
   rounds: number,
   copies: Copies,
   unitBytes: number,
-  uploadsOf: (turn: number) => LoadRequest[],
+  uploadsOf: (index: number) => LoadRequest[],
 ): Promise<Comparison<BaselineLine>> {
   const { bytes, total, atOnce: connections } = copies
-  let turn = 0
+  let index = 0
   const run = async (): Promise<Round> => {
     await settle()
-    const requests = uploadsOf(turn++)
+    const requests = uploadsOf(index++)
     const round = await ask(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, { requests, connections, total })
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
@@ -225,8 +225,8 @@ async function measureSmallUploads(setup: StorageSetup, plan: Plan, files: numbe
   const total = Math.ceil(files / plan.rounds)
   const requests = Array.from({ length: files }, (_, at) => upload('files', keyAt(at), smallFileBytes))
   const copies = { bytes: smallFileBytes, total, atOnce: clients }
-  const comparison = await besideCopies(setup, plan.rounds, copies, smallFileBytes, (turn) =>
-    requests.slice(turn * total, (turn + 1) * total),
+  const comparison = await besideCopies(setup, plan.rounds, copies, smallFileBytes, (index) =>
+    requests.slice(index * total, (index + 1) * total),
   )
   await checkStored(setup, 'small/', new Set(Array.from({ length: files }, (_, at) => keyAt(at))), smallFileBytes)
   return { scenario: { title: `Upload of 1 KB, ${clients} in flight; files` }, ...comparison }

@@ -1,6 +1,6 @@
 /**
- * What a run about files needs: a server with a few files in it, nginx on the very same files, copies as the baseline of
- * uploads, and a load generator.
+ * What a run about files needs: a server with a few files in it, nginx on the very same files, copies as the baseline
+ * of uploads, and a load generator.
  */
 import { mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -49,7 +49,7 @@ test('bytes of a file need not be JSON, but must be as many as expected', async 
     return new Response(wanted === 'bytes=10-29' ? bytes.subarray(10, 30) : null, { status: 206 })
   }
   expect((await sendTo(serve, [whole, range])).answered).toBe(2)
-  await expect(sendTo(serve, [download('/file', 999)])).rejects.toThrow('A body of 1000 bytes')
+  await expect(sendTo(serve, [download('/file', 999)])).rejects.toThrow('Body of 1000 bytes')
 })
 
 test('small files are numbered in folders of a hundred', () => {

@@ -1,7 +1,7 @@
 /**
- * The baseline of a fan-out as a process: `Bun.serve` whose sockets listen to one topic, and the runtime's own `publish`
- * of a fixed text to it for every request. It writes nothing, matches nothing and knows nobody. Prints its port when it
- * listens.
+ * The baseline of a fan-out as a process: `Bun.serve` whose sockets listen to one topic, and the runtime's own
+ * `publish` of a fixed text to it for every request. It writes nothing, matches nothing and knows nobody. Prints its
+ * port when it listens.
  */
 
 const topic = 'everybody'

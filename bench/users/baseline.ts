@@ -1,6 +1,7 @@
 /**
- * The baseline of what users do, as a process: the password hash alone, and the row of a session written durably, with and
- * without the signatures that a refresh takes. No HTTP but to start a loop, no checks. Prints its port when it listens.
+ * The baseline of what users do, as a process: the password hash alone, and the row of a session written durably, with
+ * and without the signatures that a refresh takes. No HTTP but to start a loop, no checks. Prints its port when it
+ * listens.
  *
  * Usage: users-baseline.ts <data folder that has sessions>
  */
@@ -73,9 +74,9 @@ function createRefreshing(folder: string, beforeEach: () => void): Step {
   const commit = db.prepare('COMMIT')
   const moveOn = db.prepare(`UPDATE _sessions SET generation = generation + 1, refresh_hash = ?,
     previous_hash = refresh_hash, rotated_at = ?, used_at = ?, expires_at = ? WHERE id = ?`)
-  return (turn) => {
+  return (index) => {
     begin.run()
-    for (let at = turn * groupSize; at < (turn + 1) * groupSize; at++) {
+    for (let at = index * groupSize; at < (index + 1) * groupSize; at++) {
       beforeEach()
       const nowMs = Date.now()
       const id = ids[hash(at) % ids.length] as string

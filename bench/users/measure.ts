@@ -30,7 +30,7 @@ export async function measureUsers(setup: UsersSetup, plan: Plan, onMeasured: On
     onMeasured(measurement)
   }
   add(await measureReads(setup, plan, 'Point read, one signed-in user', setup.sessions.slice(0, 1)))
-  const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in turn`
+  const many = `Point read, ${sessionCount.toLocaleString('en-US')} signed-in users in index`
   add(await measureReads(setup, { ...plan, seconds: sessionCheckMs / 1000 }, many, setup.sessions))
   add(await measureRefresh(setup, plan))
   const signIn = await measureSignIn(setup, plan)
@@ -48,7 +48,7 @@ function underLoad(
   return load.run({ ports: [server.port], warmupSeconds, seconds, total: null, watched: [[server.pid]], ...job })
 }
 
-type HeadersAt = (turn: number) => string
+type HeadersAt = (index: number) => string
 
 /** Reads of the same rows in the same order, whatever the headers. */
 function createReads(setup: UsersSetup, plan: Plan, headersAt?: HeadersAt): () => Promise<Round> {
@@ -59,8 +59,8 @@ function createReads(setup: UsersSetup, plan: Plan, headersAt?: HeadersAt): () =
 /** A line with the token of each session in turn, in `Authorization` or where it says nothing. */
 const tokensAs =
   (name: string, sessions: readonly SessionTokens[]): HeadersAt =>
-  (turn) =>
-    `${name}: Bearer ${(sessions[turn % sessions.length] as SessionTokens).accessToken}\r\n`
+  (index) =>
+    `${name}: Bearer ${(sessions[index % sessions.length] as SessionTokens).accessToken}\r\n`
 
 async function measureReads(
   setup: UsersSetup,
@@ -116,7 +116,7 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
   const refreshes = requests.reduce((sum, { text }) => sum + generationOf(text), 0)
   if (refreshes !== answered) throw new Error(`${answered} refreshes were answered, but ${refreshes} were made`)
   return {
-    scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in turn, ${clients} in flight` },
+    scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in index, ${clients} in flight` },
     ...comparison,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a run about users needs: a server with rows to read, people who have signed up through its API, the baseline on a
- * copy of the same data, and two load generators, since reads and sign-ins are to run at once.
+ * What a run about users needs: a server with rows to read, people who have signed up through its API, the baseline on
+ * a copy of the same data, and two load generators, since reads and sign-ins are to run at once.
  */
 import { join } from 'node:path'
 import type { LoadRequest } from '../load/load-requests.ts'

@@ -1,6 +1,6 @@
 /**
- * Entry point of `npm start`: serves the atlas in development mode, as `plinth dev` would, imports its data on the first
- * start, and prints example commands. The import runs as a separate process (`import.ts`) through the public API.
+ * Entry point of `npm start`: serves the atlas in development mode, as `plinth dev` would, imports its data on the
+ * first start, and prints example commands. The import runs as a separate process (`import.ts`) through the public API.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * The atlas on PostgreSQL, Redis, three nodes and a load balancer, all on this machine, with a temporary folder and free
- * ports. Imports places, kills a node while clients write, and verifies that every acknowledged write exists. Then
+ * The atlas on PostgreSQL, Redis, three nodes and a load balancer, all on this machine, with a temporary folder and
+ * free ports. Imports places, kills a node while clients write, and verifies that every acknowledged write exists. Then
  * serves until Ctrl-C and removes everything.
  *
  * node scripts/run.mjs examples/cluster/start.ts [--port 4200] [--only IS,PT | --all] [--writes 3000] [--once]

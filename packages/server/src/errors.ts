@@ -4,13 +4,7 @@
  */
 import { type ErrorSlug, httpErrors } from './error-codes.ts'
 
-export {
-  type ErrorSlug,
-  httpErrors,
-  type SocketErrorCode,
-  type SocketErrorCodeOn,
-  socketErrors,
-} from './error-codes.ts'
+export { type ErrorSlug, httpErrors, type SocketErrorCodeOn } from './error-codes.ts'
 
 /** Stable machine words of field-level mistakes (ERR-3). */
 export type FieldErrorCode =

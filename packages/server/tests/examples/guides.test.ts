@@ -1,6 +1,6 @@
 /**
- * Executes the commands of README.md, of the atlas example and of the guides as written (`harness/documents`), against a
- * running atlas with imported data. Twice, because a reader may start over.
+ * Executes the commands of README.md, of the atlas example and of the guides as written (`harness/documents`), against
+ * a running atlas with imported data. Twice, because a reader may start over.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
