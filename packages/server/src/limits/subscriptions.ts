@@ -1,41 +1,39 @@
-/** The numbers that bound live subscriptions, as `limits` has those of the whole program. */
+/** Limits of live subscriptions. */
 import { KiB, MiB } from './units.ts'
 
-/** Changes read from a log at a time: some milliseconds of work between looks at anything else. */
+/** Changes read from a log at a time: a few milliseconds of work before the event loop is free again. */
 export const feedPageChangesMax = 1000
-/** Bytes of records in one such page; a row of the log holds a record before and after its change. */
+/** Bytes of records in one such page. A log row has the record before and after its change. */
 export const feedPageBytesMax = 8 * MiB
-/**
- * Where other processes write too, how often a log is looked at that nobody has spoken of: what a lost message costs.
- */
+/** Poll interval for change logs that other processes write to. Bounds the delay when a pub/sub wake-up is lost. */
 export const feedPollMs = 1000
-/** Writes tell the other nodes at most this often per namespace. */
+/** Debounce of the notifications that writes send to the other nodes, per namespace. */
 export const feedNoticeMs = 5
-/** Changes a client that was away is brought up to date with; beyond it, reading its view anew is quicker. */
+/** Changes that a resuming client can catch up with; beyond it, listing again is faster. */
 export const recoveredChangesMax = 10_000
 /** The same in bytes of the records in the log. */
 export const recoveredBytesMax = 32 * MiB
-/** Changes and bytes that a recovery holds at a time; the last change may exceed the bytes by its own size. */
+/** Changes and bytes that a recovery keeps in memory; the last change may exceed the bytes by its own size. */
 export const recoveryPageChangesMax = 500
 export const recoveryPageBytesMax = 2 * MiB
 /**
- * Recoveries that run at once; the others wait. With their pages, and what one under a rule with `exists` gathers, they
- * stay below 64 MiB together.
+ * Concurrent recoveries; others are queued. Together with their pages, and with what a recovery under a rule with
+ * `exists` gathers, they use less than 64 MiB.
  */
 export const recoveriesMax = 4
-/** Recoveries that wait; beyond it a client is asked to come back later. */
+/** Queued recoveries; beyond it clients are asked to retry later. */
 export const recoveriesWaitingMax = 10_000
-/** Subscriptions that are followed into after the changes of one page; beyond it, `resync`. */
+/** Subscriptions reconciled after the changes of one page; beyond it, `resync`. */
 export const dependentViewsMax = 1000
-/** Rows and characters that one subscription is told after a change of another table; beyond it, `resync`. */
+/** Rows and characters sent to one subscription after a change of another table; beyond it, `resync`. */
 export const dependentRowsMax = 1000
 export const dependentCharsMax = 2 * MiB
 /**
- * Requests that changed what a rule reads from other tables, in one reconciliation: each is a state of the condition in
- * one statement. Beyond it, `resync` or `recovered: false`.
+ * Requests in one reconciliation that changed rows of other tables that the rule reads: each is one state of the
+ * condition in one statement. Beyond it, `resync` or `recovered: false`.
  */
 export const dependencyGroupsMax = 64
-/** Distinct conditions on the rows concerned: each is a part of one statement. */
+/** Distinct conditions on the affected rows: each is a part of one statement. */
 export const dependencyPartsMax = 100
 /**
  * Attempts at reading rows while tables that a rule depends on keep changing; beyond it, `resync`. A burst of writes a
@@ -43,46 +41,47 @@ export const dependencyPartsMax = 100
  */
 export const dependencyAttemptsMax = 25
 /**
- * Changes, and characters of their records, that one reconciliation holds; with `recoveriesMax` of them at once that is
- * 32 MiB.
+ * Changes, and characters of their records, that one reconciliation keeps in memory; with `recoveriesMax` of them
+ * running, that is 32 MiB.
  */
 export const gatheredChangesMax = 10_000
 export const gatheredCharsMax = 8 * MiB
 
-/** Changes of one request from which they are sent as one message (rule SUB-29). */
+/** Changes of one request from which on they are sent as one message (rule SUB-29). */
 export const batchedChangesMin = 10
-/** Characters of one `batch_changes`; a request that changed more is told in several. */
+/** Characters of one `batch_changes`; more changes of a request are split into several messages. */
 export const batchedCharsMax = 256 * KiB
-/** Bytes a socket may be behind before it is set aside until it has read them. */
+/** Unread bytes of a socket from which on it counts as a slow consumer and is paused until it has read them. */
 export const socketSlowBytes = 64 * KiB
-/** Characters sent to a view between looks at who of its sockets is slow. */
+/** Characters sent to a shared query between checks for slow consumers. */
 export const slowCheckChars = 64 * KiB
-/** Characters of a slow socket's catch-up that are taken together, the latest state of each row only. */
+/** Changes and characters of one catch-up step of a slow consumer, in which each row's changes are combined. */
+export const catchUpChangesMax = 500
 export const catchUpCharsMax = 256 * KiB
-/** After this long at changes, everybody else has a turn. */
+/** Time that delivery may occupy the event loop before it yields. */
 export const deliverySliceMs = 5
-/** Channels one socket may watch at once. */
+/** Subscribed channels of one socket. */
 export const subscriptionsPerSocketMax = 100
-/** Subscriptions of all sockets of one user, and of one address, which may be that of many users. */
+/** Subscriptions of all sockets of one user, and of one address, which many users may share. */
 export const subscriptionsPerUserMax = 2000
 export const subscriptionsPerAddressMax = 50_000
-/** Characters of the filters in these: filters are kept for as long as they are watched. */
+/** Characters of the filters of these subscriptions, which stay in memory. */
 export const filterCharsPerUserMax = MiB
 export const filterCharsPerAddressMax = 16 * MiB
 /** Conditions in each group of a subscription's filters (rule SUB-8). */
 export const subscriptionFiltersMax = 5
-/** Messages a second from one socket: a page that opens asks for all it shows at once. */
+/** Messages per second from one socket: a page subscribes to everything it shows when it opens. */
 export const subscriptionMessageRate = 100
-/** A filter of 5 conditions of a few hundred values each; filters are kept for as long as they are watched. */
+/** A filter of 5 conditions with a few hundred values each; filters stay in memory. */
 export const subscriptionMessageBytesMax = 64 * KiB
 export const broadcastEventCharsMax = 128
-/** Of a channel that belongs to no table; with `broadcast:` it is within `channelCharsMax`. */
+/** Name of a broadcast channel; with the prefix `broadcast:` it is within `channelCharsMax`. */
 export const broadcastNameCharsMax = 256
 /** The payload of a client's broadcast as JSON (rule SUB-93): it is sent to any number of sockets. */
 export const broadcastPayloadBytesMax = 16 * KiB
-/** A broadcast goes to any number of sockets; whoever has more to say sends a reference. */
+/** A server's broadcast, which is sent to any number of sockets; larger data is sent as a reference. */
 export const broadcastBodyBytesMax = 64 * KiB
-/** `dblive:` and four names of the longest kind. */
+/** `dblive:` and four names of maximum length. */
 export const channelCharsMax = 512
-/** Two snapshots of a busy server: 20 digits for each running transaction. */
+/** Two snapshots of a busy server: 20 digits per running transaction. */
 export const cursorCharsMax = 16 * KiB

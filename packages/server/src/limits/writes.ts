@@ -1,38 +1,38 @@
-/** Bounds of what one request and one caller may write, and of the time it takes the event loop. */
+/** Limits of the data that one request and one caller may write, and of the event-loop time it takes. */
 import { KiB, MiB } from './units.ts'
 
 /**
- * Bytes of a record as JSON. A body is at most 1 MiB, but updates could add fields without end; a page must be able to
- * hold at least one record.
+ * Bytes of a record as JSON. A body is at most 1 MiB, but repeated updates could add fields without bound. A page must
+ * have room for at least one record.
  */
 export const recordBytesMax = 4 * MiB
 /**
- * Characters that one request writes to the change log: each record once, and what differed before. Larger changes by
- * filter are split with `limit`; without the bound, one small request could fill the disk.
+ * Characters that one request appends to the change log: each record, and the delta to its previous state. Without the
+ * bound, one small request by filter could fill the disk; larger changes are split with `limit`.
  */
 export const requestChangeCharsMax = 16 * MiB
 /**
- * What one caller may write to change logs in a window: a megabyte a second is far beyond what a person causes, and far
- * below what fills a disk in an hour.
+ * Bytes that one caller may append to change logs per window. About 1 MiB/s is far more than a person causes, and far
+ * less than fills a disk in an hour.
  */
 export const writeBudgetBytes = 64 * MiB
 export const writeBudgetWindowMs = 60_000
-/** A caller's bytes are added up in the process until there are so many; only then do the nodes count together. */
+/** Bytes of a caller that a process accumulates before it adds them to the counter shared by all nodes. */
 export const writeBudgetStepBytes = 256 * KiB
-/** Callers whose bytes are added up at once. */
+/** Callers whose bytes are accumulated at the same time. */
 export const writeBudgetCallersMax = 10_000
-/** Answers above this are kept without their records under an `Idempotency-Key`. */
-export const idempotencyAnswerCharsMax = 64 * KiB
-/** Records a write reads first; what they are on average decides how many are read together after them. */
+/** Larger responses are stored without their records under an `Idempotency-Key`. */
+export const idempotencyResponseCharsMax = 64 * KiB
+/** Records that a write reads first; their average size determines how many it reads at a time afterwards. */
 export const rowsReadAtOnceMin = 8
 export const rowsReadAtOnceMax = 250
-/** Characters of records read together: a millisecond of work. */
+/** Characters of records read at a time: a millisecond of work. */
 export const rowsReadAtOnceChars = MiB
-/** The longest that one request occupies the event loop before others get it. */
+/** Time that one request may occupy the event loop before it yields. */
 export const eventLoopSliceMs = 10
 
 /**
- * By how much a caller who cannot read a number may increment it: with no more than this no sum is out of range,
- * whatever is stored, so that a refusal reveals nothing.
+ * Maximum increment for a caller without read access. No such increment can overflow, whatever the stored value, so
+ * that errors reveal nothing about it.
  */
 export const blindIncrementMax = Number.MAX_SAFE_INTEGER

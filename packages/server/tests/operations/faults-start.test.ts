@@ -155,7 +155,7 @@ describeServer('what is no longer declared', { config: first }, (server) => {
       'The namespace \\"gone\\"',
       'The table \\"past\\" of the namespace \\"space\\"',
     ])
-      expect(logged).toContain(`${name} is in the data but not in the configuration`)
+      expect(logged).toContain(`${name} is stored but not declared in the configuration`)
     expect(logged).not.toContain('\\"notes\\" of')
     await server.restart(first)
     expect((await server.service.get('/api/db/shared/tables/old')).body.items).toHaveLength(1)

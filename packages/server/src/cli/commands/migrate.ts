@@ -33,17 +33,17 @@ async function migrate({ options, terminal }: Call): Promise<number> {
     terminal.out('The data fits the configuration now.')
     return 0
   }
-  const plan = ({ sql, schema }: Data) => schema.findRefusals(sql, config.storedNamespaces)
-  const refusals = isServed(settings)
+  const plan = ({ sql, schema }: Data) => schema.findConflicts(sql, config.storedNamespaces)
+  const conflicts = isServed(settings)
     ? await withOfflineCopy(settings.dataFolder, (dataFolder) =>
         withData({ config, settings: { ...settings, dataFolder } }, plan),
       )
     : await withData({ config, settings }, plan)
-  if (refusals.length === 0) {
+  if (conflicts.length === 0) {
     terminal.out('Nothing stands in the way of a start.')
     return 0
   }
-  terminal.error(refusals.map(({ message }) => message).join('\n'))
+  terminal.error(conflicts.map(({ message }) => message).join('\n'))
   return 1
 }
 

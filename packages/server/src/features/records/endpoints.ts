@@ -1,7 +1,4 @@
-/**
- * The whole HTTP surface of SPEC's Database chapter, readable as a table. Parsing and meaning are in the noun files
- * beside it.
- */
+/** The endpoint table of the records API: paths, schemas, scopes and descriptions. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
 import { booleanParam, cursorParam, textParam, wholeParam } from '../../http/input/query-schema.ts'
@@ -22,42 +19,39 @@ const paging = {
   offset: wholeParam({ min: 0, description: 'Records to skip, instead of page' }),
 }
 const filtering = {
-  filter: textParam('Conditions that must all hold: [["field","==",value],…]'),
-  orFilter: textParam(`Conditions of which one must hold, at most ${orFilterConditionsMax}`),
-  filters: textParam('Another name of filter'),
-  orFilters: textParam('Another name of orFilter'),
+  filter: textParam('Conditions that must all match: [["field","==",value],…]'),
+  orFilter: textParam(`Conditions of which at least one must match, at most ${orFilterConditionsMax}`),
+  filters: textParam('Alias of filter'),
+  orFilters: textParam('Alias of orFilter'),
 }
-const fields = textParam('Fields to show: name,title')
+const fields = textParam('Fields to return: name,title')
 
 const listQuery = z.object({
   ...filtering,
   sort: textParam('field:asc or field:desc, comma-separated'),
   fields,
   ...paging,
-  after: cursorParam('Cursor, forward; empty for the very start'),
-  before: cursorParam('Cursor, backward; empty for the very end'),
+  after: cursorParam('Cursor to page forward from; empty for the start'),
+  before: cursorParam('Cursor to page backward from; empty for the end'),
 })
 const countQuery = z.object(filtering)
 const getQuery = z.object({ fields })
 const searchQuery = z.object({
-  q: textParam('Words, all of which must occur; the last may be the beginning of one'),
+  q: textParam('Words that must all occur; the last one matches as a prefix'),
   ...filtering,
   fields,
   ...paging,
   after: cursorParam('Cursor of a page that ended early'),
-  highlightPre: textParam('Opening tag of a highlight; <mark> if not said'),
-  highlightPost: textParam('Closing tag of a highlight; </mark> if not said'),
+  highlightPre: textParam('Opening tag of a highlight; default <mark>'),
+  highlightPost: textParam('Closing tag of a highlight; default </mark>'),
 })
 const insertQuery = z.object({
-  upsert: booleanParam('true: update the record with the same conflict target, or insert'),
-  conflictTarget: textParam('id, or a unique field; id if not said'),
+  upsert: booleanParam('true: update the record with the same conflict target value, or insert'),
+  conflictTarget: textParam('id or a unique field; default id'),
 })
 const noQuery = z.object({})
 
-/**
- * The HTTP core has made sure of an object; zod's own `record` would drop a member called `__proto__` instead of
- * letting it be refused.
- */
+/** zod's own `record` would drop a member called `__proto__`, which has to be rejected instead. */
 const record = z
   .unknown()
   .refine(
@@ -65,7 +59,7 @@ const record = z
     'must be an object',
   )
   .meta({ type: 'object', additionalProperties: true }) as z.ZodType<Body>
-/** Bounded here already, so that the parts of a list that is too long are not looked at one by one. */
+/** Bounded here, so that the items of too long a list are not parsed. */
 const operations = <Operation extends z.ZodType>(operation: Operation) =>
   z.array(operation).max(batchOperationsMax).optional()
 const batchBody = z.strictObject({
@@ -85,7 +79,7 @@ const byFilterBody = z.strictObject({
     .min(1)
     .max(batchByFilterRecordsMax)
     .optional()
-    .meta({ description: `Records at most, in order of id; ${batchByFilterRecordsMax} by default` }),
+    .meta({ description: `Maximum number of records, in order of id; default ${batchByFilterRecordsMax}` }),
 })
 
 const page = z.object({
@@ -108,7 +102,7 @@ const at = (rest = ''): string[] => bases.map((base) => base + rest)
 const reads = ({ table }: Params): string => readScopeOf(table)
 const writes = (params: Params): string => `db:table:${params.table}:write`
 
-/** What the feature answers each endpoint with. */
+/** The handlers of the endpoints. */
 export interface RecordsHandlers {
   list(call: Call<z.infer<typeof listQuery>>): Promise<Reply>
   get(call: Call<z.infer<typeof getQuery>>): Promise<Reply>
@@ -132,7 +126,7 @@ export function recordsEndpoints(handlers: RecordsHandlers): Endpoint[] {
       paths: at(),
       summary: 'List records',
       description:
-        'Offset mode (default, with `page` or `offset`) answers a total; cursor mode (with `after` or `before`) answers `hasMore` and `cursor`.',
+        'Offset mode (default, with `page` or `offset`) returns `total`; cursor mode (with `after` or `before`) returns `hasMore` and `cursor`.',
       scope: reads,
       query: listQuery,
       replies: { 200: { description: 'A page of records', schema: page } },
@@ -231,7 +225,9 @@ export function recordsEndpoints(handlers: RecordsHandlers): Endpoint[] {
       scope: writes,
       query: insertQuery,
       body: batchBody,
-      replies: { 200: { description: 'What was done, in the order asked', schema: batchReply } },
+      replies: {
+        200: { description: 'The records after the operations, in the order of the request', schema: batchReply },
+      },
       errors: [404, 409],
       handle: handlers.batch,
     }),

@@ -1,6 +1,6 @@
 /**
- * Records: SPEC's Database chapter. This factory turns endpoint calls into operations on tables; what a caller may do
- * is decided by `access/check` on the way (`tables.resolve`), what happens by `read`, `search`, `write` and `batch`.
+ * The records feature (rules DB-*). Maps endpoint calls to operations on tables: `tables.resolve` checks access,
+ * `reads/` and `writes/` run the operations.
  */
 
 import { required } from '../../access/check.ts'
@@ -26,12 +26,12 @@ import { count, get } from './reads/read.ts'
 import { search } from './reads/search.ts'
 import { createTables, type Namespaces, type TableCall, type Tables, type TablesDeps } from './resolve-table.ts'
 import { createTotals } from './totals/totals.ts'
-import { type Answered, answered, answerRecord } from './writes/answer.ts'
 import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './writes/batch.ts'
-import { answersTable, parseIdempotencyKey, type Replay, writeOnce } from './writes/idempotency.ts'
+import { parseIdempotencyKey, type Replay, responsesTable, writeOnce } from './writes/idempotency.ts'
 import { type Generated, parseInsert, parsePatch, sentBy } from './writes/input.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
-import { type AnswerShape, replayedBody } from './writes/replay.ts'
+import { type ResponseShape, replayedBody } from './writes/replay.ts'
+import { respondWithRecord, toResponse, type WriteResponse } from './writes/response.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './writes/upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './writes/write.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
@@ -39,20 +39,20 @@ import type { Write } from './writes/write-context.ts'
 
 export interface RecordsDeps {
   readonly sql: Sql
-  /** Decides rules over instances that ask other tables. */
+  /** Evaluates rules over instances that query other tables. */
   readonly ruleEvaluator: RuleEvaluator
-  /** Carries word of writes to the other nodes. */
+  /** Notifies the other nodes of writes. */
   readonly bus: Bus
-  /** What the API serves. */
+  /** Namespaces that the API serves. */
   readonly namespaces: () => Namespaces
-  /** What there is, served or not. */
+  /** All stored namespaces, served or not. */
   readonly storedNamespaces: () => Namespaces
-  /** Seals cursors. */
+  /** Authenticates cursors. */
   readonly secret: string
   readonly countInstance: TablesDeps['countInstance']
   /** Bounds of each change log. */
   readonly changes: () => LogBounds
-  /** Counts what callers write, on all nodes together. */
+  /** Count the bytes that callers write, across all nodes. */
   readonly counters: Counters
   /** Bytes a caller may write in a window. */
   readonly writeBudgetBytes: () => number
@@ -63,14 +63,14 @@ export interface RecordsDeps {
 
 export interface Records extends Feature {
   readonly feed: Feed
-  /** One caller's way to a table; see `Tables`. */
+  /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
-  /** How the owner of a platform table writes its records; see `PlatformRecordWriter`. */
+  /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
   platformRecordWriter(table: Table): PlatformRecordWriter
 }
 
 /** Of responses without fields of records. */
-const plain = (): AnswerShape => ({ kind: 'plain' })
+const plain = (): ResponseShape => ({ kind: 'plain' })
 
 export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock, limits } = deps
@@ -92,7 +92,7 @@ export function createRecords(deps: RecordsDeps): Records {
       caller,
     )
 
-  /** What follows a committed change of a row, in the same turn. */
+  /** Called for each committed change of a row, in the event-loop tick of the commit. */
   const committed = (call: TableCall, change: Change): void => {
     totals.apply(call.address, change)
     feed.wake(call.address, call.database)
@@ -107,8 +107,8 @@ export function createRecords(deps: RecordsDeps): Records {
   function write(
     call: Call,
     table: TableCall,
-    shapeOf: () => AnswerShape,
-    work: (write: Write) => Promise<Answered>,
+    shapeOf: () => ResponseShape,
+    work: (write: Write) => Promise<WriteResponse>,
   ): Promise<Reply> {
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
@@ -128,7 +128,7 @@ export function createRecords(deps: RecordsDeps): Records {
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const target = { database: table.database, namespace, table: table.table.name }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
-    const run = (tx: Transaction): Promise<Answered> => {
+    const run = (tx: Transaction): Promise<WriteResponse> => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
@@ -141,8 +141,8 @@ export function createRecords(deps: RecordsDeps): Records {
     const { namespace } = address
     const nowMs = clock.now()
     await trimLog(database, namespace, deps.changes(), { nowMs, signal })
-    const answers = answersTable(namespace, database.dialect)
-    await trimByTime(database, answers, { beforeMs: nowMs - idempotencyRetentionMs, nowMs, signal })
+    const responses = responsesTable(namespace, database.dialect)
+    await trimByTime(database, responses, { beforeMs: nowMs - idempotencyRetentionMs, nowMs, signal })
   }
 
   const endpoints = recordsEndpoints({
@@ -157,10 +157,10 @@ export function createRecords(deps: RecordsDeps): Records {
         requireUpsert(table)
         const target = parseConflictTarget(table, call.query.conflictTarget)
         const upsert = parseUpsert(table, call.body, generated(), target)
-        const shapeOf = (): AnswerShape => ({ kind: 'record', sent: [...sentBy(upsert.patch)], hasAction: true })
+        const shapeOf = (): ResponseShape => ({ kind: 'record', sent: [...sentBy(upsert.patch)], hasAction: true })
         return write(call, table, shapeOf, async (into) => {
           const written = await upsertRecord(into, upsert)
-          return answerRecord(into, written, written.action === 'inserted' ? 201 : 200)
+          return respondWithRecord(into, written, written.action === 'inserted' ? 201 : 200)
         })
       }
       required(table.permissions.insert(), call.caller)
@@ -170,7 +170,7 @@ export function createRecords(deps: RecordsDeps): Records {
         call,
         table,
         () => ({ kind: 'record', sent, hasAction: false }),
-        async (into) => answerRecord(into, { ...(await insertRecord(into, row)), sent }, 201),
+        async (into) => respondWithRecord(into, { ...(await insertRecord(into, row)), sent }, 201),
       )
     },
 
@@ -185,7 +185,7 @@ export function createRecords(deps: RecordsDeps): Records {
         call,
         table,
         () => ({ kind: 'record', sent, hasAction: false }),
-        async (into) => answerRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent }, 200),
+        async (into) => respondWithRecord(into, { ...(await updateRecord(into, id, patch, ifMatch)), sent }, 200),
       )
     },
 
@@ -195,7 +195,7 @@ export function createRecords(deps: RecordsDeps): Records {
       const ifMatch = call.headers.get('If-Match')
       return write(call, table, plain, async (into) => {
         await deleteRecord(into, call.params.id ?? '', ifMatch)
-        return answered(json({ ok: true }))
+        return toResponse(json({ ok: true }))
       })
     },
 
@@ -216,7 +216,7 @@ export function createRecords(deps: RecordsDeps): Records {
     async batchByFilter(call) {
       const table = await resolve(call)
       const selection = parseByFilter(table, call.body)
-      return write(call, table, plain, async (into) => answered(json(await runByFilter(into, selection))))
+      return write(call, table, plain, async (into) => toResponse(json(await runByFilter(into, selection))))
     },
   })
 

@@ -1,6 +1,6 @@
 /**
- * From a request's path and caller to a table it may work with: one place decides which namespaces, instances and
- * tables exist and who may enter them. Owns what is compiled per configuration.
+ * Resolves a request's path and caller to a table with permissions. The only code that decides which namespaces,
+ * instances and tables exist and who may address them. Caches what is compiled per configuration.
  */
 import type { Caller } from '../../access/caller.ts'
 import { denied, mayEnter, type Permissions, permissionsOf } from '../../access/check.ts'
@@ -40,12 +40,12 @@ interface CompiledNamespace {
   readonly tables: ReadonlyMap<string, CompiledTable>
 }
 
-/** One caller's way to one table: everything an operation on records needs. */
+/** A table resolved for one caller: everything an operation on records needs. */
 export interface TableCall {
   readonly table: Table
-  /** What the caller may name of rows that are there: in filters, sorts and answers. */
+  /** The fields of stored rows that the caller may use: in filters, sorts and responses. */
   readonly view: TableView
-  /** What the caller may name in the body of a write. */
+  /** The fields that the caller may use in the body of a write. */
   readonly bodyView: TableView
   readonly rows: TableRows
   readonly referrers: readonly Referrer[]
@@ -55,14 +55,14 @@ export interface TableCall {
   readonly caller: Caller
   readonly permissions: Permissions
   readonly seal: Seal
-  /** The same caller's way to another table of the same database. */
+  /** Another table of the same database for the same caller. */
   sibling(tableName: string): TableCall
 }
 
 export interface Tables {
   /**
-   * Throws 404 for what is not declared, 400 for a malformed instance id, 401/403 where the namespace's rule denies. A
-   * promise only where that rule has to ask something.
+   * Throws 404 for an undeclared namespace or table, 400 for a malformed instance id, 401/403 if the namespace's rule
+   * denies. Returns a promise only if that rule is asynchronous or queries a database.
    */
   resolve(
     path: { namespace: string; instanceId: string | null; tableName: string },
@@ -72,12 +72,10 @@ export interface Tables {
 
 const instanceIdPattern = new RegExp(`^[A-Za-z0-9_.-]{1,${instanceIdCharsMax}}$`)
 
-/**
- * The first two mean something to file systems; with the third, `/api/db/x/tables/tables/y` would have two readings.
- */
+/** The first two are special in file systems; with the third, `/api/db/x/tables/tables/y` would be ambiguous. */
 const reservedInstanceIds: ReadonlySet<string> = new Set(['.', '..', 'tables'])
 
-/** What a service key needs to see the rows of a table (CONTRACT "Everywhere"). */
+/** The scope that a service key needs to read the rows of a table (rule KEY-5). */
 export const readScopeOf = (tableName: string | undefined): string => `db:table:${tableName}:read`
 
 function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNamespace {
@@ -98,7 +96,9 @@ function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNam
   return { definition, backEnd: createSqlBackEnd(dialect, findTable), findTable, tables }
 }
 
-/** The database of an instance, for one caller, who may create only so many. Every write goes through it. */
+/**
+ * The database of an instance for one caller. Writes that would create the instance count toward the caller's limit.
+ */
 const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database => ({
   ...database,
   write: (work, options) => database.write(work, { ...options, beforeCreate }),
@@ -110,14 +110,14 @@ export interface TablesDeps {
   readonly ruleEvaluator: RuleEvaluator
   readonly log: Log
   readonly secret: string
-  /** Counts an instance that a caller is about to create; throws or rejects with 429. */
+  /** Counts an instance that a caller is about to create; throws or rejects with 429 beyond the limit. */
   readonly countInstance: (caller: Caller) => void | Promise<void>
 }
 
 export function createTables(deps: TablesDeps): Tables {
   const { sql, ruleEvaluator, log, countInstance } = deps
   const seal = createMac(deps.secret, 'cursor')
-  /** A reloaded configuration brings new definition objects, and old ones are forgotten with it. */
+  /** Weak, since a reload replaces the definitions. */
   const compiled = new WeakMap<NamespaceDefinition, CompiledNamespace>()
 
   function find(name: string, database: Database): CompiledNamespace {
@@ -134,8 +134,8 @@ export function createTables(deps: TablesDeps): Tables {
   const report = ({ table, error }: { table: Table; error: unknown }): void =>
     log.error('access.table_rule_failed', { table: `${table.namespace}.${table.name}`, error })
 
-  /** Whether the caller may enter. Throws 404 and 400. */
-  function enter(
+  /** Whether the caller may address the instance. Throws 404 and 400. */
+  function mayAddress(
     definition: NamespaceDefinition,
     instanceId: string | null,
     caller: Caller,
@@ -193,8 +193,8 @@ export function createTables(deps: TablesDeps): Tables {
         const database = instanceId === null ? found : countingInstances(found, () => countInstance(caller))
         return call(find(name, database), tableName, database, address, caller)
       }
-      const entered = enter(definition, instanceId, caller)
-      return entered instanceof Promise ? entered.then(open) : open(entered)
+      const allowed = mayAddress(definition, instanceId, caller)
+      return allowed instanceof Promise ? allowed.then(open) : open(allowed)
     },
   }
 }

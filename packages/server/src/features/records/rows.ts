@@ -1,6 +1,6 @@
 /**
- * A table's rows between SQL and the API: select lists, conversions both ways, and the statements that touch one row.
- * Compiled once per table, so that a request only supplies values.
+ * Maps a table's rows between SQL and the API: select lists, conversions in both directions, and the statements that
+ * write one row. Compiled once per table, so that a request only supplies values.
  */
 import type { Dialect, ManyColumn } from '../../engines/sql/dialect.ts'
 import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sql/sql-text.ts'
@@ -8,74 +8,74 @@ import type { Row } from '../../query/matches.ts'
 import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../query/to-sql.ts'
 import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
-import { cutWords } from './reads/highlight.ts'
+import { tokenize } from './reads/highlight.ts'
 
-/** A record as the API shows it, every hidden field included. */
+/** A record in its API form, hidden fields included. */
 export type RecordRow = Record<string, unknown>
 
-/** The record with something to say about it behind its fields; a field of that name is the record's own and stays. */
+/** The record with an additional member after its fields, unless the record has a field of that name. */
 export const withExtra = (record: RecordRow, name: string, value: unknown): RecordRow =>
   Object.hasOwn(record, name) ? record : { ...record, [name]: value }
 
 export interface TableRows {
   readonly table: Table
-  /** The alias under which conditions know the table. */
+  /** The alias that conditions use for the table. */
   readonly name: SqlText
-  /** The table in `FROM`. */
+  /** The table for `FROM`. */
   readonly from: SqlText
-  /** Columns of a record, all or only those everybody may see, in order of its JSON. */
+  /** Columns of a record in the order of its JSON, with or without hidden fields. */
   columns(showsHidden: boolean): SqlText
-  /** Turns a row just read into a record; changes and gives the same object where it can. */
+  /** Converts a row to a record, in place if possible. */
   fromSql(row: RecordRow): RecordRow
   insert(record: Row): SqlText
-  /** Inserts any number of records; null where a statement each is as quick. */
+  /** Inserts any number of records in one statement; null if one statement per record is as fast. */
   readonly insertMany: ((records: readonly Row[]) => SqlText) | null
-  /** Fields of text that some index is over. */
+  /** Text fields with an index. */
   readonly indexedTexts: readonly string[]
-  /** Whether an index may refuse the record after a change of these fields: a value that is taken, a text too long. */
+  /** Whether an index may reject the record after a change of these fields: a duplicate value or too long a text. */
   mayBeRefused(record: Row, changed: readonly string[]): boolean
   /** Writes the named fields of the record. */
   update(record: Row, changed: readonly string[]): SqlText
-  /** The row of an id, with all columns or those everybody may see. */
+  /** Selects the row with an id, with or without hidden fields. */
   selectById(id: string, showsHidden: boolean): SqlText
   deleteById(id: string): SqlText
   readonly appendChange: AppendChange
   readonly appendChanges: AppendChanges | null
-  /** The words of a record's searched fields, in order: for engines whose index does not cut them itself. */
+  /** The words of a record's searched fields in order, for engines whose index does not tokenize text itself. */
   searchWords(record: Row): string[]
-  /** The record without the fields its caller may not see. */
+  /** The record without its hidden fields, unless `showsHidden`. */
   visible(record: RecordRow, showsHidden: boolean): RecordRow
 }
 
-/** Texts of a record that have no more characters together fit into an index on every engine: 2,704 bytes at least. */
+/** Texts with no more characters in total fit in an index of every engine, which allows 2,704 bytes at least. */
 const indexedCharsMax = 500
 
-type Fix = (row: RecordRow) => void
+type Convert = (row: RecordRow) => void
 
-function createFixes(fields: readonly Field[], dialect: Dialect): readonly Fix[] {
-  const fixes: Fix[] = []
+function createConversions(fields: readonly Field[], dialect: Dialect): readonly Convert[] {
+  const conversions: Convert[] = []
   for (const { name, type } of fields) {
     if (type === 'boolean')
-      fixes.push((row) => {
+      conversions.push((row) => {
         const stored = row[name]
         if (stored !== null && stored !== undefined) row[name] = dialect.toBoolean(stored)
       })
     if (type === 'json')
-      fixes.push((row) => {
+      conversions.push((row) => {
         const stored = row[name]
         if (typeof stored === 'string') row[name] = JSON.parse(stored)
       })
   }
-  return fixes
+  return conversions
 }
 
-/** Undeclared fields stand between the declared ones, as if the schema had named them. */
+/** Places the undeclared fields after the declared ones, before the two timestamps. */
 function spreadExtra(row: RecordRow): RecordRow {
   const { _extra, createdAt, updatedAt, ...rest } = row
   return { ...rest, ...(JSON.parse(_extra as string) as RecordRow), createdAt, updatedAt }
 }
 
-/** The undeclared fields of a record as the JSON text that is stored. */
+/** The undeclared fields of a record as stored JSON text. */
 function extraOf(table: Table, record: Row): string {
   const extra: RecordRow = {}
   for (const name of Object.keys(record)) if (!table.fields.has(name)) extra[name] = record[name]
@@ -83,9 +83,9 @@ function extraOf(table: Table, record: Row): string {
 }
 
 /** The words of a record's searched fields, in order. */
-const searchWordsOf = (table: Table, record: Row): string[] => table.search.flatMap((field) => cutWords(record[field]))
+const searchWordsOf = (table: Table, record: Row): string[] => table.search.flatMap((field) => tokenize(record[field]))
 
-/** `storedOf` gives what is stored in the named columns. */
+/** `storedOf` returns the values of the named columns. */
 function createInsertMany(
   table: Table,
   dialect: Dialect,
@@ -106,7 +106,7 @@ function createInsertMany(
 
 export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const fields = [...table.fields.values()]
-  const fixes = createFixes(fields, dialect)
+  const conversions = createConversions(fields, dialect)
   const name = ident(table.name)
   const from = dialect.from(table, name)
   const target = dialect.target(table)
@@ -136,13 +136,13 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     .filter(({ name, type }) => storedTypes[type] === 'text' && name !== 'id' && indexed.has(name))
     .map((field) => field.name)
 
-  /** Text of the insert without search words: the same for every row. */
+  /** Text of the insert without search words, the same for every row. */
   function insertTextOf(names: readonly SqlText[]): string {
     const head = sql`INSERT INTO ${target} (${join(own ? [own.column, ...names] : names, ', ')})`.text
     return `${head} VALUES (${[...(own ? [own.value.text] : []), ...names.map(() => '?')].join(', ')})`
   }
 
-  /** What is stored of a record, in order of the columns. */
+  /** The stored values of a record, in the order of the columns. */
   function storedOf(record: Row): SqlScalar[] {
     const values = fields.map((field) => toStored(field, record[field.name], dialect))
     if (table.schemaless) values.push(extraOf(table, record))
@@ -155,7 +155,7 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     from,
     columns: (showsHidden) => (showsHidden ? allColumns : visibleColumns),
     fromSql(row) {
-      for (const fix of fixes) fix(row)
+      for (const convert of conversions) convert(row)
       return table.schemaless ? spreadExtra(row) : row
     },
     insert(record) {

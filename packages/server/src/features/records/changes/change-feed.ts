@@ -42,7 +42,7 @@ export interface Span {
   readonly changes: readonly LoggedChange[]
 }
 
-/** A log that is followed. */
+/** A subscription to a log. */
 export interface LogTail {
   /**
    * Runs `task` between two pages, once everything committed before the call has been delivered, with the position
@@ -164,7 +164,7 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
       follower.tasks = []
       follower.isWoken = false
       try {
-        // After a failure another server may answer.
+        // After a failure the connection may be to another server, with another history.
         if (follower.hasFailed) follower.history = await follower.reader.history()
         await advance(follower)
         follower.hasFailed = false
@@ -230,8 +230,8 @@ export function createFeed({ sql, bus, namespaces, changes, clock, log }: FeedDe
     const history = await reader.history()
     const position = await reader.currentPosition()
     await database.synced()
-    const quiet = { isWoken: false, isRunning: false, isStopped: false, hasFailed: false }
-    return { reader, database, onChanges, position, history, tasks: [], ...quiet }
+    const idle = { isWoken: false, isRunning: false, isStopped: false, hasFailed: false }
+    return { reader, database, onChanges, position, history, tasks: [], ...idle }
   }
 
   return {

@@ -8,7 +8,7 @@ import type { Expr } from '../../../query/expr.ts'
 import { matches, type Row } from '../../../query/matches.ts'
 import type { Table } from '../../../query/table.ts'
 
-/** One row's way through one write; `before` is null for `added`, `after` for `removed`. */
+/** The change of one row by one write; `before` is null for `added`, `after` for `removed`. */
 export interface Change {
   readonly table: Table
   readonly id: string
@@ -26,7 +26,7 @@ export const changeOf = (table: Table, id: string, before: Row | null, after: Ro
   afterText: textOf(after),
 })
 
-/** The log of a namespace; every instance of a dynamic one has its own. */
+/** The log of a namespace; each instance of a dynamic namespace has its own. */
 export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): TableRef => ({
   namespace,
   name: '_changes',
@@ -42,7 +42,7 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   const log = changeLog(ref)
   const own = dialect.own(log)
   const owned = own ? sql`${own.column} TEXT NOT NULL, ` : sql``
-  // Names the history of the log, so that a cursor of a lost one is recognized.
+  // Identifies the history of the log, so that a cursor of a lost history is recognized.
   const history = dialect.target({ ...log, name: '_history', perInstance: false })
   const histories = [
     sql`CREATE TABLE IF NOT EXISTS ${history} (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL)`,
@@ -54,20 +54,20 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
   return [create, byTime, ...dialect.indexLog(log), ...histories]
 }
 
-/** A change as its row in the log says it. */
+/** A change as stored in the log. */
 export interface LoggedChange {
   readonly before: string | null
   readonly after: string | null
 }
 
-/** Bytes of the records in a row of the log, found without reading them where the engine can. */
+/** Bytes of the records in a row of the log; computed without reading them if the engine can. */
 export const changeBytes: SqlText = sql`(coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0))`
 
 const textOf = (record: Row | null): string | null => (record ? JSON.stringify(record) : null)
 
 /**
- * What leads from the record after a modification back to the one before: `[old values by field, fields it lacked]`. An
- * array, so that it cannot be mistaken for a record.
+ * The reverse delta of a modification: `[old values by field, fields that did not exist]`. An array, so that it cannot
+ * be confused with a record.
  */
 function differenceOf(before: Row, after: Row): string {
   const old: Record<string, unknown> = {}
@@ -79,7 +79,7 @@ function differenceOf(before: Row, after: Row): string {
 const beforeTextOf = ({ before, after }: Change): string | null =>
   before && after ? differenceOf(before, after) : textOf(before)
 
-/** The record before a change, from what the log holds. Logs written by earlier versions hold it whole. */
+/** The record before a change, restored from the log. Logs of earlier versions store it in full. */
 export function readBefore(text: string | null, after: Record<string, unknown> | null): Record<string, unknown> | null {
   if (text === null) return null
   if (!text.startsWith('[')) return JSON.parse(text) as Record<string, unknown>
@@ -100,22 +100,22 @@ export function movedBy(expr: Expr, changes: readonly LoggedChange[]): number {
 
 export type AppendChange = (change: Change, requestId: string, nowMs: number) => SqlText
 
-/** Makes the statement that appends a change of this table, within the write that makes it. */
+/** Builds the statement that appends a change of this table to the log, in the transaction of the write. */
 export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {
   const log = changeLog(table)
   const own = dialect.own(log)
   const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, before, after`
   const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
-  const whole = `${text}?, ?, ?, ?, ?, ?)`
+  const statement = `${text}?, ?, ?, ?, ?, ?)`
   return (change, requestId, nowMs) => ({
-    text: whole,
+    text: statement,
     values: [nowMs, requestId, table.name, change.id, beforeTextOf(change), change.afterText],
   })
 }
 
 export type AppendChanges = (changes: readonly Change[], requestId: string, nowMs: number) => SqlText
 
-/** The same for any number of changes; null where a statement each is as quick. */
+/** The same for any number of changes in one statement; null if one statement per change is as fast. */
 export function createAppendChanges(table: TableRef, dialect: Dialect): AppendChanges | null {
   const statement = dialect.insertMany?.(changeLog(table), [
     { column: ident('at'), type: 'integer' },

@@ -1,7 +1,7 @@
 /**
- * Keeps the change log and the kept answers of a database within their bounds: by age, by an index on the time, and the
- * log by size as well. Steps are bounded in rows and bytes. A row dated after now was written under a clock that was
- * ahead: it is dated now, or it would stay until that time has come.
+ * Retention of the change log and of stored idempotency responses: both are bounded by age, the log by size as well.
+ * Each step deletes a bounded number of rows and bytes. A row with a future timestamp was written under a clock that
+ * was ahead; its timestamp is set to the current time, since it would otherwise be kept until then.
  */
 import type { TableRef } from '../../../engines/sql/dialect.ts'
 import type { Database, Transaction } from '../../../engines/sql/sql.ts'
@@ -16,24 +16,24 @@ import {
 } from '../../../limits/sqlite.ts'
 import { changeLog } from './changes.ts'
 
-/** What a log may hold. */
+/** Bounds of a log. */
 export interface LogBounds {
   readonly retentionMs: number
   readonly bytesMax: number
 }
 
-/** Of a namespace, all its instances together where they share tables. */
-const wholeOf = (namespace: string): Omit<TableRef, 'name'> => ({ namespace, perInstance: false })
+/** The tables of a namespace, for all of its instances together if they share tables. */
+const scopeOf = (namespace: string): Omit<TableRef, 'name'> => ({ namespace, perInstance: false })
 
 const stateOf = (database: Database, namespace: string): SqlText =>
-  database.dialect.target({ ...wholeOf(namespace), name: '_changes_trim' })
+  database.dialect.target({ ...scopeOf(namespace), name: '_changes_trim' })
 
 /**
- * One row: up to which number changes are counted in `bytes`, and the position of the last one that was removed, in the
- * order of the dialect's `logView`.
+ * One row: `bytes` is the size of all changes up to number `counted`; `trimmed` is the position of the last deleted
+ * change, in the order of the dialect's `logView`.
  */
 export const createTrimState = (namespace: string, target: (table: TableRef) => SqlText): SqlText[] => {
-  const state = target({ ...wholeOf(namespace), name: '_changes_trim' })
+  const state = target({ ...scopeOf(namespace), name: '_changes_trim' })
   return [
     sql`CREATE TABLE IF NOT EXISTS ${state} (id INTEGER PRIMARY KEY, counted BIGINT NOT NULL, bytes BIGINT NOT NULL,
       trimmed BIGINT NOT NULL)`,
@@ -41,7 +41,7 @@ export const createTrimState = (namespace: string, target: (table: TableRef) => 
   ]
 }
 
-/** The position of the last change that was removed from a log; 0 before the first. */
+/** The position of the last change deleted from a log; 0 if none was. */
 export async function findTrimmed(database: Database, namespace: string): Promise<number> {
   const [row] = await database.all<{ trimmed: number | string }>(
     sql`SELECT trimmed FROM ${stateOf(database, namespace)} WHERE id = 1`,
@@ -49,7 +49,7 @@ export async function findTrimmed(database: Database, namespace: string): Promis
   return Number(row?.trimmed ?? 0)
 }
 
-/** Dates rows now that are dated later; `table` has the columns `seq` and `at`. Gives how many there were. */
+/** Sets future timestamps to the current time; `table` has the columns `seq` and `at`. Returns the number of rows. */
 async function clampFuture(database: Database, table: SqlText, nowMs: number): Promise<number> {
   const ahead = sql`at > ${nowMs + clockSkewMs}`
   const [found] = await database.all(sql`SELECT seq FROM ${table} WHERE ${ahead} LIMIT 1`)
@@ -60,14 +60,14 @@ async function clampFuture(database: Database, table: SqlText, nowMs: number): P
   )
 }
 
-/** Rows in the order in which they are to go, and at most this many. */
+/** Rows to delete, in order, `rows` at most. */
 interface Selection {
   readonly condition: SqlText
   readonly order: SqlText
   readonly rows: number
 }
 
-/** What a step has removed. */
+/** What a step deleted. */
 interface Removed {
   readonly rows: number
   readonly bytes: number
@@ -75,7 +75,7 @@ interface Removed {
 
 function createLogTrim(database: Database, namespace: string) {
   const { dialect } = database
-  const log = dialect.target(changeLog(wholeOf(namespace)))
+  const log = dialect.target(changeLog(scopeOf(namespace)))
   const state = stateOf(database, namespace)
   const size = sql`coalesce(octet_length(before), 0) + coalesce(octet_length(after), 0) + ${changeOverheadBytes}`
   const none: Removed = { rows: 0, bytes: 0 }
@@ -92,7 +92,7 @@ function createLogTrim(database: Database, namespace: string) {
     return { rows: Number(row?.rows ?? 0), bytes: Number(row?.bytes ?? 0), last: Number(row?.last ?? 0) }
   }
 
-  /** Removes the first of a selection, about as many bytes of it as given. */
+  /** Deletes the first rows of a selection, about `bytesMax` bytes. */
   async function remove(selection: Omit<Selection, 'rows'>, bytesMax: number): Promise<Removed> {
     const [found] = await database.all(selected({ ...selection, rows: 1 }, sql`seq`))
     if (!found) return none
@@ -112,16 +112,16 @@ function createLogTrim(database: Database, namespace: string) {
 
   return {
     log,
-    /** Removes some of what is older than a time. */
+    /** Deletes a portion of the changes before a time. */
     removeOlder: (beforeMs: number): Promise<Removed> =>
       remove({ condition: sql`at < ${beforeMs}`, order: sql`at, seq` }, changesTrimBytesMax),
-    /** Removes about this many bytes of the oldest that nobody may be about to read. */
+    /** Deletes about `bytes` of the oldest changes, except recent ones, which readers may be about to read. */
     removeOldest: (bytes: number, nowMs: number): Promise<Removed> =>
       remove(
         { condition: sql`at < ${nowMs - changesKeptMinMs}`, order: sql`seq` },
         Math.min(bytes, changesTrimBytesMax),
       ),
-    /** Adds what was written since the last time to the size of the log. Gives it, and whether that was all. */
+    /** Adds changes written since the last call to the size of the log. `isAll`: whether all are counted. */
     count(): Promise<{ bytes: number; isAll: boolean }> {
       return database.write(async (tx) => {
         const [known] = await tx.all<{ counted: unknown; bytes: unknown }>(
@@ -144,7 +144,7 @@ function createLogTrim(database: Database, namespace: string) {
   }
 }
 
-/** Removes what a log holds beyond its bounds, no further step after the signal. */
+/** Deletes what exceeds the bounds of a log; starts no step after the signal. */
 export async function trimLog(
   database: Database,
   namespace: string,
@@ -153,7 +153,7 @@ export async function trimLog(
 ): Promise<void> {
   const trim = createLogTrim(database, namespace)
   while (!signal?.aborted && (await clampFuture(database, trim.log, nowMs)) === changesTrimRowsMax);
-  // Counted first: what is removed is taken from what was counted.
+  // Count first: the size of deleted changes is subtracted from the counted size.
   let size = await trim.count()
   while (!signal?.aborted && !size.isAll) size = await trim.count()
   let { bytes } = size
@@ -165,7 +165,7 @@ export async function trimLog(
   }
 }
 
-/** Removes rows dated before a time from a table with the columns `seq` and `at`. */
+/** Deletes rows before a time from a table with the columns `seq` and `at`. */
 export async function trimByTime(
   database: Database,
   table: SqlText,

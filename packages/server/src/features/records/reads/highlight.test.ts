@@ -27,12 +27,12 @@ const pieces = [
 ]
 const text = fc.array(fc.constantFrom(...pieces), { maxLength: 14 }).map((parts) => parts.join(''))
 
-test('texts of ASCII, which are not cut into words, are marked as all others are', () =>
+test('ASCII texts, which are not tokenized, get the same highlights as other texts', () =>
   fc.assert(
     fc.property(text, text, (searched, shown) => {
       const words = parseSearchWords(searched)
       const highlight = createHighlighter(words, '[', ']')
-      // A dash of another alphabet is no part of a word.
+      // The em dash is not ASCII and not part of a word.
       const marked = highlight(`${shown}\u2014`)
       expect(highlight(shown)).toBe(marked === null ? null : marked.slice(0, -1))
     }),
@@ -48,6 +48,6 @@ test.each([
   ['東京', 'in 東京都', 'in [東京都]'],
   ['東京', 'in Tokyo', null],
   ['a.b', 'b & a', '[b] &amp; [a]'],
-])('a search for %s marks %s', (searched, shown, marked) => {
+])('a search for %s highlights %s', (searched, shown, marked) => {
   expect(createHighlighter(parseSearchWords(searched), '[', ']')(shown)).toBe(marked)
 })

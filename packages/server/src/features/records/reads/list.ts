@@ -1,8 +1,7 @@
 /**
- * A list in both paging modes, within the bytes that a response may have: a page that would exceed them ends early,
- * says so, and carries the cursor that continues it.
+ * Lists in both paging modes. A page that would exceed the maximum response size ends early, with `truncated: true` and
+ * the cursor of the next page.
  */
-
 import { callerKey } from '../../../access/caller.ts'
 import { required } from '../../../access/check.ts'
 import type { PageQuery, PageRows } from '../../../engines/sql/page-query.ts'
@@ -41,11 +40,11 @@ export interface ListDeps {
   readonly limits: ResponseLimits
 }
 
-/** How pages are read: null where one has too many bytes for it. */
+/** Reads a page; null if the page is too large for this way of reading. */
 type ReadPage = (query: PageQuery) => Promise<PageRows<RecordRow> | null>
 
-/** Reads a page and answers it; null where `read` could not. */
-type Answer = (read: ReadPage) => Promise<Reply | null>
+/** Builds the response with a page from `read`; null if `read` returned null. */
+type Respond = (read: ReadPage) => Promise<Reply | null>
 
 function parseSelection(call: TableCall, query: ListQuery): Selection {
   const allowed = required(call.permissions.read(), call.caller)
@@ -56,8 +55,8 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
 }
 
 /**
- * A list in the mode its parameters choose. Throws 400 naming the parameter, 401/403 where the read rule denies
- * whatever the row.
+ * Lists in the paging mode that the parameters select. Throws 400 naming the parameter, 401/403 if the read rule denies
+ * every row.
  */
 export async function list(call: TableCall, query: ListQuery, deps: ListDeps): Promise<Reply> {
   const byCursor = query.after !== undefined || query.before !== undefined
@@ -71,12 +70,16 @@ export async function list(call: TableCall, query: ListQuery, deps: ListDeps): P
   return listPage(call, selection, window, deps)
 }
 
-/** Answers with a page that is read at once, or else with one that is read and made beside the event loop. */
-export async function answerPage({ database }: TableCall, limits: ResponseLimits, answer: Answer): Promise<Reply> {
-  const quick = await answer((query) => database.readPage(query))
+/** Responds with a page read in one step, or, if that is too large, read and serialized outside the event loop. */
+export async function respondWithPage(
+  { database }: TableCall,
+  limits: ResponseLimits,
+  respond: Respond,
+): Promise<Reply> {
+  const quick = await respond((query) => database.readPage(query))
   if (quick) return quick
   const bytesMax = itemBytesMax(limits.bytesMax())
-  const large = await limits.large(() => answer((query) => database.readLargePage(query, bytesMax)))
+  const large = await limits.large(() => respond((query) => database.readLargePage(query, bytesMax)))
   if (!large) throw new Error('A large page was not read')
   return large
 }
@@ -106,7 +109,7 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
   const { condition, sort, reader } = selection
   const { limit, offset, page } = window
   const query = pageQuery(call, reader, conditionsOf(call, condition), { order: orderOf(call, sort), limit, offset })
-  const answer: Answer = async (read) => {
+  const respond: Respond = async (read) => {
     for (let attempt = 0; ; attempt++) {
       const moment = totals.atPage(call, condition, attempt)
       const found = await read({ ...query, ...moment.read })
@@ -114,13 +117,13 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
       const total = await moment.find(found.alongside)
       if (total === null) continue
       const envelope = (_: number, last: RecordRow | null, truncated: boolean): ListEnvelope => {
-        const whole = { total, page, perPage: limit, hasMore: null, cursor: null }
-        return truncated && last ? { ...whole, cursor: cursorOf(call, sort, 'after', last), truncated } : whole
+        const fields = { total, page, perPage: limit, hasMore: null, cursor: null }
+        return truncated && last ? { ...fields, cursor: cursorOf(call, sort, 'after', last), truncated } : fields
       }
       return pageReply(found, writerOf(reader, envelope), limits)
     }
   }
-  return answerPage(call, limits, answer)
+  return respondWithPage(call, limits, respond)
 }
 
 const writerOf = (reader: RowReader, envelope: PageWriter['envelope'], isReversed = false): PageWriter => ({
@@ -131,10 +134,7 @@ const writerOf = (reader: RowReader, envelope: PageWriter['envelope'], isReverse
   isReversed,
 })
 
-/**
- * The position a cursor parameter stands for; null for the very start or end. A plain record id means that record's
- * position.
- */
+/** The position of a cursor parameter; null for the start or end. A record id stands for the record's position. */
 async function findPosition(
   call: TableCall,
   sort: Sort,
@@ -145,11 +145,11 @@ async function findPosition(
   if (isCursor(cursor)) return parseCursor({ table: call.table, sort, direction, seal: call.seal }, cursor)
   const fields = new Set(sort.map(({ field }) => field))
   const record = isRecordId(cursor) ? await findRecord(call, cursor, fields) : null
-  if (!record) throw invalidField(direction, 'type', 'is neither a cursor nor the id of a record')
+  if (!record) throw invalidField(direction, 'type', 'is neither a cursor nor the id of an existing record')
   return sortValues(sort, call.table, record)
 }
 
-/** The position of a record as a cursor; its id where the position is too long for a URL. */
+/** The cursor of a record; the record's id if the cursor would be too long for a URL. */
 function cursorOf(call: TableCall, sort: Sort, direction: CursorDirection, record: RecordRow): string {
   const cursor = formatCursor(
     { table: call.table, sort, direction, seal: call.seal },
@@ -158,7 +158,7 @@ function cursorOf(call: TableCall, sort: Sort, direction: CursorDirection, recor
   return cursor.length > cursorCharsMax ? (record.id as string) : cursor
 }
 
-/** The rows of the segments one after another, `limit` at most; null where `read` could not read one of them. */
+/** Concatenates the rows of the segments, `limit` at most; null if `read` returned null for one of them. */
 async function readSegments(
   read: ReadPage,
   queries: readonly PageQuery[],
@@ -187,7 +187,7 @@ async function listFrom(
 ): Promise<Reply> {
   const { condition, sort, reader } = selection
   const position = await findPosition(call, sort, direction, cursor)
-  // Going back is going forward in the opposite order, and reversing the page.
+  // To page backward, page forward in reverse order and reverse the page.
   const walk = direction === 'after' ? sort : reverseSort(sort)
   const segments = position ? segmentsAfter(call.backEnd, call.table, walk, position) : [null]
   const queries = segments.map((segment) => {
@@ -195,8 +195,8 @@ async function listFrom(
     if (segment) conditions.push(segment)
     return pageQuery(call, reader, conditions, { order: orderOf(call, walk), limit, offset: 0 })
   })
-  return answerPage(call, limits, async (read) => {
-    // One row more than asked for shows whether there are more.
+  return respondWithPage(call, limits, async (read) => {
+    // One extra row shows whether there are more.
     const found = await readSegments(read, queries, limit + 1)
     if (!found) return null
     const hasMore = found.rows.length > limit

@@ -1,6 +1,6 @@
 /**
- * From the rows of a page to its response. A small page is serialized in one step; a large one row by row, in slices of
- * the event loop, and ends before the row that would exceed what a response may have.
+ * Serializes a page. A small page is serialized in one step; a large one row by row, in slices of the event loop, and
+ * ends before the row that would exceed the maximum response size.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { PageRows } from '../../../engines/sql/page-query.ts'
@@ -10,7 +10,7 @@ import { jsonText } from '../../../http/replies/reply.ts'
 import { quickResponseBytes } from '../../../limits/api.ts'
 import type { RecordRow } from '../rows.ts'
 
-/** What a list answers beside its items. */
+/** The members of a list response other than `items`. */
 export interface ListEnvelope {
   readonly total: number | null
   readonly page: number | null
@@ -21,13 +21,13 @@ export interface ListEnvelope {
 }
 
 export interface PageWriter {
-  /** Turns a row into a record; may change the row. */
+  /** Converts a row to a record; may modify the row. */
   record(row: RecordRow): RecordRow
-  /** What is shown of a record. */
+  /** The response item of a record. */
   item(record: RecordRow): unknown
-  /** The JSON of the item of a row that is not a record yet. */
+  /** The JSON of a row's item, without converting the row first. */
   text(row: RecordRow): string
-  /** What stands beside the first `count` items; `last` is the record of the last of them. */
+  /** The envelope of the first `count` items; `last` is the record of the last of them. */
   envelope(count: number, last: RecordRow | null, isTruncated: boolean): ListEnvelope
   /** Whether the page was read from its end. */
   readonly isReversed: boolean
@@ -36,7 +36,7 @@ export interface PageWriter {
 /** A reply whose entity tag is its content's fingerprint. */
 export const tagged = (text: string): Reply => jsonText(text, 200, { ETag: `"${fingerprint(text)}"` })
 
-/** Whether a text has at most so many bytes in UTF-8; they are counted only where it is close. */
+/** Whether a text has at most `bytesMax` bytes in UTF-8; counts them only if it is close. */
 const fits = (text: string, bytesMax: number): boolean =>
   text.length * 3 <= bytesMax || Buffer.byteLength(text) <= bytesMax
 
@@ -50,7 +50,7 @@ function slicedReply(writer: PageWriter, texts: readonly Uint8Array[], last: Rec
 
 type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
 
-/** The response to a page whose rows stand in the order they were read. */
+/** The response with a page; rows are in the order they were read. */
 export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
   const { rows } = found
   const bytesMax = limits.bytesMax()
@@ -70,7 +70,7 @@ export async function pageReply(found: Found, writer: PageWriter, limits: Respon
   return slicedReply(writer, texts, last ? writer.record(last) : null, isCut || found.isCut)
 }
 
-/** The response to one record: its row, and how it is serialized either way. */
+/** The response with one record, serialized from its row. */
 export async function recordReply(
   row: RecordRow,
   { record, item, text }: Pick<PageWriter, 'record' | 'item' | 'text'>,

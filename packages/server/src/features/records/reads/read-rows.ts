@@ -1,6 +1,6 @@
 /**
- * Reads the whole records that a write is about to change: a few at a time, so that large ones neither block the event
- * loop nor fill the memory, and no more than one request may change.
+ * Reads complete records that a write will change, in portions, so that large ones neither block the event loop nor
+ * exhaust memory. Bounded by what one request may change.
  */
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import type { StoredType } from '../../../engines/sql/dialect.ts'
@@ -15,7 +15,7 @@ import {
 import type { RecordRow } from '../rows.ts'
 import type { Write } from '../writes/write-context.ts'
 
-/** Characters of a row as it was read, before its JSON is parsed. */
+/** Characters of a row before its JSON is parsed. */
 function charsOf(row: RecordRow): number {
   let chars = 0
   for (const name in row) {
@@ -26,20 +26,18 @@ function charsOf(row: RecordRow): number {
 }
 
 export const tooManyRecords = (): Error =>
-  payloadTooLarge(requestChangeCharsMax, 'sum of the records this request would change')
+  payloadTooLarge(requestChangeCharsMax, 'sum of the records that this request would change')
 
 export interface RowsByValue {
   /** A unique column of the table. */
   readonly column: SqlText
   readonly type: StoredType
   readonly values: readonly Exclude<SqlScalar, null>[]
-  /** Whether rows stay as they are until the transaction ends. */
+  /** Whether to lock the rows until the transaction ends. */
   readonly locks: boolean
 }
 
-/**
- * Records by the values of a unique column, in order of id within each portion. Throws 413 where they are too large.
- */
+/** Reads records by values of a unique column, ordered by id within each portion. Throws 413 if they are too large. */
 export async function readRows(
   { call, tx }: Write,
   { column, type, values, locks }: RowsByValue,

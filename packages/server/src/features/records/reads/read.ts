@@ -1,7 +1,4 @@
-/**
- * Reading records: get, count, and the parameters that lists share. Every query is restricted by the caller's read rule
- * inside the SQL.
- */
+/** Get, count, and the parameters that all lists share. Every SQL query includes the caller's read rule. */
 import { required } from '../../../access/check.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField, notFound } from '../../../errors.ts'
@@ -34,7 +31,7 @@ export interface Window {
   readonly page: number
 }
 
-/** The slice that `limit`, `page`, `perPage` and `offset` select. Throws 400 for a combination without a meaning. */
+/** The window selected by `limit`, `page`, `perPage` and `offset`. Throws 400 for an invalid combination. */
 export function windowOf(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | 'offset'>): Window {
   const { limit, perPage, page, offset } = query
   if (page !== undefined && offset !== undefined) throw badRequest('Use either page or offset, not both')
@@ -48,7 +45,7 @@ export function windowOf(query: Pick<ListQuery, 'limit' | 'page' | 'perPage' | '
 export const conditionsOf = (call: TableCall, condition: Expr): SqlText[] =>
   condition.kind === 'const' && condition.value ? [] : [call.backEnd.condition(condition, call.table)]
 
-/** A record if the caller may read it: all of its fields, or those named. */
+/** A record if the caller may read it, with all fields or those given. */
 export async function findRecord(
   call: TableCall,
   id: string,
@@ -67,10 +64,7 @@ async function findRow(call: TableCall, id: string, reader: RowReader): Promise<
   return row ?? null
 }
 
-/**
- * One record, or those of its fields that were asked for. Throws 404 for a row that does not exist or that the rule
- * hides.
- */
+/** Responds with one record, or the requested fields of it. Throws 404 if it does not exist or the rule hides it. */
 export async function get(call: TableCall, id: string, fieldsText: string | undefined): Promise<Reply> {
   required(call.permissions.read(), call.caller)
   const reader = readerOf(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText))
@@ -79,7 +73,7 @@ export async function get(call: TableCall, id: string, fieldsText: string | unde
   return recordReply(row, { record: reader.record, item: reader.show, text: reader.json })
 }
 
-/** How many rows the caller may read match. */
+/** Counts the matching rows that the caller may read. */
 export async function count(call: TableCall, query: FilterGroups<string>, totals: Totals): Promise<{ total: number }> {
   const allowed = required(call.permissions.read(), call.caller)
   const condition = allOf([allowed, parseFilterTexts(call.view, query)])

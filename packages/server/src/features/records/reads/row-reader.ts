@@ -1,6 +1,6 @@
 /**
- * What of a table's rows an answer needs, and how rows become its records: the select list of the shown fields and of
- * those that only the order needs, and both ways to JSON, by objects or straight from what is stored.
+ * Projection: the select list for the fields that a response shows and those that only the sort needs, and the
+ * conversion of rows to JSON, either through objects or directly from stored text.
  */
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import { type PageQuery, type SelectColumn, type SelectList, selectList } from '../../../engines/sql/page-query.ts'
@@ -14,33 +14,33 @@ import type { RecordRow, TableRows } from '../rows.ts'
 export interface RowReader {
   readonly list: SelectList
   readonly key: PageQuery['key']
-  /** Characters of a row, at most, that are read for its cursor alone. */
+  /** Maximum characters of a row that are read only for its cursor. */
   readonly keyChars: number
-  /** The row of an id; a condition may follow. */
+  /** Selects the row with an id; a condition can be appended. */
   byId(id: string): SqlText
   /**
-   * Turns a row just read into a record with the fields that were read; changes and gives the same object if it can.
+   * Converts a row to a record with the fields that were read, in place if possible.
    */
   record(row: RecordRow): RecordRow
-  /** Whether a field of this name may be among the shown ones. */
+  /** Whether a field of this name can be among the shown ones. */
   shows(name: string): boolean
   /** The shown fields of a record. */
   show(record: RecordRow): RecordRow
-  /** The shown fields of a row just read, as JSON: nothing is parsed on the way. */
+  /** The shown fields of a row as JSON, without parsing stored JSON. */
   json(row: RecordRow): string
 }
 
-/** What `fields` names; null for every field. */
+/** The names in the `fields` parameter; null for all fields. */
 export type Fields = ReadonlySet<string> | null
 
-/** So many characters make a cursor, which is base 64, longer than a cursor may be: it then names the record. */
+/** With more characters the base64 cursor would exceed its maximum length, and the record's id is used instead. */
 const keyCharsMax = Math.ceil((cursorCharsMax * 3) / 4)
 
 /** Fields that are read but not shown. */
 export interface HiddenFields {
-  /** Read whole: what highlights are made of. */
-  readonly whole?: readonly string[]
-  /** For cursors: of a text longer than a cursor may be, only as much as shows that it is. */
+  /** Read completely, for highlights. */
+  readonly complete?: readonly string[]
+  /** Read for cursors: long texts only up to `keyCharsMax`. */
   readonly keys?: readonly string[]
 }
 
@@ -53,12 +53,12 @@ const kinds: Readonly<Record<FieldType, SelectColumn['kind']>> = {
   json: 'json',
 }
 
-/** Names that are spelled alike as a JSON path and as a JSON text on every engine. */
+/** Names that need no escaping in JSON paths and JSON texts on any engine. */
 const plainMember = /^[A-Za-z0-9_]+$/
 
 const memberName = (at: number): string => `_m${at}`
 
-/** Those fields of a record that were asked for. */
+/** The requested fields of a record. */
 export function project(record: RecordRow, fields: Fields): RecordRow {
   if (!fields) return record
   const shown: RecordRow = {}
@@ -66,7 +66,7 @@ export function project(record: RecordRow, fields: Fields): RecordRow {
   return shown
 }
 
-/** Undeclared fields that are read one by one; null where the stored object is read whole. */
+/** Undeclared fields to read individually; null to read the entire stored object. */
 function findMembers({ table }: TableRows, fields: Fields, also: readonly string[]): readonly string[] | null {
   if (!table.schemaless) return []
   if (!fields) return null
@@ -74,7 +74,7 @@ function findMembers({ table }: TableRows, fields: Fields, also: readonly string
   return members.length <= projectedMembersMax && members.every((name) => plainMember.test(name)) ? members : null
 }
 
-/** JSON of a stored value of a declared field. */
+/** Serializes a stored value of a declared field. */
 function createValueWriter({ type }: Field, dialect: Dialect): (stored: unknown) => string {
   if (type === 'json') return (stored) => (typeof stored === 'string' ? stored : 'null')
   if (type === 'boolean')
@@ -82,15 +82,15 @@ function createValueWriter({ type }: Field, dialect: Dialect): (stored: unknown)
   return (stored) => JSON.stringify(stored ?? null)
 }
 
-/** The members of a JSON object's text that are shown, as text between commas. */
+/** The shown members of a JSON object as text without the braces. */
 function membersOf(extra: string, fields: Fields): string {
   if (!fields) return extra.slice(1, -1)
   return JSON.stringify(project(JSON.parse(extra) as RecordRow, fields)).slice(1, -1)
 }
 
-const wholeRows = new WeakMap<TableRows, Map<boolean, RowReader>>()
+const fullReaders = new WeakMap<TableRows, Map<boolean, RowReader>>()
 
-/** The reader of one caller's rows. That of all fields is made once per table. */
+/** The row reader for a call. Readers of all fields are cached per table. */
 export function readerOf(
   { rows, view, database }: Pick<TableCall, 'rows' | 'view' | 'database'>,
   fields: Fields,
@@ -98,10 +98,10 @@ export function readerOf(
 ): RowReader {
   const { showsHidden } = view
   if (fields) return createRowReader(rows, database.dialect, showsHidden, fields, also)
-  const made = wholeRows.get(rows) ?? new Map<boolean, RowReader>()
-  wholeRows.set(rows, made)
-  const reader = made.get(showsHidden) ?? createRowReader(rows, database.dialect, showsHidden, null)
-  made.set(showsHidden, reader)
+  const cached = fullReaders.get(rows) ?? new Map<boolean, RowReader>()
+  fullReaders.set(rows, cached)
+  const reader = cached.get(showsHidden) ?? createRowReader(rows, database.dialect, showsHidden, null)
+  cached.set(showsHidden, reader)
   return reader
 }
 
@@ -110,16 +110,16 @@ function createRowReader(
   dialect: Dialect,
   showsHidden: boolean,
   fields: Fields,
-  { whole = [], keys = [] }: HiddenFields = {},
+  { complete = [], keys = [] }: HiddenFields = {},
 ): RowReader {
-  const also = [...whole, ...keys]
+  const also = [...complete, ...keys]
   const { table, name: alias } = rows
   const isRead = (field: Field): boolean =>
     (showsHidden || !table.hidden.has(field.name)) && (!fields || fields.has(field.name) || also.includes(field.name))
   const read = [...table.fields.values()].filter((field) => isRead(field) || field.name === 'id')
-  /** Whether of a text only the beginning is read. */
+  /** Whether only the start of a text is read. */
   const isKeyText = (name: string, type: FieldType): boolean =>
-    fields !== null && kinds[type] === 'text' && name !== 'id' && !fields.has(name) && !whole.includes(name)
+    fields !== null && kinds[type] === 'text' && name !== 'id' && !fields.has(name) && !complete.includes(name)
   const members = findMembers(rows, fields, also)
   const extra = sql`${alias}.${extraColumn}`
   const columns = read.map(({ name, type }): SelectColumn => {
@@ -138,7 +138,7 @@ function createRowReader(
     key: `${JSON.stringify(field.name)}:`,
     write: createValueWriter(field, dialect),
   }))
-  // The undeclared fields stand before the two times, as in `TableRows.fromSql`.
+  // The undeclared fields precede the two timestamps, as in `TableRows.fromSql`.
   const timesAt = writers.findIndex(({ name }) => name === 'createdAt' || name === 'updatedAt')
   const extraAt = timesAt < 0 ? writers.length : timesAt
 
@@ -152,7 +152,7 @@ function createRowReader(
     return parts.join(',')
   }
 
-  /** The undeclared fields that were read one by one, as if the whole object had been. */
+  /** Reassembles individually read undeclared fields into the form of the stored object. */
   function gather(row: RecordRow): RecordRow {
     if (members === null || !table.schemaless) return row
     const parts: string[] = []

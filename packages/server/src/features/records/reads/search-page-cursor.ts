@@ -1,13 +1,13 @@
 /**
- * Where a search goes on: how many of its results came before. Relevance depends on all records, so a position by value
- * would hold no longer than a number does. Sealed, and good only for the search it was given for.
+ * Cursors of searches: the number of results already returned. Relevance depends on all records, so a position by value
+ * would be no more stable than a number. Authenticated, and valid only for the search they were issued for.
  */
 import { equalsSecret, sha256 } from '../../../base/crypto/hash.ts'
 import { invalidField } from '../../../errors.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { ListQuery } from './read.ts'
 
-/** What a search finds, whatever is shown of it. */
+/** The parameters that determine the results of a search. */
 type Searched = Pick<ListQuery, 'filter' | 'orFilter'> & { readonly q?: string | undefined }
 
 const mark = '~'
@@ -20,7 +20,7 @@ function sealOf({ table, seal }: TableCall, { q, filter, orFilter }: Searched, o
 export const formatSearchCursor = (call: TableCall, query: Searched, offset: number): string =>
   `${mark}${offset}${mark}${sealOf(call, query, offset)}`
 
-/** The results before the cursor; none for an empty one. Throws 400 for a cursor of another search. */
+/** The number of results before the cursor; 0 for an empty one. Throws 400 for a cursor of another search. */
 export function parseSearchCursor(call: TableCall, query: Searched, cursor: string): number {
   if (cursor === '') return 0
   const [, digits, sealed = ''] = pattern.exec(cursor) ?? []

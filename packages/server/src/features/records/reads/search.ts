@@ -1,4 +1,4 @@
-/** Full-text search: the caller's words against a table's search index, within the rows the caller may read. */
+/** Full-text search in a table's search index, restricted to rows that the caller may read. */
 import { required } from '../../../access/check.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { badRequest, invalidField } from '../../../errors.ts'
@@ -10,7 +10,7 @@ import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query
 import type { TableCall } from '../resolve-table.ts'
 import { type RecordRow, withExtra } from '../rows.ts'
 import { createHighlighter, type Highlighter, parseSearchWords } from './highlight.ts'
-import { answerPage, type ListDeps, pageQuery } from './list.ts'
+import { type ListDeps, pageQuery, respondWithPage } from './list.ts'
 import { type ListEnvelope, pageReply } from './page-reply.ts'
 import { type ListQuery, type Window, windowOf } from './read.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
@@ -48,7 +48,7 @@ function withHighlights(call: TableCall, reader: RowReader, row: RecordRow, high
   return text === '{}' ? `{${member}` : `${text.slice(0, -1)},${member}`
 }
 
-/** Where a search begins: a page by number, or what follows another page. */
+/** The start of a page: a page number, or the continuation of another page. */
 interface Start {
   readonly window: Window
   readonly isContinued: boolean
@@ -63,19 +63,19 @@ function parseStart(call: TableCall, query: SearchQuery): Start {
 }
 
 /**
- * A page of matching records, best first, each with `highlights`. Throws 400 for a missing `q`, too many words, or a
- * table without search; 401/403 where the read rule denies whatever the row.
+ * Responds with a page of matching records, most relevant first, each with `highlights`. Throws 400 for a missing `q`,
+ * too many words, or a table without search; 401/403 if the read rule denies every row.
  */
 export async function search(call: TableCall, query: SearchQuery, { limits }: ListDeps): Promise<Reply> {
   const { table, view, backEnd, database, rows } = call
   const allowed = required(call.permissions.read(), call.caller)
-  if (table.search.length === 0) throw badRequest('This table has no full-text search')
+  if (table.search.length === 0) throw badRequest('Full-text search is not enabled for this table')
   if (query.q === undefined || query.q === '') throw invalidField('q', 'required', 'is required')
   const words = parseSearchWords(query.q)
   const pre = parseTag('highlightPre', query.highlightPre ?? '<mark>')
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
   const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), {
-    whole: table.search,
+    complete: table.search,
   })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
@@ -91,7 +91,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
     return isTruncated ? { ...shape, truncated: true } : shape
   }
   const none = (): Reply => jsonText(JSON.stringify({ items: [], ...envelope(0, 0, false) }))
-  // A text without a word, such as "?!", is in no record.
+  // A text without words, such as "?!", matches no record.
   if (words.length === 0 || (condition.kind === 'const' && !condition.value)) return none()
 
   const index = database.dialect.searchIndex(table, words)
@@ -101,7 +101,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const found = pageQuery(call, reader, conditions, { order, limit, offset, joins: index.joins })
   const alongside = sql`SELECT count(*)${found.source}`
   const highlight = createHighlighter(words, pre, post)
-  return answerPage(call, limits, async (read) => {
+  return respondWithPage(call, limits, async (read) => {
     const matching = await read({ ...found, alongside, frequency: index.frequency })
     if (!matching) return null
     const total = Number(matching.alongside ?? 0)

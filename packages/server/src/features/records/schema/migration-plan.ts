@@ -1,6 +1,6 @@
 /**
- * The difference between the tables a database has and those the configuration declares, as steps that lose nothing and
- * refusals that would. Pure but for the questions a plan asks of existing rows.
+ * Plans a migration: compares the tables of a database with the declared ones. Differences become steps that lose no
+ * data, or conflicts for those that would. Reads existing rows, and changes nothing.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
@@ -9,7 +9,7 @@ import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts
 import type { Field, FieldType, Table } from '../../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../../query/to-sql.ts'
 
-/** What is remembered of a table as it was last made. */
+/** The stored description of a table as last migrated. */
 export interface TableDescription {
   readonly schemaless: boolean
   readonly fields: Readonly<Record<string, FieldType>>
@@ -19,21 +19,21 @@ export interface TableDescription {
   readonly search: readonly string[]
 }
 
-export interface Refusal {
-  /** Where in the configuration, and what to do about it. */
+export interface SchemaConflict {
+  /** The path in the configuration, and what to do. */
   readonly message: string
-  /** What `plinth migrate --apply` runs to accept the loss; absent where only the application can decide. */
+  /** Statements that `plinth migrate --apply` runs to accept the data loss; absent if it cannot be accepted. */
   readonly accept?: readonly SqlText[]
 }
 
-/** A statement, and the fields of the index it makes, if it makes one. */
+/** A statement, and the fields of the index that it creates, if any. */
 export interface PlanStep extends SqlText {
   readonly indexed?: readonly string[]
 }
 
 export interface TablePlan {
   readonly steps: readonly PlanStep[]
-  readonly refusals: readonly Refusal[]
+  readonly conflicts: readonly SchemaConflict[]
   readonly description: TableDescription
 }
 
@@ -46,7 +46,7 @@ interface PlannedIndex {
 const indexName = (table: Table, fields: readonly string[], unique: boolean): string =>
   `_${unique ? 'uq' : 'ix'}_${table.name.slice(0, 24)}_${fingerprint([table.name, ...fields].join('\n'))}`
 
-/** Declared indexes, one per unique field, one per reference (looked up when the referenced record is deleted). */
+/** Declared indexes, one per unique field, and one per reference (used when the referenced record is deleted). */
 function indexesOf(table: Table): PlannedIndex[] {
   const wanted = new Map<string, PlannedIndex>()
   const add = (fields: readonly string[], unique: boolean): void => {
@@ -64,7 +64,7 @@ function indexesOf(table: Table): PlannedIndex[] {
 }
 
 function createIndex(table: Table, { name, fields, unique }: PlannedIndex, dialect: Dialect): PlanStep {
-  // Every order ends with the id: with it in the index, a deep page of equal values is a seek and not a sort.
+  // Every sort ends with the id: including it makes a deep page of equal values an index seek instead of a sort.
   const columns = unique || fields.includes('id') ? fields : [...fields, 'id']
   const terms = columns.map((column) => (column === 'id' ? ident(column) : dialect.indexColumn(ident(column))))
   const own = dialect.own(table)
@@ -90,7 +90,7 @@ const columnOf = (field: Field, dialect: Dialect): SqlText => {
   return isGenerated ? sql`${ident(field.name)} ${type} NOT NULL` : sql`${ident(field.name)} ${type}`
 }
 
-/** A table made anew. */
+/** The plan that creates a table. */
 export function createPlan(table: Table, dialect: Dialect): TablePlan {
   const columns = [...dialect.tableHead(table)]
   for (const field of table.fields.values()) if (field.name !== 'id') columns.push(columnOf(field, dialect))
@@ -99,35 +99,32 @@ export function createPlan(table: Table, dialect: Dialect): TablePlan {
   const steps = [sql`CREATE TABLE ${dialect.target(table)} (${join(columns, ', ')})`]
   for (const index of indexesOf(table)) steps.push(createIndex(table, index, dialect))
   if (table.search.length > 0) steps.push(...dialect.createSearch(table, table.search))
-  return { steps, refusals: [], description: describe(table) }
+  return { steps, conflicts: [], description: describe(table) }
 }
 
 const isSameStorage = (a: FieldType, b: FieldType): boolean =>
   a === b || (['string', 'text'].includes(a) && ['string', 'text'].includes(b))
 
-/** Whose rows a plan asks about. */
-interface Asking {
+/** The rows that a plan reads. */
+interface RowSource {
   readonly reader: Reader
   readonly table: Table
   readonly dialect: Dialect
 }
 
-async function hasRows({ reader, table, dialect }: Asking, condition: SqlText): Promise<boolean> {
+async function hasRows({ reader, table, dialect }: RowSource, condition: SqlText): Promise<boolean> {
   const found = await reader.all(sql`SELECT 1 FROM ${dialect.target(table)} WHERE ${condition} LIMIT 1`)
   return found.length > 0
 }
 
-/** What one planned difference adds to the plan. */
+/** A plan under construction. */
 interface Draft {
   readonly table: Table
-  /**
-   * Null where the rows cannot be asked: a dynamic namespace as a whole, whose instances are asked when they are
-   * opened.
-   */
+  /** Null for a dynamic namespace, whose instances are checked when they are opened. */
   readonly reader: Reader | null
   readonly dialect: Dialect
   readonly steps: PlanStep[]
-  readonly refusals: Refusal[]
+  readonly conflicts: SchemaConflict[]
 }
 
 const at = ({ table }: Draft, name: string): string =>
@@ -136,14 +133,14 @@ const at = ({ table }: Draft, name: string): string =>
 function planRemovedFields(draft: Draft, known: TableDescription): void {
   for (const name of Object.keys(known.fields)) {
     if (draft.table.fields.has(name)) continue
-    draft.refusals.push({
-      message: `${at(draft, name)}: the field was removed, but its column still holds data. Put it back, or run \`plinth migrate --apply\` to drop the column and what it holds.`,
+    draft.conflicts.push({
+      message: `${at(draft, name)}: the field was removed, but its column still has data. Restore the field, or run \`plinth migrate --apply\` to drop the column with its data.`,
       accept: [sql`ALTER TABLE ${draft.dialect.target(draft.table)} DROP COLUMN ${ident(name)}`],
     })
   }
 }
 
-/** Whether records that have no value of the field get its default. */
+/** Whether existing records without a value get the field's default. */
 function isFilled({ name, type, required, default: value }: Field, known: TableDescription): boolean {
   const before = known.fields[name]
   if (value === undefined || before === undefined) return value !== undefined
@@ -151,13 +148,13 @@ function isFilled({ name, type, required, default: value }: Field, known: TableD
 }
 
 async function planField(draft: Draft, field: Field, known: TableDescription): Promise<void> {
-  const { table, reader, dialect, steps, refusals } = draft
+  const { table, reader, dialect, steps, conflicts } = draft
   const column = ident(field.name)
   const knownType = known.fields[field.name]
   const isNew = knownType === undefined
   if (!isNew && !isSameStorage(knownType, field.type)) {
-    refusals.push({
-      message: `${at(draft, field.name)}: the type was "${knownType}" and is now "${field.type}". Put it back, or declare a new field, copy the values over, and remove this one.`,
+    conflicts.push({
+      message: `${at(draft, field.name)}: the type was "${knownType}" and is now "${field.type}". Restore the type, or declare a new field, copy the values, and remove this field.`,
     })
     return
   }
@@ -169,31 +166,35 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
   }
   if (!field.required || known.required.includes(field.name)) return
   if (!reader || (await hasRows({ reader, table, dialect }, isNew ? sql`TRUE` : sql`${column} IS NULL`)))
-    refusals.push({
-      message: `${at(draft, field.name)}: the field is now required, but there are records without a value. Give it a default, or fill the records before you require it.`,
+    conflicts.push({
+      message: `${at(draft, field.name)}: the field is now required, but some records have no value. Add a default, or set the value in all records first.`,
     })
 }
 
-const notUnique = (table: Table, fields: readonly string[], reason: string): Refusal => ({
-  message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be unique, but several records ${reason}`,
+const notUnique = (table: Table, fields: readonly string[], reason: string): SchemaConflict => ({
+  message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} must be unique, but several records ${reason}`,
 })
 
-const shared = (table: Table, fields: readonly string[]): Refusal =>
-  notUnique(table, fields, 'share a value. Change them first.')
+const shared = (table: Table, fields: readonly string[]): SchemaConflict =>
+  notUnique(table, fields, 'have the same value. Change them first.')
 
-const sharedDefault = (table: Table, fields: readonly string[]): Refusal =>
-  notUnique(table, fields, 'would get the same default. Declare it without one first, and give each record a value.')
+const sharedDefault = (table: Table, fields: readonly string[]): SchemaConflict =>
+  notUnique(
+    table,
+    fields,
+    'would get the same default. Declare the field without a default first, and set a value in each record.',
+  )
 
-/** What stands in the way of an index that the engine would not make over the rows there are. */
-export const refusalOf = (table: Table, fields: readonly string[], kind: 'unique' | 'oversized'): Refusal =>
+/** The conflict for an index that the engine cannot create over the existing rows. */
+export const conflictOf = (table: Table, fields: readonly string[], kind: 'unique' | 'oversized'): SchemaConflict =>
   kind === 'unique'
     ? shared(table, fields)
     : {
-        message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} should be indexed, but there are records whose text is too long for it. Shorten them first.`,
+        message: `databases.${table.namespace}.tables.${table.name}: ${fields.join(', ')} cannot be indexed: some records have texts that are too long. Shorten them first.`,
       }
 
 async function planIndexes(draft: Draft, known: TableDescription): Promise<void> {
-  const { table, reader, dialect, steps, refusals } = draft
+  const { table, reader, dialect, steps, conflicts } = draft
   const wanted = indexesOf(table)
   for (const name of Object.keys(known.indexes))
     if (!wanted.some((index) => index.name === name))
@@ -202,14 +203,14 @@ async function planIndexes(draft: Draft, known: TableDescription): Promise<void>
     if (Object.hasOwn(known.indexes, index.name)) continue
     if (index.unique && reader && (await hasDuplicates({ reader, table, dialect }, index.fields, known))) {
       const fills = index.fields.some((name) => isFilled(table.fields.get(name) as Field, known))
-      refusals.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))
+      conflicts.push(fills ? sharedDefault(table, index.fields) : shared(table, index.fields))
     } else steps.push(createIndex(table, index, dialect))
   }
 }
 
-/** Whether several records share the values of these fields, with the defaults that the plan is about to fill in. */
+/** Whether several records have the same values of these fields, including defaults that the plan fills in. */
 async function hasDuplicates(
-  { reader, table, dialect }: Asking,
+  { reader, table, dialect }: RowSource,
   names: readonly string[],
   known: TableDescription,
 ): Promise<boolean> {
@@ -217,11 +218,11 @@ async function hasDuplicates(
   const grouped: SqlText[] = own ? [own.column] : []
   const present = [sql`1 = 1`]
   for (const field of names.map((name) => table.fields.get(name) as Field)) {
-    const isThere = Object.hasOwn(known.fields, field.name)
+    const isStored = Object.hasOwn(known.fields, field.name)
     if (isFilled(field, known)) {
-      // All records of a column that does not exist yet have the default: it tells none apart.
-      if (isThere) grouped.push(sql`coalesce(${ident(field.name)}, ${toStored(field, field.default, dialect)})`)
-    } else if (isThere) {
+      // In a column that does not exist yet all records have the default, so it does not affect grouping.
+      if (isStored) grouped.push(sql`coalesce(${ident(field.name)}, ${toStored(field, field.default, dialect)})`)
+    } else if (isStored) {
       grouped.push(ident(field.name))
       present.push(sql`${ident(field.name)} IS NOT NULL`)
     } else return false
@@ -233,19 +234,19 @@ async function hasDuplicates(
   return found.length > 0
 }
 
-/** A table that exists, brought to its declaration. Without a reader only the declarations are compared. */
+/** The plan that migrates an existing table. Without a reader only the declarations are compared. */
 export async function extendPlan(
   table: Table,
   known: TableDescription,
   reader: Reader | null,
   dialect: Dialect,
 ): Promise<TablePlan> {
-  const draft: Draft = { table, reader, dialect, steps: [], refusals: [] }
+  const draft: Draft = { table, reader, dialect, steps: [], conflicts: [] }
   const description = describe(table)
   if (known.schemaless !== table.schemaless) {
     const was = known.schemaless ? 'without' : 'with'
-    draft.refusals.push({
-      message: `databases.${table.namespace}.tables.${table.name}: the table was made ${was} a schema. Put that back, or declare a new table and copy the records over.`,
+    draft.conflicts.push({
+      message: `databases.${table.namespace}.tables.${table.name}: the table was created ${was} a schema. Restore that, or declare a new table and copy the records.`,
     })
     return { ...draft, description }
   }
@@ -253,7 +254,7 @@ export async function extendPlan(
   for (const field of table.fields.values()) await planField(draft, field, known)
   await planIndexes(draft, known)
   if (known.search.join() !== table.search.join()) {
-    // The old triggers go first: they name columns that may be about to change.
+    // Drop the old triggers first: they refer to columns that may change.
     draft.steps.unshift(...dialect.dropSearch(table))
     if (table.search.length > 0) draft.steps.push(...dialect.createSearch(table, table.search))
   }

@@ -1,6 +1,6 @@
 /**
- * Tables come from the configuration: made when missing, extended when declared larger, and never changed in a way that
- * loses data without being told to. Owns `_tables`, where each database remembers what it was last made from.
+ * Migrates databases to the configuration: creates missing tables, extends existing ones, and never loses data without
+ * `--apply`. Owns `_tables`, where each database stores the declarations it was last migrated to.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Log } from '../../../base/log.ts'
@@ -14,44 +14,44 @@ import { createChangeLog } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows } from '../rows.ts'
-import { createAnswers } from '../writes/idempotency.ts'
+import { createResponsesTable } from '../writes/idempotency.ts'
 import {
+  conflictOf,
   createPlan,
   describe,
   extendPlan,
   type PlanStep,
-  type Refusal,
-  refusalOf,
+  type SchemaConflict,
   type TableDescription,
 } from './migration-plan.ts'
 
-/** The configuration cannot be served with the data there is. The message lists every reason and what to do. */
+/** The data cannot be migrated to the configuration. The message lists every conflict and what to do. */
 export class SchemaError extends Error {
-  constructor(readonly refusals: readonly Refusal[]) {
-    super(`The data does not fit the configuration:\n${refusals.map(({ message }) => `  - ${message}`).join('\n')}`)
+  constructor(readonly conflicts: readonly SchemaConflict[]) {
+    super(`The data does not fit the configuration:\n${conflicts.map(({ message }) => `  - ${message}`).join('\n')}`)
     this.name = 'SchemaError'
   }
 }
 
-/** A namespace to be made or extended. */
+/** A namespace to create or migrate. */
 interface Target {
   readonly namespace: string
   readonly perInstance: boolean
   readonly tables: readonly Table[]
 }
 
-/** Where a namespace remembers what it was last made from. */
+/** The table that stores what a namespace was last migrated to. */
 export const descriptionsOf = (namespace: string, dialect: Dialect): SqlText =>
   dialect.target({ namespace, name: '_tables', perInstance: false })
 
-/** What every namespace has beside its declared tables. */
+/** Statements that create the platform's own tables of a namespace. */
 function platformSteps({ namespace, perInstance }: Omit<Target, 'tables'>, dialect: Dialect): readonly SqlText[] {
   const descriptions = descriptionsOf(namespace, dialect)
   return [
     ...dialect.prepareNamespace(namespace),
     sql`CREATE TABLE IF NOT EXISTS ${descriptions} (name TEXT PRIMARY KEY, description TEXT NOT NULL)`,
     ...createChangeLog({ namespace, perInstance }, dialect),
-    ...createAnswers(namespace, dialect),
+    ...createResponsesTable(namespace, dialect),
     ...createTrimState(namespace, dialect.target),
   ]
 }
@@ -62,19 +62,13 @@ async function preparePlatform(tx: Transaction, dialect: Dialect, target: Omit<T
   for (const step of platformSteps(target, dialect)) await tx.run(step)
 }
 
-/**
- * Row of `_tables` that holds the fingerprint of everything declared, so that an unchanged database is recognised by
- * one read.
- */
+/** Row of `_tables` with the fingerprint of all declarations, so that one read recognizes an unchanged database. */
 export const combinedName = ''
 
-/**
- * Where it is remembered what the instances of each dynamic namespace should look like. Users cannot declare a name
- * like it.
- */
+/** The database that stores the declarations of dynamic namespaces. Users cannot declare a namespace of this name. */
 export const platform: DatabaseAddress = { namespace: '_platform', instanceId: null }
 
-/** With names: two tables may be alike, and one that takes the place of another must still be made. */
+/** Includes the names: a table that replaces another with an equal declaration must still be created. */
 const fingerprintOf = (tables: readonly Table[]): string =>
   fingerprint(JSON.stringify(tables.map((table) => [table.name, describe(table)])))
 
@@ -83,69 +77,69 @@ async function readDescriptions(tx: Transaction, descriptions: SqlText): Promise
   return new Map(rows.map(({ name, description }) => [name, description]))
 }
 
-const remember = (tx: Transaction, descriptions: SqlText, name: string, description: string): Promise<number> =>
+const store = (tx: Transaction, descriptions: SqlText, name: string, description: string): Promise<number> =>
   tx.run(sql`INSERT INTO ${descriptions} (name, description) VALUES (${name}, ${description})
     ON CONFLICT (name) DO UPDATE SET description = excluded.description`)
 
 const isRemoval = ({ text }: SqlText): boolean => text.startsWith('DROP ')
 
-/** Rolls a transaction back on purpose. */
-class Undo extends Error {
-  constructor(readonly refusals: readonly Refusal[]) {
-    super('Undone')
+/** Thrown to roll back the transaction. */
+class Rollback extends Error {
+  constructor(readonly conflicts: readonly SchemaConflict[]) {
+    super('Rolled back')
   }
 }
 
 interface Mode {
-  /** Accept the losses that can be accepted: columns of removed fields are dropped. */
+  /** Accepts data loss where possible: drops the columns of removed fields. */
   readonly accept: boolean
-  /** Only find the refusals. */
-  readonly isTrial: boolean
+  /** Only finds the conflicts. */
+  readonly isDryRun: boolean
 }
 
-/**
- * One namespace's tables brought to their declaration inside `tx`. Gives the refusals that stand; any of them means
- * nothing may be kept.
- */
-async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mode: Mode): Promise<Refusal[]> {
+/** Migrates the tables of a namespace in `tx`. If it returns conflicts, the caller must roll back. */
+async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mode: Mode): Promise<SchemaConflict[]> {
   await preparePlatform(tx, dialect, target)
   const { namespace, tables } = target
   const descriptions = descriptionsOf(namespace, dialect)
-  const whole = fingerprintOf(tables)
+  const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
-  if (known.get(combinedName) === whole) return []
-  const refusals: Refusal[] = []
+  if (known.get(combinedName) === combined) return []
+  const conflicts: SchemaConflict[] = []
   for (const table of tables) {
     const text = known.get(table.name)
     const before = text === undefined ? null : (JSON.parse(text) as TableDescription)
     const plan = before ? await extendPlan(table, before, tx, dialect) : createPlan(table, dialect)
-    refusals.push(...standing(plan.refusals, mode))
-    if (mode.isTrial || refusals.length > 0) continue
-    const losses = plan.refusals.flatMap(({ accept }) => accept ?? [])
-    // Indexes and triggers that name a column go before the column does.
+    conflicts.push(...remaining(plan.conflicts, mode))
+    if (mode.isDryRun || conflicts.length > 0) continue
+    const losses = plan.conflicts.flatMap(({ accept }) => accept ?? [])
+    // Drop indexes and triggers that refer to a column before the column.
     const additions = plan.steps.filter((step) => !isRemoval(step))
     for (const step of [...plan.steps.filter(isRemoval), ...losses, ...additions]) await runStep(tx, table, step)
     if (before && before.search.join() !== table.search.join()) await fillSearch(tx, dialect, table)
-    await remember(tx, descriptions, table.name, JSON.stringify(plan.description))
+    await store(tx, descriptions, table.name, JSON.stringify(plan.description))
   }
-  if (!mode.isTrial) await remember(tx, descriptions, combinedName, whole)
-  return refusals
+  if (!mode.isDryRun) await store(tx, descriptions, combinedName, combined)
+  return conflicts
 }
 
-/** Throws `Undo` for an index that the rows there are do not allow: how long is too long, only the engine knows. */
+/**
+ * Throws `Rollback` if the existing rows do not allow an index. Only the engine knows the maximum length of an indexed
+ * text.
+ */
 async function runStep(tx: Transaction, table: Table, step: PlanStep): Promise<void> {
   try {
     await tx.run(step)
   } catch (error) {
     const isOfIndex = error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
     if (!isOfIndex || !step.indexed) throw error
-    throw new Undo([refusalOf(table, step.indexed, error.kind as 'unique' | 'oversized')])
+    throw new Rollback([conflictOf(table, step.indexed, error.kind as 'unique' | 'oversized')])
   }
 }
 
 /**
- * Writes the search words of rows that were there before the index, where the engine does not cut words itself: a page
- * of rows at a time, since there may be more than fit into memory.
+ * Writes the search words of existing rows, for engines whose index does not tokenize text itself. Works in pages,
+ * since the rows may not fit in memory.
  */
 async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Promise<void> {
   if (!dialect.searchColumn || table.search.length === 0) return
@@ -171,43 +165,47 @@ async function fillSearch(tx: Transaction, dialect: Dialect, table: Table): Prom
   }
 }
 
-const standing = (refusals: readonly Refusal[], { accept }: Mode): Refusal[] =>
-  refusals.filter((refusal) => !(accept && refusal.accept))
+const remaining = (conflicts: readonly SchemaConflict[], { accept }: Mode): SchemaConflict[] =>
+  conflicts.filter((conflict) => !(accept && conflict.accept))
 
-/** A dynamic namespace as a whole: compared with what was last accepted, since its instances are too many to ask. */
-async function applyNamespace(tx: Transaction, dialect: Dialect, { tables }: Target, mode: Mode): Promise<Refusal[]> {
+/** Checks a dynamic namespace against its last accepted declarations; there are too many instances to check each. */
+async function applyNamespace(
+  tx: Transaction,
+  dialect: Dialect,
+  { tables }: Target,
+  mode: Mode,
+): Promise<SchemaConflict[]> {
   await preparePlatform(tx, dialect, { namespace: platform.namespace, perInstance: false })
   const descriptions = descriptionsOf(platform.namespace, dialect)
   const known = await readDescriptions(tx, descriptions)
-  const refusals: Refusal[] = []
+  const conflicts: SchemaConflict[] = []
   for (const table of tables) {
     const name = `${table.namespace}.${table.name}`
     const text = known.get(name)
     if (text !== undefined) {
       const plan = await extendPlan(table, JSON.parse(text) as TableDescription, null, dialect)
-      refusals.push(...standing(plan.refusals, mode))
+      conflicts.push(...remaining(plan.conflicts, mode))
     }
-    if (!mode.isTrial && refusals.length === 0) await remember(tx, descriptions, name, JSON.stringify(describe(table)))
+    if (!mode.isDryRun && conflicts.length === 0) await store(tx, descriptions, name, JSON.stringify(describe(table)))
   }
-  return refusals
+  return conflicts
 }
 
 export interface Schema {
   /**
-   * Brings every namespace to its declaration. Throws `SchemaError`, with nothing changed, when data would be lost and
-   * `accept` does not say that it may be.
+   * Migrates all namespaces. Throws `SchemaError`, with nothing changed, if data would be lost and `accept` is false.
    */
   migrate(sql: Sql, namespaces: Namespaces, options: { accept: boolean }): Promise<void>
-  /** What stands in the way of `migrate`; changes nothing. */
-  findRefusals(sql: Sql, namespaces: Namespaces): Promise<readonly Refusal[]>
+  /** The conflicts that `migrate` would meet; changes nothing. */
+  findConflicts(sql: Sql, namespaces: Namespaces): Promise<readonly SchemaConflict[]>
   /**
-   * Brings one instance of a dynamic namespace to its declaration when it is opened. Throws `SchemaError` when its rows
-   * do not allow it.
+   * Migrates one instance of a dynamic namespace when it is opened. Throws `EngineError` `unavailable` if its rows do
+   * not allow it.
    */
   prepareInstance(database: Database, address: DatabaseAddress): Promise<void>
 }
 
-/** `namespaces` is the configuration being served: what instances are opened with. */
+/** `namespaces` is the active configuration, which instances are migrated to when they are opened. */
 export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): Schema {
   function targetOf(namespaces: Namespaces, name: string): Target {
     const definition = namespaces.get(name)
@@ -220,49 +218,54 @@ export function createSchema(deps: { namespaces: () => Namespaces; log: Log }): 
     apply: typeof applyTables,
     target: Target,
     mode: Mode,
-  ): Promise<readonly Refusal[]> {
+  ): Promise<readonly SchemaConflict[]> {
     try {
       return await database.write(
         async (tx) => {
-          const refusals = await apply(tx, database.dialect, target, mode)
-          if (refusals.length > 0) throw new Undo(refusals)
-          return refusals
+          const conflicts = await apply(tx, database.dialect, target, mode)
+          if (conflicts.length > 0) throw new Rollback(conflicts)
+          return conflicts
         },
         { isMigration: true },
       )
     } catch (error) {
-      if (error instanceof Undo) return error.refusals
+      if (error instanceof Rollback) return error.conflicts
       throw error
     }
   }
 
-  async function applyAll(sql: Sql, namespaces: Namespaces, mode: Mode): Promise<Refusal[]> {
-    const refusals: Refusal[] = []
+  async function applyAll(sql: Sql, namespaces: Namespaces, mode: Mode): Promise<SchemaConflict[]> {
+    const conflicts: SchemaConflict[] = []
     for (const [name, { instance }] of namespaces) {
       const isApart = instance && sql.keepsInstancesApart
       const database = sql.database(isApart ? platform : { namespace: name, instanceId: null })
       const apply = isApart ? applyNamespace : applyTables
-      refusals.push(...(await applyTo(database, apply, targetOf(namespaces, name), mode)))
+      conflicts.push(...(await applyTo(database, apply, targetOf(namespaces, name), mode)))
     }
-    return refusals
+    return conflicts
   }
 
   return {
-    findRefusals: (sql, namespaces) => applyAll(sql, namespaces, { accept: false, isTrial: true }),
+    findConflicts: (sql, namespaces) => applyAll(sql, namespaces, { accept: false, isDryRun: true }),
     async migrate(sql, namespaces, { accept }) {
-      // Every database is asked before the first is changed, so a refused start leaves all of them as they were.
-      const refusals = await applyAll(sql, namespaces, { accept, isTrial: true })
-      if (refusals.length === 0) refusals.push(...(await applyAll(sql, namespaces, { accept, isTrial: false })))
-      if (refusals.length > 0) throw new SchemaError(refusals)
+      // Check all databases before changing the first, so that a rejected start leaves all of them unchanged.
+      const conflicts = await applyAll(sql, namespaces, { accept, isDryRun: true })
+      if (conflicts.length === 0) conflicts.push(...(await applyAll(sql, namespaces, { accept, isDryRun: false })))
+      if (conflicts.length > 0) throw new SchemaError(conflicts)
     },
     async prepareInstance(database, { namespace, instanceId }) {
-      // What was removed from the declaration was accepted when the namespace was migrated.
-      const mode = { accept: true, isTrial: false }
-      const refusals = await applyTo(database, applyTables, targetOf(deps.namespaces(), namespace), mode)
-      if (refusals.length === 0) return
-      const reasons = refusals.map(({ message }) => message)
+      // Removals were accepted when the namespace was migrated.
+      const mode = { accept: true, isDryRun: false }
+      const conflicts = await applyTo(database, applyTables, targetOf(deps.namespaces(), namespace), mode)
+      if (conflicts.length === 0) return
+      const reasons = conflicts.map(({ message }) => message)
       deps.log.error('records.instance_rejected', { namespace, instanceId, reasons })
-      throw new EngineError('unavailable', 'The instance does not fit the configuration', [], new SchemaError(refusals))
+      throw new EngineError(
+        'unavailable',
+        'The instance does not fit the configuration',
+        [],
+        new SchemaError(conflicts),
+      )
     },
   }
 }

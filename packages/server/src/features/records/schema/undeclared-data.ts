@@ -1,19 +1,19 @@
-/** What the data holds and the configuration no longer declares: named at start, since it is easily a mistake. */
+/** Finds stored namespaces and tables that the configuration no longer declares, to be reported at start. */
 import type { DatabaseAddress, Sql } from '../../../engines/sql/sql.ts'
 import { sql as text } from '../../../engines/sql/sql-text.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { combinedName, descriptionsOf, platform } from './migrator.ts'
 
-const stays = 'is in the data but not in the configuration; it is kept, and not served'
+const notServed = 'is stored but not declared in the configuration; it is kept, and not served'
 
-/** A sentence for each namespace and table; nothing is changed. */
+/** A message for each namespace and table. Changes nothing. */
 export async function findLeftovers(sql: Sql, namespaces: Namespaces): Promise<readonly string[]> {
   const present = new Set(await sql.namespaces())
   const isDeclared = (namespace: string, table: string): boolean =>
     namespaces.get(namespace)?.tables.has(table) === true
   const found = [...present]
     .filter((name) => !name.startsWith('_') && !namespaces.has(name))
-    .map((name) => `The namespace "${name}" ${stays}`)
+    .map((name) => `The namespace "${name}" ${notServed}`)
 
   async function readNames(address: DatabaseAddress): Promise<string[]> {
     if (!present.has(address.namespace)) return []
@@ -25,14 +25,14 @@ export async function findLeftovers(sql: Sql, namespaces: Namespaces): Promise<r
   }
   const addTable = (namespace: string, table: string): void => {
     if (namespaces.has(namespace) && !isDeclared(namespace, table))
-      found.push(`The table "${table}" of the namespace "${namespace}" ${stays}`)
+      found.push(`The table "${table}" of the namespace "${namespace}" ${notServed}`)
   }
 
   for (const [namespace, { instance }] of namespaces) {
     if (instance && sql.keepsInstancesApart) continue
     for (const table of await readNames({ namespace, instanceId: null })) addTable(namespace, table)
   }
-  // Instances are too many to ask: what they were last made from is remembered in one place.
+  // There are too many instances to query each: the platform database stores what they were last created from.
   if (sql.keepsInstancesApart)
     for (const name of await readNames(platform)) {
       const [namespace = '', ...rest] = name.split('.')

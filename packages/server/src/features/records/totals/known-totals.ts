@@ -1,16 +1,14 @@
-/**
- * What the two kinds of totals have in common: those of this process, and those that follow other processes' writes.
- */
+/** The interface of the two implementations of totals: for one writing process, and for several. */
 import type { SqlText } from '../../../engines/sql/sql-text.ts'
 import type { Expr } from '../../../query/expr.ts'
 import type { TableCall } from '../resolve-table.ts'
 
-/** The total at the moment of a page. */
+/** The total as of the snapshot of a page. */
 export interface PageTotal {
-  /** What the page is to be read with. */
+  /** What to read together with the page. */
   readonly read: { readonly alongside?: SqlText; readonly here?: () => void }
   /**
-   * The total, given what was read alongside the page. Null where the page has to be read again with a new `PageTotal`.
+   * The total, given what was read alongside the page. Null if the page has to be read again with a new `PageTotal`.
    */
   find(alongside: unknown): Promise<number | null>
 }
@@ -21,7 +19,7 @@ export interface Condition {
   readonly where: SqlText
 }
 
-/** How totals are known on one kind of engine. */
+/** Totals on one kind of engine. */
 export interface KnownTotals {
   count(call: TableCall, condition: Condition): Promise<number>
   atPage(call: TableCall, condition: Condition): PageTotal

@@ -1,6 +1,7 @@
 /**
- * Totals where several processes write: counted once, then moved by what the change log holds since. Each answer is
- * exact as of its own statement: the log is asked for what this statement sees and the last one did not.
+ * Totals when several processes write: counted once, then updated with the changes in the log since. Each total is
+ * exact as of its own statement: the log query selects the changes visible to this statement and not to the previous
+ * one.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createLru } from '../../../base/concurrency/lru.ts'
@@ -15,17 +16,17 @@ import { findTrimmed, type LogBounds } from '../changes/trim.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { Condition, KnownTotals } from './known-totals.ts'
 
-/** A change as the log holds it; `isLater` where the snapshot asked for holds it and the one known does not. */
+/** A change in the log; `isLater` if it is in the requested snapshot and not in the known one. */
 type LogChange = LoggedChange & { readonly isLater: boolean }
 
 interface Followed {
   readonly total: number
   readonly snapshot: string
-  /** When the snapshot was taken: the log must reach back that far. */
+  /** When the snapshot was taken; the log must reach back to that time. */
   readonly atMs: number
 }
 
-/** As many as an embedded server remembers; what is evicted is counted again. */
+/** As many as an embedded server caches; evicted totals are counted again. */
 const totalsMax = openInstancesMax * rememberedTotalsMax
 
 const logOf = ({ database, table }: TableCall): SqlText => database.dialect.from(changeLog(table), ident('_changes'))
@@ -43,7 +44,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
     return { total: Number(row?.total ?? 0), snapshot: row?.snapshot ?? '', atMs }
   }
 
-  /** Whether changes since then may be gone; a young one never is. */
+  /** Whether changes since then may have been deleted; recent ones never are. */
   async function isTrimmedSince({ database, address }: TableCall, { snapshot, atMs }: Followed): Promise<boolean> {
     if (clock.now() - atMs < changesKeptMinMs / 2) return false
     return database.dialect.logView.isBeyond(await findTrimmed(database, address.namespace), snapshot)
@@ -52,7 +53,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
   const keyOf = ({ address, table }: TableCall, { where }: Condition): string =>
     JSON.stringify([address.namespace, address.instanceId, table.name, where.text, where.values])
 
-  /** One that may still be followed: half the log's age leaves room for clocks that differ between nodes. */
+  /** A total that can still be updated. Half of the retention leaves a margin for clock skew between nodes. */
   function find(key: string): Followed | undefined {
     const last = known.get(key)
     return last && clock.now() - last.atMs < changes().retentionMs / 2 ? last : undefined
@@ -65,7 +66,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
       return counted
     })
 
-  /** The changes of a statement's answer; null when there are too many to be worth following. */
+  /** The changes in a query result; null if there are too many to apply. */
   function changesOf(row: { fits: boolean; changes: string | null } | undefined): LogChange[] | null {
     if (!row?.fits) return null
     const changes = row.changes === null ? [] : (JSON.parse(row.changes) as [string | null, string | null, boolean?][])
@@ -75,8 +76,8 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
 
   const bounds = { limit: followedChangesMax + 1, bytesMax: followedBytesMax }
 
-  /** The total moved by the changes since; null when there are too many. */
-  async function moveOn(call: TableCall, follow: Follow, expr: Expr, last: Followed): Promise<Followed | null> {
+  /** Updates the total with the changes since; null if there are too many. */
+  async function advance(call: TableCall, follow: Follow, expr: Expr, last: Followed): Promise<Followed | null> {
     const atMs = clock.now()
     const query = follow.changesSince(logOf(call), call.table.name, last.snapshot, bounds)
     const [row] = await call.database.all<{ snapshot: string; fits: boolean; changes: string | null }>(query)
@@ -85,7 +86,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
     return { total: last.total + movedBy(expr, seen), snapshot: row.snapshot, atMs }
   }
 
-  /** The total as of a snapshot from before or after the one it is known at; null when there are too many changes. */
+  /** The total as of a snapshot before or after the known one; null if there are too many changes. */
   async function moveTo(call: TableCall, follow: Follow, expr: Expr, last: Followed, snapshot: string) {
     if (snapshot === last.snapshot) return last.total
     const query = follow.changesBetween(logOf(call), call.table.name, last.snapshot, snapshot, bounds)
@@ -102,7 +103,7 @@ export function createFollowedTotals(clock: Clock, changes: () => LogBounds): Kn
       const { follow } = call.database.dialect
       const key = keyOf(call, condition)
       const last = find(key)
-      const moved = last && follow ? await moveOn(call, follow, condition.expr, last) : null
+      const moved = last && follow ? await advance(call, follow, condition.expr, last) : null
       if (!moved) return (await countOnce(key, call, condition)).total
       known.set(key, moved)
       return moved.total

@@ -1,6 +1,6 @@
 /**
- * Totals where this process does all writing: counted once, then kept exact in memory by every commit. A count that
- * runs in a thread sees a snapshot that is behind; the change log leads from there to the present.
+ * Totals when this process is the only writer: counted once, then updated in memory with every commit. A count in a
+ * reader thread sees an older snapshot; the changes since are replayed from the log.
  */
 import { callerKey } from '../../../access/caller.ts'
 import { createLru, type Lru } from '../../../base/concurrency/lru.ts'
@@ -35,16 +35,16 @@ interface LogRow {
 
 interface TableTotals {
   readonly remembered: Lru<string, Remembered>
-  /** Committed changes of the table since this was made. */
+  /** Number of committed changes of the table since this was created. */
   changes: number
 }
 
 export interface LocalTotals extends KnownTotals {
-  /** To be called in the same turn as the commit of the change. */
+  /** To be called in the event-loop tick of the commit. */
   apply(address: DatabaseAddress, change: Change): void
 }
 
-/** Each open database has a handful of tables; more are simply counted again. */
+/** Each open database has a few tables; evicted totals are counted again. */
 const tablesMax = 4 * openInstancesMax
 
 const logColumns = selectList([
@@ -60,7 +60,7 @@ const keyOf = ({ where }: Condition): string => JSON.stringify([where.text, wher
 
 const snapshots = new WeakMap<TableRows, SqlText>()
 
-/** The position of the log, made once per table: lists ask for it with every page. */
+/** The log position as SQL, built once per table: lists read it with every page. */
 function snapshotOf({ database, table, rows }: TableCall): SqlText {
   let snapshot = snapshots.get(rows)
   if (!snapshot) {
@@ -71,8 +71,8 @@ function snapshotOf({ database, table, rows }: TableCall): SqlText {
 }
 
 /**
- * Applies the changes of the table after `seq` to a total, in pages of the log. `onCaughtUp` is called with the sum at
- * a moment when nothing was committed after it; gives false where that moment was never reached.
+ * Sums up the effect on a total of the table's changes after `seq`, in pages of the log. Calls `onCaughtUp` with the
+ * sum at a moment when it includes every commit; returns false if that moment was not reached.
  */
 async function replay(
   { database, table }: TableCall,
@@ -85,7 +85,7 @@ async function replay(
   let limit = followedChangesMax
   for (let step = 0; step < totalReplaySteps; step++) {
     const source = sql` FROM ${ident('_changes')} WHERE seq > ${after} AND "table" = ${table.name}`
-    let isHere = false
+    let isCurrent = false
     let isLast = false
     const page = await database.readPage<LogRow>({
       list: logColumns,
@@ -95,7 +95,7 @@ async function replay(
       offset: 0,
       key: null,
       here(rows) {
-        isHere = true
+        isCurrent = true
         const changes = rows as LogRow[]
         moved += movedBy(expr, changes)
         after = changes.at(-1)?.seq ?? after
@@ -104,8 +104,8 @@ async function replay(
       },
     })
     if (isLast) return true
-    if (page && !isHere) return false
-    // Large records: fewer of them make a page.
+    if (page && !isCurrent) return false
+    // Large records: read smaller pages.
     if (!page) limit = Math.max(1, limit >> 2)
   }
   return false
@@ -125,22 +125,22 @@ export function createLocalTotals(): LocalTotals {
     return totals
   }
 
-  /** Counts, and remembers the total if the log leads from the count to the present. */
+  /** Counts, and caches the total if the changes since the count's snapshot can be replayed. */
   async function scan(call: TableCall, { expr, where }: Condition, key: string): Promise<number> {
     const { remembered } = totalsOf(call)
     const remember = (total: number): void => remembered.set(key, { expr, total })
-    let isPresent = false
+    let isUpToDate = false
     const snapshot = call.database.dialect.logView.snapshot(changeLog(call.table))
     const [counted] = await call.database.all<Counted>(
       sql`SELECT count(*) AS total, ${snapshot} AS snapshot FROM ${call.rows.from} WHERE ${where}`,
       ([now]) => {
-        isPresent = true
+        isUpToDate = true
         remember(now?.total ?? 0)
       },
       callerKey(call.caller),
     )
     const total = counted?.total ?? 0
-    if (!isPresent) await replay(call, expr, Number(counted?.snapshot ?? 0), (moved) => remember(total + moved))
+    if (!isUpToDate) await replay(call, expr, Number(counted?.snapshot ?? 0), (moved) => remember(total + moved))
     return total
   }
 
@@ -151,7 +151,7 @@ export function createLocalTotals(): LocalTotals {
     return counts.run(`${tableKey(call.address, call.table.name)}\n${key}`, () => scan(call, condition, key))
   }
 
-  /** The total as of a snapshot that is behind the present. */
+  /** The total as of an older snapshot. */
   async function totalAt(call: TableCall, condition: Condition, snapshot: unknown): Promise<number | null> {
     const key = keyOf(condition)
     const { remembered } = totalsOf(call)
@@ -169,11 +169,11 @@ export function createLocalTotals(): LocalTotals {
       const totals = totalsOf(call)
       const { remembered } = totals
       const key = keyOf(condition)
-      // Reads that are requested in one turn run in order: the count is remembered before the page is read.
+      // Reads requested in one event-loop tick run in order: the count is cached before the page is read.
       const counting = remembered.get(key) ? null : count(call, condition)
-      // Awaited in `find` only, which is not called for a page that fails.
+      // Awaited in `find` only, which is not called if reading the page fails.
       counting?.catch(() => undefined)
-      /** Changes of the table when the page was read; null until then. */
+      /** Number of changes of the table when the page was read; null until then. */
       let changes: number | null = null
       let total: number | undefined
       return {
@@ -189,7 +189,7 @@ export function createLocalTotals(): LocalTotals {
           if (counting) await counting
           else if (!remembered.get(key)) await count(call, condition)
           if (changes === null) return totalAt(call, condition, snapshot)
-          // A count in a thread takes longer than the page; without a change in between it is also the page's.
+          // A count in a thread takes longer than the page; it is valid for the page if nothing changed in between.
           const isUnchanged = totalsOf(call) === totals && changes === totals.changes
           return isUnchanged ? (remembered.get(key)?.total ?? null) : null
         },

@@ -1,8 +1,8 @@
 /**
- * How many rows match, and how many did at the moment a page was read. Counted by the database once: equal first counts
- * share one scan, and what was written while it ran is replayed from the change log. From then on every commit moves
- * the total, so a list with its total costs a page and not the table. Bounded per table and in tables; what is evicted
- * is counted again.
+ * Cached totals: the number of matching rows, now or as of the snapshot of a page. The database counts once; concurrent
+ * first counts share one scan, and changes during the scan are replayed from the change log. From then on every commit
+ * updates the total, so a list with a total costs one page instead of a table scan. The cache is bounded per table and
+ * in the number of tables; evicted totals are counted again.
  */
 import { callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -20,20 +20,22 @@ import { createLocalTotals } from './totals-local.ts'
 export interface Totals {
   /** Rows of the table that satisfy the tree. */
   count(call: TableCall, expr: Expr): Promise<number>
-  /** The same at the moment of a page. After two pages that had to be read again, the third counts in its statement. */
+  /**
+   * The same as of a page's snapshot. From attempt `knownTotalAttempts` on, the count is part of the page's statement.
+   */
   atPage(call: TableCall, expr: Expr, attempt: number): PageTotal
-  /** To be called in the same turn as the commit of the change. */
+  /** To be called in the event-loop tick of the commit. */
   apply(address: DatabaseAddress, change: Change): void
-  /** Forgets everything: the tables may mean something else now. */
+  /** Clears the cache, since the tables may have changed. */
   clear(): void
 }
 
-/** Pages of one request that may have to be read again. */
+/** Attempts at using a cached total for a page before counting in its statement. */
 export const knownTotalAttempts = 2
 
 const countOf = ({ rows }: TableCall, where: SqlText): SqlText => sql`SELECT count(*) FROM ${rows.from} WHERE ${where}`
 
-/** Nothing to ask: no row satisfies `false`. */
+/** No row satisfies `false`. */
 const none: PageTotal = { read: {}, find: async () => 0 }
 
 export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
@@ -53,7 +55,7 @@ export function createTotals(clock: Clock, changes: () => LogBounds): Totals {
     atPage(call, expr, attempt) {
       if (expr.kind === 'const' && !expr.value) return none
       const where = call.backEnd.condition(expr, call.table)
-      // With `exists`, a row's membership hangs on other tables, whose changes are not followed here.
+      // With `exists`, the total depends on other tables, whose changes are not tracked here.
       if (!readsOtherTables(expr) && attempt < knownTotalAttempts) return knownOf(call).atPage(call, { expr, where })
       return { read: { alongside: countOf(call, where) }, find: async (total) => Number(total) }
     },

@@ -95,7 +95,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function ask(name: string, body: unknown): unknown {
+function request(name: string, body: unknown): unknown {
   const endpoint = records.endpoints.find((one) => one.name === name)
   const call: Call = {
     params: { namespace: 'main', table: 'items' },
@@ -117,7 +117,7 @@ function ask(name: string, body: unknown): unknown {
 /** Everything a batch may touch: rows, the log, the search index and the remembered total. */
 async function dump(): Promise<unknown> {
   const database = engine.database({ namespace: 'main', instanceId: null })
-  const counted = (await ask('records.count', undefined)) as { text: string }
+  const counted = (await request('records.count', undefined)) as { text: string }
   return {
     rows: await database.all(sql`SELECT * FROM items ORDER BY id`),
     changes: await database.all(sql`SELECT * FROM _changes ORDER BY seq`),
@@ -128,7 +128,7 @@ async function dump(): Promise<unknown> {
 
 describe('a batch on a failing engine', () => {
   test('[DB-BATCH-9] leaves nothing behind, whichever call fails', async () => {
-    await ask('records.batch', {
+    await request('records.batch', {
       inserts: [
         { id: 'a', n: 1, label: 'word' },
         { id: 'b', n: 2, label: 'words' },
@@ -146,7 +146,7 @@ describe('a batch on a failing engine', () => {
     let failures = 0
     for (let nth = 0; ; nth++) {
       untilFailure = nth
-      const outcome = await Promise.allSettled([ask('records.batch', batch)])
+      const outcome = await Promise.allSettled([request('records.batch', batch)])
       const survived = untilFailure >= 0
       untilFailure = Number.POSITIVE_INFINITY
       if (survived) break

@@ -1,6 +1,6 @@
 /**
- * Many writes in one transaction: a batch of operations, and one action on every record that a filter selects. All or
- * nothing.
+ * Many writes in one transaction, all or nothing: a batch of operations, or one action on every record that a filter
+ * selects.
  */
 import { required } from '../../../access/check.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
@@ -14,9 +14,9 @@ import { builtInFieldNames } from '../../../query/table.ts'
 import { readRows } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import { type Answered, createAnswer, type Shown } from './answer.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
-import type { AnswerShape } from './replay.ts'
+import type { ResponseShape } from './replay.ts'
+import { createRecordsResponse, type Shown, type WriteResponse } from './response.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
 import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow } from './write.ts'
 import type { Write } from './write-context.ts'
@@ -34,7 +34,7 @@ export interface Batch {
   readonly deletes: readonly string[]
 }
 
-/** Runs every check, so that a batch names all its mistakes at once, as far as one refusal names them. */
+/** Parses every item, so that one error names the faulty fields of all of them, up to `fieldErrorsMax`. */
 function parseEach<From, To>(items: readonly From[], parse: (item: From, index: number) => To): To[] {
   const parsed: To[] = []
   // Without a prototype, a field called `__proto__` is a name like any other.
@@ -46,7 +46,7 @@ function parseEach<From, To>(items: readonly From[], parse: (item: From, index: 
     } catch (error) {
       const { data } = error as ApiError
       if (!data) throw error
-      for (const [name, mistake] of Object.entries(data)) if (found++ < fieldErrorsMax) errors[name] = mistake
+      for (const [name, problem] of Object.entries(data)) if (found++ < fieldErrorsMax) errors[name] = problem
       if (found >= fieldErrorsMax) break
     }
   }
@@ -55,8 +55,7 @@ function parseEach<From, To>(items: readonly From[], parse: (item: From, index: 
 }
 
 /**
- * Checks a batch's body as far as it can be without the database. Throws 400, and 401/403 where a rule denies whatever
- * the row.
+ * Validates a batch's body without the database. Throws 400, and 401/403 if a rule denies every row.
  */
 export function parseBatch(
   call: TableCall,
@@ -73,18 +72,21 @@ export function parseBatch(
   if (inserts.length > 0 && !upsert) required(permissions.insert(), caller)
   if (updates.length > 0) required(permissions.updateBefore(), caller)
   if (deletes.length > 0) required(permissions.delete(), caller)
-  const place = (list: string, index: number): string => `${list}[${index}].`
+  const prefixOf = (list: string, index: number): string => `${list}[${index}].`
   return {
     inserts: upsert
       ? []
       : parseEach(inserts, (one, i) => ({
-          row: parseInsert(bodyView, one, generated, place('inserts', i)),
+          row: parseInsert(bodyView, one, generated, prefixOf('inserts', i)),
           sent: Object.keys(one),
         })),
     upserts: upsert
-      ? parseEach(inserts, (one, i) => parseUpsert(call, one, generated, upsert.conflictTarget, place('inserts', i)))
+      ? parseEach(inserts, (one, i) => parseUpsert(call, one, generated, upsert.conflictTarget, prefixOf('inserts', i)))
       : [],
-    updates: parseEach(updates, ({ id, data }, i) => ({ id, patch: parsePatch(bodyView, data, place('updates', i)) })),
+    updates: parseEach(updates, ({ id, data }, i) => ({
+      id,
+      patch: parsePatch(bodyView, data, prefixOf('updates', i)),
+    })),
     deletes: parseEach(deletes, (id, i) => {
       if (typeof id !== 'string') throw invalidField(`deletes[${i}]`, 'type', 'must be a record id')
       return id
@@ -93,8 +95,8 @@ export function parseBatch(
 }
 
 /**
- * Where transactions run beside each other, takes the rows a batch will touch in one order for all batches, so that two
- * of them never wait for each other. Gives the rows by id.
+ * Locks the rows that a batch will change, in the same order in all batches to avoid deadlocks. Does nothing if the
+ * engine runs one transaction at a time. Returns the rows by id.
  */
 async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, RecordRow>> {
   const { rows, backEnd } = write.call
@@ -106,19 +108,19 @@ async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<
 }
 
 /**
- * Runs the operations in the order inserts, updates, deletes; the first refusal undoes all. `bytesMax` bounds the
- * answer.
+ * Runs the operations in the order inserts, updates, deletes. The first error rolls back all of them. `bytesMax` bounds
+ * the response.
  */
-export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Promise<Answered> {
+export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Promise<WriteResponse> {
   const write: Write = { ...outer, locked: await lockRows(outer, batch) }
   const at = (list: string, index: number): Write => ({ ...write, at: `${list}[${index}]` })
   const budget = { bytesMax, bytes: 0 }
-  const [inserted, updated] = [createAnswer(write, budget), createAnswer(write, budget)]
+  const [inserted, updated] = [createRecordsResponse(write, budget), createRecordsResponse(write, budget)]
   const pathOf = (index: number): string => `inserts[${index}]`
   const rows = batch.inserts.map(({ row }) => row)
   for (const [i, stored] of (await insertRecords(write, rows, pathOf)).entries())
     inserted.add({ ...stored, sent: batch.inserts[i]?.sent ?? [] })
-  // As a batch has always answered them: without saying which of the two an upsert was.
+  // For compatibility, a batch does not report the `action` of upserts.
   for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, pathOf)) inserted.add(upserted)
   const next = createSlices()
   for (const [i, { id, patch }] of batch.updates.entries()) {
@@ -131,17 +133,21 @@ export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Pr
     const pause = next()
     if (pause) await pause
   }
-  return answerBatch(await inserted.finish(), await updated.finish(), batch.deletes)
+  return respondWithBatch(await inserted.finish(), await updated.finish(), batch.deletes)
 }
 
 /** The records that the response of a batch contains; either inserts or upserts are empty. */
-export const batchShape = ({ inserts, upserts, updates }: Batch): AnswerShape => ({
+export const batchShape = ({ inserts, upserts, updates }: Batch): ResponseShape => ({
   kind: 'batch',
   inserted: [...inserts.map(({ sent }) => sent), ...upserts.map(({ patch }) => [...sentBy(patch)])],
   updated: updates.map(({ patch }) => [...sentBy(patch)]),
 })
 
-function answerBatch(inserted: readonly Shown[], updated: readonly Shown[], deleted: readonly string[]): Answered {
+function respondWithBatch(
+  inserted: readonly Shown[],
+  updated: readonly Shown[],
+  deleted: readonly string[],
+): WriteResponse {
   const list = (shown: readonly Shown[]): string => `[${shown.map(({ text }) => text).join(',')}]`
   const ids = (shown: readonly Shown[]) => shown.map(({ id }) => ({ id }))
   const text = `{"inserted":${list(inserted)},"updated":${list(updated)},"deleted":${JSON.stringify(deleted)}}`
@@ -161,22 +167,22 @@ export interface ByFilter {
   readonly condition: Expr
   /** Null to delete. */
   readonly patch: Patch | null
-  /** Records at most. */
+  /** Maximum number of records. */
   readonly limit: number
 }
 
 /**
- * What a filter selects shows in what it changes, so it may name what the caller may read. A key without the scope to
- * read sees the built-in fields alone.
+ * The outcome of a filter reveals values, so it may only use fields that the caller can read. A key without the read
+ * scope can use the built-in fields only. Throws 403.
  */
 function requireReadable(call: TableCall, filter: Expr): void {
   if (!isNever(call.permissions.read())) return
   for (const name of fieldsOf(filter))
     if (!builtInFieldNames.has(name))
-      throw accessDenied(`A filter over "${name}" needs the scope ${readScopeOf(call.table.name)}`)
+      throw accessDenied(`A filter on "${name}" requires the scope ${readScopeOf(call.table.name)}`)
 }
 
-/** Checks the body. Throws 400, and 401/403 where the rule of the action denies whatever the row. */
+/** Validates the body. Throws 400, and 401/403 if the action's rule denies every row. */
 export function parseByFilter(call: TableCall, body: ByFilterBody): ByFilter {
   const { permissions, caller, view, bodyView } = call
   const may = required(body.action === 'delete' ? permissions.delete() : permissions.updateBefore(), caller)

@@ -12,21 +12,21 @@ import { ApiError, conflict, invalidField } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
 import { textOf } from '../../../http/replies/reply.ts'
 import { idempotencyKeyCharsMax } from '../../../limits/api.ts'
-import { idempotencyAnswerCharsMax } from '../../../limits/writes.ts'
-import { type Answered, answered } from './answer.ts'
-import type { StoredAnswer } from './replay.ts'
+import { idempotencyResponseCharsMax } from '../../../limits/writes.ts'
+import type { StoredBody } from './replay.ts'
+import { toResponse, type WriteResponse } from './response.ts'
 
-/** Answers of a namespace, all its instances together: the key says which. */
-const answersOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
+/** Stored responses of a namespace and all its instances; the key includes the path. */
+const responsesOf = (namespace: string): TableRef => ({ namespace, name: '_idempotency', perInstance: false })
 
 /** `at` in milliseconds since 1970; `key` and `fingerprint` are SHA-256. */
-export const createAnswers = (namespace: string, dialect: Dialect): SqlText[] => [
-  sql`CREATE TABLE IF NOT EXISTS ${dialect.target(answersOf(namespace))} (${join(dialect.logHead, ', ')},
+export const createResponsesTable = (namespace: string, dialect: Dialect): SqlText[] => [
+  sql`CREATE TABLE IF NOT EXISTS ${dialect.target(responsesOf(namespace))} (${join(dialect.logHead, ', ')},
     key TEXT NOT NULL UNIQUE, at BIGINT NOT NULL, fingerprint TEXT NOT NULL, status INTEGER NOT NULL, body TEXT)`,
-  sql`CREATE INDEX IF NOT EXISTS "_idempotency_at" ON ${dialect.target(answersOf(namespace))} (at)`,
+  sql`CREATE INDEX IF NOT EXISTS "_idempotency_at" ON ${dialect.target(responsesOf(namespace))} (at)`,
 ]
 
-interface Kept extends StoredAnswer {
+interface StoredResponse extends StoredBody {
   readonly fingerprint: string
 }
 
@@ -40,7 +40,7 @@ export interface RequestIdentity {
 }
 
 /** The body of a stored response as its caller may see it now. */
-export type Replay = (tx: Transaction, stored: StoredAnswer) => Promise<string | null>
+export type Replay = (tx: Transaction, stored: StoredBody) => Promise<string | null>
 
 export interface IdempotencyKey {
   readonly key: string
@@ -65,7 +65,7 @@ export function parseIdempotencyKey(header: string | null, identity: RequestIden
 }
 
 /** The stored responses of one database. */
-interface Answers {
+interface Responses {
   readonly replay: Replay
   readonly table: SqlText
   readonly dialect: Dialect
@@ -73,85 +73,90 @@ interface Answers {
   readonly nowMs: number
 }
 
-async function findKept(
+async function findStored(
   tx: Transaction,
-  answers: Answers,
+  responses: Responses,
   { key, fingerprint }: IdempotencyKey,
-): Promise<Answered | null> {
-  // Serializes requests with one key, so that the second finds the answer of the first.
+): Promise<WriteResponse | null> {
+  // Serializes requests with one key, so that the second finds the response to the first.
   await tx.lock(key)
-  const [kept] = await tx.all<Kept>(
-    sql`SELECT fingerprint, status, body FROM ${answers.table} WHERE key = ${key} AND at >= ${answers.sinceMs}`,
+  const [stored] = await tx.all<StoredResponse>(
+    sql`SELECT fingerprint, status, body FROM ${responses.table} WHERE key = ${key} AND at >= ${responses.sinceMs}`,
   )
-  if (!kept) return null
-  if (kept.fingerprint !== fingerprint) throw conflict('This Idempotency-Key was used with another request')
-  const text = await answers.replay(tx, kept)
-  return answered({ status: kept.status, text, headers: { 'Idempotency-Replayed': 'true' } })
+  if (!stored) return null
+  if (stored.fingerprint !== fingerprint) throw conflict('This Idempotency-Key was used with another request')
+  const text = await responses.replay(tx, stored)
+  return toResponse({ status: stored.status, text, headers: { 'Idempotency-Replayed': 'true' } })
 }
 
-/** What is kept of an answer: all of it, or what it was about where it is large. */
-function keptBody({ reply, brief }: Answered): string | null {
+/** The body to store: all of it, or the short form if it is large. */
+function storedBody({ reply, brief }: WriteResponse): string | null {
   const text = textOf(reply)
-  return text !== null && text.length > idempotencyAnswerCharsMax ? brief() : text
+  return text !== null && text.length > idempotencyResponseCharsMax ? brief() : text
 }
 
-async function keep(tx: Transaction, { table, nowMs }: Answers, kept: IdempotencyKey, answer: Answered): Promise<void> {
-  // One past its time may still be there.
-  await tx.run(sql`DELETE FROM ${table} WHERE key = ${kept.key}`)
+async function store(
+  tx: Transaction,
+  { table, nowMs }: Responses,
+  { key, fingerprint }: IdempotencyKey,
+  response: WriteResponse,
+): Promise<void> {
+  // An expired response may still be stored.
+  await tx.run(sql`DELETE FROM ${table} WHERE key = ${key}`)
   await tx.run(
     sql`INSERT INTO ${table} (key, at, fingerprint, status, body)
-      VALUES (${kept.key}, ${nowMs}, ${kept.fingerprint}, ${answer.reply.status}, ${keptBody(answer)})`,
+      VALUES (${key}, ${nowMs}, ${fingerprint}, ${response.reply.status}, ${storedBody(response)})`,
   )
 }
 
-/** Refusals that hang on the moment rather than on the request are not worth keeping. */
-const isKept = (error: unknown): error is ApiError =>
+/** Whether an error is stored: not if it depends on the moment rather than on the request. */
+const isStorable = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status < 500 && error.status !== 401 && error.status !== 429
 
 /**
- * Runs a write to a table that may be a repetition. Without a key it is `database.write`; with one, the response and
- * the effects are committed together, and an error is stored by itself. A repetition gets the stored response as
- * `replay` shows it to the caller now.
+ * Runs a write at most once per key. Without a key it is `database.write`. With one, the response is committed together
+ * with the effects of the write, and an error response in a transaction of its own. A repeated request gets the stored
+ * response as `replay` shows it to the caller now.
  */
 export async function writeOnce(
   { database, namespace, table }: { database: Database; namespace: string; table: string },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
-  work: (tx: Transaction) => Promise<Answered>,
+  work: (tx: Transaction) => Promise<WriteResponse>,
   replay: Replay,
 ): Promise<Reply> {
   if (!key) return (await database.write(work, { table })).reply
   const { dialect } = database
-  const answers: Answers = { table: dialect.target(answersOf(namespace)), dialect, replay, ...times }
+  const responses: Responses = { table: dialect.target(responsesOf(namespace)), dialect, replay, ...times }
   let isMismatch = false
   try {
     const { reply } = await database.write(
       async (tx) => {
-        const kept = await findKept(tx, answers, key).catch((error) => {
+        const stored = await findStored(tx, responses, key).catch((error) => {
           isMismatch = error instanceof ApiError
           throw error
         })
-        if (kept) return kept
-        const answer = await work(tx)
-        await keep(tx, answers, key, answer)
-        return answer
+        if (stored) return stored
+        const response = await work(tx)
+        await store(tx, responses, key, response)
+        return response
       },
       { table },
     )
     return reply
   } catch (error) {
-    if (isMismatch || !isKept(error)) throw error
-    const refusal = answered({ status: error.status, text: JSON.stringify(error.body()) })
-    const keepRefusal = async (tx: Transaction): Promise<Answered> => {
-      const kept = await findKept(tx, answers, key)
-      if (kept) return kept
-      await keep(tx, answers, key, refusal)
-      return refusal
+    if (isMismatch || !isStorable(error)) throw error
+    const failure = toResponse({ status: error.status, text: JSON.stringify(error.body()) })
+    const storeFailure = async (tx: Transaction): Promise<WriteResponse> => {
+      const stored = await findStored(tx, responses, key)
+      if (stored) return stored
+      await store(tx, responses, key, failure)
+      return failure
     }
-    // A refused write is no reason for a database to come into being.
-    return (await database.write(keepRefusal, { creates: false, table })).reply
+    // A rejected write must not create the database.
+    return (await database.write(storeFailure, { creates: false, table })).reply
   }
 }
 
-/** The kept answers of a namespace, for `trimByTime`. */
-export const answersTable = (namespace: string, dialect: Dialect): SqlText => dialect.target(answersOf(namespace))
+/** The table of stored responses of a namespace, for `trimByTime`. */
+export const responsesTable = (namespace: string, dialect: Dialect): SqlText => dialect.target(responsesOf(namespace))

@@ -1,6 +1,6 @@
 /**
- * The bodies of inserts and updates, checked against a table. Every bad field is named at once; nothing here reads or
- * writes the database. A field that is hidden from the caller is as unknown as one that does not exist.
+ * Parses the bodies of inserts and updates and validates them against a table, without the database. Errors name all
+ * invalid fields at once. A field hidden from the caller gives the same error as one that does not exist.
  */
 import { datetimeMaxMs, findDatetime, formatDatetime } from '../../../base/text/datetime.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
@@ -16,23 +16,23 @@ export type Body = Readonly<Record<string, unknown>>
 
 const recordIdPattern = new RegExp(`^[A-Za-z0-9_-]{1,${recordIdCharsMax}}$`)
 
-/** Words that follow a table in the API's paths, and so cannot name a record there. */
+/** Path segments that follow a table in the API and so cannot be record ids. */
 const reservedRecordIds: ReadonlySet<string> = new Set(['count', 'search', 'batch', 'batch-by-filter'])
 
 export const isRecordId = (text: string): boolean => recordIdPattern.test(text)
 
-class Mistake extends Error {
+class InvalidValue extends Error {
   constructor(readonly error: FieldError) {
     super(error.message)
   }
 }
 
-const mistake = (code: FieldErrorCode, message: string): Mistake => new Mistake({ code, message })
+const invalidValue = (code: FieldErrorCode, message: string): InvalidValue => new InvalidValue({ code, message })
 
 const isOperator = (value: unknown): value is { $op: unknown; value?: unknown } =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && Object.hasOwn(value, '$op')
 
-/** Text anywhere inside a JSON value must be storable as well, keys included. */
+/** Checks all texts in a JSON value, keys included, and that all numbers are finite. */
 function isStorableJson(value: unknown): boolean {
   if (typeof value === 'string') return isStorableText(value)
   if (typeof value === 'number') return Number.isFinite(value)
@@ -43,42 +43,44 @@ function isStorableJson(value: unknown): boolean {
 }
 
 function checkText(field: Field, value: unknown): string {
-  if (typeof value !== 'string') throw mistake('type', 'must be a string')
-  if (!isStorableText(value)) throw mistake('type', 'must be text without NUL or broken characters')
-  if (field.name === 'id' && reservedRecordIds.has(value)) throw mistake('pattern', 'is a word of the API')
+  if (typeof value !== 'string') throw invalidValue('type', 'must be a string')
+  if (!isStorableText(value)) throw invalidValue('type', 'must be text without NUL or unpaired surrogates')
+  if (field.name === 'id' && reservedRecordIds.has(value))
+    throw invalidValue('pattern', 'is reserved for a path of the API')
   if (field.name === 'id' && !isRecordId(value))
-    throw mistake('pattern', `must be 1 to ${recordIdCharsMax} characters of A-Z, a-z, 0-9, _ and -`)
+    throw invalidValue('pattern', `must be 1 to ${recordIdCharsMax} characters of A-Z, a-z, 0-9, _ and -`)
   if (field.min !== undefined || field.max !== undefined) {
     const length = codePointLength(value)
     if (field.min !== undefined && length < field.min)
-      throw mistake('min', `must have at least ${field.min} characters`)
-    if (field.max !== undefined && length > field.max) throw mistake('max', `must have at most ${field.max} characters`)
+      throw invalidValue('min', `must have at least ${field.min} characters`)
+    if (field.max !== undefined && length > field.max)
+      throw invalidValue('max', `must have at most ${field.max} characters`)
   }
-  if (field.pattern && !field.pattern.test(value)) throw mistake('pattern', `must match ${field.pattern.source}`)
+  if (field.pattern && !field.pattern.test(value)) throw invalidValue('pattern', `must match ${field.pattern.source}`)
   return value
 }
 
 function checkNumber(field: Field, value: unknown): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw mistake('type', 'must be a finite number')
-  if (field.min !== undefined && value < field.min) throw mistake('min', `must be at least ${field.min}`)
-  if (field.max !== undefined && value > field.max) throw mistake('max', `must be at most ${field.max}`)
-  // Engines do not agree on keeping the sign of zero.
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw invalidValue('type', 'must be a finite number')
+  if (field.min !== undefined && value < field.min) throw invalidValue('min', `must be at least ${field.min}`)
+  if (field.max !== undefined && value > field.max) throw invalidValue('max', `must be at most ${field.max}`)
+  // Engines differ in whether they keep the sign of zero.
   return value === 0 ? 0 : value
 }
 
-/** A value that is not null, in the form it is stored and shown. */
+/** Validates a value that is not null and returns its stored form. */
 function checkPresent(field: Field, value: unknown): unknown {
   switch (field.type) {
     case 'boolean':
-      if (typeof value !== 'boolean') throw mistake('type', 'must be true or false')
+      if (typeof value !== 'boolean') throw invalidValue('type', 'must be true or false')
       return value
     case 'datetime': {
       const normal = typeof value === 'string' ? findDatetime(value) : null
-      if (normal === null) throw mistake('type', 'must be an ISO 8601 date or timestamp')
+      if (normal === null) throw invalidValue('type', 'must be an ISO 8601 date or timestamp')
       return normal
     }
     case 'json':
-      if (!isStorableJson(value)) throw mistake('type', 'must not hold NUL or broken characters')
+      if (!isStorableJson(value)) throw invalidValue('type', 'must not contain NUL or unpaired surrogates')
       return value
     case 'number':
       return checkNumber(field, value)
@@ -89,17 +91,17 @@ function checkPresent(field: Field, value: unknown): unknown {
 
 function checkDeclared(field: Field, value: unknown): unknown {
   if (value === null) {
-    if (field.required) throw mistake('required', 'is required')
+    if (field.required) throw invalidValue('required', 'is required')
     return null
   }
   const checked = checkPresent(field, value)
   if (field.enum && !field.enum.includes(checked as string | number))
-    throw mistake('enum', `must be one of ${field.enum.join(', ')}`)
+    throw invalidValue('enum', `must be one of ${field.enum.join(', ')}`)
   return checked
 }
 
 function checkUndeclared(value: unknown): unknown {
-  if (!isStorableJson(value)) throw mistake('type', 'must not hold NUL or broken characters')
+  if (!isStorableJson(value)) throw invalidValue('type', 'must not contain NUL or unpaired surrogates')
   return value
 }
 
@@ -109,30 +111,30 @@ interface Operator {
   readonly by: number
 }
 
-/** An operator object checked as far as it can be without the row. */
+/** Validates an operator object as far as possible without the row. */
 function checkOperator(field: Field | null, { $op, value }: { $op: unknown; value?: unknown }): Operator {
   if ($op === 'increment') {
-    if (field && field.type !== 'number') throw mistake('operator', 'increment applies to number fields only')
+    if (field && field.type !== 'number') throw invalidValue('operator', 'increment applies to number fields only')
     if (typeof value !== 'number' || !Number.isFinite(value))
-      throw mistake('operator', 'increment needs a finite number as value')
+      throw invalidValue('operator', 'increment requires a finite number as value')
     return { $op, by: value }
   }
-  if ($op !== 'deleteField') throw mistake('operator', 'unknown $op: use increment or deleteField')
-  if (field?.required) throw mistake('operator', 'is required and cannot be deleted')
+  if ($op !== 'deleteField') throw invalidValue('operator', 'unknown $op: use increment or deleteField')
+  if (field?.required) throw invalidValue('operator', 'is required and cannot be deleted')
   return { $op, by: 0 }
 }
 
-/** The value after an operator; `before` is the field's value until now. */
+/** The value after an operator; `before` is the field's current value. */
 function applyOperator(field: Field | null, before: unknown, operator: Operator): unknown {
   if (operator.$op === 'deleteField') return null
-  if (before !== null && typeof before !== 'number') throw mistake('operator', 'increment applies to numbers only')
+  if (before !== null && typeof before !== 'number') throw invalidValue('operator', 'increment applies to numbers only')
   const sum = (before ?? 0) + operator.by
-  if (!Number.isFinite(sum)) throw mistake('operator', 'the sum is out of range')
+  if (!Number.isFinite(sum)) throw invalidValue('operator', 'the sum is out of range')
   return field ? checkDeclared(field, sum) : sum
 }
 
-/** Collects mistakes by field, a bounded number; `prefix` is the place in a batch, such as `inserts[3].`. */
-function collect(prefix: string): { attempt(name: string, check: () => void): void; finish(): void } {
+/** Collects a bounded number of errors by field; `prefix` is the path in a batch, such as `inserts[3].`. */
+function collectErrors(prefix: string): { attempt(name: string, check: () => void): void; finish(): void } {
   // Without a prototype, a field called `__proto__` is a name like any other.
   const errors: Record<string, FieldError> = Object.create(null)
   let found = 0
@@ -142,7 +144,7 @@ function collect(prefix: string): { attempt(name: string, check: () => void): vo
       try {
         check()
       } catch (error) {
-        if (!(error instanceof Mistake)) throw error
+        if (!(error instanceof InvalidValue)) throw error
         errors[prefix + name] = error.error
         found += 1
       }
@@ -153,15 +155,13 @@ function collect(prefix: string): { attempt(name: string, check: () => void): vo
   }
 }
 
-/**
- * The declared field, null for an undeclared one of a schemaless table; throws where the caller knows no such field.
- */
+/** The declared field; null for an undeclared one of a schemaless table. Throws if it is unknown or hidden. */
 function knownField({ table, showsHidden }: TableView, name: string): Field | null {
   const field = table.fields.get(name)
   if (field && (showsHidden || !table.hidden.has(name))) return field
-  if (field || !table.schemaless) throw mistake('unknown', 'unknown field')
-  const wrong = findUndeclaredNameError(name)
-  if (wrong !== null) throw mistake('unknown', wrong)
+  if (field || !table.schemaless) throw invalidValue('unknown', 'unknown field')
+  const reason = findUndeclaredNameError(name)
+  if (reason !== null) throw invalidValue('unknown', reason)
   return null
 }
 
@@ -171,17 +171,17 @@ export interface Generated {
 }
 
 /**
- * The whole new record of an insert's body, defaults and generated fields included. Throws 400 naming every bad field.
+ * Builds the complete record for an insert, with defaults and generated fields. Throws 400 naming all invalid fields.
  */
 export function parseInsert(view: TableView, body: Body, generated: Generated, prefix = ''): RecordRow {
   const { table } = view
   const given: RecordRow = {}
-  const mistakes = collect(prefix)
+  const errors = collectErrors(prefix)
   for (const name of Object.keys(body))
-    mistakes.attempt(name.slice(0, 128), () => {
+    errors.attempt(name.slice(0, 128), () => {
       const field = knownField(view, name)
       const value = body[name]
-      if (isOperator(value)) throw mistake('operator', 'operators apply to updates only')
+      if (isOperator(value)) throw invalidValue('operator', 'operators apply to updates only')
       given[name] = field ? checkDeclared(field, value) : checkUndeclared(value)
     })
   const now = formatDatetime(generated.nowMs)
@@ -190,10 +190,10 @@ export function parseInsert(view: TableView, body: Body, generated: Generated, p
     if (builtInFieldNames.has(name)) continue
     const value = Object.hasOwn(given, name) ? given[name] : (field.default ?? null)
     if (value === null && field.required && !Object.hasOwn(body, name)) {
-      // Only the service key can give it a value, and nobody else may learn that it exists.
+      // Only a service key can set the field, and other callers must not learn that it exists.
       if (table.hidden.has(name) && !view.showsHidden) throw accessDenied()
-      mistakes.attempt(name, () => {
-        throw mistake('required', 'is required')
+      errors.attempt(name, () => {
+        throw invalidValue('required', 'is required')
       })
     }
     record[name] = value
@@ -201,7 +201,7 @@ export function parseInsert(view: TableView, body: Body, generated: Generated, p
   if (table.schemaless) for (const name of Object.keys(given)) if (!table.fields.has(name)) record[name] = given[name]
   record.createdAt = given.createdAt ?? now
   record.updatedAt = given.updatedAt ?? now
-  mistakes.finish()
+  errors.finish()
   return record
 }
 
@@ -209,32 +209,32 @@ interface Change {
   /** Null for an undeclared field. */
   readonly field: Field | null
   readonly operator: Operator | null
-  /** In its stored form; unused where there is an operator. */
+  /** In stored form; unused if there is an operator. */
   readonly value: unknown
 }
 
-/** An update's body checked as far as it can be without the row. */
+/** A parsed update body. */
 export interface Patch {
   readonly changes: ReadonlyMap<string, Change>
-  /** Place in a batch, such as `updates[3].`, for the names of mistakes. */
+  /** Path in a batch, such as `updates[3].`, for error messages. */
   readonly prefix: string
 }
 
-/** Fields that a patch gives a value of its own, rather than one computed from what is stored. */
+/** Fields that a patch sets to a given value, not to one computed from the stored value. */
 export function* sentBy(patch: Patch | undefined): Iterable<string> {
   for (const [name, { operator }] of patch?.changes ?? []) if (operator?.$op !== 'increment') yield name
 }
 
-/** Checks an update's body. Throws 400 naming every bad field. */
+/** Parses an update's body. Throws 400 that names all invalid fields. */
 export function parsePatch(view: TableView, body: Body, prefix = ''): Patch {
   const changes = new Map<string, Change>()
-  const mistakes = collect(prefix)
+  const errors = collectErrors(prefix)
   for (const name of Object.keys(body))
-    mistakes.attempt(name.slice(0, 128), () => {
+    errors.attempt(name.slice(0, 128), () => {
       const field = knownField(view, name)
       const value = body[name]
       if (isOperator(value)) {
-        if (builtInFieldNames.has(name)) throw mistake('operator', 'cannot be changed')
+        if (builtInFieldNames.has(name)) throw invalidValue('operator', 'cannot be changed')
         changes.set(name, { field, operator: checkOperator(field, value), value: null })
       } else
         changes.set(name, {
@@ -243,32 +243,30 @@ export function parsePatch(view: TableView, body: Body, prefix = ''): Patch {
           value: field ? checkDeclared(field, value) : checkUndeclared(value),
         })
     })
-  mistakes.finish()
+  errors.finish()
   return { changes, prefix }
 }
 
-/**
- * How strictly an update treats the fields that never change: an upsert keeps them, an update refuses another value.
- */
+/** How a patch treats immutable fields: an update rejects a different value, an upsert keeps the stored one. */
 export type FixedFields = 'refuse' | 'keep'
 
 export interface Applied {
   readonly after: RecordRow
-  /** Names of fields whose column is written. */
+  /** Names of the changed fields. */
   readonly changed: readonly string[]
 }
 
-/** The record as the patch makes it, with a new `updatedAt`. Throws 400 naming every bad field. */
+/** Applies the patch and sets a new `updatedAt`. Throws 400 that names all invalid fields. */
 export function applyPatch(before: Row, patch: Patch, nowMs: number, fixed: FixedFields = 'refuse'): Applied {
-  const mistakes = collect(patch.prefix)
+  const errors = collectErrors(patch.prefix)
   const { createdAt, updatedAt, ...rest } = before
   const after: RecordRow = rest
   const changed: string[] = []
   for (const [name, { field, operator, value }] of patch.changes)
-    mistakes.attempt(name, () => {
+    errors.attempt(name, () => {
       if (name === 'updatedAt') return
       if (name === 'id' || name === 'createdAt') {
-        if (fixed === 'refuse' && value !== before[name]) throw mistake('operator', 'cannot be changed')
+        if (fixed === 'refuse' && value !== before[name]) throw invalidValue('operator', 'cannot be changed')
         return
       }
       const old = Object.hasOwn(before, name) ? before[name] : null
@@ -276,13 +274,13 @@ export function applyPatch(before: Row, patch: Patch, nowMs: number, fixed: Fixe
       if (field === null && operator?.$op === 'deleteField') delete after[name]
       changed.push(name)
     })
-  mistakes.finish()
+  errors.finish()
   after.createdAt = createdAt
   after.updatedAt = nextUpdatedAt(updatedAt as string, nowMs)
   return { after, changed: [...changed, 'updatedAt'] }
 }
 
-/** Always later than before, also within one millisecond or after the clock stepped back. */
+/** Always later than before, even within one millisecond or after the clock stepped back. */
 function nextUpdatedAt(before: string, nowMs: number): string {
   const beforeMs = Date.parse(before)
   return formatDatetime(Math.min(datetimeMaxMs, Math.max(nowMs, beforeMs + 1)))

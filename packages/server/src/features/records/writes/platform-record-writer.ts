@@ -1,6 +1,6 @@
 /**
- * Records of tables that the platform keeps itself and the records API only reads. Owns that such a write is a change
- * like any other: in the log, and in the totals. What is written, and whether, is for whoever owns the table.
+ * Writes records of platform tables, which are read-only in the records API. Such a write is a change like any other:
+ * it is appended to the change log and updates the totals. The feature that owns the table decides what is written.
  */
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
@@ -9,10 +9,10 @@ import { changeOf } from '../changes/changes.ts'
 import { createTableRows, type RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
 
-/** Writes one record's way from `before` to `after` within the transaction; null is none. */
+/** Replaces the record `before` with `after` in the transaction; null means that there is no record. */
 export type PlatformRecordWriter = (tx: Transaction, before: RecordRow | null, after: RecordRow | null) => Promise<void>
 
-/** For one table of a static namespace. `requestId` groups the changes of one transaction. */
+/** The writer for one table of a static namespace. `requestId` groups the changes of one transaction. */
 export function createPlatformRecordWriter(deps: {
   table: Table
   dialect: Dialect

@@ -1,19 +1,19 @@
 /**
  * A stored response as a repeated request gets it. What the caller may read can have changed since it was stored, so
- * the records in it are reduced to what the same write would answer now: status and ids stay, a record that the caller
- * cannot read keeps its timestamps and the fields that the request gave a value, and hidden fields are removed.
+ * its records are reduced to what the response to the same write would contain now: status and ids stay, a record that
+ * the caller cannot read keeps its timestamps and the fields that the request set, and hidden fields are removed.
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { FieldErrors } from '../../../errors.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import { findReadable, showRecord } from './answer.ts'
+import { findReadable, showRecord } from './response.ts'
 
-/** Names of the fields that a request gives a value, by record. */
+/** Names of the fields that a request sets in a record. */
 export type SentFields = Iterable<string>
 
-/** The records that the response of a request contains; the request decides it, so a repetition has the same. */
-export type AnswerShape =
+/** The records that a response contains. Depends on the request only, so a repeated request has the same. */
+export type ResponseShape =
   /** One record; of an upsert with its `action`. */
   | { readonly kind: 'record'; readonly sent: SentFields; readonly hasAction: boolean }
   /** Lists of records, each in the order of the request. */
@@ -22,7 +22,7 @@ export type AnswerShape =
   | { readonly kind: 'plain' }
 
 /** A stored response; `body` is JSON, or null without one. */
-export interface StoredAnswer {
+export interface StoredBody {
   readonly status: number
   readonly body: string | null
 }
@@ -37,7 +37,7 @@ interface Context {
 /** A response too large to be stored has ids in place of records. */
 const isAbridged = (record: RecordRow): boolean => !Object.hasOwn(record, 'createdAt')
 
-/** The record without the `action` of an upsert, which is behind its last field, `updatedAt`. */
+/** The record without the `action` of an upsert, which follows its last field, `updatedAt`. */
 function withoutAction(stored: RecordRow): RecordRow {
   if (Object.keys(stored).at(-1) !== 'action') return stored
   const { action: _, ...record } = stored
@@ -78,8 +78,8 @@ interface StoredBatch {
 export async function replayedBody(
   tx: Transaction,
   call: TableCall,
-  shape: AnswerShape,
-  { status, body }: StoredAnswer,
+  shape: ResponseShape,
+  { status, body }: StoredBody,
 ): Promise<string | null> {
   if (body === null) return null
   if (status >= 400) return withoutHidden(call, body)

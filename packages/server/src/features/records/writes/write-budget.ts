@@ -1,8 +1,7 @@
 /**
- * How much a caller may write: bytes added to change logs in a window, which are what the disk keeps of a write
- * whatever becomes of its records. Bytes are charged when they are known, so the write that exceeds the budget is done
- * and the next ones are refused until the window ends. Service keys are exempt, as they are from rate limits: what an
- * application's own server writes is the application's decision.
+ * Rate limit on written data: bytes that a caller adds to change logs in a window. The log keeps them on disk even if
+ * the records are deleted. Bytes are charged after the write, so the write that exceeds the budget succeeds, and the
+ * next ones are rejected until the window ends. Service keys are exempt, as they are from rate limits.
  */
 import { type Caller, callerKey } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -13,25 +12,25 @@ import { rateLimited } from '../../../errors.ts'
 import { writeBudgetCallersMax, writeBudgetStepBytes, writeBudgetWindowMs } from '../../../limits/writes.ts'
 
 export interface WriteBudget {
-  /** Whether the caller has a budget. Throws 429 with `Retry-After` while it is used up. */
+  /** Whether the caller has a budget. Throws 429 with `Retry-After` while it is exhausted. */
   check(caller: Caller): boolean
-  /** Adds what a committed write of the caller has logged. Never throws. */
+  /** Adds the bytes that a committed write of the caller logged. Never throws. */
   charge(caller: Caller, bytes: number): void
 }
 
 export interface WriteBudgetDeps {
   readonly counters: Counters
-  /** Bytes in a window of `writeBudgetWindowMs`. */
+  /** Bytes per window of `writeBudgetWindowMs`. */
   readonly bytesMax: () => number
   readonly clock: Clock
   readonly log: Log
 }
 
 interface Account {
-  /** Bytes not yet counted together with the other nodes. */
+  /** Bytes not yet added to the shared counter. */
   pending: number
-  /** Until then writes are refused, in milliseconds since 1970. */
-  refusedUntilMs: number
+  /** Writes are rejected until then, in milliseconds since 1970. */
+  blockedUntilMs: number
 }
 
 export function createWriteBudget({ counters, bytesMax, clock, log }: WriteBudgetDeps): WriteBudget {
@@ -40,21 +39,21 @@ export function createWriteBudget({ counters, bytesMax, clock, log }: WriteBudge
   function accountOf(key: string): Account {
     const known = accounts.get(key)
     if (known) return known
-    const account = { pending: 0, refusedUntilMs: 0 }
+    const account = { pending: 0, blockedUntilMs: 0 }
     accounts.set(key, account)
     return account
   }
 
-  function settle(account: Account, { count, resetMs }: Hit): void {
-    if (count > bytesMax()) account.refusedUntilMs = clock.now() + resetMs
+  function applyCount(account: Account, { count, resetMs }: Hit): void {
+    if (count > bytesMax()) account.blockedUntilMs = clock.now() + resetMs
   }
 
   return {
     check(caller) {
       if (caller.kind === 'service') return false
-      const refusedUntilMs = accounts.get(callerKey(caller))?.refusedUntilMs ?? 0
-      // At most a window, also after the clock was set back.
-      const leftMs = Math.min(refusedUntilMs - clock.now(), writeBudgetWindowMs)
+      const blockedUntilMs = accounts.get(callerKey(caller))?.blockedUntilMs ?? 0
+      // Never longer than a window, even after the clock was set back.
+      const leftMs = Math.min(blockedUntilMs - clock.now(), writeBudgetWindowMs)
       if (leftMs > 0) throw rateLimited(leftMs / 1000, 'Too many bytes written; try again later')
       return true
     },
@@ -67,11 +66,11 @@ export function createWriteBudget({ counters, bytesMax, clock, log }: WriteBudge
       const counted = account.pending
       account.pending = 0
       const hit = counters.hit(`writes:${key}`, writeBudgetWindowMs, counted)
-      if (!(hit instanceof Promise)) return settle(account, hit)
+      if (!(hit instanceof Promise)) return applyCount(account, hit)
       hit.then(
-        (later) => settle(account, later),
+        (later) => applyCount(account, later),
         (error: unknown) => {
-          // Counted with the next ones: the write itself is done.
+          // The write has succeeded; count its bytes with the next ones.
           account.pending += counted
           log.warn('records.write_budget_not_counted', { error })
         },

@@ -1,28 +1,28 @@
-/** What the parts of a write share: its transaction, and what its records are afterwards. */
+/** The context of a write in progress, and the records it produces. */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 
-/** A write in progress: its transaction and what its changes are logged under. */
+/** A write in progress: its transaction, and the metadata of its changes. */
 export interface Write {
   readonly call: TableCall
   readonly tx: Transaction
-  /** Called for each change in the turn of its commit. */
+  /** Called for each change, in the event-loop tick of its commit. */
   readonly committed: (call: TableCall, change: Change) => void
   readonly requestId: string
   readonly nowMs: number
-  /** Place in a batch, such as `deletes[3]`; empty outside one. */
+  /** Path in a batch, such as `deletes[3]`; empty outside a batch. */
   readonly at: string
-  /** What the whole request has logged, in characters. */
+  /** Characters that the request has added to the change log. */
   readonly logged: { chars: number }
-  /** Records by id that were read and locked beforehand, as this transaction has left them. */
+  /** Records by id that were read and locked in advance, with this transaction's changes applied. */
   readonly locked?: Map<string, RecordRow>
-  /** Field by which no record was found to update: one that has its value now came in between. */
+  /** The conflict target of an upsert that found no record; a duplicate in it was inserted concurrently. */
   readonly conflictTarget?: string
 }
 
-/** A record as a write has left it, and the same as JSON. */
+/** A record after a write, and its JSON. */
 export interface Stored {
   readonly row: RecordRow
   readonly text: string

@@ -1,7 +1,6 @@
 /**
- * Writing one record inside a transaction: insert, update, upsert, delete. Each judges its rule where it takes effect,
- * appends to the change log and tells of it once it is committed; whatever refuses throws, and the transaction it runs
- * in leaves no trace.
+ * Writes one record in a transaction: insert, update, delete. Each operation checks its access rule, appends to the
+ * change log and publishes the change after the commit. Errors are thrown and roll back the transaction.
  */
 import { denied } from '../../../access/check.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
@@ -25,8 +24,8 @@ import { type Change, changeOf } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
-import { tagOf } from './answer.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
+import { entityTagOf } from './response.ts'
 import type { Stored, Write } from './write-context.ts'
 
 /**
@@ -50,13 +49,13 @@ async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> 
   if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller)
 }
 
-/** Counts what a request adds to the change log. Throws 413 where it is too much. */
+/** Counts what a request adds to the change log. Throws 413 beyond the limit. */
 function countLogged({ logged }: Write, values: readonly unknown[]): void {
   for (const value of values) if (typeof value === 'string') logged.chars += value.length
   if (logged.chars > requestChangeCharsMax) throw tooManyRecords()
 }
 
-/** Every change of a row ends here: in the log, and published once it is committed. Throws 413 where it is too much. */
+/** Appends a change to the log and publishes it after the commit. Throws 413 if the request logs too much. */
 function record(write: Write, change: Change): void {
   const { call, tx, committed, requestId, nowMs, locked } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
@@ -67,25 +66,25 @@ function record(write: Write, change: Change): void {
   else if (locked?.has(change.id)) locked.set(change.id, change.after)
 }
 
-/** A field's name in the refusal of a batch or of one write. */
+/** The path of a field in errors, with the position in the batch. */
 export const fieldPath = ({ at }: Write, name: string): string => (at === '' ? name : `${at}.${name}`)
 
 const isOfIndex = (error: unknown): error is EngineError =>
   error instanceof EngineError && (error.kind === 'unique' || error.kind === 'oversized')
 
-/** 400 that names the text no index can hold: the longest of those the caller may know of. */
+/** 400 for a text too long for its index; names the longest indexed text that is visible to the caller. */
 function indexTextTooLong(write: Write, row: RecordRow): Error {
   const { table, rows, view } = write.call
   const known = rows.indexedTexts.filter((name) => view.showsHidden || !table.hidden.has(name))
   const lengthOf = (name: string): number => ((row[name] as string | null) ?? '').length
   const [longest] = known.sort((a, b) => lengthOf(b) - lengthOf(a))
-  if (longest === undefined) return badRequest('A text is too long for its index')
-  return invalid({ [fieldPath(write, longest)]: { code: 'max', message: 'is too long for the index over it' } })
+  if (longest === undefined) return badRequest('A text is too long to be indexed')
+  return invalid({ [fieldPath(write, longest)]: { code: 'max', message: 'is too long to be indexed' } })
 }
 
 /**
- * Runs a statement that an index may refuse. For a unique value that is taken 409 that names the fields, and no more,
- * so that a hidden row stays hidden; for a text that is too long 400.
+ * Runs a statement that an index may reject. Throws 409 for a duplicate, which names the fields only and so reveals
+ * nothing else of a hidden row, and 400 for a text that is too long.
  */
 async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Promise<void> {
   try {
@@ -103,7 +102,7 @@ async function runIndexed(write: Write, statement: SqlText, row: RecordRow): Pro
   }
 }
 
-/** Every referenced id must be of a record the caller may read; otherwise a reference would tell which ids exist. */
+/** Throws 400 unless all references are to records visible to the caller; others would reveal which ids exist. */
 async function checkReferences(write: Write, row: RecordRow, names: Iterable<string>): Promise<void> {
   for (const name of names) {
     const references = write.call.table.fields.get(name)?.references
@@ -111,7 +110,7 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
     if (references === undefined || id === null || id === undefined) continue
     const target = write.call.sibling(references)
     const visible = target.backEnd.condition(target.permissions.locate(), target.table)
-    // Until this is committed nobody may remove what it refers to.
+    // Prevents deletion of the referenced record until the commit.
     const { forReference } = target.backEnd.dialect
     const found = await write.tx.all(
       sql`SELECT 1 FROM ${target.rows.from} WHERE ${target.rows.name}."id" = ${id as string} AND ${visible}${forReference}`,
@@ -124,7 +123,7 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
 const storedOf = ({ after, afterText }: Change): Stored => ({ row: after as RecordRow, text: afterText as string })
 
 /**
- * Inserts a complete record. Throws 401/403 by the insert rule, 400 for a dangling reference, 409 for a taken id or
+ * Inserts a complete record. Throws 401/403 by the insert rule, 400 for a dangling reference, 409 for a duplicate id or
  * unique value.
  */
 export async function insertRecord(write: Write, row: RecordRow): Promise<Stored> {
@@ -137,15 +136,15 @@ export async function insertRecord(write: Write, row: RecordRow): Promise<Stored
   return storedOf(change)
 }
 
-/** Whether an insert hangs on nothing that the database would have to be asked for. */
-function standsAlone({ call }: Write, row: RecordRow): boolean {
+/** Whether an insert can be checked without a query. */
+function needsNoQuery({ call }: Write, row: RecordRow): boolean {
   if (partiallyEvaluate(call.permissions.insert(), row).kind !== 'const') return false
   for (const [name, { references }] of call.table.fields)
     if (references !== undefined && row[name] !== null && row[name] !== undefined) return false
   return true
 }
 
-/** Inserts many complete records as `insertRecord` does each; `pathOf` names the place of each in its batch. */
+/** Inserts complete records, each as `insertRecord` does; `pathOf` returns the path of a record in its batch. */
 export async function insertRecords(
   write: Write,
   rows: readonly RecordRow[],
@@ -164,7 +163,7 @@ export async function insertRecords(
   return stored
 }
 
-/** One statement for all of them, where that is quicker and possible. Null, with nothing done, where it is not. */
+/** Inserts all records with one statement if that is faster and possible. Otherwise does nothing and returns null. */
 async function insertTogether(
   write: Write,
   rows: readonly RecordRow[],
@@ -172,14 +171,14 @@ async function insertTogether(
 ): Promise<Stored[] | null> {
   const { call, tx, committed, requestId, nowMs } = write
   const { insertMany, appendChanges } = call.rows
-  if (!insertMany || !appendChanges || !rows.every((row) => standsAlone(write, row))) return null
+  if (!insertMany || !appendChanges || !rows.every((row) => needsNoQuery(write, row))) return null
   for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
   tx.send(sql`SAVEPOINT together`)
   try {
     await tx.run(insertMany(rows))
   } catch (error) {
     if (!isOfIndex(error)) throw error
-    // One of them is in the way; each by itself will tell which.
+    // Inserting one by one finds the record that failed.
     tx.send(sql`ROLLBACK TO SAVEPOINT together`)
     return null
   }
@@ -200,7 +199,7 @@ async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordR
   return row ? call.rows.fromSql(row) : null
 }
 
-/** The row if it exists and the caller may know that it does; else the same 404 for both. */
+/** The row if it exists and is visible to the caller. Throws the same 404 otherwise. */
 async function getVisible(write: Write, id: string): Promise<RecordRow> {
   const row = await findRow(write, id)
   if (row && (await rowSatisfies(write, write.call.permissions.locate(), row))) return row
@@ -208,17 +207,17 @@ async function getVisible(write: Write, id: string): Promise<RecordRow> {
   throw notFound('Record', { [write.at]: { code: 'unknown', message: 'no such record' } })
 }
 
-/** Applies `If-Match`: a list of tags or `*`. A caller who cannot read has no tag that matches. */
+/** Checks `If-Match`, a list of entity tags or `*`. No tag matches for a caller without read access. Throws 412. */
 function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): void {
   if (ifMatch === null || ifMatch.trim() === '*') return
   if (isNever(call.permissions.read())) throw preconditionFailed()
-  const tag = tagOf(call, { row, text: JSON.stringify(row) })
+  const tag = entityTagOf(call, { row, text: JSON.stringify(row) })
   if (!matchesStrongly(ifMatch, tag)) throw preconditionFailed()
 }
 
 /**
- * Refuses an increment whose outcome would depend on a value that the caller cannot read: its refusal would reveal the
- * value. Increments within `blindIncrementMax` of an unbounded number never fail. Throws 403.
+ * Rejects an increment whose success depends on a value that the caller cannot read, since an error would reveal the
+ * value. Increments of an unbounded number by at most `blindIncrementMax` never fail. Throws 403.
  */
 function checkIncrements({ call }: Write, { changes }: Patch): void {
   if (!isNever(call.permissions.read())) return
@@ -229,11 +228,11 @@ function checkIncrements({ call }: Write, { changes }: Patch): void {
     const condition = field
       ? 'that has a minimum, a maximum or an enumeration, or by more than 2^53,'
       : 'without a schema'
-    throw accessDenied(`increment of "${name}" ${condition} needs the scope ${readScopeOf(call.table.name)}`)
+    throw accessDenied(`increment of "${name}" ${condition} requires the scope ${readScopeOf(call.table.name)}`)
   }
 }
 
-/** Applies a patch to a row that was read in this transaction; both rules are judged. Gives the record afterwards. */
+/** Applies a patch to a row read in this transaction, checks both update rules, and returns the new record. */
 export async function updateRow(write: Write, before: RecordRow, patch: Patch, fixed?: FixedFields): Promise<Stored> {
   const { call } = write
   checkIncrements(write, patch)
@@ -250,7 +249,7 @@ export async function updateRow(write: Write, before: RecordRow, patch: Patch, f
   return storedOf(change)
 }
 
-/** Updates a record the caller may read. Throws 404, 412, 401/403 by the update rule before or after, 400, 409. */
+/** Updates a record visible to the caller. Throws 404, 412, 401/403 by the update rules, 400, 409. */
 export async function updateRecord(
   write: Write,
   id: string,
@@ -262,16 +261,13 @@ export async function updateRecord(
   return updateRow(write, before, patch)
 }
 
-/**
- * Deletes a row that was read in this transaction. Throws 401/403 by the delete rule, 409 while another record refers
- * to it.
- */
+/** Deletes a row read in this transaction. Throws 401/403 by the delete rule, 409 if another record refers to it. */
 export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
   const { call, tx } = write
   const id = row.id as string
   await require(write, call.permissions.delete(), row)
   for (const { rows, field } of call.referrers) {
-    // A record that refers to itself may go.
+    // A record may refer to itself.
     const other = rows.table === call.table ? sql` AND ${rows.name}."id" <> ${id}` : sql``
     const found = await tx.all(
       sql`SELECT 1 FROM ${rows.from} WHERE ${rows.name}.${ident(field)} = ${id}${other} LIMIT 1`,
@@ -282,7 +278,7 @@ export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
   record(write, changeOf(call.table, id, row, null))
 }
 
-/** Deletes a record the caller may read. Throws 404, 412, 401/403, 409. */
+/** Deletes a record visible to the caller. Throws 404, 412, 401/403, 409. */
 export async function deleteRecord(write: Write, id: string, ifMatch: string | null = null): Promise<void> {
   const row = await getVisible(write, id)
   checkMatch(write.call, row, ifMatch)

@@ -1,9 +1,8 @@
 /**
- * What a write answers with. Every record that a write shows goes through here, so that the answer never shows more
- * than a read by the same caller would: a record that the caller may not read is answered with `id`, `createdAt`,
- * `updatedAt` and the fields that the request itself gave a value.
+ * Responses of writes. All records in such a response are built here, so that it never contains more than a read by the
+ * same caller: of a record that the caller may not read, it contains `id`, `createdAt`, `updatedAt` and the fields that
+ * the request itself set.
  */
-
 import { createSlices } from '../../../base/concurrency/slices.ts'
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -15,30 +14,30 @@ import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Stored, Write } from './write-context.ts'
 
-/** A record as a write has left it. */
+/** A record after a write. */
 export interface Written extends Stored {
-  /** Fields the request gave a value, not those it computed from a stored one (`increment`). */
+  /** Fields that the request set, except those computed from a stored value (`increment`). */
   readonly sent: Iterable<string>
-  /** Said of an upserted record behind its fields, unless it has a field of that name. */
+  /** Appended to the fields of an upserted record, unless it has a field of that name. */
   readonly action?: 'inserted' | 'updated'
 }
 
-/** A record as its answer shows it. */
+/** A record as the response shows it. */
 export interface Shown {
   readonly id: string
   readonly text: string
   readonly isReadable: boolean
 }
 
-/** Collects the records of one answer, in order, within a budget of bytes that lists of the same answer share. */
-export interface Answer {
-  /** Adds a record. Throws 413 where the answer becomes too large, with which the write is undone. */
+/** Collects the records of a response in order. Lists of the same response share a budget of bytes. */
+export interface RecordsResponse {
+  /** Adds a record. Throws 413 if the response becomes too large, which rolls the write back. */
   add(written: Written): void
   /** The records as the caller may see them. Throws 413. */
   finish(): Promise<readonly Shown[]>
 }
 
-export interface AnswerBudget {
+export interface ResponseBudget {
   readonly bytesMax: number
   bytes: number
 }
@@ -48,9 +47,9 @@ const withAction = (text: string, row: RecordRow, { action }: Written): string =
 
 function showReadable({ rows, view, table }: TableCall, written: Written): Shown {
   const { row, text } = written
-  const isWhole = view.showsHidden || table.hidden.size === 0
-  const shown = isWhole ? row : rows.visible(row, false)
-  const shownText = withAction(isWhole ? text : JSON.stringify(shown), shown, written)
+  const showsAll = view.showsHidden || table.hidden.size === 0
+  const shown = showsAll ? row : rows.visible(row, false)
+  const shownText = withAction(showsAll ? text : JSON.stringify(shown), shown, written)
   return { id: row.id as string, text: shownText, isReadable: true }
 }
 
@@ -59,11 +58,11 @@ function showSent(written: Written): Shown {
   const shown: RecordRow = { id: row.id }
   for (const name of sent) if (Object.hasOwn(row, name)) shown[name] = row[name]
   const { createdAt, updatedAt } = row
-  const whole = { ...shown, createdAt, updatedAt }
-  return { id: row.id as string, text: withAction(JSON.stringify(whole), whole, written), isReadable: false }
+  const fields = { ...shown, createdAt, updatedAt }
+  return { id: row.id as string, text: withAction(JSON.stringify(fields), fields, written), isReadable: false }
 }
 
-/** A record as a caller sees it who can read it, or cannot. */
+/** A record as the response shows it to a caller with or without read access. */
 export const showRecord = (call: TableCall, written: Written, isReadable: boolean): Shown =>
   isReadable ? showReadable(call, written) : showSent(written)
 
@@ -81,14 +80,14 @@ export async function findReadable(
   return new Set(found.map((row) => row.id))
 }
 
-/** A record as the answer shows it where the row alone decides that; null where the database must be asked. */
-function showSettled(call: TableCall, written: Written): Shown | null {
-  const settled = partiallyEvaluate(call.permissions.read(), written.row)
-  if (settled.kind !== 'const') return null
-  return showRecord(call, written, settled.value)
+/** A record as the response shows it, if the row alone decides that; null if the database has to be queried. */
+function showIfDecided(call: TableCall, written: Written): Shown | null {
+  const residual = partiallyEvaluate(call.permissions.read(), written.row)
+  if (residual.kind !== 'const') return null
+  return showRecord(call, written, residual.value)
 }
 
-export function createAnswer(write: Write, budget: AnswerBudget): Answer {
+export function createRecordsResponse(write: Write, budget: ResponseBudget): RecordsResponse {
   const { call } = write
   const records: (Shown | Written)[] = []
 
@@ -103,7 +102,7 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
 
   return {
     add(written) {
-      const shown = showSettled(call, written)
+      const shown = showIfDecided(call, written)
       records.push(shown ? count(shown) : written)
     },
     async finish() {
@@ -126,32 +125,32 @@ export function createAnswer(write: Write, budget: AnswerBudget): Answer {
   }
 }
 
-async function showAsked(write: Write, written: Written): Promise<Shown> {
+async function showAfterQuery(write: Write, written: Written): Promise<Shown> {
   const readable = await findReadable(write, [written.row.id as string])
   return showRecord(write.call, written, readable.size > 0)
 }
 
 /**
- * An answer of one record, whatever its size. It has an entity tag only where a `GET` by the caller would have the
- * same.
+ * The response with one record, of any size. It has an `ETag` only if a `GET` by the caller would return the same one.
  */
-export async function answerRecord(write: Write, written: Written, status: number): Promise<Answered> {
-  const shown = showSettled(write.call, written) ?? (await showAsked(write, written))
+export async function respondWithRecord(write: Write, written: Written, status: number): Promise<WriteResponse> {
+  const shown = showIfDecided(write.call, written) ?? (await showAfterQuery(write, written))
   const { text, isReadable } = shown
-  const etag = isReadable ? { ETag: tagOf(write.call, written) } : undefined
+  const etag = isReadable ? { ETag: entityTagOf(write.call, written) } : undefined
   return { reply: jsonText(text, status, etag), brief: () => JSON.stringify({ abridged: true, id: written.row.id }) }
 }
 
 /** The entity tag of a record as this caller's `GET` shows it. */
-export function tagOf({ rows, view, table }: TableCall, { row, text }: Stored): string {
-  const isWhole = view.showsHidden || table.hidden.size === 0
-  return `"${fingerprint(isWhole ? text : JSON.stringify(rows.visible(row, false)))}"`
+export function entityTagOf({ rows, view, table }: TableCall, { row, text }: Stored): string {
+  const showsAll = view.showsHidden || table.hidden.size === 0
+  return `"${fingerprint(showsAll ? text : JSON.stringify(rows.visible(row, false)))}"`
 }
 
-/** A reply, and what is kept of it under an `Idempotency-Key` when it is large. */
-export interface Answered {
+/** The reply of a write. */
+export interface WriteResponse {
   readonly reply: Reply
+  /** The short body that is stored under an `Idempotency-Key` if the response is large. */
   readonly brief: () => string
 }
 
-export const answered = (reply: Reply): Answered => ({ reply, brief: () => textOf(reply) ?? '' })
+export const toResponse = (reply: Reply): WriteResponse => ({ reply, brief: () => textOf(reply) ?? '' })
