@@ -220,7 +220,7 @@ export function createRecords(deps: RecordsDeps): Records {
     },
   })
 
-  /** Removes changes and stored answers past their time, from instances as they are written. */
+  /** Deletes expired changes and stored responses, of instances only if they were written since the last call. */
   async function trim(signal?: AbortSignal): Promise<void> {
     const instances = [...written.values()]
     written.clear()
