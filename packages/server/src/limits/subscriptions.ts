@@ -55,8 +55,7 @@ export const batchedCharsMax = 256 * KiB
 export const socketSlowBytes = 64 * KiB
 /** Characters sent to a shared query between checks for slow consumers. */
 export const slowCheckChars = 64 * KiB
-/** Changes and characters of one catch-up step of a slow consumer, in which each row's changes are combined. */
-export const catchUpChangesMax = 500
+/** Unread characters from which on a catch-up pauses until the client has read them. */
 export const catchUpCharsMax = 256 * KiB
 /** Time that delivery may occupy the event loop before it yields. */
 export const deliverySliceMs = 5
