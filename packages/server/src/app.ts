@@ -7,9 +7,9 @@ import { createRuleEvaluator } from './access/rule-evaluator.ts'
 import { createServiceKeys, keyPermits } from './access/service-keys.ts'
 import { listenerBodyBytes, warnOfBodyBound } from './app/body-bound.ts'
 import { closeInTime } from './app/closing.ts'
-import { countJobs, countSockets } from './app/counts.ts'
 import { openEngines } from './app/engines.ts'
 import { every, openJobs } from './app/jobs.ts'
+import { registerJobMetrics, registerSocketMetrics } from './app/metrics.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { createUuid7 } from './base/crypto/ids.ts'
 import { createLog, type Log } from './base/log.ts'
@@ -171,7 +171,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     renew: refreshClaims,
   })
   users.onRevoked((who) => sockets.endUser(who))
-  users.onChanged((userId) => sockets.renewUser(userId))
+  users.onChanged((userId) => sockets.refreshUser(userId))
   const subscriptions = keep(
     createSubscriptions({
       feed: records.feed,
@@ -185,7 +185,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       log,
     }),
   )
-  countSockets(metrics, sockets)
+  registerSocketMetrics(metrics, sockets)
   const rooms = keep(
     createRooms({
       sql,
@@ -274,7 +274,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       cors: createCors({ mode: config.mode, origins: config.cors.origins }),
       trustProxy: settings.trustProxy,
       sockets,
-      noteOf: analytics.noteOf,
+      onResponse: analytics.noteOf,
     },
   })
   const bodyBytesMax = listenerBodyBytes(config.buckets)
@@ -289,7 +289,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     // The embedded engine has one node, whatever else shares its Redis.
     { leases: settings.databaseUrl === null ? null : cluster, holder: createUuid7(clock)(), clock, log },
   )
-  countJobs(metrics, jobs)
+  registerJobMetrics(metrics, jobs)
   const drain = (stage: DrainStage): Promise<unknown> =>
     Promise.all(features.map(async (feature) => feature.drain?.stage === stage && feature.drain.run()))
   const opened = opening.move()

@@ -86,12 +86,12 @@ export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
   const { plan = planByCron } = deps
   const closing = new AbortController()
   const runners = jobs.map((job) => createRunner(job, deps, closing.signal))
-  const stops = runners.map(({ job, atItsTime }) => plan(job.schedule, atItsTime))
+  const stops = runners.map(({ job, runScheduled }) => plan(job.schedule, runScheduled))
 
   return {
     counts: runners.map(({ counts }) => counts),
     async runAll() {
-      for (const { now } of runners) await now()
+      for (const { runNow } of runners) await runNow()
     },
     async close() {
       for (const stop of stops) stop()
@@ -106,8 +106,8 @@ interface Runner {
   readonly job: Job
   readonly counts: JobCounts
   /** One go if nobody else has it; none while the last one still runs. */
-  atItsTime(): Promise<void>
-  now(): Promise<void>
+  runScheduled(): Promise<void>
+  runNow(): Promise<void>
   ended(): Promise<void>
 }
 
@@ -115,7 +115,7 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
   const { clock, log, random = Math.random } = deps
   const counts: JobCounts = { name: job.name, runs: 0, failures: 0, seconds: 0, lastSuccessMs: 0 }
   const jitterMs = jitterOf(job.schedule)
-  const turns = createTurns(job, deps, jitterMs + jobClockSkewMs)
+  const jobLease = createJobLease(job, deps, jitterMs + jobClockSkewMs)
   let running: Promise<void> | null = null
 
   async function perform(signal: AbortSignal): Promise<void> {
@@ -131,9 +131,9 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
     counts.seconds += (performance.now() - startedMs) / 1000
   }
 
-  async function afterAMoment(): Promise<void> {
+  async function runAfterJitter(): Promise<void> {
     const isOpen = await sleep(random() * jitterMs, true, { ref: false, signal: closing }).catch(() => false)
-    if (isOpen) await turns.take(perform, closing)
+    if (isOpen) await jobLease.runWithLease(perform, closing)
   }
 
   /** Never twice at once. */
@@ -148,40 +148,40 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
   return {
     job,
     counts,
-    async atItsTime() {
-      if (running === null && !closing.aborted) await begin(afterAMoment)
+    async runScheduled() {
+      if (running === null && !closing.aborted) await begin(runAfterJitter)
     },
-    async now() {
+    async runNow() {
       while (running !== null) await running
       await begin(() => perform(closing))
     },
     async ended() {
       await running
-      await turns.end()
+      await jobLease.release()
     },
   }
 }
 
-interface Turns {
+interface JobLease {
   /** Runs the work while this node has the job; does nothing where another has it, or where nobody can tell. */
-  take(work: (signal: AbortSignal) => Promise<void>, closing: AbortSignal): Promise<void>
+  runWithLease(work: (signal: AbortSignal) => Promise<void>, closing: AbortSignal): Promise<void>
   /** Lets another node have the job at once. */
-  end(): Promise<void>
+  release(): Promise<void>
 }
 
 /** The job is kept for `keptMs` after a go, so that nodes whose time comes a little later find it done. */
-function createTurns(
+function createJobLease(
   { name, perNode = false }: Job,
   { leases, holder, log, leaseMs = jobLeaseMs }: JobsDeps,
   keptMs: number,
-): Turns {
-  if (leases === null || perNode) return { take: (work, closing) => work(closing), end: async () => {} }
+): JobLease {
+  if (leases === null || perNode) return { runWithLease: (work, closing) => work(closing), release: async () => {} }
   const lease = `job ${name}`
   let wasTaken = false
 
   return {
-    async take(work, closing) {
-      const askedMs = performance.now()
+    async runWithLease(work, closing) {
+      const acquiredMs = performance.now()
       try {
         if ((await leases.acquire(lease, holder, leaseMs)) === null) return
       } catch (error) {
@@ -189,7 +189,7 @@ function createTurns(
       }
       wasTaken = true
       const lost = new AbortController()
-      const stop = keepHeld({ renew: () => leases.renew(lease, holder, leaseMs), leaseMs, askedMs, lost })
+      const stop = renewUntilStopped({ renew: () => leases.renew(lease, holder, leaseMs), leaseMs, acquiredMs, lost })
       try {
         await work(AbortSignal.any([closing, lost.signal]))
       } finally {
@@ -197,25 +197,25 @@ function createTurns(
         await leases.renew(lease, holder, keptMs).catch(() => {})
       }
     },
-    async end() {
+    async release() {
       if (wasTaken) await leases.release(lease, holder).catch(() => {})
     },
   }
 }
 
 /** Renews until told to stop, and says so once the lease must be taken as lost. */
-function keepHeld(held: {
+function renewUntilStopped(held: {
   readonly renew: () => Promise<boolean>
   readonly leaseMs: number
   /** When it was last asked for with success, of the monotonic clock. */
-  readonly askedMs: number
+  readonly acquiredMs: number
   readonly lost: AbortController
 }): () => void {
-  const { renew, leaseMs, askedMs, lost } = held
-  let untilMs = askedMs + leaseMs
+  const { renew, leaseMs, acquiredMs, lost } = held
+  let untilMs = acquiredMs + leaseMs
   const timer = setInterval(async () => {
     const nowMs = performance.now()
-    if (nowMs - askedMs > jobRunMaxMs) return giveUp()
+    if (nowMs - acquiredMs > jobRunMaxMs) return giveUp()
     // Null: nobody can tell right now, and until the lease would have ended it is still ours.
     const isOurs = await renew().catch(() => null)
     if (isOurs) untilMs = nowMs + leaseMs

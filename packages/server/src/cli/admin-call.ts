@@ -3,13 +3,13 @@ import { EngineError } from '../engines/sql/error.ts'
 import { ApiError, type ErrorBody } from '../errors.ts'
 
 /** Throws `ApiError` for a refusal, `EngineError` `unavailable` where no Plinth answers. */
-export type Ask = <T>(method: string, path: string, body?: unknown) => Promise<T>
+export type AdminCall = <T>(method: string, path: string, body?: unknown) => Promise<T>
 
 /** What one request may take: the hash of a password behind many others, or a save that waits for its database. */
 const answerTimeoutMs = 30_000
 
 /** `url` has no slash at the end, paths are below `base`; `silent` is said where nobody answers as Plinth does. */
-export function createAsk(to: { url: string; base: string; serviceKey: string; silent: string }): Ask {
+export function createAdminCall(to: { url: string; base: string; serviceKey: string; silent: string }): AdminCall {
   const { url, base, serviceKey, silent } = to
   const headers = { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' }
 

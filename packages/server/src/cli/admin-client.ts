@@ -11,7 +11,7 @@ import type { AdminView, ListedUser, UserPage } from '../features/users/admin/ad
 import type { CreateInput, UpdateInput } from '../features/users/admin/input.ts'
 import type { KeyView } from '../features/users/admin/keys.ts'
 import { userListLimitMax } from '../limits/users.ts'
-import { createAsk } from './admin-call.ts'
+import { createAdminCall } from './admin-call.ts'
 import type { Terminal } from './command.ts'
 import { findAddress } from './served-address.ts'
 
@@ -63,7 +63,7 @@ const later = 'Try again once it is ready, or stop it.'
 
 function createClient({ url, serviceKey, close }: Server): AdminClient {
   const silent = `The server at ${url}, which has this data folder, does not answer. ${later}`
-  const ask = createAsk({ url, base: '/api/auth/admin', serviceKey, silent })
+  const ask = createAdminCall({ url, base: '/api/auth/admin', serviceKey, silent })
   const pathOf = (id: string, rest = ''): string => `/users/${encodeURIComponent(id)}${rest}`
 
   return {

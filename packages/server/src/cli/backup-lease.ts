@@ -7,23 +7,23 @@ import { watchChanges } from '../engines/backup/snapshot.ts'
 import { ApiError } from '../errors.ts'
 import { storageNamespace } from '../features/storage/schema.ts'
 import { backupLeaseRenewMs } from '../limits/jobs.ts'
-import type { Ask } from './admin-call.ts'
+import type { AdminCall } from './admin-call.ts'
 
 const isOver = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 const over = 'The server has ended the lease of the backup, and may have removed files that it needs. Try again.'
 
 /** Takes a lease and renews it until it is released. `ask` is below `/api/backup`; rejects as it does. */
-export async function keepByLease(ask: Ask): Promise<KeptFiles> {
+export async function keepByLease(ask: AdminCall): Promise<KeptFiles> {
   const { id } = await ask<{ id: string }>('POST', '/lease')
   const path = `/lease/${id}`
-  let isHeld = true
+  let isLeased = true
   // A renewal that fails is tried again; `check` finds out whether the lease has lived throughout.
   const timer = setInterval(() => void ask('POST', path).catch(() => {}), backupLeaseRenewMs)
   timer.unref()
 
   async function end(): Promise<void> {
     clearInterval(timer)
-    isHeld = false
+    isLeased = false
     await ask('DELETE', path)
   }
 
@@ -37,7 +37,7 @@ export async function keepByLease(ask: Ask): Promise<KeptFiles> {
       }
     },
     async release() {
-      if (isHeld) await end().catch(() => {})
+      if (isLeased) await end().catch(() => {})
     },
   }
 }

@@ -3,7 +3,7 @@
  * misspelt ones answered with the right one. Knows no command.
  */
 import { parseArgs } from 'node:util'
-import { suggest } from '../config/mistakes.ts'
+import { suggest } from '../config/issues.ts'
 
 export interface Option {
   /** What stands for the value in the help; absent for an option that takes none. */

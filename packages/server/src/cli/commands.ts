@@ -1,5 +1,5 @@
 /** The commands, as a table: a new one is a line here and a file beside it. Owns finding one and its help. */
-import { suggest } from '../config/mistakes.ts'
+import { suggest } from '../config/issues.ts'
 import { version } from '../version.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
 import { backupCommand } from './commands/backup.ts'

@@ -7,7 +7,7 @@ import { UsageError } from './command.ts'
 const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 
 /** A password, typed twice. Throws `UsageError` where nobody is there to type, or two different things are typed. */
-export async function askPassword(): Promise<string> {
+export async function readPassword(): Promise<string> {
   if (!process.stdin.isTTY)
     throw new UsageError('There is no terminal to ask for the password: give it with --password.')
   // From here on the terminal shows nothing, so the questions come after.

@@ -8,7 +8,7 @@ import { checkFolderFree } from '../engines/disk/folder-lock.ts'
 import { EngineError } from '../engines/sql/error.ts'
 import type { RoomKey, RoomOccupancy } from '../features/rooms/engine/ports.ts'
 import { roomListLimitMax } from '../limits/rooms.ts'
-import { createAsk } from './admin-call.ts'
+import { createAdminCall } from './admin-call.ts'
 import { UsageError } from './command.ts'
 import { findAddress } from './served-address.ts'
 
@@ -82,7 +82,7 @@ function noServer(): never {
 
 function createClient(url: string, serviceKey: string): RoomClient {
   const silent = `The server at ${url} does not answer as Plinth does.`
-  const ask = createAsk({ url, base: '/api/room/admin', serviceKey, silent })
+  const ask = createAdminCall({ url, base: '/api/room/admin', serviceKey, silent })
   return {
     async *list() {
       for (let cursor: string | null = ''; cursor !== null; ) {

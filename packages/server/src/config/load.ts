@@ -7,11 +7,11 @@ import { basename, join, relative, resolve } from 'node:path'
 import { importFresh, type LoadedModule, ModuleError } from '../base/modules.ts'
 import type { Mode, Settings } from './config.ts'
 import * as define from './define.ts'
-import { ConfigError } from './mistakes.ts'
-import { getSecret, openSettings, type Place, readPlace, type SettingOptions } from './settings.ts'
+import { ConfigError } from './issues.ts'
+import { type DataLocation, getSecret, openSettings, readDataLocation, type SettingOptions } from './settings.ts'
 import { type ParsedConfig, parseConfig } from './validate.ts'
 
-export type { Place } from './settings.ts'
+export type { DataLocation } from './settings.ts'
 
 export interface LoadOptions extends SettingOptions {
   /** Path of the configuration, from the working folder. */
@@ -61,7 +61,7 @@ export async function loadConfig(path: string, mode: Mode, rootKey: string): Pro
 export const loadSecret = (options: SettingOptions): Promise<string> => getSecret(options, process.env)
 
 /** Where a server's data is, without its configuration. */
-export const loadPlace = (options: SettingOptions): Place => readPlace(options, process.env)
+export const loadDataLocation = (options: SettingOptions): DataLocation => readDataLocation(options, process.env)
 
 async function importConfig(path: string): Promise<{ written: unknown; files: readonly string[] }> {
   const shown = relative('.', path)

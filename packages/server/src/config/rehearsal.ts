@@ -11,11 +11,11 @@ import { findFilterErrors } from '../access/rule.ts'
 import { tablesOf } from '../access/rule-evaluator.ts'
 import type { Table } from '../query/table.ts'
 import type { FindTable } from '../query/to-sql.ts'
-import { formatMistake, type Mistake, type Path } from './mistakes.ts'
+import { type ConfigIssue, formatIssue, type Path } from './issues.ts'
 import type { RoomNamespace } from './sections/rooms/rooms.ts'
 
 export interface Rehearsed {
-  readonly mistakes: readonly Mistake[]
+  readonly mistakes: readonly ConfigIssue[]
   /** As sentences. */
   readonly warnings: readonly string[]
 }
@@ -126,14 +126,14 @@ function attempt(
   }
 }
 
-function findMistakesOf({ table, findTable, mayWait }: RehearsedRule, given: unknown): readonly string[] {
+function findRuleIssues({ table, findTable, mayWait }: RehearsedRule, given: unknown): readonly string[] {
   if (isPromise(given)) return mayWait ? [] : ['must not give a promise']
   if (!given || given === true) return []
   return findFilterErrors(given, table, findTable)
 }
 
 export function rehearseRules(config: RehearsedConfig): Rehearsed {
-  const mistakes = new Map<string, Mistake>()
+  const mistakes = new Map<string, ConfigIssue>()
   const warnings: string[] = []
   for (const rehearsed of rulesOf(config)) {
     const { rule, path, args = [], isOfMessage } = rehearsed
@@ -144,11 +144,11 @@ export function rehearseRules(config: RehearsedConfig): Rehearsed {
       const { given, thrown } = attempt(rule as (...args: unknown[]) => unknown, [auth, ...args])
       if (thrown !== undefined && !isOfMessage) {
         const message = `fails for ${caller}, whom it thereby denies: ${thrown instanceof Error ? thrown.message : thrown}`
-        warnings.push(formatMistake({ path, message }))
+        warnings.push(formatIssue({ path, message }))
       }
-      for (const message of findMistakesOf(rehearsed, given)) {
+      for (const message of findRuleIssues(rehearsed, given)) {
         const mistake = { path, message }
-        mistakes.set(formatMistake(mistake), mistake)
+        mistakes.set(formatIssue(mistake), mistake)
       }
     }
   }

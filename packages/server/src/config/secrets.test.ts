@@ -2,16 +2,16 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { keepSecret } from './secrets.ts'
+import { loadOrCreateSecret } from './secrets.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-secrets-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 test('a secret is made up once, kept from others, and found again', async () => {
   const path = join(folder, 'new', 'data', 'secret')
-  const made = await keepSecret(path, 32)
+  const made = await loadOrCreateSecret(path, 32)
   expect(made).toMatch(/^[\w-]{43}$/)
-  expect(await keepSecret(path, 32)).toBe(made)
+  expect(await loadOrCreateSecret(path, 32)).toBe(made)
   expect(readFileSync(path, 'utf8')).toBe(`${made}\n`)
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(statSync(join(folder, 'new')).mode & 0o777).toBe(0o700)
@@ -20,7 +20,7 @@ test('a secret is made up once, kept from others, and found again', async () => 
 
 test('those who start at once get one secret', async () => {
   const path = join(folder, 'raced')
-  const secrets = await Promise.all(Array.from({ length: 20 }, () => keepSecret(path, 32)))
+  const secrets = await Promise.all(Array.from({ length: 20 }, () => loadOrCreateSecret(path, 32)))
   expect(new Set(secrets).size).toBe(1)
   expect(readFileSync(path, 'utf8').trim()).toBe(secrets[0] as string)
   expect(readdirSync(folder).filter((name) => name.startsWith('raced'))).toEqual(['raced'])
@@ -29,12 +29,12 @@ test('those who start at once get one secret', async () => {
 test('a secret that somebody wrote is taken without the space around it', async () => {
   const path = join(folder, 'written')
   writeFileSync(path, '  a-secret-somebody-made-up-themselves\r\n')
-  expect(await keepSecret(path, 32)).toBe('a-secret-somebody-made-up-themselves')
+  expect(await loadOrCreateSecret(path, 32)).toBe('a-secret-somebody-made-up-themselves')
 })
 
 test.each(['', '\n', 'short'])('a file with %j is refused and left alone', async (text) => {
   const path = join(folder, 'damaged')
   writeFileSync(path, text)
-  await expect(keepSecret(path, 32)).rejects.toThrow(`${path}: holds no secret of 32 or more characters.`)
+  await expect(loadOrCreateSecret(path, 32)).rejects.toThrow(`${path}: holds no secret of 32 or more characters.`)
   expect(readFileSync(path, 'utf8')).toBe(text)
 })

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { copyFile, link, mkdir, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ConfigError } from './mistakes.ts'
+import { ConfigError } from './issues.ts'
 
 const secretBytes = 32
 
@@ -13,7 +13,7 @@ const secretBytes = 32
  * The secret kept in a file, made up first where the file is missing; never half a secret, and the same one for all
  * processes that start at once. Throws `ConfigError` for a file with less than `charsMin` characters in it.
  */
-export async function keepSecret(path: string, charsMin: number): Promise<string> {
+export async function loadOrCreateSecret(path: string, charsMin: number): Promise<string> {
   let text = await findText(path)
   if (text === null) {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })

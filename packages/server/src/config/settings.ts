@@ -10,10 +10,10 @@ import { parseDatabaseUrl } from '../base/network/database-url.ts'
 import { secretCharsMin, serviceKeyCharsMin } from '../limits/api.ts'
 import type { LogLevel } from '../log-events/log-event.ts'
 import type { Mode, Settings } from './config.ts'
-import { ConfigError, suggest } from './mistakes.ts'
-import { keepSecret } from './secrets.ts'
+import { ConfigError, suggest } from './issues.ts'
+import { loadOrCreateSecret } from './secrets.ts'
 import { readS3Settings } from './sections/s3-settings.ts'
-import { keyShape, mistakesOf } from './shape.ts'
+import { issuesOf, keyShape } from './shape.ts'
 
 /** Options of the command line that settings come from, as they were typed. */
 export interface SettingOptions {
@@ -89,10 +89,10 @@ export async function openSettings(options: SettingOptions, environment: Environ
   return Object.freeze(settings)
 }
 
-/** As `keepSecret`. Throws `ConfigError` also where the folder cannot be made or written. */
+/** As `loadOrCreateSecret`. Throws `ConfigError` also where the folder cannot be made or written. */
 async function keepIn(dataFolder: string, file: string, charsMin: number): Promise<string> {
   try {
-    return await keepSecret(resolve(dataFolder, file), charsMin)
+    return await loadOrCreateSecret(resolve(dataFolder, file), charsMin)
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException
     if (syscall === undefined) throw error
@@ -111,12 +111,12 @@ export async function getSecret(
 ): Promise<string> {
   if (PLINTH_SECRET) return PLINTH_SECRET
   const path = resolve(data || PLINTH_DATA || 'data', secretFile)
-  if (existsSync(path)) return keepSecret(path, secretCharsMin)
+  if (existsSync(path)) return loadOrCreateSecret(path, secretCharsMin)
   throw new ConfigError(`There is no secret at ${path}. Start the server once, or name its data folder with --data.`)
 }
 
 /** Where a server's data is. */
-export interface Place {
+export interface DataLocation {
   /** Absolute; need not exist. */
   readonly dataFolder: string
   readonly databaseUrl: string | null
@@ -127,7 +127,7 @@ export interface Place {
 }
 
 /** Reads what is there and makes nothing: for commands that work on data whose server may not run. */
-export function readPlace({ data }: SettingOptions, environment: Environment): Place {
+export function readDataLocation({ data }: SettingOptions, environment: Environment): DataLocation {
   const { PLINTH_DATA, DATABASE_URL, S3_BUCKET, PLINTH_SERVICE_KEY } = environment
   const dataFolder = resolve(data || PLINTH_DATA || 'data')
   const keyPath = resolve(dataFolder, serviceKeyFile)
@@ -192,6 +192,6 @@ function parseSecret(text: string): string {
 
 function parseServiceKey(text: string): string {
   const { success, data, error } = keyShape.safeParse(text, { reportInput: true })
-  if (!success) throw new RangeError(mistakesOf(error.issues)[0]?.message)
+  if (!success) throw new RangeError(issuesOf(error.issues)[0]?.message)
   return data
 }

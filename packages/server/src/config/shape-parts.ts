@@ -4,13 +4,13 @@
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
 import { parseByteSize } from '../base/text/bytes.ts'
-import { suggest } from './mistakes.ts'
+import { suggest } from './issues.ts'
 
 /**
  * An object that refuses keys it does not know: a section that is silently ignored could be one that protects
  * something.
  */
-export function exactly<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const known = Object.keys(shape)
   const explain = (key: string): string => `is not known here.${suggest(key, known) || ` Known: ${known.join(', ')}.`}`
   return z.strictObject(shape, {
@@ -20,7 +20,7 @@ export function exactly<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 }
 
 /** Text that `read` can make something of; what it throws becomes the message. */
-export const readBy = <T>(read: (text: string) => T) =>
+export const parsedWith = <T>(read: (text: string) => T) =>
   z.string().transform((text, context) => {
     try {
       return read(text)
@@ -30,7 +30,7 @@ export const readBy = <T>(read: (text: string) => T) =>
     }
   })
 
-export const byteSize = z.union([z.int().min(1), readBy(parseByteSize)], {
+export const byteSize = z.union([z.int().min(1), parsedWith(parseByteSize)], {
   error: 'must be a size such as "5mb", or a number of bytes',
 })
 

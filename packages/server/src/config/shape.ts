@@ -18,7 +18,7 @@ import {
 import { changesBytesMin } from '../limits/sqlite.ts'
 import { KiB, MiB } from '../limits/units.ts'
 import type { FieldType } from '../query/table.ts'
-import { type Mistake, type Path, suggest } from './mistakes.ts'
+import { type ConfigIssue, type Path, suggest } from './issues.ts'
 import { analyticsShape } from './sections/analytics.ts'
 import { authShape } from './sections/auth/auth.ts'
 import { broadcastsShape } from './sections/broadcasts.ts'
@@ -27,13 +27,13 @@ import { pushShape } from './sections/push/push.ts'
 import { roomsShape } from './sections/rooms/rooms.ts'
 import { sqlShape } from './sections/sql.ts'
 import { vectorShape } from './sections/vector.ts'
-import { byteSize, exactly, isFunction, readBy, ruleShape } from './shape-parts.ts'
+import { byteSize, isFunction, parsedWith, ruleShape, strictObject } from './shape-parts.ts'
 
 const fieldTypes = ['string', 'text', 'number', 'boolean', 'datetime', 'json'] as const satisfies readonly FieldType[]
 
 const instanceRuleShape = z.custom<InstanceRule>(isFunction, 'must be a function of the caller and the instance id')
 
-export const fieldShape = exactly({
+export const fieldShape = strictObject({
   type: z.enum(fieldTypes),
   required: z.boolean().default(false),
   default: z.unknown().optional(),
@@ -51,16 +51,18 @@ export const fieldShape = exactly({
 })
 export type WrittenField = z.output<typeof fieldShape>
 
-const tableShape = exactly({
+const tableShape = strictObject({
   schema: z.record(z.string(), fieldShape).optional(),
-  indexes: z.array(exactly({ fields: z.array(z.string()).min(1), unique: z.boolean().default(false) })).default([]),
+  indexes: z
+    .array(strictObject({ fields: z.array(z.string()).min(1), unique: z.boolean().default(false) }))
+    .default([]),
   search: z.array(z.string()).default([]),
   hidden: z.array(z.string()).default([]),
-  access: exactly({
+  access: strictObject({
     read: ruleShape.default(false),
     insert: ruleShape.default(false),
     update: z
-      .union([ruleShape, exactly({ before: ruleShape, after: ruleShape })], {
+      .union([ruleShape, strictObject({ before: ruleShape, after: ruleShape })], {
         error: 'must be true, false, a function, or { before, after }',
       })
       .default(false),
@@ -69,14 +71,14 @@ const tableShape = exactly({
 })
 export type WrittenTable = z.output<typeof tableShape>
 
-const namespaceShape = exactly({
+const namespaceShape = strictObject({
   instance: z.boolean().default(false),
   access: instanceRuleShape.optional(),
   tables: z.record(z.string(), tableShape),
 })
 export type WrittenNamespace = z.output<typeof namespaceShape>
 
-const duration = readBy(parseDuration)
+const duration = parsedWith(parseDuration)
 
 const changesSize = byteSize.refine((bytes) => bytes >= changesBytesMin, `must be at least ${changesBytesMin / MiB}mb`)
 const responseBytes = byteSize.refine(
@@ -84,12 +86,12 @@ const responseBytes = byteSize.refine(
   `must be from ${responseBytesLeast / KiB}kb to ${responseBytesMost / MiB}mb`,
 )
 
-const bucketShape = exactly({
+const bucketShape = strictObject({
   maxFileSize: byteSize.optional(),
   quota: byteSize.optional(),
   userQuota: byteSize.optional(),
   images: z.boolean().default(false),
-  access: exactly({
+  access: strictObject({
     read: ruleShape.default(false),
     write: ruleShape.default(false),
     delete: ruleShape.default(false),
@@ -114,27 +116,27 @@ function checkedCidr(text: string): string {
   return text
 }
 
-const serviceKeyShape = exactly({
+const serviceKeyShape = strictObject({
   name: z.string().min(1).max(64),
   key: keyShape,
-  scopes: z.array(readBy(parseScope)).min(1),
-  expiresAt: readBy((text) => {
+  scopes: z.array(parsedWith(parseScope)).min(1),
+  expiresAt: parsedWith((text) => {
     const normal = findDatetime(text)
     if (normal === null) throw new Error('must be a timestamp such as "2030-01-31T12:00:00Z"')
     return Date.parse(normal)
   }).optional(),
-  ipCidr: z.array(readBy(checkedCidr)).min(1).optional(),
+  ipCidr: z.array(parsedWith(checkedCidr)).min(1).optional(),
 })
 
 /** Browsers send an origin in this one spelling, and it is compared as text. */
-const origin = readBy((text) => {
+const origin = parsedWith((text) => {
   const url = text === '*' ? null : URL.parse(text)
   if (text !== '*' && (!url || !/^https?:$/.test(url.protocol) || url.origin !== text))
     throw new Error('must be "*" or an origin such as "https://app.example.com", without a path')
   return text
 })
 
-const rateLimitShape = exactly({
+const rateLimitShape = strictObject({
   requests: z.int().min(1),
   window: duration.optional(),
 })
@@ -144,9 +146,9 @@ const schemaEndpointShape = z.union([z.boolean(), z.literal('authenticated')], {
   error: 'must be true, false or "authenticated"',
 })
 
-export const configShape = exactly({
+export const configShape = strictObject({
   databases: z.record(z.string(), namespaceShape).default({}),
-  storage: exactly({ buckets: z.record(z.string(), bucketShape).default({}) }).prefault({}),
+  storage: strictObject({ buckets: z.record(z.string(), bucketShape).default({}) }).prefault({}),
   auth: authShape.prefault({}),
   broadcasts: broadcastsShape.default({}),
   rooms: roomsShape.default({}),
@@ -156,17 +158,17 @@ export const configShape = exactly({
   push: pushShape.prefault({}),
   analytics: analyticsShape.prefault({}),
   serviceKeys: z.array(serviceKeyShape).default([]),
-  rateLimits: exactly(
+  rateLimits: strictObject(
     Object.fromEntries(rateLimitGroups.map((group) => [group, rateLimitShape.optional()])) as Record<
       (typeof rateLimitGroups)[number],
       z.ZodOptional<typeof rateLimitShape>
     >,
   ).default({}),
-  cors: exactly({ origins: z.array(origin) }).default({ origins: [] }),
-  api: exactly({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
-  captcha: exactly({ siteKey: z.string().min(1) }).optional(),
-  changes: exactly({ retention: duration.optional(), maxSize: changesSize.optional() }).optional(),
-  limits: exactly({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
+  cors: strictObject({ origins: z.array(origin) }).default({ origins: [] }),
+  api: strictObject({ schemaEndpoint: schemaEndpointShape.default(false) }).prefault({}),
+  captcha: strictObject({ siteKey: z.string().min(1) }).optional(),
+  changes: strictObject({ retention: duration.optional(), maxSize: changesSize.optional() }).optional(),
+  limits: strictObject({ responseBytes: responseBytes.optional(), writeBytes: byteSize.optional() }).optional(),
 })
 export type WrittenConfig = z.output<typeof configShape>
 
@@ -215,8 +217,8 @@ function describeIssue(issue: z.core.$ZodIssue): string {
 const unitOf = (origin: string): string => (origin === 'string' ? ' characters' : '')
 
 /** The mistakes that zod found; needs its issues with their input (`reportInput`). */
-export function mistakesOf(issues: readonly z.core.$ZodIssue[], under: Path = []): Mistake[] {
-  return issues.flatMap((issue): Mistake[] => {
+export function issuesOf(issues: readonly z.core.$ZodIssue[], under: Path = []): ConfigIssue[] {
+  return issues.flatMap((issue): ConfigIssue[] => {
     const path = [...under, ...issue.path]
     if (issue.code === 'unrecognized_keys') {
       const messages = issue.message.split('\n')
@@ -227,7 +229,7 @@ export function mistakesOf(issues: readonly z.core.$ZodIssue[], under: Path = []
       const meant = issue.errors.find((errors) =>
         errors.every(({ path: { length }, code }) => length > 0 || code === 'unrecognized_keys'),
       )
-      if (meant) return mistakesOf(meant, path)
+      if (meant) return issuesOf(meant, path)
     }
     return [{ path, message: describeIssue(issue) }]
   })

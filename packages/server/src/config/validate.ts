@@ -14,7 +14,7 @@ import {
 import { changesBytesMax, changesRetentionMs } from '../limits/sqlite.ts'
 import { writeBudgetBytes } from '../limits/writes.ts'
 import type { Config, Mode, RateLimit } from './config.ts'
-import { ConfigError, formatMistake, formatPath, type Mistake } from './mistakes.ts'
+import { ConfigError, type ConfigIssue, formatIssue, formatPath } from './issues.ts'
 import { findNameMistake } from './names.ts'
 import { rehearseRules } from './rehearsal.ts'
 import { createAnalyticsConfig } from './sections/analytics.ts'
@@ -26,9 +26,9 @@ import { checkKv, createKvNamespace } from './sections/kv.ts'
 import { createPush, findPushWarnings } from './sections/push/push.ts'
 import { checkRooms, createRoomNamespace } from './sections/rooms/rooms.ts'
 import { checkSql, createSqlDatabase } from './sections/sql.ts'
-import { checkTable, checkTwins, createTable, entriesOf } from './sections/tables.ts'
+import { checkTable, createTable, entriesOf, findCaseInsensitiveDuplicates } from './sections/tables.ts'
 import { checkVector, createVectorIndexDefinition } from './sections/vector.ts'
-import { configShape, mistakesOf, type WrittenConfig, type WrittenNamespace } from './shape.ts'
+import { configShape, issuesOf, type WrittenConfig, type WrittenNamespace } from './shape.ts'
 
 export interface ParsedConfig {
   readonly config: Config
@@ -80,7 +80,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
     }),
   })
   const rehearsed = rehearseRules(config)
-  if (rehearsed.mistakes.length > 0) throw new ConfigError(rehearsed.mistakes.map(formatMistake).join('\n'))
+  if (rehearsed.mistakes.length > 0) throw new ConfigError(rehearsed.mistakes.map(formatIssue).join('\n'))
   return { config, warnings: [...findWarnings(data), ...rehearsed.warnings] }
 }
 
@@ -94,7 +94,7 @@ export function findMistakes(written: unknown, rootKey: string): readonly string
     entriesOf(written),
   )
   const found = [
-    ...mistakesOf(error?.issues ?? []),
+    ...issuesOf(error?.issues ?? []),
     ...checkDatabases(databases),
     ...checkSharedNamespace(databases),
     ...checkAuth(auth),
@@ -106,15 +106,15 @@ export function findMistakes(written: unknown, rootKey: string): readonly string
     ...checkSql(sql),
     ...checkServiceKeys(serviceKeys, rootKey),
   ]
-  return [...new Set(found.map(formatMistake))]
+  return [...new Set(found.map(formatIssue))]
 }
 
 const rootName = 'root'
 
-function checkDatabases(databases: unknown): Mistake[] {
+function checkDatabases(databases: unknown): ConfigIssue[] {
   const namespaces = entriesOf(databases)
   const names = namespaces.map(([name]) => name)
-  const mistakes = checkTwins(names, ['databases'])
+  const mistakes = findCaseInsensitiveDuplicates(names, ['databases'])
   for (const [name, written] of namespaces) {
     const path = ['databases', name]
     const wrongName = findNameMistake(name)
@@ -123,7 +123,7 @@ function checkDatabases(databases: unknown): Mistake[] {
     if (access !== undefined && instance !== true)
       mistakes.push({ path: [...path, 'access'], message: 'is only for namespaces with instance: true' })
     const tableNames = new Set(entriesOf(tables).map(([table]) => table))
-    mistakes.push(...checkTwins([...tableNames], [...path, 'tables']))
+    mistakes.push(...findCaseInsensitiveDuplicates([...tableNames], [...path, 'tables']))
     for (const [table, declared] of entriesOf(tables)) {
       const at = [...path, 'tables', table]
       const wrong = findNameMistake(table)
@@ -135,10 +135,10 @@ function checkDatabases(databases: unknown): Mistake[] {
 }
 
 /** Two keys of one value would be one key with the scopes of whichever is found first. */
-function checkServiceKeys(serviceKeys: unknown, rootKey: string): Mistake[] {
+function checkServiceKeys(serviceKeys: unknown, rootKey: string): ConfigIssue[] {
   const names = new Map([[rootName, 'is the name of the root key']])
   const keys = new Map([[rootKey, 'is the root key; a key with scopes must be another']])
-  const mistakes: Mistake[] = []
+  const mistakes: ConfigIssue[] = []
   for (const [at, written] of (Array.isArray(serviceKeys) ? serviceKeys : []).entries()) {
     const { name, key } = Object.fromEntries(entriesOf(written))
     const check = (known: Map<string, string>, value: unknown, option: string): void => {

@@ -40,7 +40,7 @@ beforeEach(async () => {
     },
     onReload: ({ config }) => report(`reloaded ${siteKey(config)}`),
     onFailure: (error) => report(`failed ${(error as Error).message}`),
-    settleMs: 5,
+    debounceMs: 5,
   })
 })
 afterEach(() => {

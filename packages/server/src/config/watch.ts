@@ -5,8 +5,8 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from './config.ts'
+import { ConfigError } from './issues.ts'
 import type { LoadedConfig } from './load.ts'
-import { ConfigError } from './mistakes.ts'
 
 export interface ConfigWatch {
   close(): void
@@ -23,12 +23,12 @@ export interface ConfigWatchOptions {
   /** Of a load or apply that failed; not called again for the same message. */
   readonly onFailure: (error: unknown) => void
   /** Quiet time after which a burst of changes counts as over. Editors write a file in several steps. */
-  readonly settleMs?: number
+  readonly debounceMs?: number
 }
 
 /** Watches until closed. One reload at a time: a change during one is seen after it. */
 export function watchConfig(options: ConfigWatchOptions): ConfigWatch {
-  const { settleMs = 100 } = options
+  const { debounceMs = 100 } = options
   // Folders, not files: many editors save by putting a new file in the place of the old one.
   const folders = new Map<string, FSWatcher>()
   let files: ReadonlySet<string> = new Set()
@@ -62,7 +62,7 @@ export function watchConfig(options: ConfigWatchOptions): ConfigWatch {
     timer = setTimeout(() => {
       timer = null
       running = running.then(reload)
-    }, settleMs)
+    }, debounceMs)
   }
 
   async function reload(): Promise<void> {

@@ -7,7 +7,7 @@ import type { Caller } from '../access/caller.ts'
 import type { BlobSource } from '../engines/blobs/blobs.ts'
 import type { rateLimitRequests } from '../limits/api.ts'
 import type { RequestBody } from './input/request-body.ts'
-import type { Connection, Conversation } from './sockets/conversation.ts'
+import type { Connection, SocketHandler } from './sockets/socket-handler.ts'
 import type { SocketKind } from './sockets/sockets.ts'
 
 export type Method = 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPTIONS'
@@ -118,13 +118,13 @@ export interface SocketEndpoint<Query = unknown> {
   readonly authTimeoutMs: number | ((call: Call<Query>) => number)
   readonly messageBytesMax: number | ((call: Call<Query>) => number)
   /** Gives what begins the conversation once the socket is open, or the answer that refuses it. */
-  readonly open: (call: Call<Query>) => Begin | Reply | Promise<Begin | Reply>
+  readonly open: (call: Call<Query>) => SocketHandlerFactory | Reply | Promise<SocketHandlerFactory | Reply>
   /** The answer when too many sockets from the address are pending. */
-  readonly refuseCrowd: (call: Call<Query>) => Reply
+  readonly tooManyPending: (call: Call<Query>) => Reply
 }
 
 /** Begins the conversation of one protocol; which one is erased here, as the types of queries are. */
-export type Begin = (connection: Connection<never>) => Conversation
+export type SocketHandlerFactory = (connection: Connection<never>) => SocketHandler
 
 export const socketEndpoint = <Query>(declaration: SocketEndpoint<Query>): SocketEndpoint =>
   declaration as unknown as SocketEndpoint

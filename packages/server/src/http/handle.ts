@@ -23,7 +23,7 @@ import {
 import { jsonBodyBytesMax } from '../limits/api.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cors } from './cors.ts'
-import type { Begin, Call, Endpoint, Params, Reply, SocketEndpoint } from './endpoint.ts'
+import type { Call, Endpoint, Params, Reply, SocketEndpoint, SocketHandlerFactory } from './endpoint.ts'
 import { hasNoBody, readJsonObject } from './input/body.ts'
 import { parseTarget } from './input/query-string.ts'
 import { checkHead, createRequestBody } from './input/request-body.ts'
@@ -33,7 +33,7 @@ import { isExempt, type RateLimiter } from './rate-limit.ts'
 import { matchesEtag } from './replies/etags.ts'
 import { createReplyTemplates, empty, isLarge, json, prepare, toResponse } from './replies/reply.ts'
 import type { UnreadResponses } from './replies/unread-responses.ts'
-import type { Admitted, Sockets } from './sockets/sockets.ts'
+import type { SocketSlot, Sockets } from './sockets/sockets.ts'
 
 export interface HandleParts {
   readonly log: Log
@@ -46,61 +46,61 @@ export interface HandleParts {
   readonly trustProxy: TrustProxy
   readonly sockets: Sockets
   /** What is told of each request of an endpoint once it is answered; must take no time. */
-  readonly noteOf?: (endpoint: string) => NoteRequest
+  readonly onResponse?: (endpoint: string) => ResponseListener
   /** True once no new work is taken. */
   readonly isDraining: () => boolean
   readonly responses: UnreadResponses
 }
 
 /** `userId` is null for whoever is no user. */
-export type NoteRequest = (method: string, status: number, ms: number, userId: string | null) => void
+export type ResponseListener = (method: string, status: number, ms: number, userId: string | null) => void
 
 /** The runtime's knowledge of who is at the other end of a connection, and its way to make a socket of it. */
-export interface Peers {
+export interface RuntimeServer {
   readonly pendingRequests: number
   timeout(request: Request, seconds: number): void
   requestIP(request: Request): { readonly address: string } | null
-  upgrade(request: Request, options: { data: OpenedSocket }): boolean
+  upgrade(request: Request, options: { data: SocketData }): boolean
 }
 
 /** What the runtime keeps with a socket. */
-export interface OpenedSocket {
-  readonly admitted: Admitted
-  readonly begin: Begin
+export interface SocketData {
+  readonly slot: SocketSlot
+  readonly createHandler: SocketHandlerFactory
   readonly messageBytesMax: number
 }
 
 /** Answers one request; never throws or rejects. Nothing is left to answer where a socket was made of it. */
-export type Answer = (
+export type RequestHandler = (
   request: Request,
   params: Params,
-  peers: Peers,
+  runtime: RuntimeServer,
 ) => Response | undefined | Promise<Response | undefined>
 
 export interface Handle {
   /** Executes an endpoint. */
-  endpoint(endpoint: Endpoint): Answer
+  endpoint(endpoint: Endpoint): RequestHandler
   /** Makes a socket of a request. */
-  socket(endpoint: SocketEndpoint): Answer
+  socket(endpoint: SocketEndpoint): RequestHandler
   /** Answers a request that belongs to no endpoint; it is counted and logged under `name`. */
-  stray(name: string, respond: (request: Request, path: string) => Reply): Answer
+  fallback(name: string, respond: (request: Request, path: string) => Reply): RequestHandler
 }
 
 /** A request on its way: what its handler is called with, filled in step by step, and what is needed around it. */
-interface Exchange extends Call {
+interface RequestContext extends Call {
   query: unknown
   body: unknown
   caller: Caller
   /** Endpoint's name, for logs and counts. */
   readonly name: string
-  readonly peers: Peers
+  readonly runtime: RuntimeServer
   readonly queryString: string
   readonly startMs: number
   readonly request: Request
 }
 
 /** An endpoint, and what can be prepared before it is asked. */
-interface Work {
+interface PreparedEndpoint {
   readonly endpoint: Endpoint
   readonly readQuery: (queryString: string) => unknown
 }
@@ -110,44 +110,59 @@ const processPrefix = crypto.randomUUID().slice(0, 8)
 let requests = 0
 
 export function createHandle(parts: HandleParts): Handle {
-  const { log, metrics, limiter, serviceKeys, authenticate, cors, trustProxy, sockets, noteOf, isDraining, responses } =
-    parts
+  const {
+    log,
+    metrics,
+    limiter,
+    serviceKeys,
+    authenticate,
+    cors,
+    trustProxy,
+    sockets,
+    onResponse,
+    isDraining,
+    responses,
+  } = parts
   const templates = createReplyTemplates(cors.common)
 
   /**
    * What every request goes through, whatever it asks. Waits only where there is something to wait for: each turn of
    * the loop costs as much as a look at the rate limit.
    */
-  function frame(name: string, work: (exchange: Exchange) => Reply | Promise<Reply>, isSecret = false): Answer {
+  function withLifecycle(
+    name: string,
+    work: (context: RequestContext) => Reply | Promise<Reply>,
+    isSecret = false,
+  ): RequestHandler {
     const meter = metrics.meter(name)
-    const note = noteOf?.(name)
-    const end = (exchange: Exchange, reply: Reply): Response | undefined => {
-      const response = finish(exchange, reply, meter, note)
+    const listener = onResponse?.(name)
+    const end = (context: RequestContext, reply: Reply): Response | undefined => {
+      const response = finish(context, reply, meter, listener)
       if (isSecret) response?.headers.set('Cache-Control', 'no-store')
       return response
     }
-    return (request, params, peers) => {
+    return (request, params, runtime) => {
       metrics.started()
-      const exchange = begin(name, request, params, peers)
+      const context = createContext(name, request, params, runtime)
       let reply: Reply | Promise<Reply>
       try {
         if (isDraining()) throw unavailable()
-        checkHead(exchange.headers)
-        reply = work(exchange)
+        checkHead(context.headers)
+        reply = work(context)
       } catch (error) {
-        return end(exchange, refuse(error, exchange))
+        return end(context, toErrorReply(error, context))
       }
-      const fail = (error: unknown) => end(exchange, refuse(error, exchange))
-      const endLarge = (large: Reply) => prepare(large).then((ready) => end(exchange, ready), fail)
-      if (!(reply instanceof Promise)) return isLarge(reply) ? endLarge(reply) : end(exchange, reply)
-      return reply.then((late) => (isLarge(late) ? endLarge(late) : end(exchange, late)), fail)
+      const fail = (error: unknown) => end(context, toErrorReply(error, context))
+      const endLarge = (large: Reply) => prepare(large).then((ready) => end(context, ready), fail)
+      if (!(reply instanceof Promise)) return isLarge(reply) ? endLarge(reply) : end(context, reply)
+      return reply.then((resolved) => (isLarge(resolved) ? endLarge(resolved) : end(context, resolved)), fail)
     }
   }
 
-  function begin(name: string, request: Request, params: Params, peers: Peers): Exchange {
+  function createContext(name: string, request: Request, params: Params, runtime: RuntimeServer): RequestContext {
     const { headers, method, url } = request
     const { path, query: queryString } = parseTarget(url)
-    const address = clientAddress(headers, peers.requestIP(request)?.address ?? null, trustProxy)
+    const address = clientAddress(headers, runtime.requestIP(request)?.address ?? null, trustProxy)
     return {
       params,
       query: undefined,
@@ -165,85 +180,94 @@ export function createHandle(parts: HandleParts): Handle {
       rawBody: createRequestBody(request),
       name,
       request,
-      peers,
+      runtime,
       queryString,
       address,
       startMs: performance.now(),
     }
   }
 
-  function finish(exchange: Exchange, reply: Reply, meter: Meter, note?: NoteRequest): Response | undefined {
+  function finish(
+    context: RequestContext,
+    reply: Reply,
+    meter: Meter,
+    listener?: ResponseListener,
+  ): Response | undefined {
     if (reply === upgraded) {
-      record(exchange, 101, meter, note)
+      record(context, 101, meter, listener)
       return undefined
     }
-    const response = respond(exchange, reply)
-    response.headers.set('X-Request-Id', exchange.requestId)
-    cors.expose(exchange.headers, response.headers)
+    const response = respond(context, reply)
+    response.headers.set('X-Request-Id', context.requestId)
+    cors.expose(context.headers, response.headers)
     if (isDraining()) response.headers.set('Connection', 'close')
-    record(exchange, response.status, meter, note)
+    record(context, response.status, meter, listener)
     return response
   }
 
-  function record(exchange: Exchange, status: number, meter: Meter, note?: NoteRequest): void {
-    const ms = performance.now() - exchange.startMs
+  function record(context: RequestContext, status: number, meter: Meter, listener?: ResponseListener): void {
+    const ms = performance.now() - context.startMs
     meter.record(status, ms / 1000)
     metrics.ended()
-    logRequest(exchange, status, ms)
+    logRequest(context, status, ms)
     try {
-      note?.(exchange.method, status, ms, exchange.caller.auth?.id ?? null)
+      listener?.(context.method, status, ms, context.caller.auth?.id ?? null)
     } catch (error) {
       // What is written down of a request never changes its answer.
-      log.error('http.response_hook_failed', { requestId: exchange.requestId, error })
+      log.error('http.response_hook_failed', { requestId: context.requestId, error })
     }
   }
 
-  const noteDownload = ({ request, peers }: Exchange): void =>
-    responses.download(peers.pendingRequests, (seconds) => peers.timeout(request, seconds))
+  const trackDownload = ({ request, runtime }: RequestContext): void =>
+    responses.download(runtime.pendingRequests, (seconds) => runtime.timeout(request, seconds))
 
-  function respond(exchange: Exchange, reply: Reply): Response {
+  function respond(context: RequestContext, reply: Reply): Response {
     try {
-      const fresh = freshen(exchange, reply)
-      if (exchange.method === 'HEAD') return toResponse(fresh, templates)
+      const fresh = applyConditionalGet(context, reply)
+      if (context.method === 'HEAD') return toResponse(fresh, templates)
       const { source } = fresh
-      if (source !== undefined && !(source instanceof Uint8Array)) noteDownload(exchange)
+      if (source !== undefined && !(source instanceof Uint8Array)) trackDownload(context)
       return toResponse(fresh, templates, responses.bodyOf)
     } catch (error) {
       // A header or status that cannot be sent.
-      return toResponse(refuse(error, exchange), templates)
+      return toResponse(toErrorReply(error, context), templates)
     }
   }
 
   /**
    * An endpoint's part of a request. The order is part of the contract: nothing is read for a caller who may not ask.
    */
-  function execute(work: Work, exchange: Exchange): Reply | Promise<Reply> {
+  function execute(work: PreparedEndpoint, context: RequestContext): Reply | Promise<Reply> {
     const { endpoint } = work
-    const caller = endpoint.ignoresCredentials ? recognize(exchange) : identify(endpoint, exchange)
+    const caller = endpoint.ignoresCredentials ? findServiceKey(context) : identify(endpoint, context)
     return caller instanceof Promise
-      ? caller.then((late) => callEndpoint(work, exchange, late))
-      : callEndpoint(work, exchange, caller)
+      ? caller.then((resolved) => callEndpoint(work, context, resolved))
+      : callEndpoint(work, context, caller)
   }
 
-  function callEndpoint({ endpoint, readQuery }: Work, exchange: Exchange, caller: Caller): Reply | Promise<Reply> {
-    exchange.caller = caller
-    permit(endpoint, caller, exchange.params)
-    exchange.query = readQuery(exchange.queryString)
+  function callEndpoint(
+    { endpoint, readQuery }: PreparedEndpoint,
+    context: RequestContext,
+    caller: Caller,
+  ): Reply | Promise<Reply> {
+    context.caller = caller
+    authorize(endpoint, caller, context.params)
+    context.query = readQuery(context.queryString)
     const schema = endpoint.body
-    if (!schema) return endpoint.handle(exchange)
-    if (endpoint.isBodyOptional && hasNoBody(exchange.headers)) {
-      exchange.body = validate(schema, {})
-      return endpoint.handle(exchange)
+    if (!schema) return endpoint.handle(context)
+    if (endpoint.isBodyOptional && hasNoBody(context.headers)) {
+      context.body = validate(schema, {})
+      return endpoint.handle(context)
     }
     const { bodyBytesMax = jsonBodyBytesMax } = endpoint
-    const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(exchange.params)
-    const type = exchange.headers.get('content-type')
-    return readJsonObject(type, exchange.rawBody, bytesMax, endpoint.textMembers).then((json) => {
+    const bytesMax = typeof bodyBytesMax === 'number' ? bodyBytesMax : bodyBytesMax(context.params)
+    const type = context.headers.get('content-type')
+    return readJsonObject(type, context.rawBody, bytesMax, endpoint.textMembers).then((json) => {
       const handle = (): Reply | Promise<Reply> => {
-        exchange.body = validate(schema, json)
-        return endpoint.handle(exchange)
+        context.body = validate(schema, json)
+        return endpoint.handle(context)
       }
-      const still = caller.kind === 'user' ? authenticateAgain(exchange) : null
+      const still = caller.kind === 'user' ? authenticateAgain(context) : null
       return still instanceof Promise ? still.then(handle) : handle()
     })
   }
@@ -252,7 +276,7 @@ export function createHandle(parts: HandleParts): Handle {
    * A body takes as long to come as its sender likes, by a byte a minute for hours: whoever was let in before it may
    * have been thrown out since, or their token have ended. Throws or rejects with a 401.
    */
-  const authenticateAgain = ({ headers }: Exchange): UserCaller | Promise<UserCaller> =>
+  const authenticateAgain = ({ headers }: RequestContext): UserCaller | Promise<UserCaller> =>
     authenticate(parseBearer(headers.get('authorization') ?? ''))
 
   /**
@@ -260,34 +284,33 @@ export function createHandle(parts: HandleParts): Handle {
    */
   async function openSocket(
     endpoint: SocketEndpoint,
-    exchange: Exchange,
-    readQuery: Work['readQuery'],
+    context: RequestContext,
+    readQuery: PreparedEndpoint['readQuery'],
   ): Promise<Reply> {
-    const { request, peers, headers, address } = exchange
+    const { request, runtime, headers, address } = context
     const key = headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, address)
     if (!service || !isExempt(service, endpoint.rateLimit)) await limiter.count(endpoint.rateLimit, address)
     if (key !== null && !service) throw invalidServiceKey()
-    if (service) exchange.caller = service
-    exchange.query = readQuery(exchange.queryString)
-    const begin = await endpoint.open(exchange)
-    if (typeof begin !== 'function') return begin
+    if (service) context.caller = service
+    context.query = readQuery(context.queryString)
+    const createHandler = await endpoint.open(context)
+    if (typeof createHandler !== 'function') return createHandler
     if (isDraining()) throw unavailable()
     const { kind } = endpoint
-    const bound = (most: number | ((call: Call) => number)): number =>
-      typeof most === 'number' ? most : most(exchange)
+    const bound = (most: number | ((call: Call) => number)): number => (typeof most === 'number' ? most : most(context))
     const [authTimeoutMs, messageBytesMax] = [bound(endpoint.authTimeoutMs), bound(endpoint.messageBytesMax)]
-    const isKeyGood = (): boolean => key !== null && serviceKeys.find(key, address) !== null
-    const from = { kind, address: countedAddress(address), caller: exchange.caller, isKeyGood, authTimeoutMs }
-    const admitted = sockets.admit(from)
-    if (!admitted) return endpoint.refuseCrowd(exchange)
-    if (peers.upgrade(request, { data: { admitted, begin, messageBytesMax } })) return upgraded
-    admitted.ended()
+    const isKeyValid = (): boolean => key !== null && serviceKeys.find(key, address) !== null
+    const from = { kind, address: countedAddress(address), caller: context.caller, isKeyValid, authTimeoutMs }
+    const slot = sockets.reserve(from)
+    if (!slot) return endpoint.tooManyPending(context)
+    if (runtime.upgrade(request, { data: { slot, createHandler, messageBytesMax } })) return upgraded
+    slot.release()
     throw badRequest('This path is for WebSockets')
   }
 
   /** The caller of an endpoint that refuses no credentials. */
-  function recognize({ headers, address, caller }: Exchange): Caller {
+  function findServiceKey({ headers, address, caller }: RequestContext): Caller {
     const key = headers.get('x-platform-service-key')
     return (key === null ? null : serviceKeys.find(key, address)) ?? caller
   }
@@ -296,32 +319,32 @@ export function createHandle(parts: HandleParts): Handle {
    * Authenticates the caller. A service key is accepted or refused but never ignored, and only a good one for this
    * endpoint is exempt from the rate limit, so that neither keys nor tokens can be guessed faster than it allows.
    */
-  function identify(endpoint: Endpoint, exchange: Exchange): Caller | Promise<Caller> {
-    const key = exchange.headers.get('x-platform-service-key')
-    const service = key === null ? null : serviceKeys.find(key, exchange.address)
+  function identify(endpoint: Endpoint, context: RequestContext): Caller | Promise<Caller> {
+    const key = context.headers.get('x-platform-service-key')
+    const service = key === null ? null : serviceKeys.find(key, context.address)
     // An endpoint without a limit of its own does not become the place to guess keys at.
     const group = endpoint.rateLimit ?? (key === null || service ? null : 'auth')
-    if (service && (group === null || isExempt(service, group, scopesOf(endpoint, exchange.params)))) return service
-    const counting = group === null ? undefined : limiter.count(group, exchange.address)
-    const proceed = (): Caller | Promise<Caller> => service ?? identifyUser(key, exchange)
+    if (service && (group === null || isExempt(service, group, scopesOf(endpoint, context.params)))) return service
+    const counting = group === null ? undefined : limiter.count(group, context.address)
+    const proceed = (): Caller | Promise<Caller> => service ?? identifyUser(key, context)
     return counting instanceof Promise ? counting.then(proceed) : proceed()
   }
 
-  function identifyUser(badKey: string | null, { headers, caller }: Exchange): Caller | Promise<Caller> {
+  function identifyUser(badKey: string | null, { headers, caller }: RequestContext): Caller | Promise<Caller> {
     if (badKey !== null) throw invalidServiceKey()
     const authorization = headers.get('authorization')
     return authorization === null ? caller : authenticate(parseBearer(authorization))
   }
 
-  function refuse(error: unknown, { requestId, name }: Exchange): Reply {
-    const refusal = asRefusal(error)
+  function toErrorReply(error: unknown, { requestId, name }: RequestContext): Reply {
+    const refusal = toApiError(error)
     if (refusal.status === 500) log.error('http.request_failed', { requestId, endpoint: name, error })
     else if (refusal !== error) log.warn('http.engine_refused', { requestId, endpoint: name, error })
     return json(refusal.body(), refusal.status, refusal.headers)
   }
 
   function logRequest(
-    { method, path, name, caller, requestId, address }: Exchange,
+    { method, path, name, caller, requestId, address }: RequestContext,
     status: number,
     exactMs: number,
   ): void {
@@ -333,14 +356,14 @@ export function createHandle(parts: HandleParts): Handle {
   return {
     endpoint(endpoint) {
       const readQuery = createQueryReader<unknown>(endpoint.query ?? noQuery, endpoint.allowsUnknownQuery)
-      const work: Work = { endpoint, readQuery }
-      return frame(endpoint.name, (exchange) => execute(work, exchange), endpoint.isSecret)
+      const work: PreparedEndpoint = { endpoint, readQuery }
+      return withLifecycle(endpoint.name, (context) => execute(work, context), endpoint.isSecret)
     },
     socket(endpoint) {
       const readQuery = createQueryReader<unknown>(endpoint.query)
-      return frame(endpoint.name, (exchange) => openSocket(endpoint, exchange, readQuery))
+      return withLifecycle(endpoint.name, (context) => openSocket(endpoint, context, readQuery))
     },
-    stray: (name, respond) => frame(name, ({ request, path }) => respond(request, path)),
+    fallback: (name, respond) => withLifecycle(name, ({ request, path }) => respond(request, path)),
   }
 }
 
@@ -368,7 +391,7 @@ function scopesOf({ scope }: Endpoint, params: Params): readonly string[] {
 }
 
 /** Whether this kind of caller may ask at all; what they may see is for the feature's rules. Throws 401 or 403. */
-function permit(endpoint: Endpoint, caller: Caller, params: Params): void {
+function authorize(endpoint: Endpoint, caller: Caller, params: Params): void {
   if (caller.kind === 'service') {
     const needed = scopesOf(endpoint, params)
     if (needed.length > 0 && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
@@ -381,7 +404,7 @@ function permit(endpoint: Endpoint, caller: Caller, params: Params): void {
 }
 
 /** A client that has the answer already is told so: 304 instead of a 200 whose `ETag` it named. */
-function freshen({ method, headers }: Exchange, reply: Reply): Reply {
+function applyConditionalGet({ method, headers }: RequestContext, reply: Reply): Reply {
   const etag = reply.headers?.ETag
   if (etag === undefined || reply.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return reply
   const ifNoneMatch = headers.get('if-none-match')
@@ -389,7 +412,7 @@ function freshen({ method, headers }: Exchange, reply: Reply): Reply {
 }
 
 /** What the caller may know of a failure: a refusal, an engine that is away or has too much work; else nothing. */
-function asRefusal(error: unknown): ApiError {
+function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isOutOfHandles(error)) return unavailable()
   if (error instanceof EngineError && error.kind === 'crowded') return rateLimited(1, error.message)

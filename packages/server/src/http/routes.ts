@@ -101,7 +101,7 @@ function findParams(pattern: readonly string[], segments: readonly string[]): Pa
 }
 
 /** Answers a request that no endpoint took: a preflight, OPTIONS, 405 with `Allow`, or 404. Throws the refusals. */
-export function answerStray(routes: Routes, cors: Cors, request: Request, path: string): Reply {
+export function answerUnmatched(routes: Routes, cors: Cors, request: Request, path: string): Reply {
   const isOptions = request.method === 'OPTIONS'
   if (isOptions && request.headers.has('access-control-request-method')) return cors.preflight()
   const allowed = routes.allowed(path)

@@ -4,11 +4,11 @@ import { releaseHandles } from '../base/open-files.ts'
 import { connectionIdleSeconds, drainTimeoutMs, pendingRequestsShare } from '../limits/api.ts'
 import { socketBufferBytesMax, socketMessageBytesMax } from '../limits/sockets.ts'
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'
-import { type Answer, createHandle, type HandleParts, type OpenedSocket, type Peers } from './handle.ts'
+import { createHandle, type HandleParts, type RequestHandler, type RuntimeServer, type SocketData } from './handle.ts'
 import { parseTarget } from './input/query-string.ts'
 import { empty } from './replies/reply.ts'
 import { createUnreadResponses, type UnreadResponsesOptions } from './replies/unread-responses.ts'
-import { answerStray, createRoutes } from './routes.ts'
+import { answerUnmatched, createRoutes } from './routes.ts'
 
 /** What a reload may replace. */
 export interface Served {
@@ -49,7 +49,7 @@ export interface Server {
 type RoutedRequest = Request & { readonly params: Params }
 type Route = (request: RoutedRequest, peers: RunningServer) => Response | undefined | Promise<Response | undefined>
 /** What is used of the runtime's server while it answers. */
-type RunningServer = Peers
+type RunningServer = RuntimeServer
 
 /** Listens on host and port. Throws when the port is taken or two endpoints claim the same path. */
 export function openServer(options: ServerOptions): Server {
@@ -62,13 +62,13 @@ export function openServer(options: ServerOptions): Server {
     const { log, cors } = parts
     const handle = createHandle({ ...parts, isDraining: () => isDraining, responses })
     const routes = createRoutes([...endpoints, ...socketEndpoints.map(asEndpoint)])
-    const answerOf = (endpoint: Endpoint): Answer => {
+    const answerOf = (endpoint: Endpoint): RequestHandler => {
       const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
       return socket ? handle.socket(socket) : handle.endpoint(endpoint)
     }
-    const nowhere = handle.stray('stray', (request, path) => answerStray(routes, cors, request, path))
-    const deep = new Map<Endpoint, Answer>()
-    const stray: Answer = (request, params, peers) => {
+    const nowhere = handle.fallback('stray', (request, path) => answerUnmatched(routes, cors, request, path))
+    const deep = new Map<Endpoint, RequestHandler>()
+    const stray: RequestHandler = (request, params, peers) => {
       const found = routes.findDeep(request.method, parseTarget(request.url).path)
       if (!found) return nowhere(request, params, peers)
       const answer = deep.get(found.endpoint) ?? handle.endpoint(found.endpoint)
@@ -81,7 +81,7 @@ export function openServer(options: ServerOptions): Server {
         [...routes.byPath].map(([path, methods]) => [
           path,
           {
-            ...strayMethods(methods, stray),
+            ...unmatchedMethods(methods, stray),
             ...Object.fromEntries(
               [...methods].map(([method, endpoint]) => {
                 const answer = answerOf(endpoint)
@@ -91,7 +91,7 @@ export function openServer(options: ServerOptions): Server {
           },
         ]),
       ),
-      fetch: (request: Request, peers: Peers) => stray(request, {}, peers),
+      fetch: (request: Request, peers: RuntimeServer) => stray(request, {}, peers),
       error(error: unknown) {
         log.error('http.listener_failed', { error })
         // A file is opened by the runtime, once its answer has been made.
@@ -136,9 +136,9 @@ export function openServer(options: ServerOptions): Server {
 }
 
 /** Starts the listener. What the runtime throws is given the `endpoint` it could not have, with its `hostname`. */
-function listen(options: Parameters<typeof Bun.serve<OpenedSocket>>[0] & { hostname: string; port: number }) {
+function listen(options: Parameters<typeof Bun.serve<SocketData>>[0] & { hostname: string; port: number }) {
   try {
-    return Bun.serve<OpenedSocket>(options)
+    return Bun.serve<SocketData>(options)
   } catch (error) {
     const { hostname, port } = options
     if (error instanceof Error) Object.assign(error, { endpoint: `Port ${port} on ${hostname}`, hostname })
@@ -147,19 +147,19 @@ function listen(options: Parameters<typeof Bun.serve<OpenedSocket>>[0] & { hostn
 }
 
 /** The runtime's events of all sockets, brought to the one they concern. */
-const socketHandlers: Bun.WebSocketHandler<OpenedSocket> = {
+const socketHandlers: Bun.WebSocketHandler<SocketData> = {
   idleTimeout: 0,
   sendPings: false,
   perMessageDeflate: false,
   maxPayloadLength: socketMessageBytesMax,
   backpressureLimit: socketBufferBytesMax,
   closeOnBackpressureLimit: true,
-  open: (wire) => wire.data.admitted.socket.opened(wire, wire.data.begin),
-  message: (wire, data) => wire.data.admitted.socket.heard(data, wire.data.messageBytesMax),
-  pong: (wire) => wire.data.admitted.socket.answered(),
-  ping: (wire) => wire.data.admitted.socket.answered(),
-  drain: (wire) => wire.data.admitted.socket.drained(),
-  close: (wire) => wire.data.admitted.ended(),
+  open: (wire) => wire.data.slot.socket.onOpen(wire, wire.data.createHandler),
+  message: (wire, data) => wire.data.slot.socket.onFrame(data, wire.data.messageBytesMax),
+  pong: (wire) => wire.data.slot.socket.onPong(),
+  ping: (wire) => wire.data.slot.socket.onPong(),
+  drain: (wire) => wire.data.slot.socket.onDrain(),
+  close: (wire) => wire.data.slot.release(),
 }
 
 /** A socket's path among the others, for what is said of it to requests of another method. */
@@ -175,7 +175,7 @@ const asEndpoint = ({ name, path, tag, summary }: SocketEndpoint): Endpoint => (
   handle: () => empty(426),
 })
 
-function asRoute({ answerSeconds }: Endpoint, answer: Answer): Route {
+function asRoute({ answerSeconds }: Endpoint, answer: RequestHandler): Route {
   if (answerSeconds === undefined) return (request, server) => answer(request, request.params, server)
   return (request, server) => {
     server.timeout(request, answerSeconds)
@@ -185,7 +185,7 @@ function asRoute({ answerSeconds }: Endpoint, answer: Answer): Route {
 
 /** A browser that asks whether it may ask is not asking the endpoint. */
 const unlessPreflight =
-  (answer: Answer, preflight: Answer): Answer =>
+  (answer: RequestHandler, preflight: RequestHandler): RequestHandler =>
   (request, params, peers) =>
     (request.headers.has('access-control-request-method') ? preflight : answer)(request, params, peers)
 
@@ -195,7 +195,7 @@ const routedMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as co
  * The methods a path does not answer. Left out, the runtime would try the next pattern that fits, and `DELETE
  * /…/count` would delete a record of that name.
  */
-const strayMethods = (answered: ReadonlyMap<string, Endpoint>, stray: Answer): Record<string, Route> =>
+const unmatchedMethods = (answered: ReadonlyMap<string, Endpoint>, stray: RequestHandler): Record<string, Route> =>
   Object.fromEntries(
     routedMethods
       .filter((method) => !answered.has(method))

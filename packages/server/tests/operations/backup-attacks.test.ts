@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { packTar, type TarEntry } from 'modern-tar'
 import { sealUnderPassphrase, unsealUnderPassphrase } from '../../src/base/crypto/passphrase.ts'
-import { formatHead, parseHead } from '../../src/cli/backup-head.ts'
+import { formatManifest, parseManifest } from '../../src/cli/backup-manifest.ts'
 import { backUp, type Moment } from '../../src/engines/backup/backup.ts'
 import { restore } from '../../src/engines/backup/restore.ts'
 import { openConnection } from '../../src/engines/sqlite/connection.ts'
@@ -32,7 +32,7 @@ function makeFolder(): string {
   return folder
 }
 
-const head = formatHead('2026-01-31T12:00:00.000Z', null)
+const head = formatManifest('2026-01-31T12:00:00.000Z', null)
 
 /** The moment of a folder that no server has. */
 const offline: Moment = async (pin) => {
@@ -62,7 +62,7 @@ async function refusalOf(bytes: Uint8Array): Promise<string> {
   const folder = makeFolder()
   const archive = join(folder, 'archive')
   writeFileSync(archive, bytes)
-  const plan = { archive, folder: join(folder, 'in', 'data'), onHead: parseHead, moreFiles: () => new Map() }
+  const plan = { archive, folder: join(folder, 'in', 'data'), onHead: parseManifest, moreFiles: () => new Map() }
   const reason = await restore(plan).then(
     () => 'restored',
     (error: Error) => `${error.name}: ${error.message}`,
@@ -89,7 +89,7 @@ test('[BACKUP-10] secrets, keys and notes of a server among the files are refuse
 
 test('[BACKUP-8] what cannot be read is refused, and not waited for', async () => {
   const folder = makeFolder()
-  const plan = { archive: folder, folder: join(folder, 'data'), onHead: parseHead, moreFiles: () => new Map() }
+  const plan = { archive: folder, folder: join(folder, 'data'), onHead: parseManifest, moreFiles: () => new Map() }
   expect(await restore(plan).catch((error: Error) => error.message)).toMatch(/EISDIR/)
   expect(readdirSync(folder)).toEqual([])
 })
@@ -102,7 +102,7 @@ test('[BACKUP-7] a link is no place for a data folder, wherever it leads', async
   for (const leadsTo of ['empty', 'nowhere']) {
     const link = join(folder, `to-${leadsTo}`)
     symlinkSync(join(folder, leadsTo), link)
-    const plan = { archive, folder: link, onHead: parseHead, moreFiles: () => new Map() }
+    const plan = { archive, folder: link, onHead: parseManifest, moreFiles: () => new Map() }
     expect(await restore(plan).catch((error: Error) => error.message)).toMatch(/is a link/)
   }
   expect(readdirSync(folder).sort()).toEqual(['archive', 'empty', 'to-empty', 'to-nowhere'])
@@ -226,7 +226,7 @@ describe('damaged on its way', () => {
           const done = await restore({
             archive: join(folder, 'archive'),
             folder: data,
-            onHead: parseHead,
+            onHead: parseManifest,
             moreFiles: () => new Map(),
           }).then(
             () => true,

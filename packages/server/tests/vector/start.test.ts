@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { openPostgres } from '../../../../scripts/servers/postgres.ts'
 import { type PostgresPrograms, providePostgres } from '../../../../scripts/servers/programs.ts'
-import { ConfigError } from '../../src/config/mistakes.ts'
+import { ConfigError } from '../../src/config/issues.ts'
 import { vectorBatchMax, vectorDeletionsKept } from '../../src/limits/resources.ts'
 import { engines, sharedEngine } from '../harness/engines.ts'
 import { openNodes } from '../harness/nodes.ts'

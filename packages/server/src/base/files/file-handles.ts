@@ -19,7 +19,7 @@ const handlesAssumed = 256
 
 /** The most handles this process may have (`RLIMIT_NOFILE`). */
 export function readHandleLimit(): number {
-  return parseLimit(readText('/proc/self/limits')) ?? parseLimit(askShell()) ?? handlesAssumed
+  return parseLimit(readText('/proc/self/limits')) ?? parseLimit(readShellLimit()) ?? handlesAssumed
 }
 
 function readText(path: string): string {
@@ -31,7 +31,7 @@ function readText(path: string): string {
 }
 
 /** Where there is no `/proc`: a shell has the same limit as the process that starts it. */
-function askShell(): string {
+function readShellLimit(): string {
   const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
   return `Max open files ${stdout ?? ''}`
 }

@@ -4,16 +4,16 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { systemClock } from '../../base/clock.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
-import { loadPlace, type Place } from '../../config/load.ts'
+import { type DataLocation, loadDataLocation } from '../../config/load.ts'
 import { BackupError } from '../../engines/backup/archive.ts'
 import { backUp, type KeptFiles } from '../../engines/backup/backup.ts'
 import { folderTaken, lockFileName, lockFolder } from '../../engines/disk/folder-lock.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { ApiError } from '../../errors.ts'
 import { backupPauseAttemptsMax } from '../../limits/jobs.ts'
-import { type Ask, createAsk } from '../admin-call.ts'
-import { formatHead, readPassphrase, type Secrets, sealSecrets } from '../backup-head.ts'
+import { type AdminCall, createAdminCall } from '../admin-call.ts'
 import { keepByLease, keepWithoutServer } from '../backup-lease.ts'
+import { formatManifest, readPassphrase, type Secrets, sealSecrets } from '../backup-manifest.ts'
 import type { Command } from '../command.ts'
 import { findAddress } from '../served-address.ts'
 
@@ -35,8 +35,8 @@ given to encrypt them with. The rest is not encrypted: keep it like the data its
 With DATABASE_URL the data is in PostgreSQL: back it up with pg_dump, and a bucket with
 the tools of its store.`,
   async run({ operands: [operand = ''], options, terminal }) {
-    const place = loadPlace(options)
-    checkPlace(place)
+    const place = loadDataLocation(options)
+    checkDestination(place)
     const createdAt = formatDatetime(systemClock.now())
     const target = targetOf(operand, createdAt)
     const passphraseFile = options['passphrase-file']
@@ -46,7 +46,7 @@ the tools of its store.`,
     const report = await backUp({
       folder: place.dataFolder,
       target,
-      head: formatHead(createdAt, sealed),
+      head: formatManifest(createdAt, sealed),
       moment: (pin) => atOneMoment(place, pin),
     })
     terminal.out(`${target}: ${report.databases} databases and ${report.files} files, ${report.bytes} bytes`)
@@ -56,7 +56,7 @@ the tools of its store.`,
   },
 }
 
-function checkPlace({ databaseUrl, dataFolder }: Place): void {
+function checkDestination({ databaseUrl, dataFolder }: DataLocation): void {
   if (databaseUrl !== null)
     throw new BackupError(
       'The data is in PostgreSQL: back it up with pg_dump, and the bucket of its files with the tools of its store.',
@@ -85,7 +85,7 @@ const withoutSecrets = (secrets: Secrets): string =>
     : 'The secrets are not in this backup, for want of a --passphrase-file. Without them everybody has to sign in again, and second factors are lost.'
 
 /** Pins while nothing writes: alone in the folder, or while its server has writes wait. */
-async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): Promise<KeptFiles> {
+async function atOneMoment({ dataFolder, serviceKey }: DataLocation, pin: () => void): Promise<KeptFiles> {
   const lock = tryLock(dataFolder)
   if (lock) {
     try {
@@ -95,10 +95,10 @@ async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): 
       lock.close()
     }
   }
-  const ask = askServer(dataFolder, serviceKey)
-  const kept = await keepByLease(ask)
+  const call = callServer(dataFolder, serviceKey)
+  const kept = await keepByLease(call)
   try {
-    await pinWhileHeld(ask, pin)
+    await pinWhilePaused(call, pin)
     return kept
   } catch (error) {
     await kept.release()
@@ -107,20 +107,20 @@ async function atOneMoment({ dataFolder, serviceKey }: Place, pin: () => void): 
 }
 
 /** Finds the server for each call: it may have started again at another port. */
-function askServer(dataFolder: string, serviceKey: string | null): Ask {
+function callServer(dataFolder: string, serviceKey: string | null): AdminCall {
   return async (method, path, body) => {
     const url = await findAddress(dataFolder)
     if (url === null || serviceKey === null) throw new EngineError('unavailable', `${nowhere} ${later}`)
     const silent = `The server at ${url} does not answer. ${later}`
-    return createAsk({ url, base: '/api/backup', serviceKey, silent })(method, path, body)
+    return createAdminCall({ url, base: '/api/backup', serviceKey, silent })(method, path, body)
   }
 }
 
-async function pinWhileHeld(ask: Ask, pin: () => void): Promise<void> {
+async function pinWhilePaused(call: AdminCall, pin: () => void): Promise<void> {
   for (let tries = 0; tries < backupPauseAttemptsMax; tries++) {
-    const { id } = await ask<{ id: string }>('POST', '/hold')
+    const { id } = await call<{ id: string }>('POST', '/hold')
     pin()
-    if (await isReleased(ask('DELETE', `/hold/${id}`))) return
+    if (await isReleased(call('DELETE', `/hold/${id}`))) return
   }
   throw new EngineError('unavailable', `The server is too busy to hold its writes for a moment. ${later}`)
 }

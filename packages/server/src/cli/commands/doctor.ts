@@ -1,7 +1,7 @@
 /** `plinth doctor`: whether a data folder is intact, while no server uses it. */
 import { existsSync } from 'node:fs'
-import { loadPlace } from '../../config/load.ts'
-import { ConfigError } from '../../config/mistakes.ts'
+import { ConfigError } from '../../config/issues.ts'
+import { loadDataLocation } from '../../config/load.ts'
 import { type DatabaseReport, examine } from '../../engines/backup/doctor.ts'
 import { type Command, formatRows } from '../command.ts'
 
@@ -16,7 +16,7 @@ The server must not be running. Ends with code 0 when all is well, else with 1.
 
 With DATABASE_URL the data is in PostgreSQL, which has tools of its own (pg_amcheck).`,
   run({ options, terminal }) {
-    const { dataFolder, databaseUrl, hasStore } = loadPlace(options)
+    const { dataFolder, databaseUrl, hasStore } = loadDataLocation(options)
     if (databaseUrl !== null)
       throw new ConfigError(
         'With DATABASE_URL the data is in PostgreSQL: check it with its own tools, such as pg_amcheck.',

@@ -1,7 +1,7 @@
 /** `plinth init`: a small working configuration with everything to try it. Never writes over a file that is there. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { ConfigError } from '../../config/mistakes.ts'
+import { ConfigError } from '../../config/issues.ts'
 import type { Command, Terminal } from '../command.ts'
 
 const configFile = 'plinth.config.ts'

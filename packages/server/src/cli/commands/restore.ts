@@ -1,9 +1,9 @@
 /** `plinth restore`: a data folder from what `plinth backup` wrote. */
 import { resolve } from 'node:path'
-import { loadPlace } from '../../config/load.ts'
+import { loadDataLocation } from '../../config/load.ts'
 import { BackupError } from '../../engines/backup/archive.ts'
 import { restore } from '../../engines/backup/restore.ts'
-import { parseHead, readPassphrase, type Secrets, unsealSecrets } from '../backup-head.ts'
+import { parseManifest, readPassphrase, type Secrets, unsealSecrets } from '../backup-manifest.ts'
 import type { Command } from '../command.ts'
 
 export const restoreCommand: Command = {
@@ -20,7 +20,7 @@ that fails changes nothing. Start the server on the folder when it is done, with
 configuration it had. The secret and the service key are never taken from an archive
 unless you say --with-secrets: with them its author could sign tokens for your server.`,
   async run({ operands: [operand = ''], options, terminal }) {
-    const { dataFolder } = loadPlace(options)
+    const { dataFolder } = loadDataLocation(options)
     const archive = resolve(operand)
     const passphraseFile = options['passphrase-file']
     if (passphraseFile !== undefined && options['with-secrets'] === undefined) throw new BackupError(wantsFlag)
@@ -32,11 +32,11 @@ unless you say --with-secrets: with them its author could sign tokens for your s
       archive,
       folder: dataFolder,
       onHead(text) {
-        const head = parseHead(text)
+        const head = parseManifest(text)
         createdAt = head.createdAt
         hadSecrets = head.secrets !== null
         if (options['with-secrets'] === undefined) return
-        if (head.secrets === null) throw new BackupError(holdsNone)
+        if (head.secrets === null) throw new BackupError(withoutSecrets)
         if (passphrase === null) throw new BackupError(needsPassphrase)
         secrets = unsealSecrets(head.secrets, passphrase)
       },
@@ -48,7 +48,7 @@ unless you say --with-secrets: with them its author could sign tokens for your s
   },
 }
 
-const holdsNone = 'The backup holds no secrets. Restore it without --with-secrets.'
+const withoutSecrets = 'The backup holds no secrets. Restore it without --with-secrets.'
 const wantsFlag = 'A passphrase is only needed for secrets: say --with-secrets to take them from the backup.'
 const heldNone = 'The backup held no secrets'
 const leftOut = 'The secrets of the backup were left out'

@@ -4,7 +4,7 @@ import type { ListedUser, UserPage } from '../../features/users/admin/admin.ts'
 import type { UpdateInput } from '../../features/users/admin/input.ts'
 import { type AdminClient, openAdminClient } from '../admin-client.ts'
 import { type Call, type Command, UsageError } from '../command.ts'
-import { askPassword } from '../prompt.ts'
+import { readPassword } from '../prompt.ts'
 import { configOptions } from '../serve.ts'
 
 export const usersCommand: Command = {
@@ -73,7 +73,7 @@ function fieldsOf({ options: { email, password, role, name, verified, unverified
 const create: Action = async (call) => {
   const { email, password: given, ...fields } = fieldsOf(call)
   if (email === undefined) throw new UsageError('`plinth users create` needs --email <address>.')
-  const password = given ?? (await askPassword())
+  const password = given ?? (await readPassword())
   return async (client) => call.terminal.out(lineOf(await client.create({ email, password, ...fields })))
 }
 
@@ -88,7 +88,7 @@ const update: Action = (call) => {
 }
 
 const setPassword: Action = async ({ options: { password: given }, operands: [, named = ''], terminal }) => {
-  const password = given ?? (await askPassword())
+  const password = given ?? (await readPassword())
   return async (client) => {
     await client.update(await getId(client, named), { password })
     terminal.out(`${named} has a new password and is signed out everywhere.`)

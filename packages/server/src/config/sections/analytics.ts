@@ -11,7 +11,7 @@ import {
   requestLogBytesMin,
   requestLogRetentionMs,
 } from '../../limits/analytics.ts'
-import { byteSize, exactly, readBy } from '../shape-parts.ts'
+import { byteSize, strictObject, parsedWith } from '../shape-parts.ts'
 
 /** As it is written. */
 export interface AnalyticsOptions {
@@ -45,18 +45,18 @@ export interface AnalyticsConfig {
   readonly rawEvents: { readonly bytesMax: number }
 }
 
-const requestLogShape = exactly({
-  retention: readBy(parseDuration)
+const requestLogShape = strictObject({
+  retention: parsedWith(parseDuration)
     .refine((ms) => ms <= rawRetentionMs, 'must be at most 90d')
     .optional(),
   maxSize: byteSize.refine((bytes) => bytes >= requestLogBytesMin, 'must be at least 1mb').optional(),
 })
 
-const rawEventsShape = exactly({
+const rawEventsShape = strictObject({
   maxSize: byteSize.refine((bytes) => bytes >= rawEventsBytesMin, 'must be at least 1mb').optional(),
 })
 
-export const analyticsShape = exactly({
+export const analyticsShape = strictObject({
   events: z.array(z.string().min(1).max(eventNameCharsMax)).min(1).max(eventNamesMax).optional(),
   anonymous: z.boolean().default(true),
   requestLog: z.union([z.boolean(), requestLogShape], { error: 'must be true, false or an object' }).default(true),

@@ -5,8 +5,8 @@
 import { z } from 'zod'
 import type { Auth } from '../../access/caller.ts'
 import { broadcastNameCharsMax } from '../../limits/subscriptions.ts'
-import type { Mistake } from '../mistakes.ts'
-import { exactly, isAsynchronous, isFunction, membersOf } from '../shape-parts.ts'
+import type { ConfigIssue } from '../issues.ts'
+import { isAsynchronous, isFunction, membersOf, strictObject } from '../shape-parts.ts'
 
 /** Gives `true` to allow. `name` is the channel without `broadcast:`. */
 export type BroadcastRule = boolean | ((auth: Auth | null, name: string) => unknown)
@@ -36,7 +36,7 @@ const ruleShape = z
   .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
   .default(false)
 
-const broadcastShape = exactly({ subscribe: ruleShape, publish: ruleShape })
+const broadcastShape = strictObject({ subscribe: ruleShape, publish: ruleShape })
 
 export const broadcastsShape = z.record(z.string(), broadcastShape)
 export type WrittenBroadcasts = z.output<typeof broadcastsShape>
@@ -45,8 +45,8 @@ export type WrittenBroadcasts = z.output<typeof broadcastsShape>
 export const broadcastNamePattern = /^[^\s\p{C}]+$/u
 
 /** What is wrong with the section beyond its shape. */
-export function checkBroadcasts(written: unknown): Mistake[] {
-  return membersOf(written).flatMap(([name]): Mistake[] => {
+export function checkBroadcasts(written: unknown): ConfigIssue[] {
+  return membersOf(written).flatMap(([name]): ConfigIssue[] => {
     const path = ['broadcasts', name]
     if (name.length > broadcastNameCharsMax)
       return [{ path, message: `must have at most ${broadcastNameCharsMax} characters` }]

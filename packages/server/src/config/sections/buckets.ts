@@ -2,7 +2,7 @@
 import type { BucketDefinition } from '../../access/definition.ts'
 import { fileBytesMax } from '../../limits/storage.ts'
 import { createdAtField, type Field, type FieldType, type Table } from '../../query/table.ts'
-import type { Mistake } from '../mistakes.ts'
+import type { ConfigIssue } from '../issues.ts'
 import type { WrittenBucket } from '../shape.ts'
 import { entriesOf } from './tables.ts'
 
@@ -34,7 +34,7 @@ const objectsTable: Table = Object.freeze({
 const bucketNamePattern = /^[A-Za-z0-9][\w.-]{0,62}$/
 
 /** What is wrong with the names of the buckets; their shape is judged elsewhere. */
-export const checkBuckets = (buckets: unknown): Mistake[] =>
+export const checkBuckets = (buckets: unknown): ConfigIssue[] =>
   entriesOf(buckets)
     .filter(([name]) => !bucketNamePattern.test(name))
     .map(([name]) => ({

@@ -3,7 +3,7 @@ import { findDatetime } from '../../base/text/datetime.ts'
 import { codePointLength, isStorableText } from '../../base/text/text.ts'
 import { jsonDepthMax } from '../../limits/api.ts'
 import type { Field, FieldType } from '../../query/table.ts'
-import type { Mistake, Path } from '../mistakes.ts'
+import type { ConfigIssue, Path } from '../issues.ts'
 import type { WrittenField } from '../shape.ts'
 
 type Option = Exclude<keyof WrittenField, 'type' | 'required' | 'default'>
@@ -35,8 +35,8 @@ const repeatedRepetition = new RegExp(
 const isText = (type: FieldType): boolean => type === 'string' || type === 'text'
 
 /** What is wrong with a field of the right shape. `tables` are the names in its namespace. */
-export function checkField(field: WrittenField, path: Path, tables: ReadonlySet<string>): Mistake[] {
-  const mistakes: Mistake[] = []
+export function checkField(field: WrittenField, path: Path, tables: ReadonlySet<string>): ConfigIssue[] {
+  const mistakes: ConfigIssue[] = []
   const say = (option: string, message: string): void => void mistakes.push({ path: [...path, option], message })
 
   const known = optionsOf[field.type]

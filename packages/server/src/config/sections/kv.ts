@@ -2,9 +2,9 @@
 import { z } from 'zod'
 import { parseByteSize } from '../../base/text/bytes.ts'
 import { kvValueBytes, kvValueBytesMax, kvWriteIntervalMs, kvWriteIntervalMsMax } from '../../limits/resources.ts'
-import type { Mistake } from '../mistakes.ts'
+import type { ConfigIssue } from '../issues.ts'
 import { findNameMistake } from '../names.ts'
-import { exactly, membersOf, readBy } from '../shape-parts.ts'
+import { membersOf, parsedWith, strictObject } from '../shape-parts.ts'
 
 /** A key-value store as it is written. */
 export interface KvConfig {
@@ -24,10 +24,10 @@ export interface KvNamespace {
 }
 
 const valueSize = z
-  .union([z.int().min(1), readBy(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
+  .union([z.int().min(1), parsedWith(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
   .refine((bytes) => bytes <= kvValueBytesMax, 'must be at most 16mb')
 
-const storeShape = exactly({
+const storeShape = strictObject({
   writeInterval: z.int().min(0).max(kvWriteIntervalMsMax).default(kvWriteIntervalMs),
   maxValueSize: valueSize.default(kvValueBytes),
 })
@@ -36,8 +36,8 @@ export const kvShape = z.record(z.string(), storeShape)
 export type WrittenKv = z.output<typeof storeShape>
 
 /** What is wrong with the section beyond its shape. */
-export function checkKv(written: unknown): Mistake[] {
-  return membersOf(written).flatMap(([name]): Mistake[] => {
+export function checkKv(written: unknown): ConfigIssue[] {
+  return membersOf(written).flatMap(([name]): ConfigIssue[] => {
     const message = findNameMistake(name)
     return message === null ? [] : [{ path: ['kv', name], message }]
   })

@@ -14,9 +14,9 @@ import {
   sqlTimeoutMs,
   sqlTimeoutMsMax,
 } from '../../limits/resources.ts'
-import type { Mistake } from '../mistakes.ts'
+import type { ConfigIssue } from '../issues.ts'
 import { findNameMistake, findTwins } from '../names.ts'
-import { exactly, membersOf, readBy } from '../shape-parts.ts'
+import { membersOf, parsedWith, strictObject } from '../shape-parts.ts'
 
 /** A SQL database with everything that was left out filled in. */
 export interface SqlDatabase {
@@ -25,13 +25,13 @@ export interface SqlDatabase {
   readonly bytesMax: number
 }
 
-const sqlDatabaseShape = exactly({
-  timeout: readBy(parseDuration)
+const sqlDatabaseShape = strictObject({
+  timeout: parsedWith(parseDuration)
     .refine((ms) => ms <= sqlTimeoutMsMax, `must be at most ${sqlTimeoutMsMax / 1000} seconds`)
     .optional(),
   maxRows: z.int().min(1).max(sqlRowsMaxMost).default(sqlRowsMax),
   maxSize: z
-    .union([z.int().min(1), readBy(parseByteSize)], { error: 'must be a size such as "1gb", or a number of bytes' })
+    .union([z.int().min(1), parsedWith(parseByteSize)], { error: 'must be a size such as "1gb", or a number of bytes' })
     .refine((bytes) => bytes >= sqlDatabaseBytesMin, 'must be at least 1mb')
     .optional(),
 })
@@ -39,15 +39,15 @@ const sqlDatabaseShape = exactly({
 export const sqlShape = z.record(z.string(), sqlDatabaseShape)
 
 /** What is wrong with the section beyond its shape: its names become files, schemas and roles. */
-export function checkSql(written: unknown): Mistake[] {
+export function checkSql(written: unknown): ConfigIssue[] {
   const names = membersOf(written).map(([name]) => name)
   const twins = findTwins(names).map(
-    ([later, earlier]): Mistake => ({
+    ([later, earlier]): ConfigIssue => ({
       path: ['sql', later],
       message: `differs from "${earlier}" only in upper and lower case`,
     }),
   )
-  const wrong = names.flatMap((name): Mistake[] => {
+  const wrong = names.flatMap((name): ConfigIssue[] => {
     const message =
       findNameMistake(name) ??
       (name.length > sqlNameCharsMax ? `must have at most ${sqlNameCharsMax} characters` : null)

@@ -15,7 +15,7 @@ import {
   idField,
   updatedAtField,
 } from '../../query/table.ts'
-import { type Mistake, type Path, suggest } from '../mistakes.ts'
+import { type ConfigIssue, type Path, suggest } from '../issues.ts'
 import { findFieldNameMistake, findSearchNameMistake, findTwins } from '../names.ts'
 import { fieldShape, type WrittenTable } from '../shape.ts'
 import { checkField, createField } from './fields.ts'
@@ -28,7 +28,7 @@ const textsOf = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === 'string') : []
 
 /** Mistakes of names that differ only in case, said of the later one. */
-export const checkTwins = (names: readonly string[], path: Path): Mistake[] =>
+export const findCaseInsensitiveDuplicates = (names: readonly string[], path: Path): ConfigIssue[] =>
   findTwins(names).map(([later, earlier]) => ({
     path: [...path, later],
     message: `differs from "${earlier}" only in upper and lower case`,
@@ -38,9 +38,9 @@ export const checkTwins = (names: readonly string[], path: Path): Mistake[] =>
 type Types = ReadonlyMap<string, FieldType | null>
 
 /** What is wrong with a table beyond its shape. `tables` are the names in its namespace. */
-export function checkTable(written: unknown, path: Path, tables: ReadonlySet<string>): Mistake[] {
+export function checkTable(written: unknown, path: Path, tables: ReadonlySet<string>): ConfigIssue[] {
   const table = Object.fromEntries(entriesOf(written))
-  const mistakes: Mistake[] = []
+  const mistakes: ConfigIssue[] = []
   const types = new Map<string, FieldType | null>()
   for (const [name, declared] of entriesOf(table.schema)) {
     const at = [...path, 'schema', name]
@@ -50,7 +50,7 @@ export function checkTable(written: unknown, path: Path, tables: ReadonlySet<str
     types.set(name, data?.type ?? null)
     if (data) mistakes.push(...checkField(data, at, tables))
   }
-  mistakes.push(...checkTwins([...types.keys()], [...path, 'schema']))
+  mistakes.push(...findCaseInsensitiveDuplicates([...types.keys()], [...path, 'schema']))
   if (types.size > tableFieldsMax)
     mistakes.push({ path: [...path, 'schema'], message: `has more than ${tableFieldsMax} fields` })
   if (table.schema === undefined) mistakes.push(...checkSchemaless(table, path))
@@ -60,13 +60,13 @@ export function checkTable(written: unknown, path: Path, tables: ReadonlySet<str
 }
 
 /** Undeclared fields are kept together in one column, which neither search nor hiding reaches into. */
-function checkSchemaless(table: Record<string, unknown>, path: Path): Mistake[] {
+function checkSchemaless(table: Record<string, unknown>, path: Path): ConfigIssue[] {
   return ['search', 'hidden']
     .filter((option) => textsOf(table[option]).length > 0)
     .map((option) => ({ path: [...path, option], message: 'needs a schema that declares its fields' }))
 }
 
-function checkSearch(table: Record<string, unknown>, types: Types, path: Path): Mistake[] {
+function checkSearch(table: Record<string, unknown>, types: Types, path: Path): ConfigIssue[] {
   const hidden = new Set(textsOf(table.hidden))
   return checkList(table.search, [...path, 'search'], (name) => {
     if (hidden.has(name)) return 'is hidden: a search would tell what is in it'
@@ -79,15 +79,15 @@ function checkSearch(table: Record<string, unknown>, types: Types, path: Path): 
   })
 }
 
-function checkHidden(table: Record<string, unknown>, types: Types, path: Path): Mistake[] {
+function checkHidden(table: Record<string, unknown>, types: Types, path: Path): ConfigIssue[] {
   return checkList(table.hidden, [...path, 'hidden'], (name) => {
     if (builtInFieldNames.has(name)) return 'is built in and cannot be hidden'
     return types.has(name) ? null : unknownField(name, types)
   })
 }
 
-function checkIndexes(indexes: unknown, types: Types, path: Path): Mistake[] {
-  const mistakes: Mistake[] = []
+function checkIndexes(indexes: unknown, types: Types, path: Path): ConfigIssue[] {
+  const mistakes: ConfigIssue[] = []
   const seen = new Set<string>()
   for (const [at, index] of (Array.isArray(indexes) ? indexes : []).entries()) {
     const where = [...path, 'indexes', at, 'fields']
@@ -109,9 +109,9 @@ function checkIndexes(indexes: unknown, types: Types, path: Path): Mistake[] {
 }
 
 /** What `find` says of each name of a list, and names that stand in it twice. */
-function checkList(list: unknown, path: Path, find: (name: string) => string | null): Mistake[] {
+function checkList(list: unknown, path: Path, find: (name: string) => string | null): ConfigIssue[] {
   const seen = new Set<string>()
-  return (Array.isArray(list) ? list : []).flatMap((name: unknown, at): Mistake[] => {
+  return (Array.isArray(list) ? list : []).flatMap((name: unknown, at): ConfigIssue[] => {
     if (typeof name !== 'string') return []
     const message = seen.has(name) ? 'stands here twice' : find(name)
     seen.add(name)

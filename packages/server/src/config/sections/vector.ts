@@ -6,9 +6,9 @@ import {
   vectorFieldNameCharsMax,
   vectorMetadataIndexesMax,
 } from '../../limits/resources.ts'
-import type { Mistake } from '../mistakes.ts'
+import type { ConfigIssue } from '../issues.ts'
 import { findTwins } from '../names.ts'
-import { exactly, membersOf } from '../shape-parts.ts'
+import { membersOf, strictObject } from '../shape-parts.ts'
 
 const metrics = ['cosine', 'euclidean', 'dot-product'] as const
 const engines = ['auto', 'memory', 'pgvector'] as const
@@ -37,7 +37,7 @@ export interface VectorIndexDefinition {
   readonly engine: (typeof engines)[number]
 }
 
-const indexShape = exactly({
+const indexShape = strictObject({
   dimensions: z.int().min(1).max(vectorDimensionsMax),
   metric: z.enum(metrics).default('cosine'),
   metadataIndexes: z.array(z.string()).default([]),
@@ -58,10 +58,10 @@ const isFieldName = (name: unknown): boolean =>
   !['__proto__', 'constructor', 'prototype'].includes(name)
 
 /** What is wrong with the section beyond its shape. */
-export function checkVector(written: unknown): Mistake[] {
+export function checkVector(written: unknown): ConfigIssue[] {
   const indexes = membersOf(written)
   const mistakes = findTwins(indexes.map(([name]) => name)).map(
-    ([later, earlier]): Mistake => ({
+    ([later, earlier]): ConfigIssue => ({
       path: ['vector', later],
       message: `differs from "${earlier}" only in upper and lower case`,
     }),
@@ -84,8 +84,8 @@ export function checkVector(written: unknown): Mistake[] {
   return mistakes
 }
 
-function checkFields(fields: readonly unknown[], path: readonly string[]): Mistake[] {
-  const mistakes: Mistake[] = []
+function checkFields(fields: readonly unknown[], path: readonly string[]): ConfigIssue[] {
+  const mistakes: ConfigIssue[] = []
   if (fields.length > vectorMetadataIndexesMax)
     mistakes.push({ path, message: `must have at most ${vectorMetadataIndexesMax} fields` })
   for (const [at, field] of fields.entries()) {

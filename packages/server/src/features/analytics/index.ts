@@ -9,7 +9,7 @@ import { codePointLength, isStorableText } from '../../base/text/text.ts'
 import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
 import type { Sql } from '../../engines/sql/sql.ts'
 import { accessDenied, authenticationRequired, invalid, invalidField } from '../../errors.ts'
-import type { NoteRequest } from '../../http/handle.ts'
+import type { ResponseListener } from '../../http/handle.ts'
 import { json } from '../../http/replies/reply.ts'
 import { eventNameCharsMax, eventUserIdCharsMax, requestFlushMs, rollUpIntervalMs } from '../../limits/analytics.ts'
 import type { Feature } from '../feature.ts'
@@ -37,7 +37,7 @@ export interface AnalyticsDeps {
 
 export interface Analytics extends Feature {
   /** What is called for each request of an endpoint. */
-  noteOf(endpoint: string): NoteRequest
+  noteOf(endpoint: string): ResponseListener
 }
 
 function parseText(name: string, text: string | undefined, charsMax: number): string | null {

@@ -6,7 +6,7 @@
 import type { ManyColumn } from '../../engines/sql/dialect.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { ident } from '../../engines/sql/sql-text.ts'
-import type { NoteRequest } from '../../http/handle.ts'
+import type { ResponseListener } from '../../http/handle.ts'
 import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
 import {
@@ -28,7 +28,7 @@ import { createEventId, minuteOf, unitMinutes } from './time.ts'
 
 export interface RequestLog {
   /** `endpoint` is the name of its declaration. */
-  noteOf(endpoint: string): NoteRequest
+  noteOf(endpoint: string): ResponseListener
   /** Writes what has been counted; rejects when it could not, and then keeps it for the next time. */
   flush(): Promise<void>
   /** Rows of single requests that were left out, and minutes that could not be written for too long. */

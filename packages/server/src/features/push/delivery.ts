@@ -3,7 +3,7 @@
  * bound; what an attempt is and what becomes of its outcome is the callers' matter. Lives in memory.
  */
 import { type Clock, waitOn } from '../../base/clock.ts'
-import { createGate } from '../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../base/concurrency/semaphore.ts'
 import { unavailable } from '../../errors.ts'
 import {
   pushRetriesMax,
@@ -26,13 +26,13 @@ export interface Delivery {
 }
 
 export function createDelivery({ clock }: { readonly clock: Clock }): Delivery {
-  const gate = createGate({ running: pushSendsAtOnceMax, waiting: pushSendsWaitingMax })
+  const gate = createSemaphore({ running: pushSendsAtOnceMax, waiting: pushSendsWaitingMax })
   const pausesSkipped = Promise.withResolvers<void>()
   let skipsPauses = false
   let retries = 0
 
   async function attemptOnce<T>(attempt: Attempt<T>): Promise<T | Later> {
-    const entered = gate.enter(attempt)
+    const entered = gate.run(attempt)
     if (!entered) throw unavailable()
     return entered
   }

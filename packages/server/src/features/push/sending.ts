@@ -2,7 +2,7 @@
  * Sending: from whom a message is for to what became of it. Owns who is sent to, in which portions, what is logged and
  * which devices are forgotten; attempts and pauses are `delivery`'s. Jobs for many are bounded, and live in memory.
  */
-import { createGate } from '../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../base/concurrency/semaphore.ts'
 import type { Log } from '../../base/log.ts'
 import { badRequest, notFound, pushNotConfigured, unavailable } from '../../errors.ts'
 import { pushJobSendsMax, pushJobsAtOnceMax, pushJobsWaitingMax, pushUsersPerReadMax } from '../../limits/push.ts'
@@ -63,7 +63,7 @@ const add = (one: Tally, other: Tally): Tally => ({ sent: one.sent + other.sent,
 
 export function createSending(deps: SendingDeps): Sending {
   const { tables, devices, topics, logs, delivery, log } = deps
-  const jobs = createGate({ running: pushJobsAtOnceMax, waiting: pushJobsWaitingMax })
+  const jobs = createSemaphore({ running: pushJobsAtOnceMax, waiting: pushJobsWaitingMax })
   const background = new Set<Promise<unknown>>()
   const counts = { sent: 0, failed: 0, removed: 0 }
 
@@ -116,7 +116,7 @@ export function createSending(deps: SendingDeps): Sending {
 
   /** A job for many; throws 503 when too many wait. */
   function asJob<T>(work: () => Promise<T>): Promise<T> {
-    const entered = jobs.enter(work)
+    const entered = jobs.run(work)
     if (!entered) throw unavailable()
     return entered
   }

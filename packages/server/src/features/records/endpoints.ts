@@ -1,7 +1,7 @@
 /** The endpoint table of the records API: paths, schemas, scopes and descriptions. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
-import { booleanParam, cursorParam, textParam, wholeParam } from '../../http/input/query-schema.ts'
+import { booleanParam, cursorParam, integerParam, textParam } from '../../http/input/query-schema.ts'
 import {
   batchByFilterRecordsMax,
   batchOperationsMax,
@@ -13,10 +13,10 @@ import { readScopeOf } from './resolve-table.ts'
 import type { Body } from './writes/input.ts'
 
 const paging = {
-  limit: wholeParam({ max: listLimitMax, clamps: true, default: listLimitDefault, description: 'Records per page' }),
-  page: wholeParam({ description: 'Page number, instead of offset' }),
-  perPage: wholeParam({ max: listLimitMax, clamps: true, description: 'Records per page, with page' }),
-  offset: wholeParam({ min: 0, description: 'Records to skip, instead of page' }),
+  limit: integerParam({ max: listLimitMax, clamps: true, default: listLimitDefault, description: 'Records per page' }),
+  page: integerParam({ description: 'Page number, instead of offset' }),
+  perPage: integerParam({ max: listLimitMax, clamps: true, description: 'Records per page, with page' }),
+  offset: integerParam({ min: 0, description: 'Records to skip, instead of page' }),
 }
 const filtering = {
   filter: textParam('Conditions that must all match: [["field","==",value],…]'),

@@ -255,5 +255,5 @@ export const roomSocketEndpoint = (handlers: RoomHandlers): SocketEndpoint =>
     authTimeoutMs: handlers.authTimeoutMs,
     messageBytesMax: handlers.messageBytesMax,
     open: handlers.open,
-    refuseCrowd: handlers.refuseCrowd,
+    tooManyPending: handlers.refuseCrowd,
   })

@@ -2,7 +2,7 @@
  * The sockets of this node that are in rooms on any node. Delivers messages to one of them, or to all that follow a
  * room; the room decides which sockets follow it.
  */
-import type { Connection } from '../../http/sockets/conversation.ts'
+import type { Connection } from '../../http/sockets/socket-handler.ts'
 import { slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
 import type { RoomText } from './engine/messages.ts'
 import { type RoomKey, roomName } from './engine/ports.ts'
@@ -84,7 +84,7 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     if (!followers) return
     const group = socket.isMulti ? followers.multi : followers.plain
     if (!group.delete(socket)) return
-    socket.connection.unlisten(topicOf(key, socket))
+    socket.connection.unsubscribe(topicOf(key, socket))
     if (followers.plain.size + followers.multi.size === 0) rooms.delete(name)
   }
 
@@ -105,7 +105,7 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
       }
       const group = socket.isMulti ? followers.multi : followers.plain
       group.add(socket)
-      socket.connection.listen(topicOf(key, socket))
+      socket.connection.subscribe(topicOf(key, socket))
     },
     unfollow,
     publish(key, texts, except = []) {

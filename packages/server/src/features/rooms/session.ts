@@ -3,7 +3,7 @@ import type { Auth } from '../../access/caller.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import type { JsonObject } from '../../http/input/body.ts'
-import type { Connection, Conversation } from '../../http/sockets/conversation.ts'
+import type { Connection, SocketHandler } from '../../http/sockets/socket-handler.ts'
 import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import { socketBacklogBytesMax } from '../../limits/sockets.ts'
 import type { RoomAccessCheck } from './access.ts'
@@ -29,7 +29,7 @@ export interface SessionDeps {
   readonly routes: RoomLocator
 }
 
-export interface Session extends Conversation<RoomServerMessage> {
+export interface Session extends SocketHandler<RoomServerMessage> {
   /** Evaluates the join rule again, after the configuration changed. */
   review(): Promise<void>
 }
@@ -188,7 +188,7 @@ export function createSession(connection: Connection<RoomServerMessage>, key: Ro
     get backlogBytesMax() {
       return socketBacklogBytesMax + 2 * (findNamespace(key.namespace)?.maxStateBytes ?? 0)
     },
-    review: () => connection.perform(review),
+    review: () => connection.enqueue(review),
     onOpen() {},
     onAuth(_, isRefresh, { caps }) {
       if (isRefresh) return { connectionId }
@@ -213,14 +213,14 @@ export function createSession(connection: Connection<RoomServerMessage>, key: Ro
         connection.close(closeCodes.badMessage, 'NOT_AUTHENTICATED')
       }
     },
-    onExcess(type, message) {
+    onRateLimited(type, message) {
       // A client that sent a request waits for its answer.
       const { requestId } = message
       if (!isName(requestId)) return
       if (type === 'send') refuseAction(message, requestId, 'RATE_LIMITED', 'Too many messages')
       if (type === 'signal') refuseSignal(requestId, 'RATE_LIMITED', 'Too many messages')
     },
-    onDrained() {
+    onDrain() {
       if (!socket.isSlow) return
       socket.isSlow = false
       tell({ type: 'drained', connectionId })

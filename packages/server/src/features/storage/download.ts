@@ -3,7 +3,7 @@
  * judged that the caller may have them.
  */
 import { randomBytes } from 'node:crypto'
-import { openFilePart } from '../../base/files/file-part.ts'
+import { openFileSlice } from '../../base/files/file-slice.ts'
 import type { BlobSource, Blobs, ByteRange } from '../../engines/blobs/blobs.ts'
 import { preconditionFailed, rangeNotSatisfiable } from '../../errors.ts'
 import type { Reply } from '../../http/endpoint.ts'
@@ -104,7 +104,7 @@ async function buffered(source: BlobSource, size: number): Promise<BytesSource> 
 
 /** The bytes of a source, to be read here. */
 export const streamOf = (source: BlobSource): ReadableStream<Uint8Array> =>
-  source.kind === 'file' ? openFilePart(source.path, source.start, source.end).stream() : source.stream
+  source.kind === 'file' ? openFileSlice(source.path, source.start, source.end).stream() : source.stream
 
 /** The ranges of single blobs that make a range of their sequence. */
 function* cut(parts: readonly BlobPart[], { start, end }: ByteSpan): Generator<{ id: string; range: ByteRange }> {

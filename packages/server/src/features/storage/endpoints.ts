@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { imageFits, imageFormats } from '../../engines/images/images.ts'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
-import { cursorParam, limitParam, textParam, wholeParam, wordParam } from '../../http/input/query-schema.ts'
+import { cursorParam, integerParam, limitParam, textParam, wordParam } from '../../http/input/query-schema.ts'
 import { listLimitDefault, listLimitMax } from '../../limits/api.ts'
 import { batchKeysMax, imageSideMax } from '../../limits/storage.ts'
 import { scopeOf } from './buckets.ts'
@@ -16,8 +16,8 @@ export const signedQuery = z.object({
 })
 const downloadQuery = z.object({
   token: textParam('Of a signed URL, instead of credentials'),
-  width: wholeParam({ max: imageSideMax, description: 'Images: pixels' }),
-  height: wholeParam({ max: imageSideMax, description: 'Images: pixels' }),
+  width: integerParam({ max: imageSideMax, description: 'Images: pixels' }),
+  height: integerParam({ max: imageSideMax, description: 'Images: pixels' }),
   fit: wordParam(imageFits, 'Images: how the image fills width and height; cover by default'),
   format: wordParam([...imageFormats, 'jpg'], 'Images: as stored by default'),
 })

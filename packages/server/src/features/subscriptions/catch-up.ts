@@ -2,7 +2,7 @@
  * Catching up: brings a paused subscriber (a slow socket, a client that resumes with a cursor) to the position of the
  * others, a bounded step of the log at a time. A bounded number run at once; the others wait in a queue.
  */
-import { createGate } from '../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../base/concurrency/semaphore.ts'
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { catchUpCharsMax, deliverySliceMs, recoveriesMax, recoveriesWaitingMax } from '../../limits/subscriptions.ts'
@@ -37,15 +37,15 @@ const defaultConcurrency = { running: recoveriesMax, waiting: recoveriesWaitingM
 export const isAt = (one: LogPosition, other: LogPosition): boolean => one.from === one.to && one.to === other.to
 
 export class CatchUp {
-  private readonly gate: ReturnType<typeof createGate>
+  private readonly gate: ReturnType<typeof createSemaphore>
 
   constructor(private readonly deps: CatchUpDeps) {
-    this.gate = createGate(deps.concurrency ?? defaultConcurrency)
+    this.gate = createSemaphore(deps.concurrency ?? defaultConcurrency)
   }
 
   /** Runs work that reads a log when a slot is free. Rejects with `EngineError` `busy` when too many wait. */
   schedule<T>(work: () => Promise<T>): Promise<T> {
-    return this.gate.enter(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
+    return this.gate.run(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
   }
 
   /** The next step towards `end`; null where too much was missed. Rejects with `EngineError`. */

@@ -106,5 +106,5 @@ export const subscribeEndpoint = ({ open, refuseCrowd }: Handlers): SocketEndpoi
     authTimeoutMs: socketAuthTimeoutMs,
     messageBytesMax: subscriptionMessageBytesMax,
     open,
-    refuseCrowd,
+    tooManyPending: refuseCrowd,
   })

@@ -6,7 +6,7 @@ import type { Log } from '../../base/log.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import { ApiError } from '../../errors.ts'
 import type { JsonObject } from '../../http/input/body.ts'
-import type { Connection, Conversation } from '../../http/sockets/conversation.ts'
+import type { Connection, SocketHandler } from '../../http/sockets/socket-handler.ts'
 import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import {
   broadcastEventCharsMax,
@@ -48,7 +48,7 @@ export interface SessionDeps {
   readonly log: Log
 }
 
-export interface Session extends Conversation<SubscriptionServerMessage> {
+export interface Session extends SocketHandler<SubscriptionServerMessage> {
   /** Evaluates the access of every subscription again, and reports to the client what has changed. */
   reset(): Promise<void>
 }
@@ -123,8 +123,8 @@ export function createSession(
   function register(channel: string, subscription: Subscription): void {
     subscriptions.get(channel)?.release()
     subscriptions.set(channel, subscription)
-    connection.listen(broadcastTopic(channel))
-    connection.settle()
+    connection.subscribe(broadcastTopic(channel))
+    connection.markActive()
   }
 
   async function subscribe(message: Omit<ReceivedSubscribe, 'type'>): Promise<void> {
@@ -165,7 +165,7 @@ export function createSession(
       throw new SubscriptionError('INVALID_MESSAGE', `event must be text of 1 to ${broadcastEventCharsMax} characters`)
     if (Buffer.byteLength(JSON.stringify(payload)) > broadcastPayloadBytesMax)
       throw new SubscriptionError('MESSAGE_TOO_LARGE', `payload must have at most ${broadcastPayloadBytesMax} bytes`)
-    connection.settle()
+    connection.markActive()
     try {
       broadcasts.send({ channel, event, payload })
     } catch (error) {
@@ -179,7 +179,7 @@ export function createSession(
     if (!found) throw new SubscriptionError('NOT_SUBSCRIBED', 'This channel is not subscribed to')
     subscriptions.delete(channel)
     found.release()
-    connection.unlisten(broadcastTopic(channel))
+    connection.unsubscribe(broadcastTopic(channel))
     if (found.subscriber) delivery.leave(found.subscriber)
   }
 
@@ -282,7 +282,7 @@ export function createSession(
   return {
     messageRate: subscriptionMessageRate,
     reset: () =>
-      connection.perform(async () => {
+      connection.enqueue(async () => {
         const { revoked } = await review(sendUnrecovered)
         for (const channel of revoked)
           connection.send({ type: 'error', code: 'CHANNEL_ACCESS_DENIED', message: 'Access denied', channel })
@@ -295,7 +295,7 @@ export function createSession(
     },
     afterAuth: (isRefresh) => (isRefresh ? undefined : subscribeToUrl()),
     onMessage: (type, message) => answer(() => receive(type, message)),
-    onDrained() {
+    onDrain() {
       for (const { subscriber } of subscriptions.values())
         if (subscriber?.pausedAt)
           delivery.resume(subscriber).catch((error) => {

@@ -9,8 +9,8 @@ export interface ClientConnection {
   /** Bytes sent that the client has not read. */
   readonly buffered: number
   readonly isOpen: boolean
-  listen(topic: string): void
-  unlisten(topic: string): void
+  subscribe(topic: string): void
+  unsubscribe(topic: string): void
 }
 
 export interface Subscriber {
@@ -58,7 +58,7 @@ export class Subscribers {
     Object.assign(subscriber, { log, query })
     log.subscribers += 1
     query.subscribers.add(subscriber)
-    subscriber.connection.listen(query.topic)
+    subscriber.connection.subscribe(query.topic)
   }
 
   leave(subscriber: Subscriber): void {
@@ -66,7 +66,7 @@ export class Subscribers {
     if (!query || !log) return
     if (subscriber.pausedAt) this.pausedCount -= 1
     Object.assign(subscriber, { pausedAt: null, query: null, log: null, catchUp: null })
-    subscriber.connection.unlisten(query.topic)
+    subscriber.connection.unsubscribe(query.topic)
     query.subscribers.delete(subscriber)
     log.queries.drop(query)
     log.subscribers -= 1
@@ -76,7 +76,7 @@ export class Subscribers {
   pause(subscriber: Subscriber, position: LogPosition): void {
     if (!subscriber.pausedAt) {
       this.pausedCount += 1
-      if (subscriber.query) subscriber.connection.unlisten(subscriber.query.topic)
+      if (subscriber.query) subscriber.connection.unsubscribe(subscriber.query.topic)
     }
     subscriber.pausedAt = position
   }
@@ -85,6 +85,6 @@ export class Subscribers {
     if (!subscriber.pausedAt) return
     this.pausedCount -= 1
     subscriber.pausedAt = null
-    if (subscriber.query) subscriber.connection.listen(subscriber.query.topic)
+    if (subscriber.query) subscriber.connection.subscribe(subscriber.query.topic)
   }
 }

@@ -6,7 +6,7 @@
 
 import { permitsScope } from '../../access/service-keys.ts'
 import type { Log } from '../../base/log.ts'
-import { ConfigError } from '../../config/mistakes.ts'
+import { ConfigError } from '../../config/issues.ts'
 import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
 import { preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Sql } from '../../engines/sql/sql.ts'

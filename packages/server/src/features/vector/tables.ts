@@ -2,7 +2,7 @@
  * The tables of vector indexes: one that lists the indexes, and one for each with its vectors. What is in them is
  * `rows`' matter.
  */
-import { ConfigError } from '../../config/mistakes.ts'
+import { ConfigError } from '../../config/issues.ts'
 import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
 import type { Dialect, TableRef } from '../../engines/sql/dialect.ts'
 import { type PlatformStep, platformTable } from '../../engines/sql/platform-tables.ts'

@@ -16,22 +16,25 @@ export class TooLong extends Error {}
 
 /** `head` comes before the pieces. */
 export function createByteReader(pieces: AsyncIterator<Uint8Array>, head: Buffer): ByteReader {
-  let held: Buffer = head
+  let buffered: Buffer = head
 
   async function readMore(): Promise<void> {
     const { done, value } = await pieces.next()
     if (done) throw new EndedEarly()
     // What is held is what may be the beginning of a mark, or of a few bytes asked for: a copy of it is cheap.
-    held = held.length === 0 ? Buffer.from(value.buffer, value.byteOffset, value.length) : Buffer.concat([held, value])
+    buffered =
+      buffered.length === 0
+        ? Buffer.from(value.buffer, value.byteOffset, value.length)
+        : Buffer.concat([buffered, value])
   }
 
   async function* until(mark: Buffer): AsyncGenerator<Uint8Array> {
     for (;;) {
-      const at = held.indexOf(mark)
+      const at = buffered.indexOf(mark)
       // The last bytes may be the beginning of the mark, whose end is still to come.
-      const sure = at >= 0 ? at : Math.max(0, held.length - mark.length + 1)
-      const found = held.subarray(0, sure)
-      held = held.subarray(at >= 0 ? sure + mark.length : sure)
+      const sure = at >= 0 ? at : Math.max(0, buffered.length - mark.length + 1)
+      const found = buffered.subarray(0, sure)
+      buffered = buffered.subarray(at >= 0 ? sure + mark.length : sure)
       if (found.length > 0) yield found
       if (at >= 0) return
       await readMore()
@@ -51,9 +54,9 @@ export function createByteReader(pieces: AsyncIterator<Uint8Array>, head: Buffer
       return Buffer.concat(found, size)
     },
     async take(count) {
-      while (held.length < count) await readMore()
-      const taken = held.subarray(0, count)
-      held = held.subarray(count)
+      while (buffered.length < count) await readMore()
+      const taken = buffered.subarray(0, count)
+      buffered = buffered.subarray(count)
       return taken
     },
   }

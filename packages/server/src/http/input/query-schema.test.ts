@@ -5,9 +5,9 @@ import { endpoint } from '../endpoint.ts'
 import {
   booleanParam,
   cursorParam,
+  integerParam,
   limitParam,
-  requiredWholeParam,
-  wholeParam,
+  requiredIntegerParam,
   wordParam,
   wordParamOr,
 } from '../input/query-schema.ts'
@@ -18,7 +18,7 @@ import { json } from '../replies/reply.ts'
 const schema = z.object({
   limit: limitParam({ default: 20, max: 100 }),
   strict: limitParam({ default: 50, max: 100, clamps: false }),
-  offset: wholeParam({ min: 0 }),
+  offset: integerParam({ min: 0 }),
   upsert: booleanParam('Update or insert'),
   fit: wordParam(['cover', 'contain']),
   unit: wordParamOr(['hour', 'day'], 'hour'),
@@ -72,7 +72,7 @@ test('other words than the declared ones are refused', () => {
 })
 
 test('a required number that is absent is required', () => {
-  const part = createQueryReader(z.object({ part: requiredWholeParam({ max: 10 }) }))
+  const part = createQueryReader(z.object({ part: requiredIntegerParam({ max: 10 }) }))
   expect(part('part=10')).toEqual({ part: 10 })
   expect(() => part('')).toThrow('part: is required')
 })

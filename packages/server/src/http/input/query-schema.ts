@@ -13,7 +13,7 @@ export const cursorParam = (description = '`cursor` of the previous page') => te
 /** Metadata that OpenAPI shows as the default: zod drops a `default` of its own from what a transformation takes. */
 export const defaultKey = 'x-plinth-default'
 
-export interface WholeBounds {
+export interface IntegerBounds {
   readonly description?: string
   /** Inclusive; 1 unless given. */
   readonly min?: number
@@ -25,9 +25,9 @@ export interface WholeBounds {
   readonly default?: number
 }
 
-const wholePattern = /^-?\d{1,16}$/
+const integerPattern = /^-?\d{1,16}$/
 
-function describeWhole({ min = 1, max, clamps = false, description, default: fallback }: WholeBounds) {
+function describeInteger({ min = 1, max, clamps = false, description, default: fallback }: IntegerBounds) {
   const note = max !== undefined && clamps ? `more counts as ${max}` : ''
   const text = [description ?? '', note].filter((part) => part !== '').join('; ')
   return {
@@ -40,9 +40,9 @@ function describeWhole({ min = 1, max, clamps = false, description, default: fal
 }
 
 /** The number, or the issue that names the bounds: `must be a whole number from 1 to 100`. */
-function parseWhole(text: string, bounds: WholeBounds, context: z.RefinementCtx): number {
+function parseInteger(text: string, bounds: IntegerBounds, context: z.RefinementCtx): number {
   const { min = 1, max, clamps = false } = bounds
-  const value = wholePattern.test(text) ? Number(text) : Number.NaN
+  const value = integerPattern.test(text) ? Number(text) : Number.NaN
   const isNumber = Number.isSafeInteger(value)
   if (isNumber && value >= min && (max === undefined || value <= max)) return value
   if (isNumber && value > min && max !== undefined && clamps) return max
@@ -53,28 +53,28 @@ function parseWhole(text: string, bounds: WholeBounds, context: z.RefinementCtx)
 }
 
 /** A whole number that must be given. */
-export const requiredWholeParam = (bounds: WholeBounds = {}) =>
+export const requiredIntegerParam = (bounds: IntegerBounds = {}) =>
   z
     .string()
-    .transform((text, context) => parseWhole(text, bounds, context))
-    .meta(describeWhole(bounds))
+    .transform((text, context) => parseInteger(text, bounds, context))
+    .meta(describeInteger(bounds))
 
 /** A whole number, or undefined where the parameter is absent. */
-export const wholeParam = (bounds: WholeBounds = {}) =>
+export const integerParam = (bounds: IntegerBounds = {}) =>
   z
     .string()
     .optional()
-    .transform((text, context) => (text === undefined ? undefined : parseWhole(text, bounds, context)))
-    .meta(describeWhole(bounds))
+    .transform((text, context) => (text === undefined ? undefined : parseInteger(text, bounds, context)))
+    .meta(describeInteger(bounds))
 
 /** Items of a page: from 1 to `max`, `default` where absent. Above `max` it is clamped unless told otherwise. */
-export function limitParam(bounds: WholeBounds & { readonly default: number; readonly max: number }) {
+export function limitParam(bounds: IntegerBounds & { readonly default: number; readonly max: number }) {
   const all = { clamps: true, ...bounds }
   return z
     .string()
     .optional()
-    .transform((text, context) => (text === undefined ? bounds.default : parseWhole(text, all, context)))
-    .meta(describeWhole(all))
+    .transform((text, context) => (text === undefined ? bounds.default : parseInteger(text, all, context)))
+    .meta(describeInteger(all))
 }
 
 /** `true` or `false`; false where absent. */

@@ -1,6 +1,6 @@
 /** Checks input against an endpoint's schema and says what is wrong in the API's own words instead of the library's. */
 import { z } from 'zod'
-import { suggest } from '../../config/mistakes.ts'
+import { suggest } from '../../config/issues.ts'
 import { badRequest, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
 import { fieldErrorsMax } from '../../limits/api.ts'
 import { parseQueryString } from './query-string.ts'

@@ -3,7 +3,7 @@
  * event loop, and how many of them are in memory at once.
  */
 
-import { createGate } from '../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../base/concurrency/semaphore.ts'
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { fingerprintPart } from '../../base/crypto/hash.ts'
 import { unavailable } from '../../errors.ts'
@@ -23,11 +23,11 @@ export interface ResponseLimits {
 }
 
 export function createResponseLimits(bytesMax: () => number): ResponseLimits {
-  const gate = createGate({ running: largeResponsesMax, waiting: largeResponsesWaitingMax })
+  const gate = createSemaphore({ running: largeResponsesMax, waiting: largeResponsesWaitingMax })
   return {
     bytesMax,
     async large(work) {
-      const entered = gate.enter(work)
+      const entered = gate.run(work)
       if (!entered) throw unavailable()
       return entered
     },

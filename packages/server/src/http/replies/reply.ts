@@ -1,5 +1,5 @@
 /** What handlers answer with, and how an answer becomes a `Response`. What is answered is up to the handlers. */
-import { openFilePart } from '../../base/files/file-part.ts'
+import { openFileSlice } from '../../base/files/file-slice.ts'
 import { largeResponseBytes } from '../../limits/api.ts'
 import type { Reply } from '../endpoint.ts'
 import { encodeText, isQuickJson, serializeJson } from './json-slices.ts'
@@ -87,5 +87,5 @@ const same: SendText = (text) => text
 
 function bodyOf(source: NonNullable<Reply['source']>): BodyInit {
   if (source instanceof Uint8Array) return source
-  return source.kind === 'file' ? openFilePart(source.path, source.start, source.end) : source.stream
+  return source.kind === 'file' ? openFileSlice(source.path, source.start, source.end) : source.stream
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import type { Conversation } from './conversation.ts'
 import { createSessionSet } from './session-set.ts'
+import type { SocketHandler } from './socket-handler.ts'
 
-function conversation(closed: string[], name: string): Conversation & { readonly name: string } {
+function conversation(closed: string[], name: string): SocketHandler & { readonly name: string } {
   let rate = 1
   return {
     name,
@@ -13,7 +13,7 @@ function conversation(closed: string[], name: string): Conversation & { readonly
     onAuth: () => ({}),
     afterAuth() {},
     onMessage() {},
-    onDrained() {},
+    onDrain() {},
     onClose() {
       closed.push(name)
     },
@@ -31,6 +31,6 @@ test('a session is in the set until its socket is closed', () => {
 })
 
 test('accessors of a session stay accessors', () => {
-  const session = createSessionSet<Conversation>().add(conversation([], 'one'))
+  const session = createSessionSet<SocketHandler>().add(conversation([], 'one'))
   expect([session.messageRate, session.messageRate]).toEqual([1, 2])
 })

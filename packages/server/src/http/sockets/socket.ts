@@ -22,12 +22,12 @@ import {
 } from '../../limits/sockets.ts'
 import { socketSlowBytes } from '../../limits/subscriptions.ts'
 import type { JsonObject } from '../input/body.ts'
-import type { Connection, Conversation, ErrorCodeOf } from './conversation.ts'
+import type { Connection, ErrorCodeOf, SocketHandler } from './socket-handler.ts'
 import { parseMessage } from './socket-message.ts'
 import { type CloseCode, closeCodes, type SocketClientMessage, type SocketServerMessage } from './socket-protocol.ts'
 
 /** The runtime's socket, as far as it is used. */
-export interface Wire {
+export interface RuntimeSocket {
   sendText(text: string): number
   close(code: number, reason: string): void
   terminate(): void
@@ -41,21 +41,21 @@ export interface Wire {
 export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
 
 /** The caller with the role and the claims of now. Rejects with a 401 for one who may not be here any longer. */
-export type Renew = (caller: UserCaller) => Promise<UserCaller>
+export type RefreshClaims = (caller: UserCaller) => Promise<UserCaller>
 
 export interface SocketDeps {
   readonly id: string
   /** Before any `auth`: anonymous, or a service key that the upgrade carried. */
   readonly caller: Caller
   /** Whether the key that the upgrade carried is still good. */
-  readonly isKeyGood: () => boolean
+  readonly isKeyValid: () => boolean
   readonly authTimeoutMs: number
   readonly authenticate: Authenticate
-  readonly renew: Renew
+  readonly renew: RefreshClaims
   readonly nowMs: () => number
   readonly log: Log
   /** Called once, when the socket stops being pending or ends. */
-  readonly onSettled: () => void
+  readonly onActive: () => void
   /** Called when the socket is closed because the other side does not read. */
   readonly onSlow: () => void
   /** Called when the other side has not read what was sent before. */
@@ -64,7 +64,7 @@ export interface SocketDeps {
   readonly claimUser: (userId: string) => boolean
 }
 
-const nothing = Promise.resolve()
+const resolved = Promise.resolve()
 
 /** Messages that the socket itself processes, `ping` apart: it is answered even beyond the message rate. */
 type OwnMessage = Exclude<SocketClientMessage['type'], 'ping'>
@@ -73,30 +73,30 @@ const isSocketMessage = (type: string): type is OwnMessage => Object.hasOwn(ownM
 
 export class Socket implements Connection {
   readonly id: string
-  private conversation: Conversation | null = null
-  private wire: Wire | null = null
+  private handler: SocketHandler | null = null
+  private runtimeSocket: RuntimeSocket | null = null
   private current: Caller
   private isPending = true
   private closing: { readonly code: number; readonly reason: string; readonly atMs: number } | null = null
-  private lastHeardMs: number
+  private lastReceivedMs: number
   private lastPingMs = 0
   private readonly openedAtMs: number
   /** Since when it has been behind without getting on, and how far behind it was then. */
   private slowSinceMs: number | null = null
   private slowBytes = 0
   /** Messages are dealt with one after the other, so that what follows an `auth` is said by whom it proves. */
-  private turn: Promise<void> | null = null
-  private waiting = 0
+  private queueTail: Promise<void> | null = null
+  private queued = 0
   private allowance = 0
   private allowanceAtMs: number
   private hasAuthenticated = false
-  private proving = false
+  private authenticating = false
 
   constructor(private readonly deps: SocketDeps) {
     const nowMs = deps.nowMs()
     this.id = deps.id
     this.current = deps.caller
-    this.lastHeardMs = nowMs
+    this.lastReceivedMs = nowMs
     this.openedAtMs = nowMs
     this.allowanceAtMs = nowMs
   }
@@ -106,32 +106,32 @@ export class Socket implements Connection {
   }
 
   /** Somebody is being asked about: what is heard of them meanwhile is to be asked again (`renew`). */
-  get isProving(): boolean {
-    return this.proving
+  get isAuthenticating(): boolean {
+    return this.authenticating
   }
 
   get isOpen(): boolean {
-    return this.wire !== null && !this.closing
+    return this.runtimeSocket !== null && !this.closing
   }
 
   get buffered(): number {
-    return this.wire?.getBufferedAmount() ?? 0
+    return this.runtimeSocket?.getBufferedAmount() ?? 0
   }
 
   /** The runtime has opened the socket. */
-  opened(wire: Wire, begin: (connection: Connection) => Conversation): void {
-    this.wire = wire
-    this.conversation = begin(this)
-    this.allowance = this.conversation.messageRate
-    if (this.current.kind !== 'anonymous') this.settle()
+  onOpen(wire: RuntimeSocket, begin: (connection: Connection) => SocketHandler): void {
+    this.runtimeSocket = wire
+    this.handler = begin(this)
+    this.allowance = this.handler.messageRate
+    if (this.current.kind !== 'anonymous') this.markActive()
     // The server began to drain while the upgrade was on its way.
     if (this.closing) wire.close(this.closing.code, this.closing.reason)
-    else void this.perform(() => this.conversation?.onOpen())
+    else void this.enqueue(() => this.handler?.onOpen())
   }
 
   send(message: SocketServerMessage | string): void {
-    if (!this.wire || this.closing) return
-    const sent = this.wire.sendText(typeof message === 'string' ? message : JSON.stringify(message))
+    if (!this.runtimeSocket || this.closing) return
+    const sent = this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message))
     // The runtime says by a negative number that it had to keep the message.
     if (sent < 0) this.deps.onBacklog()
   }
@@ -143,55 +143,56 @@ export class Socket implements Connection {
   close(code: CloseCode, reason: string): void {
     if (this.closing) return
     this.closing = { code, reason, atMs: this.deps.nowMs() }
-    this.wire?.close(code, reason)
+    this.runtimeSocket?.close(code, reason)
   }
 
   /** Ends the socket at once, with everything that was not read: it takes memory that others need. */
-  cut(): void {
+  terminate(): void {
     this.close(closeCodes.slowConsumer, 'SLOW_CONSUMER')
-    this.wire?.terminate()
+    this.runtimeSocket?.terminate()
   }
 
-  settle(): void {
+  markActive(): void {
     if (!this.isPending) return
     this.isPending = false
-    this.deps.onSettled()
+    this.deps.onActive()
   }
 
-  listen(topic: string): void {
-    if (this.isOpen) this.wire?.subscribe(topic)
+  subscribe(topic: string): void {
+    if (this.isOpen) this.runtimeSocket?.subscribe(topic)
   }
 
-  unlisten(topic: string): void {
-    this.wire?.unsubscribe(topic)
+  unsubscribe(topic: string): void {
+    this.runtimeSocket?.unsubscribe(topic)
   }
 
   /** The runtime has received a frame. */
-  heard(data: string | Uint8Array, bytesMax: number): void {
-    this.lastHeardMs = this.deps.nowMs()
+  onFrame(data: string | Uint8Array, bytesMax: number): void {
+    this.lastReceivedMs = this.deps.nowMs()
     if (this.closing) return
     const message = parseMessage(data, this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax)
-    if (message) this.deal(typeof message.type === 'string' ? message.type : '', message, data.length)
-    else this.fault(closeCodes.badMessage, 'INVALID_JSON', 'A message must be a JSON object of a bearable size')
+    if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length)
+    else
+      this.rejectAndClose(closeCodes.badMessage, 'INVALID_JSON', 'A message must be a JSON object of a bearable size')
   }
 
-  private deal(messageType: string, message: JsonObject, chars: number): void {
+  private dispatch(messageType: string, message: JsonObject, chars: number): void {
     if (messageType === 'ping') {
       this.send('{"type":"pong"}')
       return
     }
-    if (!this.mayBeDealtWith(messageType)) {
+    if (!this.takeFromRateLimit(messageType)) {
       this.error('RATE_LIMITED', 'Too many messages')
-      this.conversation?.onExcess?.(messageType, message)
+      this.handler?.onRateLimited?.(messageType, message)
       return
     }
     if (!isSocketMessage(messageType)) {
-      void this.perform(() => this.conversation?.onMessage(messageType, message, chars))
+      void this.enqueue(() => this.handler?.onMessage(messageType, message, chars))
       return
     }
     switch (messageType) {
       case 'auth':
-        void this.perform(() => this.authenticate(message))
+        void this.enqueue(() => this.authenticate(message))
         break
       default:
         messageType satisfies never
@@ -199,44 +200,44 @@ export class Socket implements Connection {
   }
 
   /** Says what is wrong and closes. */
-  private fault(code: CloseCode, reason: ErrorCodeOf<SocketServerMessage>, message: string): void {
+  private rejectAndClose(code: CloseCode, reason: ErrorCodeOf<SocketServerMessage>, message: string): void {
     this.error(reason, message)
     this.close(code, reason)
   }
 
   /** The other side has answered a ping. */
-  answered(): void {
-    this.lastHeardMs = this.deps.nowMs()
+  onPong(): void {
+    this.lastReceivedMs = this.deps.nowMs()
   }
 
   /** The runtime could send everything. */
-  drained(): void {
+  onDrain(): void {
     if (this.buffered > 0) return
     this.slowSinceMs = null
-    this.conversation?.onDrained()
+    this.handler?.onDrain()
   }
 
   /** The socket is gone. */
-  ended(): void {
+  onClose(): void {
     this.closing ??= { code: 1006, reason: '', atMs: 0 }
-    this.wire = null
-    this.settle()
-    this.conversation?.onClose()
-    this.conversation = null
+    this.runtimeSocket = null
+    this.markActive()
+    this.handler?.onClose()
+    this.handler = null
   }
 
   /** Looks at every deadline; to be called a few times a second. */
   tick(nowMs: number): void {
     if (this.closing) {
       // A close that is not answered: whoever it is does not read.
-      if (nowMs - this.closing.atMs >= socketCloseMs) this.wire?.terminate()
+      if (nowMs - this.closing.atMs >= socketCloseMs) this.runtimeSocket?.terminate()
       return
     }
     if (this.isPending && nowMs - this.openedAtMs >= this.deps.authTimeoutMs)
-      this.fault(closeCodes.authTimeout, 'AUTH_TIMEOUT', 'Authentication did not come in time')
-    if (this.current.kind === 'user' && nowMs >= this.current.expiresAtMs) this.end('Token expired')
-    if (this.current.kind === 'service' && !this.deps.isKeyGood()) this.end('Invalid service key')
-    this.checkSilence(nowMs - this.lastHeardMs, nowMs)
+      this.rejectAndClose(closeCodes.authTimeout, 'AUTH_TIMEOUT', 'Authentication did not come in time')
+    if (this.current.kind === 'user' && nowMs >= this.current.expiresAtMs) this.revoke('Token expired')
+    if (this.current.kind === 'service' && !this.deps.isKeyValid()) this.revoke('Invalid service key')
+    this.checkSilence(nowMs - this.lastReceivedMs, nowMs)
     this.checkBacklog(nowMs)
   }
 
@@ -244,13 +245,13 @@ export class Socket implements Connection {
     if (silentMs >= socketStaleMs) this.close(closeCodes.stale, 'STALE')
     if (silentMs < socketStaleMs / 2 || nowMs - this.lastPingMs < socketPingMs || !this.isOpen) return
     this.lastPingMs = nowMs
-    this.wire?.ping()
+    this.runtimeSocket?.ping()
   }
 
   /** The caller may not be here any longer. */
-  end(reason: string): void {
+  revoke(reason: string): void {
     this.send({ type: 'auth_error', message: reason })
-    this.fault(closeCodes.authFailed, 'AUTH_FAILED', reason)
+    this.rejectAndClose(closeCodes.authFailed, 'AUTH_FAILED', reason)
   }
 
   private checkBacklog(nowMs: number): void {
@@ -264,16 +265,16 @@ export class Socket implements Connection {
       this.slowSinceMs = nowMs
       this.slowBytes = buffered
     }
-    const most = Math.max(socketBacklogBytesMax, this.conversation?.backlogBytesMax ?? 0)
+    const most = Math.max(socketBacklogBytesMax, this.handler?.backlogBytesMax ?? 0)
     if (buffered <= most && nowMs - this.slowSinceMs < socketSlowMs) return
     this.deps.onSlow()
     this.close(closeCodes.slowConsumer, 'SLOW_CONSUMER')
   }
 
   /** A bucket that holds a second's messages and fills at their rate. */
-  private mayBeDealtWith(type: string): boolean {
-    if (this.waiting >= socketMessagesWaitingMax) return false
-    const rate = this.conversation?.messageRate ?? 0
+  private takeFromRateLimit(type: string): boolean {
+    if (this.queued >= socketMessagesWaitingMax) return false
+    const rate = this.handler?.messageRate ?? 0
     const nowMs = this.deps.nowMs()
     const elapsedMs = Math.max(0, nowMs - this.allowanceAtMs)
     this.allowance = Math.min(rate, this.allowance + (elapsedMs * rate) / 1000)
@@ -284,7 +285,7 @@ export class Socket implements Connection {
     return true
   }
 
-  perform(task: () => void | Promise<void>): Promise<void> {
+  enqueue(task: () => void | Promise<void>): Promise<void> {
     const attempt = (): void | Promise<void> => {
       try {
         return task()
@@ -292,17 +293,17 @@ export class Socket implements Connection {
         this.fail(error)
       }
     }
-    const done = this.turn ? this.turn.then(attempt) : attempt()
-    if (!(done instanceof Promise)) return nothing
-    this.waiting += 1
-    const turn = done
+    const done = this.queueTail ? this.queueTail.then(attempt) : attempt()
+    if (!(done instanceof Promise)) return resolved
+    this.queued += 1
+    const tail = done
       .catch((error) => this.fail(error))
       .then(() => {
-        this.waiting -= 1
-        if (this.turn === turn) this.turn = null
+        this.queued -= 1
+        if (this.queueTail === tail) this.queueTail = null
       })
-    this.turn = turn
-    return turn
+    this.queueTail = tail
+    return tail
   }
 
   private fail(error: unknown): void {
@@ -312,47 +313,47 @@ export class Socket implements Connection {
 
   private async authenticate(message: JsonObject): Promise<void> {
     const { token } = message
-    this.proving = true
+    this.authenticating = true
     try {
       const caller = await this.deps.authenticate(typeof token === 'string' ? token : '')
-      if (!this.isOpen || !this.conversation) return
+      if (!this.isOpen || !this.handler) return
       const before = this.current
       if (before.kind === 'service' || (before.kind === 'user' && before.auth.id !== caller.auth.id))
         return this.error('AUTH_REFRESH_FAILED', 'The socket belongs to another user')
-      await this.become(caller, this.conversation, message)
+      await this.applyCaller(caller, this.handler, message)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      if (this.current.kind === 'anonymous') this.end(error.message)
+      if (this.current.kind === 'anonymous') this.revoke(error.message)
       else this.error('AUTH_REFRESH_FAILED', error.message)
     } finally {
-      this.proving = false
+      this.authenticating = false
     }
   }
 
-  private async become(caller: UserCaller, conversation: Conversation, message: JsonObject): Promise<void> {
+  private async applyCaller(caller: UserCaller, handler: SocketHandler, message: JsonObject): Promise<void> {
     const isRefresh = this.hasAuthenticated
     if (!isRefresh && !this.deps.claimUser(caller.auth.id))
-      return this.fault(closeCodes.tooMany, 'TOO_MANY_SOCKETS', 'The user has too many open sockets')
+      return this.rejectAndClose(closeCodes.tooMany, 'TOO_MANY_SOCKETS', 'The user has too many open sockets')
     this.hasAuthenticated = true
     this.current = caller
-    this.settle()
-    const more = await conversation.onAuth(caller, isRefresh, message)
+    this.markActive()
+    const more = await handler.onAuth(caller, isRefresh, message)
     this.send({ type: isRefresh ? 'auth_refreshed' : 'auth_success', userId: caller.auth.id, ...more })
-    await this.conversation?.afterAuth(isRefresh)
+    await this.handler?.afterAuth(isRefresh)
   }
 
   /** Role or claims of the user may be others: as if it had authenticated anew, with a token of now. */
-  renew(): Promise<void> {
-    return this.perform(async () => {
+  refreshClaims(): Promise<void> {
+    return this.enqueue(async () => {
       const before = this.current
       if (before.kind !== 'user') return
       try {
         const caller = await this.deps.renew(before)
-        if (this.isOpen && this.conversation && !isDeepStrictEqual(caller, before))
-          await this.become(caller, this.conversation, {})
+        if (this.isOpen && this.handler && !isDeepStrictEqual(caller, before))
+          await this.applyCaller(caller, this.handler, {})
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        this.end(error.message)
+        this.revoke(error.message)
       }
     })
   }

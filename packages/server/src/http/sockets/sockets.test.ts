@@ -8,14 +8,14 @@ import { MiB } from '../../limits/units.ts'
 import { socketEndpoint } from '../endpoint.ts'
 import { ada, connectRaw, type SocketProofs, serve } from '../harness.test.ts'
 import { json } from '../replies/reply.ts'
-import type { Connection, Conversation } from './conversation.ts'
+import type { Connection, SocketHandler } from './socket-handler.ts'
 
 /** Any message: the echo has no protocol. */
 type EchoMessage =
   | { readonly type: 'auth_success'; readonly userId: string; readonly role: string; readonly isRefresh: boolean }
   | { readonly type: string; readonly [member: string]: unknown }
 
-const echo = (connection: Connection<EchoMessage>): Conversation<EchoMessage> => ({
+const echo = (connection: Connection<EchoMessage>): SocketHandler<EchoMessage> => ({
   messageRate: 10,
   // Larger than what one test sends, so that only the bound over all sockets applies.
   backlogBytesMax: 64 * MiB,
@@ -24,13 +24,13 @@ const echo = (connection: Connection<EchoMessage>): Conversation<EchoMessage> =>
   afterAuth() {},
   async onMessage(type, message) {
     if (type === 'fail') throw new Error('a mistake in the program')
-    if (type === 'listen') connection.listen('topic')
+    if (type === 'listen') connection.subscribe('topic')
     if (type === 'flood') return connection.send({ type, text: 'x'.repeat(message.bytes as number) })
     await Promise.resolve()
-    connection.settle()
+    connection.markActive()
     connection.send({ ...message, type, caller: connection.caller.kind })
   },
-  onDrained() {},
+  onDrain() {},
   onClose() {},
 })
 
@@ -45,7 +45,7 @@ const echoEndpoint = socketEndpoint({
   authTimeoutMs: 5000,
   messageBytesMax: 1000,
   open: () => echo,
-  refuseCrowd: () => json({}, 429),
+  tooManyPending: () => json({}, 429),
 })
 
 function open({ key, ...proofs }: { key?: string } & SocketProofs = {}) {
@@ -135,7 +135,7 @@ describe('a socket', () => {
     await socket.opened
     socket.send({ type: 'auth', token: 'any' })
     await begun
-    sockets.renewUser('ada')
+    sockets.refreshUser('ada')
     letGo()
     expect(await socket.next()).toMatchObject({ type: 'auth_success', role: 'user' })
     expect(await socket.next()).toEqual({ type: 'auth_refreshed', userId: 'ada', role: 'demoted', isRefresh: true })

@@ -14,7 +14,7 @@ import {
   socketsPerUserMax,
   socketTickMs,
 } from '../../limits/sockets.ts'
-import { type Authenticate, type Renew, Socket, type SocketDeps } from './socket.ts'
+import { type Authenticate, type RefreshClaims, Socket, type SocketDeps } from './socket.ts'
 import { closeCodes } from './socket-protocol.ts'
 
 /** Sockets of different kinds are counted apart while they are pending. */
@@ -24,11 +24,11 @@ export interface Sockets {
   /** Sockets from an address that have not shown yet what they are for. */
   pending(kind: SocketKind, address: string): number
   /** A socket about to be opened. Null when too many from the address are pending or open. */
-  admit(from: SocketFrom): Admitted | null
+  reserve(from: SocketOrigin): SocketSlot | null
   /** Ends the sockets of a user, or of one session. */
   endUser(who: { userId: string; sessionId: string | null }): void
   /** Has the sockets of a user learn which role and claims the user has now. */
-  renewUser(userId: string): void
+  refreshUser(userId: string): void
   /** Open sockets, those of them that are pending, and how many were closed for not reading since the start. */
   readonly size: number
   readonly pendingSize: number
@@ -39,16 +39,16 @@ export interface Sockets {
 }
 
 /** Where a socket comes from. */
-export interface SocketFrom extends Pick<SocketDeps, 'caller' | 'isKeyGood' | 'authTimeoutMs'> {
+export interface SocketOrigin extends Pick<SocketDeps, 'caller' | 'isKeyValid' | 'authTimeoutMs'> {
   readonly kind: SocketKind
   /** As it is counted. */
   readonly address: string
 }
 
-export interface Admitted {
+export interface SocketSlot {
   readonly socket: Socket
   /** To be called when the socket is gone, or its upgrade did not happen. */
-  ended(): void
+  release(): void
 }
 
 /** Bounds over all sockets; service keys are not counted by address. */
@@ -69,7 +69,7 @@ export interface SocketsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly authenticate: Authenticate
-  readonly renew: Renew
+  readonly renew: RefreshClaims
   readonly bounds?: SocketBounds
 }
 
@@ -108,14 +108,14 @@ export function createSockets(deps: SocketsDeps): Sockets {
       socket.tick(nowMs)
       if (socket.buffered > 0) backlogged.add(socket)
     }
-    boundBacklog()
+    enforceBacklogBound()
   }, socketTickMs)
   ticks.unref()
 
   const keyOf = (kind: SocketKind, address: string): string => `${kind} ${address}`
 
   /** Cuts the sockets that are furthest behind until what all have not read is within its bound. */
-  function boundBacklog(): void {
+  function enforceBacklogBound(): void {
     isCheckDue = false
     let sum = 0
     for (const socket of backlogged) {
@@ -129,21 +129,21 @@ export function createSockets(deps: SocketsDeps): Sockets {
       backlogged.delete(socket)
       slowCloses += 1
       log.warn('socket.slow_closed', { socketId: socket.id, bufferedBytes: socket.buffered })
-      socket.cut()
+      socket.terminate()
     }
   }
 
   /** A socket has just fallen behind: between two ticks a burst could take any amount. */
-  function noteBacklog(socket: Socket): void {
+  function trackBacklog(socket: Socket): void {
     backlogged.add(socket)
     if (isCheckDue) return
     isCheckDue = true
-    setImmediate(boundBacklog)
+    setImmediate(enforceBacklogBound)
   }
 
   return {
     pending: (kind, address) => pending.get(keyOf(kind, address)),
-    admit({ kind, address, ...from }) {
+    reserve({ kind, address, ...from }) {
       if (open.size >= socketsMax) throw unavailable()
       const key = keyOf(kind, address)
       const isCounted = from.caller.kind !== 'service'
@@ -159,9 +159,9 @@ export function createSockets(deps: SocketsDeps): Sockets {
         renew,
         nowMs: () => clock.now(),
         log,
-        onSettled: () => pending.add(key, -1),
+        onActive: () => pending.add(key, -1),
         onSlow: () => void slowCloses++,
-        onBacklog: () => noteBacklog(socket),
+        onBacklog: () => trackBacklog(socket),
         claimUser(id) {
           if (byUser.get(id) >= bounds.perUser) return false
           userId = id
@@ -173,27 +173,28 @@ export function createSockets(deps: SocketsDeps): Sockets {
       open.add(socket)
       return {
         socket,
-        ended() {
+        release() {
           open.delete(socket)
           backlogged.delete(socket)
           if (isCounted) byAddress.add(address, -1)
           if (userId !== null) byUser.add(userId, -1)
-          socket.ended()
+          socket.onClose()
         },
       }
     },
     endUser({ userId, sessionId }) {
       for (const socket of open) {
         const { caller } = socket
-        if (socket.isProving) void socket.renew()
+        if (socket.isAuthenticating) void socket.refreshClaims()
         if (caller.kind !== 'user' || caller.auth.id !== userId) continue
-        if (sessionId === null || caller.sessionId === sessionId) socket.end('The session has ended')
+        if (sessionId === null || caller.sessionId === sessionId) socket.revoke('The session has ended')
       }
     },
-    renewUser(userId) {
+    refreshUser(userId) {
       for (const socket of open) {
         const { caller } = socket
-        if (socket.isProving || (caller.kind === 'user' && caller.auth.id === userId)) void socket.renew()
+        if (socket.isAuthenticating || (caller.kind === 'user' && caller.auth.id === userId))
+          void socket.refreshClaims()
       }
     },
     get size() {

@@ -6,8 +6,8 @@ import { z } from 'zod'
 import type { Rule } from '../../../access/definition.ts'
 import { passwordCharsMin } from '../../../limits/api.ts'
 import { sessionsPerUserMax } from '../../../limits/users.ts'
-import type { Mistake, Path } from '../../mistakes.ts'
-import { exactly, membersOf, readBy, ruleShape } from '../../shape-parts.ts'
+import type { ConfigIssue, Path } from '../../issues.ts'
+import { strictObject, membersOf, parsedWith, ruleShape } from '../../shape-parts.ts'
 import { checkMailTemplates } from './mail-templates.ts'
 
 /** A provider. Its name determines which optional members apply. */
@@ -95,7 +95,7 @@ const isWebPage = ({ protocol, username, password }: URL): boolean =>
   /^https?:$/.test(protocol) && username === '' && password === ''
 
 /** An http or https URL without credentials. */
-const webUrl = readBy((text) => {
+const webUrl = parsedWith((text) => {
   const url = URL.parse(text)
   if (!url || !isWebPage(url)) throw new Error('must be an http or https URL')
   return text
@@ -105,7 +105,7 @@ const webUrl = readBy((text) => {
 const unsafeSchemes = /^(?:javascript|data|vbscript|file|blob|about|view-source):$/
 
 /** The URL of a page, or of a mobile app with its own scheme. */
-const redirectUrl = readBy((text) => {
+const redirectUrl = parsedWith((text) => {
   const url = URL.parse(text)
   const isAppUrl = url !== null && !/^https?:$/.test(url.protocol) && !unsafeSchemes.test(url.protocol)
   if (!url || (!isAppUrl && !isWebPage(url)))
@@ -113,7 +113,7 @@ const redirectUrl = readBy((text) => {
   return text
 })
 
-const origin = readBy((text) => {
+const origin = parsedWith((text) => {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol) || url.origin !== text)
     throw new Error('must be an origin such as "https://app.example.com", without a path')
@@ -123,7 +123,7 @@ const origin = readBy((text) => {
 /** A single line, because it is used in mail headers. */
 const line = filled.max(200).regex(/^[^\p{Cc}\u2028\u2029]*$/u, 'must be one line')
 
-const providerShape = exactly({
+const providerShape = strictObject({
   clientId: filled,
   clientSecret: filled.optional(),
   tenant: filled.optional(),
@@ -133,12 +133,12 @@ const providerShape = exactly({
   issuer: webUrl.optional(),
   scopes: z.array(filled).min(1).optional(),
   name: line.optional(),
-  endpoints: exactly({ authorize: webUrl.optional(), token: webUrl.optional(), user: webUrl.optional() }).optional(),
+  endpoints: strictObject({ authorize: webUrl.optional(), token: webUrl.optional(), user: webUrl.optional() }).optional(),
 })
 
-const mailShape = exactly({
+const mailShape = strictObject({
   from: line,
-  smtp: exactly({
+  smtp: strictObject({
     host: filled,
     port: z.int().min(1).max(65_535),
     secure: z.boolean().optional(),
@@ -148,18 +148,18 @@ const mailShape = exactly({
   }).optional(),
   appName: line.optional(),
   verifySignups: z.boolean().default(false),
-  links: exactly(
+  links: strictObject(
     Object.fromEntries(mailLinks.map((link) => [link, webUrl.optional()])) as Record<
       MailLink,
       z.ZodOptional<typeof webUrl>
     >,
   ).default({}),
   templates: z
-    .record(z.string(), z.record(z.string(), exactly({ subject: line, text: filled.max(10_000) })))
+    .record(z.string(), z.record(z.string(), strictObject({ subject: line, text: filled.max(10_000) })))
     .default({}),
 })
 
-export const authShape = exactly({
+export const authShape = strictObject({
   signup: z.boolean().default(true),
   anonymous: z.boolean().default(true),
   publicUsers: ruleShape.optional(),
@@ -168,7 +168,7 @@ export const authShape = exactly({
   maxActiveSessions: z.int().min(1).max(sessionsPerUserMax).default(sessionsPerUserMax),
   providers: z.record(z.string(), providerShape).default({}),
   mail: mailShape.optional(),
-  passkeys: exactly({ rpId: filled, rpName: line.optional(), origins: z.array(origin).min(1) }).optional(),
+  passkeys: strictObject({ rpId: filled, rpName: line.optional(), origins: z.array(origin).min(1) }).optional(),
 })
 export type WrittenAuth = z.output<typeof authShape>
 
@@ -226,7 +226,7 @@ const providerNeeds: Readonly<Record<string, readonly (keyof ProviderConfig)[]>>
 const providerNamePattern = /^[a-z][a-z0-9-]{0,31}$/
 
 /** Errors beyond the schema. Accepts any value. */
-export function checkAuth(written: unknown): Mistake[] {
+export function checkAuth(written: unknown): ConfigIssue[] {
   const { providers, mail, passkeys } = Object.fromEntries(membersOf(written))
   const { templates } = Object.fromEntries(membersOf(mail))
   return [
@@ -236,7 +236,7 @@ export function checkAuth(written: unknown): Mistake[] {
   ]
 }
 
-function checkProvider([name, written]: [string, unknown]): Mistake[] {
+function checkProvider([name, written]: [string, unknown]): ConfigIssue[] {
   const path: Path = ['auth', 'providers', name]
   if (!providerNamePattern.test(name))
     return [
@@ -249,10 +249,10 @@ function checkProvider([name, written]: [string, unknown]): Mistake[] {
 }
 
 /** Browsers require that the relying party id is the host of the page or a parent domain of it. */
-function checkPasskeys(written: unknown): Mistake[] {
+function checkPasskeys(written: unknown): ConfigIssue[] {
   const { rpId, origins } = Object.fromEntries(membersOf(written))
   if (typeof rpId !== 'string' || !Array.isArray(origins)) return []
-  return origins.flatMap((text: unknown, at): Mistake[] => {
+  return origins.flatMap((text: unknown, at): ConfigIssue[] => {
     const host = typeof text === 'string' ? URL.parse(text)?.hostname : undefined
     if (host === undefined || host === rpId || host.endsWith(`.${rpId}`)) return []
     return [

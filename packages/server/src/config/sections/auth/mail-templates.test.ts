@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { formatMistake } from '../../mistakes.ts'
+import { formatIssue } from '../../issues.ts'
 import { checkMailTemplates } from './mail-templates.ts'
 
 const check = (written: unknown): string[] =>
-  checkMailTemplates(written, ['auth', 'mail', 'templates']).map(formatMistake)
+  checkMailTemplates(written, ['auth', 'mail', 'templates']).map(formatIssue)
 const link = { subject: 'Anmelden bei {{appName}}', text: 'Hallo {{displayName}}: {{link}} ({{minutes}} Minuten)' }
 
 test('[MAIL-11] valid templates, and values that the schema rejects, have no errors', () => {

@@ -2,7 +2,7 @@
  * The mails and their placeholders, and validation of configured templates: a template must contain the link or code of
  * its mail, and use known placeholders only. The users feature has the built-in texts.
  */
-import { type Mistake, type Path, suggest } from '../../mistakes.ts'
+import { type ConfigIssue, type Path, suggest } from '../../issues.ts'
 import { membersOf } from '../../shape-parts.ts'
 
 /** Required placeholders of each mail. */
@@ -38,7 +38,7 @@ export type MailPlaceholder = (typeof mailPlaceholders)[number]
 const languagePattern = /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}$/
 
 /** Errors of `auth.mail.templates` beyond the schema. Accepts any value. */
-export function checkMailTemplates(written: unknown, path: Path): Mistake[] {
+export function checkMailTemplates(written: unknown, path: Path): ConfigIssue[] {
   return membersOf(written).flatMap(([language, templates]) => {
     const at = [...path, language]
     if (!languagePattern.test(language)) return [{ path: at, message: 'must be a language tag such as "de"' }]
@@ -46,7 +46,7 @@ export function checkMailTemplates(written: unknown, path: Path): Mistake[] {
   })
 }
 
-function checkTemplate(name: string, written: unknown, path: Path): Mistake[] {
+function checkTemplate(name: string, written: unknown, path: Path): ConfigIssue[] {
   const names = Object.keys(mailTemplates)
   if (!Object.hasOwn(mailTemplates, name)) {
     const hint = suggest(name, names) || ` Known: ${names.join(', ')}.`

@@ -4,7 +4,7 @@
  */
 import type { NamespaceDefinition, Rule, TableDefinition } from '../../../access/definition.ts'
 import type { Table } from '../../../query/table.ts'
-import type { Mistake } from '../../mistakes.ts'
+import type { ConfigIssue } from '../../issues.ts'
 import { createTable, entriesOf } from '../tables.ts'
 
 const namespace = 'shared'
@@ -43,7 +43,7 @@ export function withPublicUsers(namespaces: Namespaces, read: Rule): Namespaces 
 }
 
 /** The users tables are in the database of the namespace `shared`, which must be a single one. */
-export function checkSharedNamespace(databases: unknown): Mistake[] {
+export function checkSharedNamespace(databases: unknown): ConfigIssue[] {
   const { instance } = Object.fromEntries(entriesOf(Object.fromEntries(entriesOf(databases))[namespace]))
   if (instance !== true) return []
   return [

@@ -6,7 +6,7 @@ import { createECDH, createPrivateKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { isProviderUrl } from '../../../engines/fetch/bounded-fetch.ts'
-import { exactly, readBy } from '../../shape-parts.ts'
+import { parsedWith, strictObject } from '../../shape-parts.ts'
 
 export interface FcmConfig {
   readonly projectId: string
@@ -90,15 +90,15 @@ function parseRsaKey(pem: string): KeyObject {
   throw new Error('has a private_key that is not an RSA key in PEM')
 }
 
-const providerUrl = readBy((text) => {
+const providerUrl = parsedWith((text) => {
   if (!isProviderUrl(text)) throw new Error('must be an https URL, or an http URL on this machine')
   return text
 })
 
-const fcmShape = exactly({
+const fcmShape = strictObject({
   projectId: z.string().regex(projectIdPattern, 'is not the id of a Firebase project').optional(),
-  serviceAccount: readBy(parseServiceAccount).optional(),
-  endpoints: exactly({
+  serviceAccount: parsedWith(parseServiceAccount).optional(),
+  endpoints: strictObject({
     token: providerUrl.optional(),
     send: providerUrl.optional(),
     topics: providerUrl.optional(),
@@ -125,20 +125,20 @@ const privateKeyShape = z
     'must be a private key as `plinth keys vapid` prints it',
   )
 
-const serviceOrigin = readBy((text) => {
+const serviceOrigin = parsedWith((text) => {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol) || url.origin !== text)
     throw new Error('must be an origin such as "https://push.internal:8443", without a path')
   return text
 })
 
-const subject = readBy((text) => {
+const subject = parsedWith((text) => {
   if (!/^(?:mailto:[^\s@]+@[^\s@]+|https:\/\/\S+)$/.test(text))
     throw new Error('must be "mailto:" and an address, or an https URL')
   return text
 })
 
-const vapidShape = exactly({
+const vapidShape = strictObject({
   subject,
   publicKey: publicKeyShape,
   privateKey: privateKeyShape.optional(),
@@ -159,7 +159,7 @@ function publicOf(privateKey: string): string | null {
   }
 }
 
-export const pushShape = exactly({ fcm: fcmShape.optional(), vapid: vapidShape.optional() })
+export const pushShape = strictObject({ fcm: fcmShape.optional(), vapid: vapidShape.optional() })
 export type WrittenPush = z.output<typeof pushShape>
 
 /** The section in which nothing was found wrong. */

@@ -21,9 +21,9 @@ import {
   roomStateTtlMs,
 } from '../../../limits/rooms.ts'
 import { socketAuthTimeoutMs } from '../../../limits/sockets.ts'
-import type { Mistake } from '../../mistakes.ts'
+import type { ConfigIssue } from '../../issues.ts'
 import { findNameMistake } from '../../names.ts'
-import { exactly, isFunction, membersOf, readBy } from '../../shape-parts.ts'
+import { isFunction, membersOf, parsedWith, strictObject } from '../../shape-parts.ts'
 import type { RoomCode } from './room-code.ts'
 
 type Rule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => unknown)
@@ -61,27 +61,27 @@ const ruleShape = <Args extends unknown[]>() =>
     .custom<Rule<Args>>((value) => typeof value === 'boolean' || isFunction(value), 'must be true, false or a function')
     .optional()
 
-const duration = readBy(parseDuration)
+const duration = parsedWith(parseDuration)
 
 /** A timeout that may not be switched off, nor be so long that it is none. */
 const timeout = (mostMs: number) =>
   duration.refine((ms) => ms <= mostMs, `must be at most ${mostMs / 1000} seconds`).optional()
 
 const stateSize = z
-  .union([z.int().min(1), readBy(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
+  .union([z.int().min(1), parsedWith(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
   .refine((bytes) => bytes <= roomStateBytesMax, 'must be at most 10mb')
   .optional()
 
 const handlersShape = <T>() => z.record(z.string(), z.custom<T>(isFunction, 'must be a function')).optional()
 
-const roomShape = exactly({
-  access: exactly({
+const roomShape = strictObject({
+  access: strictObject({
     join: ruleShape<[]>(),
     action: ruleShape<[string, unknown]>(),
     signal: ruleShape<[string, unknown]>(),
     metadata: ruleShape<[]>(),
   }).prefault({}),
-  public: exactly({ metadata: z.boolean().default(false) }).prefault({}),
+  public: strictObject({ metadata: z.boolean().default(false) }).prefault({}),
   maxPlayers: z.int().min(1).max(roomPlayersMax).default(roomPlayers),
   maxStateSize: stateSize,
   authTimeout: timeout(roomActionTimeoutMsMax),
@@ -104,8 +104,8 @@ export const roomsShape = z.record(z.string(), roomShape)
 export type WrittenRoom = z.output<typeof roomShape>
 
 /** What is wrong with the section beyond its shape. */
-export function checkRooms(written: unknown): Mistake[] {
-  return membersOf(written).flatMap(([name]): Mistake[] => {
+export function checkRooms(written: unknown): ConfigIssue[] {
+  return membersOf(written).flatMap(([name]): ConfigIssue[] => {
     const message = findNameMistake(name)
     return message === null ? [] : [{ path: ['rooms', name], message }]
   })

@@ -1,7 +1,7 @@
 /** The HTTP surface of uploads in parts: SPEC's "Multipart", and tus. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
-import { requiredWholeParam, textParam } from '../../../http/input/query-schema.ts'
+import { requiredIntegerParam, textParam } from '../../../http/input/query-schema.ts'
 import { completeBodyBytesMax, partNumberMax } from '../../../limits/storage.ts'
 import { at, done, open, signedQuery, storedFile, writes } from '../endpoints.ts'
 
@@ -12,7 +12,7 @@ const createBody = z.object({
 })
 const partQuery = z.object({
   uploadId: z.string(),
-  partNumber: requiredWholeParam({ max: partNumberMax }),
+  partNumber: requiredIntegerParam({ max: partNumberMax }),
   key: z.string(),
   token: textParam('Of the signed upload URL the upload was begun with'),
 })

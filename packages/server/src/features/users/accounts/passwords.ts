@@ -2,7 +2,7 @@
  * * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time. A password is
  * never logged and never stored.
  */
-import { createGate } from '../../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
 import { findHash, hashesAtOnce, hashPassword, verifyPassword } from '../../../base/crypto/password-hash.ts'
 import { codePointLength, isStorableText } from '../../../base/text/text.ts'
 import { invalidField, unavailable } from '../../../errors.ts'
@@ -37,9 +37,9 @@ const dummyHash = `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=1$${'A'
 
 /** `charsMin` is a function because a reload may change it. */
 export function createPasswords(charsMin: () => number): Passwords {
-  const gate = createGate({ running: hashesAtOnce, waiting: passwordsWaitingMax })
+  const gate = createSemaphore({ running: hashesAtOnce, waiting: passwordsWaitingMax })
   function withSlot<T>(work: () => Promise<T>): Promise<T> {
-    const entered = gate.enter(work)
+    const entered = gate.run(work)
     if (entered === null) throw unavailable()
     return entered
   }

@@ -5,7 +5,7 @@
  * before anything is hashed.
  */
 import type { Clock } from '../../../base/clock.ts'
-import { createGate } from '../../../base/concurrency/gate.ts'
+import { createSemaphore } from '../../../base/concurrency/semaphore.ts'
 import { createUuid7 } from '../../../base/crypto/ids.ts'
 import { hashesAtOnce } from '../../../base/crypto/password-hash.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
@@ -70,7 +70,7 @@ const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(reso
 export function createImport({ database, accounts, passwords, clock }: ImportDeps): ImportUsers {
   const newId = createUuid7(clock)
   // Half of the hashing capacity, so that a sign-in waits for a few hashes and not for a thousand.
-  const gate = createGate({ running: Math.ceil(hashesAtOnce / 2), waiting: importsMax * importUsersAtOnce })
+  const gate = createSemaphore({ running: Math.ceil(hashesAtOnce / 2), waiting: importsMax * importUsersAtOnce })
   let running = 0
 
   /** Throws 400. */
@@ -123,7 +123,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
   async function hashBefore(password: string, deadlineMs: number): Promise<{ readonly passwordHash: string } | null> {
     const hash = async () => (clock.now() < deadlineMs ? { passwordHash: await passwords.hash(password) } : null)
     try {
-      return await (gate.enter(hash) ?? null)
+      return await (gate.run(hash) ?? null)
     } catch (error) {
       if (error instanceof ApiError) return null
       throw error

@@ -3,7 +3,7 @@
 /** Keys and positions from the top of the configuration. */
 export type Path = readonly PropertyKey[]
 
-export interface Mistake {
+export interface ConfigIssue {
   readonly path: Path
   /** Without a subject: the path is printed before it. */
   readonly message: string
@@ -33,7 +33,7 @@ export function formatPath(path: Path): string {
   return text
 }
 
-export const formatMistake = ({ path, message }: Mistake): string =>
+export const formatIssue = ({ path, message }: ConfigIssue): string =>
   path.length === 0 ? message : `${formatPath(path)}: ${message}`
 
 /** ` Did you mean "type"?` for the candidate nearest to a misspelt word, or nothing where none is near. */

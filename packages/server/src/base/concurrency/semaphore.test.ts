@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createGate } from './gate.ts'
+import { createSemaphore } from './semaphore.ts'
 
 /** Work that ends when told to. */
 function controlled() {
@@ -21,9 +21,9 @@ function controlled() {
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('runs so many at once, then the others in their order', async () => {
-  const gate = createGate({ running: 2, waiting: 2 })
+  const gate = createSemaphore({ running: 2, waiting: 2 })
   const [a, b, c, d] = [controlled(), controlled(), controlled(), controlled()]
-  const results = [a, b, c, d].map(({ work }) => gate.enter(work))
+  const results = [a, b, c, d].map(({ work }) => gate.run(work))
   await settle()
   expect([a, b, c, d].map(({ isRunning }) => isRunning)).toEqual([true, true, false, false])
   b.resolve('b')
@@ -37,27 +37,27 @@ test('runs so many at once, then the others in their order', async () => {
 })
 
 test('turns away whom it has no room for, without running anything of theirs', async () => {
-  const gate = createGate({ running: 1, waiting: 1 })
+  const gate = createSemaphore({ running: 1, waiting: 1 })
   const [a, b, c] = [controlled(), controlled(), controlled()]
-  const first = gate.enter(a.work)
-  const second = gate.enter(b.work)
-  expect(gate.enter(c.work)).toBeNull()
+  const first = gate.run(a.work)
+  const second = gate.run(b.work)
+  expect(gate.run(c.work)).toBeNull()
   await settle()
   expect(c.isRunning).toBe(false)
   a.resolve('a')
   b.resolve('b')
   expect(await Promise.all([first, second])).toEqual(['a', 'b'])
   c.resolve('c')
-  expect(await gate.enter(c.work)).toBe('c')
+  expect(await gate.run(c.work)).toBe('c')
 })
 
 test('work that fails makes room like any other', async () => {
-  const gate = createGate({ running: 1, waiting: 5 })
+  const gate = createSemaphore({ running: 1, waiting: 5 })
   const failing = () => Promise.reject(new Error('no'))
   const throwing = () => {
     throw new Error('at once')
   }
-  const results = await Promise.allSettled([gate.enter(failing), gate.enter(throwing), gate.enter(async () => 'good')])
+  const results = await Promise.allSettled([gate.run(failing), gate.run(throwing), gate.run(async () => 'good')])
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
-  expect(await gate.enter(async () => 'again')).toBe('again')
+  expect(await gate.run(async () => 'again')).toBe('again')
 })

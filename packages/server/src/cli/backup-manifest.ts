@@ -9,7 +9,7 @@ import { version } from '../version.ts'
 /** Rises with what an older program could not restore. */
 const format = 1
 
-const headShape = z.object({
+const manifestShape = z.object({
   plinth: z.literal('backup'),
   format: z.int(),
   version: z.string(),
@@ -24,15 +24,15 @@ const secretsShape = z.record(z.enum(['secret', 'service-key']), z.string().opti
 export type Secrets = ReadonlyMap<string, string>
 
 /** The text of `backup.json`. `sealed` is null for a backup without secrets. */
-export const formatHead = (createdAt: string, sealed: string | null): string =>
+export const formatManifest = (createdAt: string, sealed: string | null): string =>
   `${JSON.stringify({ plinth: 'backup', format, version, createdAt, secrets: sealed }, null, 2)}\n`
 
 export const sealSecrets = (secrets: Secrets, passphrase: string): string =>
   sealUnderPassphrase(JSON.stringify(Object.fromEntries(secrets)), passphrase)
 
 /** The sealed secrets. Throws `BackupError` for what is no backup, or one of a newer program. */
-export function parseHead(text: string): { version: string; createdAt: string; secrets: string | null } {
-  const { success, data } = headShape.safeParse(readJson(text))
+export function parseManifest(text: string): { version: string; createdAt: string; secrets: string | null } {
+  const { success, data } = manifestShape.safeParse(readJson(text))
   if (!success) throw new BackupError('This is no backup of Plinth')
   if (data.format > format)
     throw new BackupError(`The backup was made by Plinth ${data.version}, which is newer than this one: please update`)

@@ -5,14 +5,14 @@ import type { Sockets } from '../http/sockets/sockets.ts'
 import type { JobCounts, Jobs } from './jobs.ts'
 
 /** Sockets of every feature. */
-export function countSockets(metrics: Metrics, sockets: Sockets): void {
+export function registerSocketMetrics(metrics: Metrics, sockets: Sockets): void {
   metrics.gauge('sockets_open', 'WebSockets open.', () => sockets.size)
   metrics.gauge('sockets_pending', 'WebSockets that have not shown yet what they are for.', () => sockets.pendingSize)
   metrics.counter('sockets_slow_closed_total', 'WebSockets closed for not reading.', () => sockets.slowCloses)
 }
 
 /** Runs of the housekeeping jobs. */
-export function countJobs(metrics: Metrics, { counts }: Jobs): void {
+export function registerJobMetrics(metrics: Metrics, { counts }: Jobs): void {
   const family = (name: string, help: string, type: 'counter' | 'gauge', of: (job: JobCounts) => number): void =>
     metrics.family({ name, help, type, label: 'job', read: () => counts.map((job) => [job.name, of(job)]) })
   family('job_runs_total', 'Runs of a job on this node.', 'counter', ({ runs }) => runs)

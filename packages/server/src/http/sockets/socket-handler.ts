@@ -30,16 +30,16 @@ export interface Connection<Message extends AnyMessage = SocketServerMessage> {
   error(code: ErrorCodeOf<Message>, message: string): void
   close(code: CloseCode, reason: string): void
   /** The socket has shown what it is for: it no longer counts as pending. */
-  settle(): void
+  markActive(): void
   /** Does something once the messages that came before have been dealt with; later ones wait until it is done. */
-  perform(task: () => void | Promise<void>): Promise<void>
+  enqueue(task: () => void | Promise<void>): Promise<void>
   /** Receives what is published to a topic. */
-  listen(topic: string): void
-  unlisten(topic: string): void
+  subscribe(topic: string): void
+  unsubscribe(topic: string): void
 }
 
 /** One kind of exchange over one socket. Whatever its functions throw is logged and closes the socket. */
-export interface Conversation<Message extends AnyMessage = SocketServerMessage> {
+export interface SocketHandler<Message extends AnyMessage = SocketServerMessage> {
   /** Messages a second, pings and auth left out. */
   readonly messageRate: number
   /** Bytes it may be behind before it is closed at once, where one message can be larger than most backlogs. */
@@ -60,8 +60,8 @@ export interface Conversation<Message extends AnyMessage = SocketServerMessage> 
   /** A message of any type but `auth` and `ping`, one at a time, and its length; an empty type where none is given. */
   onMessage(type: string, message: JsonObject, chars: number): void | Promise<void>
   /** One too many, which is not dealt with, beyond the `error` that says so. */
-  onExcess?(type: string, message: JsonObject): void
+  onRateLimited?(type: string, message: JsonObject): void
   /** Everything sent has been taken by the other side, after it had not been. */
-  onDrained(): void
+  onDrain(): void
   onClose(): void
 }

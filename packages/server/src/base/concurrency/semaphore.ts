@@ -1,12 +1,18 @@
 /** A bound on work that runs beside the event loop: so many at once, so many waiting, the rest turned away. */
 
-export interface Gate {
+export interface Semaphore {
   /** Runs the work as soon as there is room, first come, first served; null when too many wait already. */
-  enter<T>(work: () => Promise<T>): Promise<T> | null
+  run<T>(work: () => Promise<T>): Promise<T> | null
 }
 
 /** `running` at once, `waiting` behind them. */
-export function createGate({ running, waiting }: { readonly running: number; readonly waiting: number }): Gate {
+export function createSemaphore({
+  running,
+  waiting,
+}: {
+  readonly running: number
+  readonly waiting: number
+}): Semaphore {
   const queue: (() => void)[] = []
   let active = 0
 
@@ -22,7 +28,7 @@ export function createGate({ running, waiting }: { readonly running: number; rea
   }
 
   return {
-    enter(work) {
+    run(work) {
       if (active < running) {
         active += 1
         return run(work)

@@ -3,4 +3,4 @@
  */
 
 /** Bytes `start` to `end` (not included) of a file. Nothing is opened before it is read. */
-export const openFilePart = (path: string, start: number, end: number): Blob => Bun.file(path).slice(start, end)
+export const openFileSlice = (path: string, start: number, end: number): Blob => Bun.file(path).slice(start, end)
