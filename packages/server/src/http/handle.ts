@@ -1,26 +1,17 @@
 /**
- * One request from its first look to its line in the log: who asks, whether they may, what they say, the endpoint's
- * handler, and the answer. Knows no runtime (`server` does) and no feature.
+ * The request pipeline: rate limit, authentication, authorization, validation, the endpoint's handler, response, metrics
+ * and access log. Independent of the runtime (`server` adapts it) and of features.
  */
 import { z } from 'zod'
 import type { Caller, UserCaller } from '../access/caller.ts'
-import { permitsScope, type ServiceKeys } from '../access/service-keys.ts'
+import type { ServiceKeys } from '../access/service-keys.ts'
 import { isOutOfHandles } from '../base/files/file-handles.ts'
 import type { Log } from '../base/log.ts'
 import { countedAddress, type TrustProxy } from '../base/network/address.ts'
 import { EngineError } from '../engines/sql/error.ts'
-import {
-  ApiError,
-  accessDenied,
-  authenticationRequired,
-  badRequest,
-  internal,
-  invalidServiceKey,
-  invalidToken,
-  rateLimited,
-  unavailable,
-} from '../errors.ts'
+import { ApiError, badRequest, internal, invalidServiceKey, rateLimited, unavailable } from '../errors.ts'
 import { jsonBodyBytesMax } from '../limits/api.ts'
+import { anonymous, authorize, parseBearer, scopesOf } from './authorization.ts'
 import { clientAddress } from './client-address.ts'
 import type { Cors } from './cors.ts'
 import type { Call, Endpoint, Params, Reply, SocketEndpoint, SocketHandlerFactory } from './endpoint.ts'
@@ -40,22 +31,22 @@ export interface HandleParts {
   readonly metrics: Metrics
   readonly limiter: RateLimiter
   readonly serviceKeys: ServiceKeys
-  /** The user a bearer token proves; throws or rejects with a 401. A promise only where something must be asked. */
+  /** The user of a bearer token. Throws or rejects with 401. Returns a promise only where it needs I/O. */
   readonly authenticate: (bearerToken: string) => UserCaller | Promise<UserCaller>
   readonly cors: Cors
   readonly trustProxy: TrustProxy
   readonly sockets: Sockets
-  /** What is told of each request of an endpoint once it is answered; must take no time. */
+  /** Creates the listener that is called after each response of an endpoint. Must not block. */
   readonly onResponse?: (endpoint: string) => ResponseListener
-  /** True once no new work is taken. */
+  /** Whether the server is shutting down and refuses new requests. */
   readonly isDraining: () => boolean
   readonly responses: UnreadResponses
 }
 
-/** `userId` is null for whoever is no user. */
+/** `userId` is null unless a user made the request. */
 export type ResponseListener = (method: string, status: number, ms: number, userId: string | null) => void
 
-/** The runtime's knowledge of who is at the other end of a connection, and its way to make a socket of it. */
+/** The part of the runtime's server that requests need: the peer's address, timeouts and WebSocket upgrades. */
 export interface RuntimeServer {
   readonly pendingRequests: number
   timeout(request: Request, seconds: number): void
@@ -63,14 +54,14 @@ export interface RuntimeServer {
   upgrade(request: Request, options: { data: SocketData }): boolean
 }
 
-/** What the runtime keeps with a socket. */
+/** The data that the runtime attaches to a WebSocket. */
 export interface SocketData {
   readonly slot: SocketSlot
   readonly createHandler: SocketHandlerFactory
   readonly messageBytesMax: number
 }
 
-/** Answers one request; never throws or rejects. Nothing is left to answer where a socket was made of it. */
+/** Handles one request; never throws or rejects. Returns undefined once the request was upgraded to a WebSocket. */
 export type RequestHandler = (
   request: Request,
   params: Params,
@@ -78,20 +69,20 @@ export type RequestHandler = (
 ) => Response | undefined | Promise<Response | undefined>
 
 export interface Handle {
-  /** Executes an endpoint. */
+  /** Handles the requests of an endpoint. */
   endpoint(endpoint: Endpoint): RequestHandler
-  /** Makes a socket of a request. */
+  /** Upgrades requests to WebSockets. */
   socket(endpoint: SocketEndpoint): RequestHandler
-  /** Answers a request that belongs to no endpoint; it is counted and logged under `name`. */
+  /** Handles requests that match no endpoint; counted and logged under `name`. */
   fallback(name: string, respond: (request: Request, path: string) => Reply): RequestHandler
 }
 
-/** A request on its way: what its handler is called with, filled in step by step, and what is needed around it. */
+/** The state of one request: the handler's argument, filled in step by step, and what the pipeline needs. */
 interface RequestContext extends Call {
   query: unknown
   body: unknown
   caller: Caller
-  /** Endpoint's name, for logs and counts. */
+  /** The endpoint's name, for logs and metrics. */
   readonly name: string
   readonly runtime: RuntimeServer
   readonly queryString: string
@@ -99,13 +90,13 @@ interface RequestContext extends Call {
   readonly request: Request
 }
 
-/** An endpoint, and what can be prepared before it is asked. */
+/** An endpoint with everything that can be computed before its first request. */
 interface PreparedEndpoint {
   readonly endpoint: Endpoint
   readonly readQuery: (queryString: string) => unknown
 }
 
-/** Tells processes and their requests apart in gathered logs; unguessability is not needed. */
+/** Makes request ids unique across processes in aggregated logs; they need not be unguessable. */
 const processPrefix = crypto.randomUUID().slice(0, 8)
 let requests = 0
 
@@ -126,8 +117,8 @@ export function createHandle(parts: HandleParts): Handle {
   const templates = createReplyTemplates(cors.common)
 
   /**
-   * What every request goes through, whatever it asks. Waits only where there is something to wait for: each turn of
-   * the loop costs as much as a look at the rate limit.
+   * The steps common to all requests. Stays synchronous where nothing is pending: a microtask costs as much as a
+   * rate-limit check.
    */
   function withLifecycle(
     name: string,
@@ -173,7 +164,7 @@ export function createHandle(parts: HandleParts): Handle {
       path,
       requestId: `${processPrefix}-${(++requests).toString(36)}`,
       url,
-      // A getter, because the runtime makes the signal when it is first asked for.
+      // A getter, because the runtime creates the signal on first access.
       get signal() {
         return request.signal
       },
@@ -213,7 +204,7 @@ export function createHandle(parts: HandleParts): Handle {
     try {
       listener?.(context.method, status, ms, context.caller.auth?.id ?? null)
     } catch (error) {
-      // What is written down of a request never changes its answer.
+      // A failing listener must not change the response.
       log.error('http.response_hook_failed', { requestId: context.requestId, error })
     }
   }
@@ -229,14 +220,12 @@ export function createHandle(parts: HandleParts): Handle {
       if (source !== undefined && !(source instanceof Uint8Array)) trackDownload(context)
       return toResponse(fresh, templates, responses.bodyOf)
     } catch (error) {
-      // A header or status that cannot be sent.
+      // The reply has an invalid header or status.
       return toResponse(toErrorReply(error, context), templates)
     }
   }
 
-  /**
-   * An endpoint's part of a request. The order is part of the contract: nothing is read for a caller who may not ask.
-   */
+  /** Runs an endpoint. The order matters: nothing is read for a caller without permission. */
   function execute(work: PreparedEndpoint, context: RequestContext): Reply | Promise<Reply> {
     const { endpoint } = work
     const caller = endpoint.ignoresCredentials ? findServiceKey(context) : identify(endpoint, context)
@@ -267,21 +256,19 @@ export function createHandle(parts: HandleParts): Handle {
         context.body = validate(schema, json)
         return endpoint.handle(context)
       }
-      const still = caller.kind === 'user' ? authenticateAgain(context) : null
-      return still instanceof Promise ? still.then(handle) : handle()
+      const recheck = caller.kind === 'user' ? authenticateAgain(context) : null
+      return recheck instanceof Promise ? recheck.then(handle) : handle()
     })
   }
 
   /**
-   * A body takes as long to come as its sender likes, by a byte a minute for hours: whoever was let in before it may
-   * have been thrown out since, or their token have ended. Throws or rejects with a 401.
+   * Bodies can trickle in for hours, so the user is authenticated again after reading: the session may have been revoked
+   * or the token may have expired meanwhile. Throws or rejects with 401.
    */
   const authenticateAgain = ({ headers }: RequestContext): UserCaller | Promise<UserCaller> =>
     authenticate(parseBearer(headers.get('authorization') ?? ''))
 
-  /**
-   * A socket instead of an answer. Who is there, it will say itself; only a service key comes with the request.
-   */
+  /** Upgrades to a WebSocket. Users authenticate over the socket; only a service key is sent with the request. */
   async function openSocket(
     endpoint: SocketEndpoint,
     context: RequestContext,
@@ -301,28 +288,28 @@ export function createHandle(parts: HandleParts): Handle {
     const bound = (most: number | ((call: Call) => number)): number => (typeof most === 'number' ? most : most(context))
     const [authTimeoutMs, messageBytesMax] = [bound(endpoint.authTimeoutMs), bound(endpoint.messageBytesMax)]
     const isKeyValid = (): boolean => key !== null && serviceKeys.find(key, address) !== null
-    const from = { kind, address: countedAddress(address), caller: context.caller, isKeyValid, authTimeoutMs }
-    const slot = sockets.reserve(from)
+    const origin = { kind, address: countedAddress(address), caller: context.caller, isKeyValid, authTimeoutMs }
+    const slot = sockets.reserve(origin)
     if (!slot) return endpoint.tooManyPending(context)
     if (runtime.upgrade(request, { data: { slot, createHandler, messageBytesMax } })) return upgraded
     slot.release()
-    throw badRequest('This path is for WebSockets')
+    throw badRequest('This endpoint requires a WebSocket upgrade')
   }
 
-  /** The caller of an endpoint that refuses no credentials. */
+  /** The caller of an endpoint that ignores invalid credentials. */
   function findServiceKey({ headers, address, caller }: RequestContext): Caller {
     const key = headers.get('x-platform-service-key')
     return (key === null ? null : serviceKeys.find(key, address)) ?? caller
   }
 
   /**
-   * Authenticates the caller. A service key is accepted or refused but never ignored, and only a good one for this
-   * endpoint is exempt from the rate limit, so that neither keys nor tokens can be guessed faster than it allows.
+   * Authenticates the caller. A service key is accepted or refused but never ignored, and only one that is valid for
+   * this endpoint is exempt from the rate limit, so that neither keys nor tokens can be guessed faster than it allows.
    */
   function identify(endpoint: Endpoint, context: RequestContext): Caller | Promise<Caller> {
     const key = context.headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, context.address)
-    // An endpoint without a limit of its own does not become the place to guess keys at.
+    // Wrong keys count against the `auth` group also where the endpoint has no rate limit, so they cannot be guessed there.
     const group = endpoint.rateLimit ?? (key === null || service ? null : 'auth')
     if (service && (group === null || isExempt(service, group, scopesOf(endpoint, context.params)))) return service
     const counting = group === null ? undefined : limiter.count(group, context.address)
@@ -367,43 +354,13 @@ export function createHandle(parts: HandleParts): Handle {
   }
 }
 
-/** Of endpoints that declare no query parameters. */
+/** The schema of endpoints without query parameters. */
 const noQuery = z.object({})
 
-/** The reply of a request that has become a socket: nothing is left to answer. */
+/** Marks a request that was upgraded to a WebSocket and needs no response. */
 const upgraded = empty(101)
 
-const anonymous = (address: string): Caller => ({ kind: 'anonymous', auth: null, address: countedAddress(address) })
-
-/**
- * The token of `Bearer <token>`. Another scheme is a mistake to be told, not a reason to go on as nobody. Throws 401.
- */
-function parseBearer(authorization: string): string {
-  const token = /^bearer +([^\s]+) *$/i.exec(authorization)?.[1]
-  if (token === undefined) throw invalidToken()
-  return token
-}
-
-/** The scopes of which an endpoint needs one; none where any key will do. */
-function scopesOf({ scope }: Endpoint, params: Params): readonly string[] {
-  const needed = scope?.(params) ?? []
-  return typeof needed === 'string' ? [needed] : needed
-}
-
-/** Whether this kind of caller may ask at all; what they may see is for the feature's rules. Throws 401 or 403. */
-function authorize(endpoint: Endpoint, caller: Caller, params: Params): void {
-  if (caller.kind === 'service') {
-    const needed = scopesOf(endpoint, params)
-    if (needed.length > 0 && !needed.some((scope) => permitsScope(caller.scopes, scope))) throw invalidServiceKey()
-    return
-  }
-  if (endpoint.credentials === 'public' || endpoint.credentials === 'rules') return
-  if (endpoint.credentials === 'key') throw accessDenied()
-  if (caller.kind === 'anonymous') throw authenticationRequired()
-  if (endpoint.credentials === 'service') throw accessDenied()
-}
-
-/** A client that has the answer already is told so: 304 instead of a 200 whose `ETag` it named. */
+/** Replaces a 200 whose `ETag` matches `If-None-Match` by 304. */
 function applyConditionalGet({ method, headers }: RequestContext, reply: Reply): Reply {
   const etag = reply.headers?.ETag
   if (etag === undefined || reply.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return reply
@@ -411,7 +368,10 @@ function applyConditionalGet({ method, headers }: RequestContext, reply: Reply):
   return ifNoneMatch !== null && matchesEtag(ifNoneMatch, etag) ? empty(304, reply.headers) : reply
 }
 
-/** What the caller may know of a failure: a refusal, an engine that is away or has too much work; else nothing. */
+/**
+ * The error as the client may see it: API errors as they are, an unavailable or overloaded engine as 503 or 429, and
+ * anything else as a bare 500.
+ */
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   if (isOutOfHandles(error)) return unavailable()
