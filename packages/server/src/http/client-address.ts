@@ -1,16 +1,13 @@
-/**
- * Which address a request counts as coming from. Believes `X-Forwarded-For` only as far as the trusted proxies wrote
- * it.
- */
+/** The client address of a request. Trusts `X-Forwarded-For` only as far as trusted proxies wrote it. */
 import { canonicalAddress, matchesCidr, type TrustProxy } from '../base/network/address.ts'
 
-/** Stands for a connection that is gone before it was looked at. */
+/** The address of a connection that closed before its address was read. */
 export const unknownAddress = 'unknown'
 
 /**
- * The client's canonical address. `peer` is the other end of the connection; `headers` are asked only when a proxy is
- * trusted. Each proxy appends the address it was called from, so the list is read from its end, and everything before
- * the first entry that no trusted proxy vouches for is the client's own invention.
+ * The client's canonical address. `peer` is the remote address of the connection; `headers` are read only if a proxy is
+ * trusted. Each proxy appends the address that called it, so the list is read from its end; entries before the first
+ * one that no trusted proxy wrote can be forged by the client.
  */
 export function clientAddress(headers: Headers, peer: string | null, trust: TrustProxy): string {
   const peerAddress = peer === null ? unknownAddress : peer.includes(':') ? (canonicalAddress(peer) ?? peer) : peer
@@ -23,8 +20,8 @@ export function clientAddress(headers: Headers, peer: string | null, trust: Trus
 }
 
 /**
- * Goes from the peer towards the client for as long as the address reached is a trusted proxy and the next entry is
- * an address.
+ * Walks from the peer towards the client while the current address is a trusted proxy and the next entry is an
+ * address.
  */
 function walk(forwarded: string, peer: string, isProxy: (address: string, step: number) => boolean): string {
   let address = peer

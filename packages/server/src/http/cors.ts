@@ -1,21 +1,19 @@
-/**
- * Which web pages may read answers (CONTRACT "Everywhere"). Cookies are never used, so credentials are never allowed.
- */
+/** CORS: the origins whose pages may read responses. Cookies are never used, so credentials are never allowed. */
 import type { Reply } from './endpoint.ts'
 import { empty } from './replies/reply.ts'
 
 export interface Cors {
-  /** What every answer carries, whoever asks; part of the reply templates. */
+  /** Headers of every response; part of the reply templates. */
   readonly common: Readonly<Record<string, string>>
-  /** Adds what the page that asks needs to read the answer; nothing for a page that may not, or no page. */
+  /** Adds the headers that let a page of an allowed origin read the response. */
   expose(request: Headers, response: Headers): void
-  /** Answers a preflight; `expose` adds the permission itself, without which the browser refuses. */
+  /** The reply to a preflight; `expose` adds the permission itself. */
   preflight(): Reply
 }
 
 export interface CorsOptions {
   readonly mode: 'development' | 'release'
-  /** Origins such as `https://app.example.org`, or `*` for every page. */
+  /** Origins such as `https://app.example.org`, or `*` for all. */
   readonly origins: readonly string[]
 }
 
@@ -28,10 +26,10 @@ const exposedHeaders = [
   'ETag, X-Request-Id, Retry-After, Accept-Ranges, Content-Range, Content-Disposition, Location',
   'Tus-Resumable, Tus-Version, Tus-Extension, Upload-Expires, Upload-Length, Upload-Offset',
 ].join(', ')
-/** Chromium keeps a preflight for at most two hours. */
+/** Chromium caches a preflight for at most two hours. */
 const preflightMaxAgeSeconds = 7200
 
-/** A page served by this machine, on any port; `*.localhost` never leaves it either. */
+/** A page served by this machine, on any port; `*.localhost` resolves to the loopback too. */
 const localOrigin = /^https?:\/\/(?:(?:[a-z\d-]{1,63}\.){0,4}localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/
 
 export function createCors({ mode, origins }: CorsOptions): Cors {
@@ -42,7 +40,7 @@ export function createCors({ mode, origins }: CorsOptions): Cors {
     isOpen || listed.has(origin) || (mode === 'development' && localOrigin.test(origin))
 
   return {
-    // An answer that differs by origin must say so to caches; one that never does need not.
+    // Responses that differ by origin need `Vary`; those for `*` do not.
     common: isOpen || isClosed ? {} : { Vary: 'Origin' },
     expose(request, response) {
       if (isClosed) return

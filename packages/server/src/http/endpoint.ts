@@ -15,14 +15,14 @@ export type Method = 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'OPT
 export type RateLimitGroup = keyof typeof rateLimitRequests
 
 /**
- * Who may ask at all. `public`: anyone; `rules`: anyone, the feature's access rules decide; `user`: a signed-in
- * user or a service key; `service`: the service key only; `key`: the same, but 403 instead of 401 where none is given.
+ * Required credentials. `public`: none; `rules`: none, the feature's access rules decide; `user`: a signed-in user or a
+ * service key; `service`: a service key; `key`: the same, but 403 instead of 401 without credentials.
  */
 export type Credentials = 'public' | 'rules' | 'user' | 'service' | 'key'
 
 export type Params = Readonly<Record<string, string>>
 
-/** Everything a handler gets: already authenticated, rate limited and validated. */
+/** The argument of a handler: an authenticated, rate-limited and validated request. */
 export interface Call<Query = unknown, Body = unknown> {
   readonly params: Params
   readonly query: Query
@@ -33,37 +33,39 @@ export interface Call<Query = unknown, Body = unknown> {
   /** Path as sent, without the query string. */
   readonly path: string
   readonly requestId: string
-  /** The client's address, as rate limits and the log know it. */
+  /** The client's IP address, after trusted proxies. */
   readonly address: string
-  /** As the runtime gives it: absolute with the `Host` of the request, or only the target where that is no host. */
+  /**
+   * As the runtime provides it: absolute with the request's `Host`, or only the target where `Host` is not a host name.
+   */
   readonly url: string
-  /** Aborted when the client disconnects before the answer. */
+  /** Aborted when the client disconnects before the response. */
   readonly signal: AbortSignal
   /** For endpoints whose body is not JSON. */
   readonly rawBody: RequestBody
 }
 
-/** What a handler answers. `http/reply` makes them. */
+/** A handler's response, created with the functions of `replies/reply`. */
 export interface Reply {
   readonly status: number
-  /** Serialized already, as text or as its UTF-8; null for no body, for a `source` and for a `value`. */
+  /** The serialized body, as text or UTF-8 bytes; null without a body and with a `source` or a `value`. */
   readonly text: string | Uint8Array<ArrayBuffer> | null
-  /** What is too large to be serialized in one step: `http/handle` does it in slices. */
+  /** A value too large to serialize in one step; `http/handle` serializes it in slices of the event loop. */
   readonly value?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** Default `application/json`. */
   readonly contentType?: string
-  /** A body of bytes instead of text, with all of its headers among `headers`. */
+  /** A binary body; `headers` contains all of its headers. */
   readonly source?: BlobSource | Uint8Array<ArrayBuffer>
 }
 
 export interface Endpoint<Query = unknown, Body = unknown> {
-  /** `records.list`: OpenAPI operationId and SDK method. */
+  /** Such as `records.list`: the OpenAPI operationId and SDK method. */
   readonly name: string
   readonly method: Method
   /**
-   * One or more paths with `:param` segments, e.g. the static and the dynamic form of a table's path. One segment may
-   * be `:param+`: one or more segments, slashes and all.
+   * Paths with `:param` segments, such as the static and the dynamic form of a table's path. One segment may be
+   * `:param+`, which matches one or more segments including the slashes.
    */
   readonly paths: readonly string[]
   readonly tag: string
@@ -71,42 +73,45 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly description?: string
   readonly credentials: Credentials
   /**
-   * Service-key scope the call needs, e.g. `db:table:posts:read`; absent where no key is needed or any will do. Several
-   * where the body decides which of them: one lets the body be read, and the handler asks for the right one.
+   * The service-key scope that the call requires, such as `db:table:posts:read`; absent where any key is accepted.
+   * Several where the body decides which one is required: any of them permits reading the body, then the handler
+   * checks.
    */
   readonly scope?: (params: Params) => string | readonly string[]
   /**
-   * Credentials are never refused: a good service key makes a service caller, everything else an anonymous one. Health
-   * alone says so.
+   * Invalid credentials are ignored instead of refused: a valid service key makes a service caller, anything else an
+   * anonymous one. Used by the health endpoint only.
    */
   readonly ignoresCredentials?: true
   readonly rateLimit: RateLimitGroup | null
-  /** Query parameters as strings, each at most once; without it the endpoint takes none. Unknown names are 400. */
+  /** Query parameters as strings, each at most once; none if absent. Unknown names are 400. */
   readonly query?: z.ZodType<Query>
-  /** For what others write the query of: providers add parameters of their own, and pages are opened from links. */
+  /**
+   * For URLs that third parties construct: OAuth providers add parameters of their own, links may carry tracking ones.
+   */
   readonly allowsUnknownQuery?: true
-  /** JSON body; its presence makes `application/json` mandatory. */
+  /** Schema of the JSON body. With it, `Content-Type: application/json` is required. */
   readonly body?: z.ZodType<Body>
-  /** Whether a request without a body counts as one with `{}`. */
+  /** Whether a request without a body is treated as `{}`. */
   readonly isBodyOptional?: boolean
-  /** What a body that is not JSON is, for OpenAPI; the handler reads it from `rawBody`. */
+  /** A body other than JSON, for OpenAPI; the handler reads it from `rawBody`. */
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }
   /** Default `jsonBodyBytesMax`. */
   readonly bodyBytesMax?: number | ((params: Params) => number)
-  /** Members of the body that are stored as they are: where the body is large, each may be a `JsonText`. */
+  /** Members of the body that are stored verbatim: in a large body each may be a `JsonText`. */
   readonly textMembers?: readonly string[]
-  /** Answers may hold a token or another secret, so no cache may store them: `Cache-Control: no-store`. */
+  /** Responses may contain a token or another secret and are sent with `Cache-Control: no-store`. */
   readonly isSecret?: true
-  /** How long the connection may be silent while this is answered; default `connectionIdleSeconds`. */
+  /** Idle timeout of the connection while the request is processed; default `connectionIdleSeconds`. */
   readonly answerSeconds?: number
-  /** Success replies for OpenAPI: status to description and schema. */
+  /** Successful responses for OpenAPI, by status. */
   readonly replies: Readonly<Record<number, { readonly description: string; readonly schema?: z.ZodType }>>
-  /** Statuses of refusals beyond the ones every endpoint of its kind can give. */
+  /** Error statuses beyond those common to all endpoints of its kind. */
   readonly errors?: readonly number[]
   readonly handle: (call: Call<Query, Body>) => Reply | Promise<Reply>
 }
 
-/** An endpoint that is answered with a WebSocket. */
+/** An endpoint that upgrades to a WebSocket. */
 export interface SocketEndpoint<Query = unknown> {
   readonly name: string
   readonly path: string
@@ -117,18 +122,18 @@ export interface SocketEndpoint<Query = unknown> {
   readonly query: z.ZodType<Query>
   readonly authTimeoutMs: number | ((call: Call<Query>) => number)
   readonly messageBytesMax: number | ((call: Call<Query>) => number)
-  /** Gives what begins the conversation once the socket is open, or the answer that refuses it. */
+  /** Returns the factory of the socket's handler, or the response that refuses the upgrade. */
   readonly open: (call: Call<Query>) => SocketHandlerFactory | Reply | Promise<SocketHandlerFactory | Reply>
-  /** The answer when too many sockets from the address are pending. */
+  /** The response when too many sockets from the address are pending. */
   readonly tooManyPending: (call: Call<Query>) => Reply
 }
 
-/** Begins the conversation of one protocol; which one is erased here, as the types of queries are. */
+/** Creates the handler of one protocol. The message types are erased here, as query types are. */
 export type SocketHandlerFactory = (connection: Connection<never>) => SocketHandler
 
 export const socketEndpoint = <Query>(declaration: SocketEndpoint<Query>): SocketEndpoint =>
   declaration as unknown as SocketEndpoint
 
-/** Gives a declaration its types; the list of a feature's endpoints erases them again. */
+/** Infers the types of a declaration; the feature's list of endpoints erases them. */
 export const endpoint = <Query, Body>(declaration: Endpoint<Query, Body>): Endpoint =>
   declaration as unknown as Endpoint

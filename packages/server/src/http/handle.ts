@@ -1,6 +1,6 @@
 /**
- * The request pipeline: rate limit, authentication, authorization, validation, the endpoint's handler, response, metrics
- * and access log. Independent of the runtime (`server` adapts it) and of features.
+ * The request pipeline: rate limit, authentication, authorization, validation, the endpoint's handler, response,
+ * metrics and access log. Independent of the runtime (`server` adapts it) and of features.
  */
 import { z } from 'zod'
 import type { Caller, UserCaller } from '../access/caller.ts'
@@ -262,8 +262,8 @@ export function createHandle(parts: HandleParts): Handle {
   }
 
   /**
-   * Bodies can trickle in for hours, so the user is authenticated again after reading: the session may have been revoked
-   * or the token may have expired meanwhile. Throws or rejects with 401.
+   * Bodies can trickle in for hours, so the user is authenticated again after reading: the session may have been
+   * revoked or the token may have expired meanwhile. Throws or rejects with 401.
    */
   const authenticateAgain = ({ headers }: RequestContext): UserCaller | Promise<UserCaller> =>
     authenticate(parseBearer(headers.get('authorization') ?? ''))
@@ -309,7 +309,8 @@ export function createHandle(parts: HandleParts): Handle {
   function identify(endpoint: Endpoint, context: RequestContext): Caller | Promise<Caller> {
     const key = context.headers.get('x-platform-service-key')
     const service = key === null ? null : serviceKeys.find(key, context.address)
-    // Wrong keys count against the `auth` group also where the endpoint has no rate limit, so they cannot be guessed there.
+    // Wrong keys count against the `auth` group also where the endpoint has no rate limit, so they cannot be guessed
+    // there.
     const group = endpoint.rateLimit ?? (key === null || service ? null : 'auth')
     if (service && (group === null || isExempt(service, group, scopesOf(endpoint, context.params)))) return service
     const counting = group === null ? undefined : limiter.count(group, context.address)

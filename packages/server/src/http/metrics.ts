@@ -1,6 +1,6 @@
 /**
- * What the server counts about itself, for Prometheus: requests here, the process here, and whatever gauges the
- * features hand in. Counting a request touches two numbers in memory; the text is made when somebody asks.
+ * Metrics for Prometheus: requests, the process, and the gauges that features register. Recording a request updates two
+ * numbers in memory; the text is generated at each scrape.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metric, Registry } from 'prom-client'
@@ -12,21 +12,21 @@ export interface Meter {
 }
 
 export interface Metrics {
-  /** The meter of an endpoint's name; the same one for the same name, so that counts outlive a reload. */
+  /** The meter of an endpoint; the same one for the same name, so that counters survive a reload. */
   meter(endpoint: string): Meter
   started(): void
   ended(): void
-  /** Requests being answered right now. */
+  /** Requests in progress. */
   readonly inFlight: number
-  /** A number read at each scrape; a second gauge of the same name takes the place of the first. */
+  /** Registers a gauge that is read at each scrape; replaces an earlier one of the same name. */
   gauge(name: string, help: string, read: () => number): void
-  /** The same for a number that only rises. */
+  /** Registers a counter that is read at each scrape. */
   counter(name: string, help: string, read: () => number): void
-  /** One number for each value of a label, read at each scrape; names are made as for `gauge`. */
+  /** Registers a metric with one label, read at each scrape; named as by `gauge`. */
   family(metric: Family): void
-  /** Everything, in the text format of Prometheus. */
+  /** All metrics in the Prometheus text format. */
   text(): Promise<string>
-  /** Stops what measures in the background. */
+  /** Stops background measurements. */
   close(): void
 }
 
@@ -38,10 +38,10 @@ export interface Family {
   readonly read: () => readonly (readonly [labelValue: string, value: number])[]
 }
 
-/** Upper bounds in seconds: from a cached read to a request that has hit every timeout. */
+/** Upper bounds in seconds, from a cached read to a request that hits every timeout. */
 const bucketBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const
 
-/** Each sample is one wake-up of an idle process. */
+/** Each sample wakes an idle process. */
 const lagSampleMs = 100
 
 interface Tally extends Meter {
@@ -67,18 +67,22 @@ export function createMetrics(): Metrics {
     (name, help, read) =>
       describe(name, help, type, () => [{ labels: {}, value: read() }])
   const gauge = single('gauge')
-  describe('http_requests_total', 'Requests answered, by endpoint and status.', 'counter', () =>
+  describe('http_requests_total', 'HTTP requests by endpoint and status.', 'counter', () =>
     [...tallies.values()].flatMap(statusSamples),
   )
-  describe('http_request_duration_seconds', 'Time to answer, by endpoint.', 'histogram', () =>
+  describe('http_request_duration_seconds', 'Response time by endpoint in seconds.', 'histogram', () =>
     [...tallies.values()].flatMap(durationSamples),
   )
-  gauge('http_requests_in_flight', 'Requests being answered.', () => inFlight)
-  describe('process_cpu_seconds_total', 'Processor time used, by mode.', 'counter', cpuSamples)
-  gauge('process_resident_memory_bytes', 'Memory held, in bytes.', () => process.memoryUsage.rss())
-  gauge('process_heap_bytes', 'Memory of live JavaScript objects, in bytes.', () => process.memoryUsage().heapUsed)
-  gauge('process_start_time_seconds', 'Start, in seconds since 1970.', () => performance.timeOrigin / 1000)
-  gauge('event_loop_lag_max_seconds', 'Longest time the process was busy with one thing since the last scrape.', () => {
+  gauge('http_requests_in_flight', 'HTTP requests in progress.', () => inFlight)
+  describe('process_cpu_seconds_total', 'CPU time by mode in seconds.', 'counter', cpuSamples)
+  gauge('process_resident_memory_bytes', 'Resident memory in bytes.', () => process.memoryUsage.rss())
+  gauge('process_heap_bytes', 'JavaScript heap in use in bytes.', () => process.memoryUsage().heapUsed)
+  gauge(
+    'process_start_time_seconds',
+    'Start time of the process in seconds since 1970.',
+    () => performance.timeOrigin / 1000,
+  )
+  gauge('event_loop_lag_max_seconds', 'Longest event loop delay since the last scrape in seconds.', () => {
     const seconds = lag.max / 1e9
     lag.reset()
     return seconds
@@ -149,7 +153,7 @@ function durationSamples({ name: endpoint, buckets, seconds, count }: Tally): Sa
   ]
 }
 
-/** A metric whose numbers are kept elsewhere. */
+/** A metric whose values are kept elsewhere. */
 interface Described {
   readonly help: string
   readonly type: 'counter' | 'gauge' | 'histogram'
@@ -157,8 +161,8 @@ interface Described {
 }
 
 /**
- * What the library prints. Its own counters and histograms hash their labels at every increment, which is a tenth of
- * what a small request costs; and it is loaded when somebody asks, since it takes a tenth of the start.
+ * Formats metrics with prom-client. Its own counters and histograms hash their labels at every increment, a tenth of
+ * the cost of a small request. It is loaded at the first scrape because it would take a tenth of the start-up time.
  */
 async function toRegistry(described: ReadonlyMap<string, Described>): Promise<Registry> {
   const { Registry } = await import('prom-client')
@@ -170,7 +174,7 @@ async function toRegistry(described: ReadonlyMap<string, Described>): Promise<Re
   return registry
 }
 
-/** The library's default metrics describe another runtime; this and the gauges above mean something in this one. */
+/** The library's default metrics describe another runtime; these apply to this one. */
 function cpuSamples(): Sample[] {
   const { user, system } = process.cpuUsage()
   return [

@@ -1,4 +1,4 @@
-/** Rate limits per client address and group of endpoints, and which service keys lift which of them. */
+/** Rate limits per client address and group of endpoints, and the service keys that are exempt. */
 import { type Caller, callerKey } from '../access/caller.ts'
 import { permitsArea, permitsScope } from '../access/service-keys.ts'
 import { sha256 } from '../base/crypto/hash.ts'
@@ -16,14 +16,13 @@ export type RateLimits = Readonly<Record<RateLimitGroup, RateLimit>>
 
 export interface RateLimiter {
   /**
-   * Counts one request of a client against a group; throws (or rejects with) 429 with `Retry-After` when that is one
-   * too many. Returns a promise only where the counters do. `factor` times the group's requests are allowed, for keys
-   * that several clients share.
+   * Counts one request of a client against a group. Throws (or rejects with) 429 with `Retry-After` beyond the limit.
+   * Returns a promise only if the counters do. `factor` multiplies the limit, for keys that several clients share.
    */
   count(group: RateLimitGroup, address: string, factor?: number): void | Promise<void>
 }
 
-/** IPv4 addresses count one by one, IPv6 addresses by /64. */
+/** IPv4 addresses are counted individually, IPv6 addresses by /64. */
 export function createRateLimiter(counters: Counters, limits: RateLimits): RateLimiter {
   return {
     count(group, address, factor = 1) {
@@ -50,8 +49,8 @@ const exemptAreas: Readonly<Record<RateLimitGroup, string | null>> = {
 }
 
 /**
- * Whether a caller is exempt from a group: a service key whose scopes cover what the endpoint needs or, where it needs
- * none, concern the group's area. A key for one bucket must not lift the limits on guessing passwords.
+ * Whether a caller is exempt from a group: a service key whose scopes cover what the endpoint requires or, if it
+ * requires none, the group's area. A key for one bucket must not lift the limit on guessing passwords.
  */
 export function isExempt(caller: Caller, group: RateLimitGroup, needed: readonly string[] = []): boolean {
   if (caller.kind !== 'service') return false
@@ -60,7 +59,7 @@ export function isExempt(caller: Caller, group: RateLimitGroup, needed: readonly
   return area === null || permitsArea(caller.scopes, area)
 }
 
-/** Counts an instance that a caller is about to create; throws as `RateLimiter.count` does. */
+/** Counts the creation of a database instance; throws as `RateLimiter.count` does. */
 export const countInstance = (limiter: RateLimiter, caller: Caller): void | Promise<void> =>
   isExempt(caller, 'instances') ? undefined : limiter.count('instances', sha256(callerKey(caller)))
 

@@ -113,8 +113,8 @@ describe('routes', () => {
   test('two endpoints cannot claim one path or one name', () => {
     const twice = (name: string, path: string) => () =>
       serve([tiny({ name: 'a', paths: ['/a'] }), tiny({ name, paths: [path] })])
-    expect(twice('b', '/a')).toThrow('b and a both answer GET /a')
-    expect(twice('a', '/b')).toThrow('Two endpoints are called a')
+    expect(twice('b', '/a')).toThrow('b and a both declare GET /a')
+    expect(twice('a', '/b')).toThrow('Two endpoints are named a')
   })
 
   test('a strange Host header changes nothing', async () => {

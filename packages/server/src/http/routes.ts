@@ -1,18 +1,18 @@
-/** The paths of the declared endpoints: which methods each answers, and what to say to a request that fits none. */
+/** The routing table: paths and methods of endpoints, and replies to requests that match none. */
 import { methodNotAllowed, notFound } from '../errors.ts'
 import type { Cors } from './cors.ts'
 import type { Endpoint, Params, Reply } from './endpoint.ts'
 import { empty } from './replies/reply.ts'
 
 export interface Routes {
-  /** Path as declared, with `:param` segments, to method to endpoint; without the paths of any depth. */
+  /** Endpoints by path as declared (with `:param` segments) and method, without `:param+` paths. */
   readonly byPath: ReadonlyMap<string, ReadonlyMap<string, Endpoint>>
   /**
-   * The endpoint with a path of any depth (`:param+`) that takes this request, and its parameters, decoded; null for
-   * none. The runtime's router knows no such paths: it is asked first, and this when it found nothing.
+   * Matches a path with a parameter of any depth (`:param+`) and decodes its parameters; null if none matches. The
+   * runtime's router does not support such paths, so this runs when the router found no route.
    */
   findDeep(method: string, path: string): { readonly endpoint: Endpoint; readonly params: Params } | null
-  /** Methods that a requested path answers, under the most literal of its patterns; empty for an unknown path. */
+  /** Methods of a path under its most literal pattern; empty for an unknown path. */
   allowed(path: string): readonly string[]
 }
 
@@ -26,12 +26,12 @@ export function createRoutes(endpoints: readonly Endpoint[]): Routes {
   const byPath = new Map<string, Map<string, Endpoint>>()
   const names = new Set<string>()
   for (const endpoint of endpoints) {
-    if (names.has(endpoint.name)) throw new Error(`Two endpoints are called ${endpoint.name}`)
+    if (names.has(endpoint.name)) throw new Error(`Two endpoints are named ${endpoint.name}`)
     names.add(endpoint.name)
     for (const path of endpoint.paths) {
       const methods = byPath.get(path) ?? new Map<string, Endpoint>()
       const other = methods.get(endpoint.method)
-      if (other) throw new Error(`${endpoint.name} and ${other.name} both answer ${endpoint.method} ${path}`)
+      if (other) throw new Error(`${endpoint.name} and ${other.name} both declare ${endpoint.method} ${path}`)
       byPath.set(path, methods.set(endpoint.method, endpoint))
     }
   }
@@ -68,7 +68,7 @@ const isDeep = ({ segments }: Pick<Pattern, 'segments'>): boolean => segments.so
 const countLiterals = ({ segments }: Pick<Pattern, 'segments'>): number =>
   segments.filter((segment) => !segment.startsWith(':')).length
 
-/** Like the runtime's router: literals as they are spelt, a parameter takes any segment but an empty one. */
+/** As in the runtime's router: literals match exactly, a parameter matches any non-empty segment. */
 function fits(pattern: readonly string[], segments: readonly string[]): boolean {
   return (
     pattern.length === segments.length &&
@@ -76,7 +76,7 @@ function fits(pattern: readonly string[], segments: readonly string[]): boolean 
   )
 }
 
-/** The parameters of a path under a pattern of any depth; null where it does not fit, or is not decodable. */
+/** The parameters of a path under a `:param+` pattern; null if it does not match or cannot be decoded. */
 function findParams(pattern: readonly string[], segments: readonly string[]): Params | null {
   const surplus = segments.length - pattern.length
   if (surplus < 0) return null
@@ -100,7 +100,7 @@ function findParams(pattern: readonly string[], segments: readonly string[]): Pa
   return params
 }
 
-/** Answers a request that no endpoint took: a preflight, OPTIONS, 405 with `Allow`, or 404. Throws the refusals. */
+/** Replies to a request that matches no endpoint: a preflight or OPTIONS. Throws 405 with `Allow`, or 404. */
 export function answerUnmatched(routes: Routes, cors: Cors, request: Request, path: string): Reply {
   const isOptions = request.method === 'OPTIONS'
   if (isOptions && request.headers.has('access-control-request-method')) return cors.preflight()

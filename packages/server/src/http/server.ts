@@ -1,4 +1,4 @@
-/** The listener: endpoints as the runtime's own routes, replaced while running, and drained before it closes. */
+/** The HTTP listener: registers endpoints as routes of the runtime, replaces them on reload and drains on shutdown. */
 import { isOutOfHandles, readHandleLimit } from '../base/files/file-handles.ts'
 import { releaseHandles } from '../base/open-files.ts'
 import { connectionIdleSeconds, drainTimeoutMs, pendingRequestsShare } from '../limits/api.ts'
@@ -10,7 +10,7 @@ import { empty } from './replies/reply.ts'
 import { createUnreadResponses, type UnreadResponsesOptions } from './replies/unread-responses.ts'
 import { answerUnmatched, createRoutes } from './routes.ts'
 
-/** What a reload may replace. */
+/** The parts that a reload replaces. */
 export interface Served {
   readonly endpoints: readonly Endpoint[]
   readonly socketEndpoints: readonly SocketEndpoint[]
@@ -19,18 +19,18 @@ export interface Served {
 
 export interface ServerOptions extends Served {
   readonly host: string
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   readonly port: number
   /** Seconds without traffic before a connection is closed. */
   readonly idleSeconds?: number
   /**
-   * The largest body of any endpoint: the runtime ends the connection beyond it, whatever reads the body. The listener
-   * keeps it for as long as it lives.
+   * The largest body of any endpoint in bytes. The runtime closes the connection beyond it. Cannot change while the
+   * listener is open.
    */
   readonly bodyBytesMax: number
-  /** How long work in progress may take once draining has begun. */
+  /** How long requests in progress may take once draining has begun. */
   readonly drainTimeoutMs?: number
-  /** How responses that are not read are bounded, where it is not by the process's handles. */
+  /** Bounds of unread responses; derived from the process's file handle limit by default. */
   readonly unread?: UnreadResponsesOptions
 }
 
@@ -38,19 +38,16 @@ export interface Server {
   readonly url: string
   readonly port: number
   readonly isDraining: boolean
-  /** Sends a text to every socket that listens to a topic. */
+  /** Sends a text to every socket subscribed to a topic. */
   publish(topic: string, text: string): void
-  /** Serves other endpoints from the next request on; requests in progress finish as they began. */
+  /** Serves other endpoints from the next request on; requests in progress finish with the old ones. */
   replace(served: Served): void
-  /** Takes no new work, lets work in progress finish within the time given for it, then closes every connection. */
+  /** Refuses new requests, waits for those in progress up to the timeout, then closes every connection. */
   drain(): Promise<void>
 }
 
 type RoutedRequest = Request & { readonly params: Params }
-type Route = (request: RoutedRequest, peers: RunningServer) => Response | undefined | Promise<Response | undefined>
-/** What is used of the runtime's server while it answers. */
-type RunningServer = RuntimeServer
-
+type Route = (request: RoutedRequest, runtime: RuntimeServer) => Response | undefined | Promise<Response | undefined>
 /** Listens on host and port. Throws when the port is taken or two endpoints claim the same path. */
 export function openServer(options: ServerOptions): Server {
   let isDraining = false
@@ -66,14 +63,14 @@ export function openServer(options: ServerOptions): Server {
       const socket = socketEndpoints.find(({ name }) => name === endpoint.name)
       return socket ? handle.socket(socket) : handle.endpoint(endpoint)
     }
-    const nowhere = handle.fallback('stray', (request, path) => answerUnmatched(routes, cors, request, path))
+    const unmatched = handle.fallback('stray', (request, path) => answerUnmatched(routes, cors, request, path))
     const deep = new Map<Endpoint, RequestHandler>()
-    const stray: RequestHandler = (request, params, peers) => {
+    const fallback: RequestHandler = (request, params, runtime) => {
       const found = routes.findDeep(request.method, parseTarget(request.url).path)
-      if (!found) return nowhere(request, params, peers)
+      if (!found) return unmatched(request, params, runtime)
       const answer = deep.get(found.endpoint) ?? handle.endpoint(found.endpoint)
       deep.set(found.endpoint, answer)
-      return answer(request, found.params, peers)
+      return answer(request, found.params, runtime)
     }
     return {
       websocket: socketHandlers,
@@ -81,20 +78,20 @@ export function openServer(options: ServerOptions): Server {
         [...routes.byPath].map(([path, methods]) => [
           path,
           {
-            ...unmatchedMethods(methods, stray),
+            ...unmatchedMethods(methods, fallback),
             ...Object.fromEntries(
               [...methods].map(([method, endpoint]) => {
                 const answer = answerOf(endpoint)
-                return [method, asRoute(endpoint, method === 'OPTIONS' ? unlessPreflight(answer, nowhere) : answer)]
+                return [method, asRoute(endpoint, method === 'OPTIONS' ? unlessPreflight(answer, unmatched) : answer)]
               }),
             ),
           },
         ]),
       ),
-      fetch: (request: Request, peers: RuntimeServer) => stray(request, {}, peers),
+      fetch: (request: Request, runtime: RuntimeServer) => fallback(request, {}, runtime),
       error(error: unknown) {
         log.error('http.listener_failed', { error })
-        // A file is opened by the runtime, once its answer has been made.
+        // The runtime opens files only after the handler has returned, so running out of handles appears here.
         if (isOutOfHandles(error)) {
           releaseHandles()
           return new Response(null, { status: 503, headers: { 'Retry-After': '1' } })
@@ -110,7 +107,7 @@ export function openServer(options: ServerOptions): Server {
     idleTimeout: options.idleSeconds ?? connectionIdleSeconds,
     maxRequestBodySize: options.bodyBytesMax,
     development: false,
-    // Otherwise the runtime shares the port with whoever has it, and each gets half of the requests.
+    // With SO_REUSEPORT a second server on the same port would receive half of the requests instead of failing.
     reusePort: false,
     ...listenerOf(options),
   })
@@ -127,7 +124,7 @@ export function openServer(options: ServerOptions): Server {
       options.parts.sockets.closeAll()
       const timeout = Promise.withResolvers<void>()
       const timer = setTimeout(timeout.resolve, options.drainTimeoutMs ?? drainTimeoutMs)
-      // The runtime closes idle connections at once and the others as their answers go out.
+      // The runtime closes idle connections at once and the others after their responses.
       await Promise.race([server.stop(), timeout.promise])
       clearTimeout(timer)
       await server.stop(true)
@@ -135,7 +132,9 @@ export function openServer(options: ServerOptions): Server {
   }
 }
 
-/** Starts the listener. What the runtime throws is given the `endpoint` it could not have, with its `hostname`. */
+/**
+ * Starts the listener. Adds the `endpoint` and `hostname` that could not be bound to the error that the runtime throws.
+ */
 function listen(options: Parameters<typeof Bun.serve<SocketData>>[0] & { hostname: string; port: number }) {
   try {
     return Bun.serve<SocketData>(options)
@@ -146,7 +145,7 @@ function listen(options: Parameters<typeof Bun.serve<SocketData>>[0] & { hostnam
   }
 }
 
-/** The runtime's events of all sockets, brought to the one they concern. */
+/** Dispatches the runtime's WebSocket events to the socket they belong to. */
 const socketHandlers: Bun.WebSocketHandler<SocketData> = {
   idleTimeout: 0,
   sendPings: false,
@@ -154,15 +153,15 @@ const socketHandlers: Bun.WebSocketHandler<SocketData> = {
   maxPayloadLength: socketMessageBytesMax,
   backpressureLimit: socketBufferBytesMax,
   closeOnBackpressureLimit: true,
-  open: (wire) => wire.data.slot.socket.onOpen(wire, wire.data.createHandler),
-  message: (wire, data) => wire.data.slot.socket.onFrame(data, wire.data.messageBytesMax),
-  pong: (wire) => wire.data.slot.socket.onPong(),
-  ping: (wire) => wire.data.slot.socket.onPong(),
-  drain: (wire) => wire.data.slot.socket.onDrain(),
-  close: (wire) => wire.data.slot.release(),
+  open: (socket) => socket.data.slot.socket.onOpen(socket, socket.data.createHandler),
+  message: (socket, data) => socket.data.slot.socket.onFrame(data, socket.data.messageBytesMax),
+  pong: (socket) => socket.data.slot.socket.onPong(),
+  ping: (socket) => socket.data.slot.socket.onPong(),
+  drain: (socket) => socket.data.slot.socket.onDrain(),
+  close: (socket) => socket.data.slot.release(),
 }
 
-/** A socket's path among the others, for what is said of it to requests of another method. */
+/** The path of a WebSocket endpoint as a route, so that other methods get a 405 with `Allow`. */
 const asEndpoint = ({ name, path, tag, summary }: SocketEndpoint): Endpoint => ({
   name,
   method: 'GET',
@@ -183,21 +182,21 @@ function asRoute({ answerSeconds }: Endpoint, answer: RequestHandler): Route {
   }
 }
 
-/** A browser that asks whether it may ask is not asking the endpoint. */
+/** CORS preflights are answered before an endpoint that declares OPTIONS itself (tus). */
 const unlessPreflight =
   (answer: RequestHandler, preflight: RequestHandler): RequestHandler =>
-  (request, params, peers) =>
-    (request.headers.has('access-control-request-method') ? preflight : answer)(request, params, peers)
+  (request, params, runtime) =>
+    (request.headers.has('access-control-request-method') ? preflight : answer)(request, params, runtime)
 
 const routedMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 
 /**
- * The methods a path does not answer. Left out, the runtime would try the next pattern that fits, and `DELETE
- * /…/count` would delete a record of that name.
+ * Routes for the methods that a path does not support. Without them the runtime would try the next matching pattern,
+ * and `DELETE /…/count` would delete the record `count`.
  */
-const unmatchedMethods = (answered: ReadonlyMap<string, Endpoint>, stray: RequestHandler): Record<string, Route> =>
+const unmatchedMethods = (supported: ReadonlyMap<string, Endpoint>, fallback: RequestHandler): Record<string, Route> =>
   Object.fromEntries(
     routedMethods
-      .filter((method) => !answered.has(method))
-      .map((method) => [method, (request, peers) => stray(request, {}, peers)]),
+      .filter((method) => !supported.has(method))
+      .map((method) => [method, (request, runtime) => fallback(request, {}, runtime)]),
   )

@@ -1,4 +1,4 @@
-/** JSON bodies: media type, encoding, depth and form. The endpoint's schema checks the fields. */
+/** Reads JSON bodies: checks media type, encoding, depth and type. The endpoint's schema validates the fields. */
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { badRequest, unsupportedMediaType } from '../../errors.ts'
 import { jsonDepthMax, quickBodyBytes } from '../../limits/api.ts'
@@ -10,8 +10,8 @@ export type JsonObject = Record<string, unknown>
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The body as a JSON object. Throws 415 for any other or no content type, 400 for what is not UTF-8, not JSON, not an
- * object, or nested too deep, and what `RequestBody.read` throws. `textMembers` as in `Endpoint`.
+ * The body as a JSON object. Throws 415 for another or no content type, 400 for a body that is not UTF-8, not JSON, not
+ * an object or nested too deep, and what `RequestBody.read` throws. `textMembers` as in `Endpoint`.
  */
 export async function readJsonObject(
   type: string | null,
@@ -24,13 +24,13 @@ export async function readJsonObject(
   return bytes.length <= quickBodyBytes ? parseJsonObject(bytes) : parseLargeObject(bytes, textMembers)
 }
 
-/** Whether the request carries no body, by its headers alone. */
+/** Whether the request has no body according to its headers. */
 export function hasNoBody(headers: Headers): boolean {
   const length = headers.get('content-length')
   return length === null ? !headers.has('transfer-encoding') : length === '0'
 }
 
-/** Decodes, measures depth before anything is built, parses. Throws 400. */
+/** Decodes, checks the depth, then parses. Throws 400. */
 export function parseJsonObject(bytes: Uint8Array): JsonObject {
   let text: string
   try {
@@ -82,7 +82,7 @@ function objectOf(value: unknown): JsonObject {
   return value as JsonObject
 }
 
-/** `application/json` with any parameters, but no other charset than UTF-8: JSON has no other. */
+/** `application/json` with any parameters, but no charset other than UTF-8. */
 function isJsonType(type: string | null): boolean {
   if (type === null) return false
   const [mime = '', ...parameters] = type.toLowerCase().split(';')
@@ -94,8 +94,8 @@ function isJsonType(type: string | null): boolean {
 }
 
 /**
- * Whether brackets are nested deeper than `depthMax`. Few bodies have as many opening brackets as that, and skipping
- * from one to the next is nearly free, so the exact walk is left to those that do.
+ * Whether brackets are nested deeper than `depthMax`. Most bodies have fewer opening brackets than that, which
+ * `indexOf` finds out at almost no cost; only the others are scanned exactly.
  */
 export function isDeeperThan(depthMax: number, text: string): boolean {
   return countsAtMost(depthMax, text) ? false : walksDeeperThan(depthMax, text)

@@ -1,40 +1,38 @@
-/**
- * Bytes that come in pieces of any size, read by the marks between them. Holds a piece and a mark's length at most.
- */
+/** Reads a stream of chunks up to delimiters. Buffers at most one chunk and the length of a delimiter. */
 
 export interface ByteReader {
-  /** Gives what comes before the mark, as it comes, and passes the mark. Throws `EndedEarly` where there is no mark. */
-  until(mark: Buffer): AsyncGenerator<Uint8Array>
-  /** The same in one. Throws `TooLong` beyond `bytesMax`. */
-  readUntil(mark: Buffer, bytesMax: number): Promise<Buffer>
-  /** The next bytes, exactly so many. Throws `EndedEarly` where there are fewer. */
+  /** Yields the bytes before a delimiter as they arrive, and skips the delimiter. Throws `EndedEarly` without one. */
+  until(delimiter: Buffer): AsyncGenerator<Uint8Array>
+  /** The bytes before a delimiter in one buffer. Throws `TooLong` beyond `bytesMax`. */
+  readUntil(delimiter: Buffer, bytesMax: number): Promise<Buffer>
+  /** Exactly the next `count` bytes. Throws `EndedEarly` if there are fewer. */
   take(count: number): Promise<Buffer>
 }
 
 export class EndedEarly extends Error {}
 export class TooLong extends Error {}
 
-/** `head` comes before the pieces. */
-export function createByteReader(pieces: AsyncIterator<Uint8Array>, head: Buffer): ByteReader {
+/** `head` precedes the chunks. */
+export function createByteReader(chunks: AsyncIterator<Uint8Array>, head: Buffer): ByteReader {
   let buffered: Buffer = head
 
   async function readMore(): Promise<void> {
-    const { done, value } = await pieces.next()
+    const { done, value } = await chunks.next()
     if (done) throw new EndedEarly()
-    // What is held is what may be the beginning of a mark, or of a few bytes asked for: a copy of it is cheap.
+    // The buffer has at most the beginning of a delimiter or a few bytes, so copying it is cheap.
     buffered =
       buffered.length === 0
         ? Buffer.from(value.buffer, value.byteOffset, value.length)
         : Buffer.concat([buffered, value])
   }
 
-  async function* until(mark: Buffer): AsyncGenerator<Uint8Array> {
+  async function* until(delimiter: Buffer): AsyncGenerator<Uint8Array> {
     for (;;) {
-      const at = buffered.indexOf(mark)
-      // The last bytes may be the beginning of the mark, whose end is still to come.
-      const sure = at >= 0 ? at : Math.max(0, buffered.length - mark.length + 1)
+      const at = buffered.indexOf(delimiter)
+      // The last bytes may be the beginning of the delimiter.
+      const sure = at >= 0 ? at : Math.max(0, buffered.length - delimiter.length + 1)
       const found = buffered.subarray(0, sure)
-      buffered = buffered.subarray(at >= 0 ? sure + mark.length : sure)
+      buffered = buffered.subarray(at >= 0 ? sure + delimiter.length : sure)
       if (found.length > 0) yield found
       if (at >= 0) return
       await readMore()
@@ -43,13 +41,13 @@ export function createByteReader(pieces: AsyncIterator<Uint8Array>, head: Buffer
 
   return {
     until,
-    async readUntil(mark, bytesMax) {
+    async readUntil(delimiter, bytesMax) {
       const found: Uint8Array[] = []
       let size = 0
-      for await (const piece of until(mark)) {
-        size += piece.length
+      for await (const chunk of until(delimiter)) {
+        size += chunk.length
         if (size > bytesMax) throw new TooLong()
-        found.push(piece)
+        found.push(chunk)
       }
       return Buffer.concat(found, size)
     },

@@ -1,6 +1,6 @@
 /**
- * Form data with one file (RFC 7578), read as it comes: the file goes on in pieces while the rest is still on its way,
- * and a slow taker slows the sender. What fields and file mean is the endpoint's matter.
+ * Streaming parser of `multipart/form-data` with one file (RFC 7578). The file is passed on while it arrives, with
+ * backpressure to the client.
  */
 import { type ApiError, badRequest, invalidField, payloadTooLarge, unsupportedMediaType } from '../../errors.ts'
 import { formFieldBytesMax, formFieldsMax, formHeadBytesMax, formOverheadBytesMax } from '../../limits/storage.ts'
@@ -8,29 +8,29 @@ import { type ByteReader, createByteReader, EndedEarly, TooLong } from './byte-r
 import type { RequestBody } from './request-body.ts'
 
 export interface FormFile {
-  /** As the part says it, or null where it says nothing. */
+  /** The part's `Content-Type`, or null. */
   readonly contentType: string | null
   readonly body: AsyncIterable<Uint8Array>
 }
 
 export interface FormOptions<T> {
-  /** Name of the one field that is a file. */
+  /** Name of the file field. */
   readonly fileName: string
-  /** What may come beside `formOverheadBytesMax`. */
+  /** Bound of the file; the rest of the form may take `formOverheadBytesMax` more. */
   readonly fileBytesMax: number
-  /** Takes the file, with the fields that stood before it. What it throws ends the reading. */
+  /** Consumes the file, given the fields that preceded it. An exception aborts the request. */
   readonly onFile: (file: FormFile, fields: ReadonlyMap<string, string>) => Promise<T>
 }
 
 export interface Form<T> {
   readonly fields: ReadonlyMap<string, string>
-  /** What `onFile` gave; null without a file. */
+  /** The result of `onFile`; null without a file. */
   readonly file: T | null
 }
 
 /**
- * Reads the whole form. Throws 415 for another content type, 413 beyond the bounds, 400 for a form that is malformed,
- * ends early, or gives a field or a file twice; and what `onFile` throws. Nothing is read on after a throw.
+ * Reads a form. Throws 415 for another content type, 413 beyond the bounds, 400 for a form that is malformed, truncated
+ * or repeats a field or the file, and what `onFile` throws. Reads nothing further after an error.
  */
 export async function readForm<T>(
   contentType: string | null,
@@ -39,19 +39,19 @@ export async function readForm<T>(
 ): Promise<Form<T>> {
   const delimiter = Buffer.from(`\r\n--${parseBoundary(contentType ?? '')}`)
   const { fileBytesMax } = options
-  const pieces = body.stream(fileBytesMax + formOverheadBytesMax, {
+  const chunks = body.stream(fileBytesMax + formOverheadBytesMax, {
     tooLarge: () => payloadTooLarge(fileBytesMax),
     endedEarly: malformed,
   })
-  // The first delimiter may stand at the very start, without the line that it ends.
-  const reader = createByteReader(pieces, lineEnd)
+  // The first delimiter may be at the very start, without a preceding line break.
+  const reader = createByteReader(chunks, lineEnd)
   try {
     return await readParts(reader, delimiter, options)
   } catch (error) {
-    throw refusalOf(error)
+    throw toApiError(error)
   } finally {
-    // Has the runtime drop what is still to come; a sender that sends no more is not waited for.
-    pieces.return(undefined).catch(() => {})
+    // Cancels the rest of the body; does not wait for a client that sends no more.
+    chunks.return(undefined).catch(() => {})
   }
 }
 
@@ -71,7 +71,7 @@ async function readParts<T>(reader: ByteReader, delimiter: Buffer, options: Form
       if (file) throw invalidField(name, 'max', 'is given more than once')
       const body = reader.until(delimiter)
       file = { taken: await options.onFile({ contentType, body }, fields) }
-      // A taker that did not want the file has not read it.
+      // Skips what the consumer did not read.
       for await (const _ of body);
     } else {
       const value = await reader.readUntil(delimiter, formFieldBytesMax)
@@ -82,7 +82,7 @@ async function readParts<T>(reader: ByteReader, delimiter: Buffer, options: Form
   return { fields, file: file === null ? null : file.taken }
 }
 
-/** After a delimiter: a line's end and another part, or two dashes and the end of the form. */
+/** After a delimiter follows a line break and another part, or two dashes and the end of the form. */
 async function hasPart(reader: ByteReader): Promise<boolean> {
   const mark = (await reader.take(2)).toString('latin1')
   if (mark !== '\r\n' && mark !== '--') throw malformed()
@@ -95,7 +95,7 @@ interface PartHead {
   readonly contentType: string | null
 }
 
-/** What counts among a part's headers. Names of files may hold anything and are of no use, so they are not read. */
+/** Parses the headers of a part. File names are ignored: they are untrusted and not used. */
 function parseHead(bytes: Buffer): PartHead {
   const lines = bytes.toString('utf8').split('\r\n')
   const headerOf = (name: string): string | null =>
@@ -109,7 +109,7 @@ function parseHead(bytes: Buffer): PartHead {
   return { name, isFile: /;[ \t]*filename\*?=/i.test(disposition), contentType: headerOf('content-type') }
 }
 
-/** RFC 2046 §5.1.1: at most 70 characters, quoted where need be. Throws 415 or 400. */
+/** RFC 2046 §5.1.1: at most 70 characters, optionally quoted. Throws 415 or 400. */
 function parseBoundary(contentType: string): string {
   if (!/^multipart\/form-data[ \t]*;/i.test(contentType)) throw unsupportedMediaType('multipart/form-data')
   const boundary = /;[ \t]*boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))[ \t]*(?:;|$)/i.exec(contentType)
@@ -132,8 +132,8 @@ function malformed(cause?: unknown): ApiError {
   return error
 }
 
-/** What the reader says, as the API says it; what `onFile` throws of its own accord stays what it is. */
-function refusalOf(error: unknown): unknown {
+/** Maps the reader's errors to errors of the API; errors of `onFile` are unchanged. */
+function toApiError(error: unknown): unknown {
   if (error instanceof EndedEarly) return malformed(error)
   return error instanceof TooLong ? payloadTooLarge(formFieldBytesMax) : error
 }

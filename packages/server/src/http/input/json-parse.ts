@@ -1,11 +1,11 @@
 /**
- * Parses JSON of any size without blocking the event loop: what is small is parsed in one step, what is large piece by
- * piece in slices. Gives what `JSON.parse` gives, and refuses what it refuses.
+ * Parses JSON of any size without blocking the event loop: small texts in one step, large ones in slices. Accepts and
+ * returns exactly what `JSON.parse` does.
  */
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { bodyItemsMax, parsePieceChars } from '../../limits/api.ts'
 
-/** The JSON is nested deeper, or an array has more items, than is allowed; the message says which. */
+/** The JSON is nested too deep or an array has too many items; the message states the bound. */
 export class JsonBoundError extends Error {
   constructor(message: string) {
     super(message)
@@ -13,16 +13,19 @@ export class JsonBoundError extends Error {
   }
 }
 
-/** JSON that was checked but not built: what is only stored needs no objects, which take ten times its memory. */
+/**
+ * JSON that was validated but not parsed into objects, which take ten times its memory: for values that are only
+ * stored.
+ */
 export class JsonText {
-  /** `isExact`: whether its numbers are all within the range of a double. */
+  /** `isExact`: whether all numbers are within the range of a double. */
   constructor(
     readonly text: string,
     readonly isExact: boolean,
   ) {}
 }
 
-/** Whether JSON can express it again: `1e999` is read as infinity, which would be written as null. */
+/** Whether a number survives serialization: `1e999` parses as infinity, which would be written as null. */
 export function isExactJson(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true
@@ -31,7 +34,7 @@ export function isExactJson(value: unknown): boolean {
 
 export interface ParseOptions {
   readonly depthMax: number
-  /** Members of the outermost object that are given as `JsonText` where they are large. */
+  /** Members of the outermost object that are returned as `JsonText` if they are large. */
   readonly textMembers?: readonly string[]
 }
 
@@ -57,7 +60,7 @@ export function endOfString(text: string, from: number): number {
   }
 }
 
-/** The value of a text, in slices. Throws `JsonBoundError`, and `SyntaxError` for what is no JSON. */
+/** Parses a text in slices. Throws `JsonBoundError`, and `SyntaxError` for malformed JSON. */
 export async function parseJsonInSlices(text: string, options: ParseOptions): Promise<unknown> {
   const nextSlice = createSlices()
   const parser = new Parser(text, options)
@@ -68,34 +71,34 @@ export async function parseJsonInSlices(text: string, options: ParseOptions): Pr
   return parser.result
 }
 
-/** What becomes of a container whose items are parsed run by run. */
+/** Collects the items of an array or object that is parsed in runs. */
 interface Container {
   readonly value: unknown
-  /** Adds the items of a run, whose text has no comma at either end. Throws `SyntaxError`. */
+  /** Adds a run of items; its text has no comma at either end. Throws `SyntaxError`. */
   addRun(items: string): void
   /** `key` is empty in an array. */
   addChild(key: string, child: unknown): void
 }
 
-/** A container whose end has not been reached. */
+/** An array or object whose end has not been reached. */
 interface Frame {
-  /** Index of its bracket. */
+  /** Index of the opening bracket. */
   readonly start: number
   readonly isArray: boolean
-  /** Its items so far, once some of them were parsed; until then it may be small enough to be part of its parent's. */
+  /** Set once some items were parsed; until then it may be small enough to be parsed with its parent. */
   value: Container | null
-  /** Where the items begin that were not parsed. Behind another item, their text begins with a comma. */
+  /** Index of the first item not yet parsed; after another item, the index of the comma. */
   from: number
-  /** Index of the last comma between its items; -1 where there is none behind `from`. */
+  /** Index of the last comma between items; -1 if none follows `from`. */
   comma: number
   isEmpty: boolean
-  /** The name of the member that is being parsed by itself. */
+  /** Name of the member that is parsed separately. */
   key: string
 }
 
 /**
- * Scans for brackets, strings and commas, and has the runtime parse runs of complete items: linear, since each
- * character is scanned once and parsed once.
+ * Scans for brackets, strings and commas and passes runs of complete items to `JSON.parse`. Linear: each character is
+ * scanned once and parsed once.
  */
 class Parser {
   result: unknown
@@ -112,7 +115,7 @@ class Parser {
     this.#textMembers = textMembers
   }
 
-  /** Goes on by about `parsePieceChars`; true at the end. */
+  /** Advances by about `parsePieceChars`; true at the end. */
   advance(): boolean {
     const text = this.#text
     const until = Math.min(text.length, this.#at + parsePieceChars)
@@ -160,7 +163,7 @@ class Parser {
     const parent = this.#frames.at(-2)
     if (frame.value === null) {
       this.#frames.pop()
-      // Small, and parsed with its siblings.
+      // Small: parsed together with its siblings.
       if (!parent) this.#finish(JSON.parse(this.#text.slice(frame.start, at + 1)))
       return
     }
@@ -181,7 +184,7 @@ class Parser {
     this.#isDone = true
   }
 
-  /** Has the innermost container parsed by itself, and so each that it is in. */
+  /** Parses the innermost container separately, and so each container around it. */
   #begin(): void {
     for (const [depth, frame] of this.#frames.entries()) {
       frame.value ??= this.#containerOf(frame, this.#frames[depth - 1])
@@ -210,7 +213,7 @@ class Parser {
   /** Parses the items between `from` and a comma or the end. */
   #take(frame: Frame, end: number): void {
     const run = this.#text.slice(frame.from, end)
-    // The comma at `end` is the one behind the item before.
+    // The comma at `end` follows the previous item.
     if (!frame.isEmpty && blank.test(run)) return
     const items = frame.isEmpty ? run : withoutComma(run)
     if (blank.test(items)) throw new SyntaxError('An item is missing')
@@ -246,7 +249,7 @@ class ObjectContainer implements Container {
   }
 }
 
-/** Writes each run as the runtime writes JSON, and forgets it. */
+/** Reserializes each run and discards the objects. */
 class TextContainer implements Container {
   readonly #isArray: boolean
   readonly #parts: string[] = []
@@ -288,7 +291,7 @@ function nameOf(head: string): string {
   return name
 }
 
-/** An own member whatever its name, as `JSON.parse` makes it. */
+/** Defines an own property even for `__proto__`, as `JSON.parse` does. */
 function setMember(target: Record<string, unknown>, name: string, value: unknown): void {
   if (name === '__proto__')
     Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true })

@@ -1,16 +1,16 @@
 /**
- * Schemas of query parameters, for the query schema of an endpoint. Each takes the text of a parameter and gives its
- * value; parsing, error messages and OpenAPI (type, bounds, default) come from this one declaration.
+ * Schemas of query parameters. Each transforms the text of a parameter into its value; parsing, error messages and
+ * OpenAPI (type, bounds, default) come from the same declaration.
  */
 import { z } from 'zod'
 
-/** An optional text; what it means is parsed by the feature. */
+/** An optional text that the feature parses. */
 export const textParam = (description: string) => z.string().optional().meta({ description })
 
-/** The cursor of a page: opaque text, opened by the list's cursors (`list-cursor`). */
+/** The cursor of a page: opaque text that `list-cursor` verifies. */
 export const cursorParam = (description = '`cursor` of the previous page') => textParam(description)
 
-/** Metadata that OpenAPI shows as the default: zod drops a `default` of its own from what a transformation takes. */
+/** Metadata with the default for OpenAPI: zod drops its own `default` from the input type of a transformation. */
 export const defaultKey = 'x-plinth-default'
 
 export interface IntegerBounds {
@@ -19,9 +19,9 @@ export interface IntegerBounds {
   readonly min?: number
   /** Inclusive. */
   readonly max?: number
-  /** Whether a number above `max` counts as `max` instead of being refused. */
+  /** Whether a number above `max` is clamped instead of refused. */
   readonly clamps?: boolean
-  /** What OpenAPI shows as the default. `limitParam` applies it; otherwise the feature does. */
+  /** The default in OpenAPI. `limitParam` applies it; otherwise the feature does. */
   readonly default?: number
 }
 
@@ -52,14 +52,14 @@ function parseInteger(text: string, bounds: IntegerBounds, context: z.Refinement
   return z.NEVER
 }
 
-/** A whole number that must be given. */
+/** A required integer. */
 export const requiredIntegerParam = (bounds: IntegerBounds = {}) =>
   z
     .string()
     .transform((text, context) => parseInteger(text, bounds, context))
     .meta(describeInteger(bounds))
 
-/** A whole number, or undefined where the parameter is absent. */
+/** An optional integer. */
 export const integerParam = (bounds: IntegerBounds = {}) =>
   z
     .string()
@@ -67,7 +67,7 @@ export const integerParam = (bounds: IntegerBounds = {}) =>
     .transform((text, context) => (text === undefined ? undefined : parseInteger(text, bounds, context)))
     .meta(describeInteger(bounds))
 
-/** Items of a page: from 1 to `max`, `default` where absent. Above `max` it is clamped unless told otherwise. */
+/** The page size: from 1 to `max`, `default` if absent. Clamped above `max` unless `clamps` is false. */
 export function limitParam(bounds: IntegerBounds & { readonly default: number; readonly max: number }) {
   const all = { clamps: true, ...bounds }
   return z
@@ -77,7 +77,7 @@ export function limitParam(bounds: IntegerBounds & { readonly default: number; r
     .meta(describeInteger(all))
 }
 
-/** `true` or `false`; false where absent. */
+/** `true` or `false`; false if absent. */
 export const booleanParam = (description: string) =>
   z
     .string()
@@ -90,11 +90,11 @@ export const booleanParam = (description: string) =>
     })
     .meta({ type: 'boolean', [defaultKey]: false, description })
 
-/** One of some words, or undefined where absent. An empty text is a mistake, not an absence. */
+/** An optional enum value. An empty text is invalid, not absent. */
 export const wordParam = <const Word extends string>(words: readonly Word[], description?: string) =>
   z.enum(words).optional().meta({ description })
 
-/** One of some words; `fallback` where absent. */
+/** An enum value; `fallback` if absent. */
 export const wordParamOr = <const Word extends string>(
   words: readonly Word[],
   fallback: NoInfer<Word>,

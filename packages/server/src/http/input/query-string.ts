@@ -1,7 +1,4 @@
-/**
- * Query strings, strictly: every parameter once, every percent sequence meaningful. What parameters mean is the
- * endpoints' matter.
- */
+/** Parses query strings strictly: every parameter at most once, every percent sequence valid UTF-8. */
 import { invalidField } from '../../errors.ts'
 
 const none: Readonly<Record<string, string>> = Object.freeze(Object.create(null) as Record<string, string>)
@@ -9,11 +6,11 @@ const none: Readonly<Record<string, string>> = Object.freeze(Object.create(null)
 /** Path and query string of a request's URL, without scheme, host and fragment. */
 export interface Target {
   readonly path: string
-  /** Without the question mark; empty when there is none. */
+  /** Without the question mark; empty if there is none. */
   readonly query: string
 }
 
-/** Splits a URL as the runtime gives it: absolute, or only a path where the `Host` header was no host. */
+/** Splits a URL as the runtime provides it: absolute, or only a path where `Host` is not a host name. */
 export function parseTarget(url: string): Target {
   const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3)
   const hash = url.indexOf('#', start)
@@ -23,10 +20,7 @@ export function parseTarget(url: string): Target {
   return { path: url.slice(start, question), query: url.slice(question + 1, end) }
 }
 
-/**
- * The parameters, decoded, without a prototype. Throws 400 for one that is given twice or is not percent-encoded
- * UTF-8.
- */
+/** The decoded parameters in an object without a prototype. Throws 400 for a duplicate or malformed encoding. */
 export function parseQueryString(query: string): Readonly<Record<string, string>> {
   if (query === '') return none
   const parameters = Object.create(null) as Record<string, string>

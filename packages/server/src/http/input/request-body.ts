@@ -1,35 +1,34 @@
 /**
- * The body of a request as bytes, and what its head says about it. The only file that reads from a `Request`: each way
- * to a body takes a bound in bytes and counts against it, so no endpoint can read without one. `scripts/tidy` checks
- * that no other file does.
+ * The body of a request as bytes. The only file that reads from a `Request`: every method takes a bound in bytes, so no
+ * endpoint can read without one. A static check refuses reads elsewhere.
  */
 import { type ApiError, badRequest, payloadTooLarge, unsupportedContentEncoding } from '../../errors.ts'
 
 /** The body of one request; it can be read once. */
 export interface RequestBody {
-  /** `Content-Length`; null where the request declares none and sends chunks. */
+  /** `Content-Length`; null for a chunked body. */
   readonly declaredBytes: number | null
   /**
-   * The whole body. Throws 413 beyond `bytesMax` (for a declared length before a byte is read, else as soon as that
-   * many have come), 415 for an encoded body, 400 for one that ends early.
+   * Reads the complete body. Throws 413 beyond `bytesMax` (before reading if the length is declared, otherwise as soon
+   * as the bound is exceeded), 415 for a body with a content encoding, 400 for a truncated body.
    */
   read(bytesMax: number): Promise<Uint8Array>
-  /** The body in chunks as they arrive, with the same errors. A slow consumer slows the sender. */
+  /** The body in chunks as they arrive, with the same errors and with backpressure to the client. */
   stream(bytesMax: number, errors?: StreamErrors): AsyncGenerator<Uint8Array>
 }
 
-/** Errors of a format that has its own words for them. */
+/** Errors of a format that words them differently. */
 export interface StreamErrors {
   readonly tooLarge?: () => Error
   readonly endedEarly?: (cause: unknown) => Error
 }
 
-/** What the body of a request without one looks like: for calls that do not come over HTTP. */
+/** An empty body, for calls that do not come over HTTP. */
 export const emptyBody = (): RequestBody => createRequestBody(new Request('http://localhost/'))
 
 export const createRequestBody = (request: Request): RequestBody => new IncomingBody(request)
 
-/** A class, because one is made for every request: closures would cost more than the request's other bookkeeping. */
+/** A class because one is created per request: closures would cost more than the request's other bookkeeping. */
 class IncomingBody implements RequestBody {
   readonly #request: Request
 
@@ -43,7 +42,7 @@ class IncomingBody implements RequestBody {
   }
 
   async read(bytesMax: number): Promise<Uint8Array> {
-    this.#admit(bytesMax, payloadTooLarge)
+    this.#checkHeaders(bytesMax, payloadTooLarge)
     const bytes = this.declaredBytes === null ? await this.#collect(bytesMax) : await this.#readDeclared()
     if (bytes.length > bytesMax) throw payloadTooLarge(bytesMax)
     return bytes
@@ -51,9 +50,9 @@ class IncomingBody implements RequestBody {
 
   async *stream(bytesMax: number, errors: StreamErrors = {}): AsyncGenerator<Uint8Array> {
     const { tooLarge = () => payloadTooLarge(bytesMax), endedEarly = endedEarlyError } = errors
-    this.#admit(bytesMax, tooLarge)
+    this.#checkHeaders(bytesMax, tooLarge)
     let size = 0
-    // Leaving the loop cancels the runtime's stream, and with it the rest of the upload.
+    // Leaving the loop cancels the stream and the rest of the upload.
     for await (const chunk of rethrowing(this.#request.body, endedEarly)) {
       size += chunk.length
       if (size > bytesMax) throw tooLarge()
@@ -61,8 +60,8 @@ class IncomingBody implements RequestBody {
     }
   }
 
-  /** Throws for what the head rules out already. */
-  #admit(bytesMax: number, tooLarge: (bytesMax: number) => Error): void {
+  /** Checks the headers. Throws 415 or 413. */
+  #checkHeaders(bytesMax: number, tooLarge: (bytesMax: number) => Error): void {
     const encoding = this.#request.headers.get('content-encoding')
     if (encoding !== null && encoding.toLowerCase() !== 'identity') throw unsupportedContentEncoding()
     const { declaredBytes } = this
@@ -70,8 +69,8 @@ class IncomingBody implements RequestBody {
   }
 
   /**
-   * The runtime frames a body by its one valid `Content-Length` and gives exactly that many bytes, or fails when the
-   * connection ends before. A third faster than the stream for a small body.
+   * The runtime returns exactly `Content-Length` bytes, or fails when the connection ends before. A third faster than
+   * the stream for a small body.
    */
   async #readDeclared(): Promise<Uint8Array> {
     try {
@@ -88,7 +87,7 @@ class IncomingBody implements RequestBody {
   }
 }
 
-/** Errors of the sender or the connection become errors of the API; the consumer's own stay what they are. */
+/** Maps errors of the connection to errors of the API; errors of the consumer are unchanged. */
 async function* rethrowing(
   body: AsyncIterable<Uint8Array> | null,
   errorOf: (cause: unknown) => Error,
@@ -100,7 +99,7 @@ async function* rethrowing(
   }
 }
 
-/** The client closed the connection or sent a broken chunk. */
+/** The client closed the connection or sent a malformed chunk. */
 function endedEarlyError(cause: unknown): ApiError {
   const error = badRequest('The body ended early')
   error.cause = cause
@@ -108,8 +107,8 @@ function endedEarlyError(cause: unknown): ApiError {
 }
 
 /**
- * Throws 400 for a head that proxies and servers may read differently: more than one `Host`, or a `Content-Length` that
- * is not one whole number. The runtime joins repeated headers with commas.
+ * Throws 400 for headers that proxies and servers may interpret differently: more than one `Host`, or a
+ * `Content-Length` that is not a single integer. The runtime joins repeated headers with commas.
  */
 export function checkHead(headers: Headers): void {
   if (headers.get('host')?.includes(',')) throw badRequest('The request must have exactly one Host header')

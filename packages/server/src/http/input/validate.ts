@@ -1,4 +1,4 @@
-/** Checks input against an endpoint's schema and says what is wrong in the API's own words instead of the library's. */
+/** Validates input against an endpoint's schema and translates the library's issues into field errors of the API. */
 import { z } from 'zod'
 import { suggest } from '../../config/issues.ts'
 import { badRequest, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
@@ -8,7 +8,7 @@ import { parseQueryString } from './query-string.ts'
 type Issue = z.core.$ZodIssue
 type Path = readonly PropertyKey[]
 
-/** The parsed input; throws 400 naming every bad field, or none where the input as a whole is wrong. */
+/** The parsed input. Throws 400 that names every invalid field, or none if the input itself has the wrong type. */
 export function validate<T>(schema: z.ZodType<T>, input: unknown): T {
   const result = schema.safeParse(input)
   if (result.success) return result.data
@@ -19,8 +19,8 @@ export function validate<T>(schema: z.ZodType<T>, input: unknown): T {
 }
 
 /**
- * Reads query strings by an object schema; throws like `validate`, and 400 naming every parameter that the schema does
- * not declare unless `allowsUnknown`. Most requests have no query string, so the result for none is made once.
+ * Creates a reader of query strings for an object schema. It throws as `validate` does, and 400 that names undeclared
+ * parameters unless `allowsUnknown`. The result for no query string, the common case, is computed once.
  */
 export function createQueryReader<T>(schema: z.ZodType<T>, allowsUnknown = false): (queryString: string) => T {
   const read = createParameterReader(schema, allowsUnknown)
@@ -32,7 +32,7 @@ export function createQueryReader<T>(schema: z.ZodType<T>, allowsUnknown = false
   }
 }
 
-/** The same for parameters that were not sent in a URL. */
+/** The same for parameters that do not come from a URL. */
 export function createParameterReader<T>(
   schema: z.ZodType<T>,
   allowsUnknown = false,
@@ -50,7 +50,7 @@ function namesOf(schema: z.ZodType): ReadonlySet<string> {
   return new Set(Object.keys(schema.shape))
 }
 
-/** What other APIs call a parameter that is here under another name, beyond what a typing error explains. */
+/** Names that other APIs use for a parameter, for suggestions beyond typing errors. */
 const synonyms: Readonly<Record<string, readonly string[]>> = {
   sort: ['order', 'orderby', 'order_by', 'sortby', 'sort_by', 'ordering'],
   filter: ['where', 'conditions'],
@@ -63,14 +63,14 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   q: ['query', 'search', 'term', 'text'],
 }
 
-/** Throws 400 naming the parameters that are not known; answers are bounded whatever was sent. */
+/** Throws 400 that names unknown parameters; the size of the response is bounded. */
 function checkKnown(parameters: Readonly<Record<string, string>>, known: ReadonlySet<string>): void {
   const unknown = Object.keys(parameters).filter((name) => !known.has(name))
   if (unknown.length === 0) return
   throw invalid(
     Object.fromEntries(
       unknown.slice(0, fieldErrorsMax).map((name) => [
-        // An escaped name is longer than what was sent, but no more than the URL's bound.
+        // Escaping makes a name longer, but the URL's bound limits it.
         name,
         { code: 'unknown' as const, message: `is not a parameter of this endpoint.${suggestParameter(name, known)}` },
       ]),
@@ -87,7 +87,7 @@ function suggestParameter(name: string, known: ReadonlySet<string>): string {
   return known.size === 0 ? ' It takes none.' : ` It takes ${[...known].join(', ')}.`
 }
 
-/** The first mistake of a field is the one that is told; answers are bounded whatever was sent. */
+/** Reports the first issue of each field; the size of the response is bounded. */
 function collect(issue: Issue, base: Path, input: unknown, found: Map<string, FieldError>): void {
   const path = [...base, ...issue.path]
   const add = (at: Path, code: FieldErrorCode, message: string): void => {
@@ -126,12 +126,12 @@ function collect(issue: Issue, base: Path, input: unknown, found: Map<string, Fi
       return
     case 'invalid_union': {
       if ('options' in issue && issue.options) {
-        // None of the forms has this word to begin with.
+        // The discriminator matches no option of the union.
         if (valueAt(input, path) === undefined) add(path, 'required', 'is required')
         else add(path, 'enum', `must be one of ${issue.options.map(String).join(', ')}`)
         return
       }
-      // Where one form alone is meant, its own mistakes say more than "none of the forms fits".
+      // If a single option is meant, its issues are more helpful than "matches no option".
       const meant = issue.errors.filter((issues) => issues.some((inner) => inner.path.length > 0))
       const only = meant.length === 1 ? meant[0] : undefined
       if (only) for (const inner of only) collect(inner, path, input, found)

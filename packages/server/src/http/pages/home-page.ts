@@ -1,6 +1,6 @@
 /**
- * The page at `/`: where everything is. One document without a script and without anything from elsewhere, under a
- * policy that allows nothing but its own style. What it says is the system feature's matter.
+ * The home page at `/`: one HTML document without scripts or external resources, under a content security policy that
+ * allows only its own style. The system feature provides its content.
  */
 import { createHash } from 'node:crypto'
 import { escapeHtml } from '../../base/text/html.ts'
@@ -13,12 +13,12 @@ export interface HomeLink {
 }
 
 export interface HomePage {
-  /** A short line under the name, such as the version. */
+  /** A line under the title, such as the version. */
   readonly status: string
   readonly links: readonly HomeLink[]
-  /** What the operator should do first; null where there is nothing. Backquotes enclose code. */
+  /** What the operator should do first, or null. Backquotes enclose code. */
   readonly notice: string | null
-  /** Commands for a shell, each with what it does. */
+  /** Shell commands with a description. */
   readonly commands: readonly { readonly about: string; readonly command: string }[]
 }
 
@@ -36,7 +36,7 @@ export const homePageHeaders: Readonly<Record<string, string>> = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** A column on its plinth. */
+/** The logo: a column on a plinth. */
 const mark = `<svg viewBox="0 0 48 48" aria-hidden="true"><g fill="currentColor"><rect x="10" y="5" width="28" height="5" rx="1.5"/><rect x="15" y="12" width="4" height="20" rx="1"/><rect x="22" y="12" width="4" height="20" rx="1"/><rect x="29" y="12" width="4" height="20" rx="1"/><rect x="10" y="34" width="28" height="4" rx="1"/><rect x="5" y="40" width="38" height="5" rx="1.5"/></g></svg>`
 
 const formatText = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
@@ -52,7 +52,7 @@ function formatCommands(commands: HomePage['commands']): string {
   return `<h2>First commands</h2>\n<ol>\n${items.join('\n')}\n</ol>\n`
 }
 
-/** The whole document. Every text is escaped. */
+/** The HTML document. Escapes every text. */
 export const formatHomePage = ({ status, links, notice, commands }: HomePage): string => `<!doctype html>
 <html lang="en">
 <head>

@@ -1,13 +1,12 @@
 /**
- * The OpenAPI 3.1 document of a list of endpoint declarations. Says nothing that the declarations do not: what is
- * documented is what is checked and what is served.
+ * Generates the OpenAPI 3.1 document from endpoint declarations: the same schemas validate requests.
  */
 import { z } from 'zod'
 import type { Field, FieldType } from '../../query/table.ts'
 import type { Credentials, Endpoint, SocketEndpoint } from '../endpoint.ts'
 import { defaultKey } from '../input/query-schema.ts'
 
-/** What may be told of a table: its declared fields, none of them hidden. */
+/** The public part of a table: its declared fields without hidden ones. */
 export interface TableOutline {
   readonly namespace: string
   readonly fields: Readonly<Record<string, FieldOutline>>
@@ -21,13 +20,13 @@ export interface OpenApiParts {
   readonly endpoints: readonly Endpoint[]
   readonly sockets: readonly SocketEndpoint[]
   readonly version: string
-  /** By name as it is to be shown; null names no table at all. */
+  /** Tables by displayed name; null omits all tables. */
   readonly tables: { readonly tables: Readonly<Record<string, TableOutline>> } | null
 }
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Builds the document; throws an `Error` for a schema that JSON Schema has no words for. */
+/** Builds the document. Throws `Error` for a schema that JSON Schema cannot express. */
 export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiParts): Json {
   const paths: Record<string, Record<string, Json>> = {}
   for (const endpoint of endpoints) {
@@ -107,7 +106,7 @@ function describeOperation(endpoint: Endpoint, path: string): Operation {
   }
 }
 
-/** Every GET is answered as HEAD too: the same headers without the body. */
+/** Every GET endpoint supports HEAD: the same headers without the body. */
 function describeHead({ operationId, summary, responses, ...operation }: ReturnType<typeof describeOperation>): Json {
   return {
     ...operation,
@@ -122,7 +121,7 @@ function describeHead({ operationId, summary, responses, ...operation }: ReturnT
   }
 }
 
-/** The upgrade of a WebSocket, which OpenAPI has no words for: a GET that is answered with 101. */
+/** A WebSocket upgrade, which OpenAPI can only describe as a GET with status 101. */
 function describeSocket({ name, tag, summary, kind, query, rateLimit, ...bounds }: SocketEndpoint): Json {
   const { authTimeoutMs, messageBytesMax } = bounds
   return {
@@ -134,7 +133,7 @@ function describeSocket({ name, tag, summary, kind, query, rateLimit, ...bounds 
     'x-rate-limit': rateLimit,
     'x-websocket': {
       kind,
-      // Where a configuration decides for each namespace, the guide says how.
+      // A bound that depends on the namespace's configuration is described in the guide.
       ...(typeof authTimeoutMs === 'number' ? { authTimeoutMs } : {}),
       ...(typeof messageBytesMax === 'number' ? { messageBytesMax } : {}),
     },
@@ -157,7 +156,7 @@ function describeSocket({ name, tag, summary, kind, query, rateLimit, ...bounds 
 const paramsOf = (path: string): string[] => [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => name)
 
 /**
- * The endpoint's own name at its first path; at another, also what that path has in addition:
+ * The operation id: the endpoint's name for its first path, with the additional parameters for others:
  * `records.list.byInstanceId`.
  */
 function operationId({ name, paths }: Endpoint, path: string): string {
@@ -202,7 +201,7 @@ function describeReplies(endpoint: Endpoint): Operation['responses'] {
   return { ...Object.fromEntries([...replies, ...refusals]), default: { $ref: '#/components/responses/Error' } }
 }
 
-/** What every endpoint of its kind can refuse with, and what this one says of itself. */
+/** The error statuses common to endpoints of its kind, and those that it declares. */
 function refusalsOf({ credentials, ignoresCredentials, query, body, rateLimit, errors = [] }: Endpoint): Set<number> {
   const refusals = new Set(errors)
   if (query || body) refusals.add(400)
@@ -255,9 +254,7 @@ const errorSchema: Json = {
   },
 }
 
-/**
- * References inside one schema would lead nowhere in the document, so a schema that repeats itself is a mistake here.
- */
+/** Recursive schemas are refused: their references could not be resolved in the document. */
 function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...described } = z.toJSONSchema(schema, { io, unrepresentable: 'any', cycles: 'throw' })
   if ('$defs' in described) throw new Error('A schema of an endpoint must not define parts of its own')
@@ -286,7 +283,7 @@ const jsonTypes: Readonly<Record<FieldType, string | null>> = {
   json: null,
 }
 
-/** A field as records show it: null where it is unset and may be. */
+/** The schema of a field in a record: nullable unless required. */
 function describeField({
   type,
   required,

@@ -1,6 +1,6 @@
-/** Which of two media types a client prefers (RFC 9110 §12.5.1). What is sent then is the endpoint's matter. */
+/** Content negotiation between JSON and HTML (RFC 9110 §12.5.1). */
 
-/** `q=0.5`, `q=1.000`; a parameter that is no quality makes its media range worth nothing. */
+/** `q=0.5`, `q=1.000`; a malformed quality counts as 0. */
 const qualityPattern = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/i
 
 /** Quality by media range, in lower case; malformed entries are left out. */
@@ -17,8 +17,8 @@ function parseAccept(header: string): ReadonlyMap<string, number> {
 }
 
 /**
- * Whether the client asks for HTML and does not prefer JSON. Wildcards alone do not ask for HTML: browsers name
- * `text/html`, programs send a wildcard or nothing.
+ * Whether the client accepts HTML explicitly and does not prefer JSON. A wildcard is not enough: browsers send
+ * `text/html`, programs a wildcard or nothing.
  */
 export function prefersHtml(accept: string | null): boolean {
   const qualities = parseAccept(accept ?? '')

@@ -1,4 +1,4 @@
-/** Dates of HTTP headers (RFC 9110 §5.6.7): the form that is sent today, and the two that must still be read. */
+/** Dates in HTTP headers (RFC 9110 §5.6.7): the current format and the two obsolete ones that must be accepted. */
 
 const weekdays = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat']
 const weekdaysInFull = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']
@@ -14,10 +14,10 @@ const forms = [
   new RegExp(`^(?<weekday>\\w{3}) (?<month>\\w{3}) (?<day>[ \\d]\\d) ${time} (?<year>\\d{4})$`),
 ]
 
-/** Of a year with two digits; the form has been obsolete since 1997. */
+/** Expands a year of two digits; the format has been obsolete since 1997. */
 const centuryOf = (year: number): number => (year < 70 ? 2000 : 1900)
 
-/** Milliseconds, or null for any other text: another zone, a day that does not exist, a wrong day of the week. */
+/** Milliseconds since 1970, or null if malformed: another zone, a day that does not exist, a wrong day of the week. */
 export function parseHttpDate(text: string): number | null {
   const parts = forms.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined)
   if (!parts) return null

@@ -1,13 +1,13 @@
 /**
- * JSON of any size without blocking the event loop: small values are serialized in one step, large ones piece by piece
- * in slices, as UTF-8.
+ * Serializes JSON of any size without blocking the event loop: small values in one step, large ones in slices, as
+ * UTF-8.
  */
 import { createSlices } from '../../base/concurrency/slices.ts'
 import { quickResponseBytes, responsePieceBytes } from '../../limits/api.ts'
 
 /**
- * What is left of `chars` after a value's JSON, negative where it has more; escapes are not counted. Looks no further
- * than that, so it costs a fraction of serializing the value.
+ * What remains of a budget of `chars` after a value's JSON, negative if it is longer; escapes are not counted. Stops
+ * there, so it costs a fraction of serializing the value.
  */
 function weigh(value: unknown, chars: number): number {
   if (typeof value === 'string') return chars - value.length - 2
@@ -58,7 +58,7 @@ function* piecesOfText(text: string): Generator<string> {
   yield '"'
 }
 
-/** Where a piece of a text ends that begins at `at`: never between the two halves of a character. */
+/** The end of a piece of text that begins at `at`, never between the halves of a surrogate pair. */
 function pieceEnd(text: string, at: number): number {
   const end = at + responsePieceBytes
   const last = text.charCodeAt(end - 1)
@@ -119,7 +119,7 @@ export const serializeJson = (value: unknown): Promise<Uint8Array<ArrayBuffer>> 
 /** A text in UTF-8. */
 export const encodeText = (text: string): Promise<Uint8Array<ArrayBuffer>> => encodePieces(piecesOfWritten(text))
 
-/** Joins parts in slices; `visit` sees each of them. */
+/** Joins parts in slices; `visit` is called with each of them. */
 export async function joinParts(
   parts: readonly Uint8Array[],
   visit?: (part: Uint8Array) => void,

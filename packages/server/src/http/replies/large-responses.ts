@@ -1,6 +1,6 @@
 /**
- * JSON responses that hold many stored things: how many bytes one may have, how it is serialized without blocking the
- * event loop, and how many of them are in memory at once.
+ * Large JSON responses, such as pages of records: their size limit, serialization in slices of the event loop, and a
+ * semaphore that bounds how many are in memory at once.
  */
 
 import { createSemaphore } from '../../base/concurrency/semaphore.ts'
@@ -13,11 +13,11 @@ import { isJsonWithin, joinParts } from './json-slices.ts'
 import { jsonText } from './reply.ts'
 
 export interface ResponseLimits {
-  /** Bytes of a JSON response, at most; one item is always answered, whatever its size. */
+  /** Maximum size of a response in bytes; it contains at least one item, whatever its size. */
   bytesMax(): number
   /**
-   * Runs the making of a large response, from reading to serializing; a few at a time, so that memory is bounded by
-   * their number. Throws 503 when too many wait.
+   * Runs the work for a large response, from reading to serializing, a few at a time to bound memory. Throws 503 when
+   * too many wait.
    */
   large<T>(work: () => Promise<T>): Promise<T>
 }
@@ -36,20 +36,20 @@ export function createResponseLimits(bytesMax: () => number): ResponseLimits {
 
 /** Items as JSON in UTF-8, without the brackets around them. */
 export interface SerializedItems {
-  /** One for each item, in order. */
+  /** One entry per item, in order. */
   readonly texts: readonly Uint8Array[]
-  /** Whether the bound left items out. */
+  /** Whether items were omitted because of the limit. */
   readonly isCut: boolean
 }
 
 const encoder = new TextEncoder()
 
-/** Bytes of items that leave room for what stands around them. */
+/** The limit for items, which leaves room for the envelope. */
 export const itemBytesMax = (bytesMax: number): number => Math.max(1, bytesMax - responseEnvelopeBytes)
 
 /**
- * Serializes items in slices until they would exceed `bytesMax`, but at least one. What one `textOf` does is the
- * longest that the event loop is blocked for.
+ * Serializes items in slices until they would exceed `bytesMax`, but at least one. A single call of `textOf` is the
+ * longest pause of the event loop.
  */
 export async function serializeItems<Item>(
   items: readonly Item[],
@@ -70,7 +70,7 @@ export async function serializeItems<Item>(
   return { texts, isCut: false }
 }
 
-/** The reply `head item,item,… tail`, with its content's fingerprint as its entity tag. */
+/** The reply `head item,item,… tail`, with a fingerprint of its content as `ETag`. */
 export async function itemsReply(head: string, texts: readonly Uint8Array[], tail: string): Promise<Reply> {
   const parts = [encoder.encode(head), ...texts.flatMap((text, at) => (at === 0 ? [text] : [comma, text]))]
   parts.push(encoder.encode(tail))
@@ -84,8 +84,8 @@ export async function itemsReply(head: string, texts: readonly Uint8Array[], tai
 const comma = encoder.encode(',')
 
 /**
- * The first of some items whose JSON fits into `bytesMax` together, but at least one. Measured in slices, and only
- * where they might not.
+ * The longest prefix of items whose JSON fits `bytesMax`, but at least one. Measured in slices, and only if they may
+ * not fit.
  */
 export async function fitItems<Item>(
   items: readonly Item[],
@@ -103,5 +103,5 @@ export async function fitItems<Item>(
   return { items, isCut: false }
 }
 
-/** A control character is `\u0001`. */
+/** A control character is escaped as `\u0001`. */
 const jsonBytesPerChar = 6

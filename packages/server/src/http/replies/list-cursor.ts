@@ -1,7 +1,7 @@
 /**
- * Cursors of lists in one fixed order: the position of the last item with a MAC over it and its list, so that a cursor
- * is only ever one that the server made and cannot be used for another list. Cursors of records, which may be sorted by
- * anything, are in `query`.
+ * Cursors of lists with a fixed order: the position of the last item with a MAC over position and list, so that clients
+ * can neither forge a cursor nor use it for another list. Cursors of records, which have any sort order, are in
+ * `query`.
  */
 import { createMac, equalsSecret } from '../../base/crypto/hash.ts'
 import { invalidField } from '../../errors.ts'

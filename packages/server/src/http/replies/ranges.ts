@@ -1,4 +1,4 @@
-/** Byte ranges of a download (RFC 9110 §14): which bytes are asked for. How they are sent is the answer's matter. */
+/** Parses the `Range` header of a download (RFC 9110 §14). */
 import { rangesMax } from '../../limits/storage.ts'
 
 /** Bytes `start` to `end`, the latter not included; never empty. */
@@ -8,16 +8,16 @@ export interface ByteSpan {
 }
 
 /**
- * The bytes a `Range` header asks for of a content of that size: null where it is to be ignored (malformed, another
- * unit, more than `rangesMax`), an empty list where none of them is there.
+ * The byte ranges that a `Range` header requests of content of that size: null if the header is to be ignored
+ * (malformed, another unit, more than `rangesMax`), an empty list if none is satisfiable.
  */
 export function parseRanges(header: string, size: number): readonly ByteSpan[] | null {
   const [unit, list, ...rest] = header.split('=')
   if (unit?.trim().toLowerCase() !== 'bytes' || list === undefined || rest.length > 0) return null
-  const asked = list.split(',', rangesMax + 1)
-  if (asked.length > rangesMax) return null
+  const requested = list.split(',', rangesMax + 1)
+  if (requested.length > rangesMax) return null
   const spans: ByteSpan[] = []
-  for (const text of asked) {
+  for (const text of requested) {
     const match = /^[ \t]*(\d*)-(\d*)[ \t]*$/.exec(text)
     if (!match) return null
     const span = spanOf(match[1] as string, match[2] as string, size)
@@ -27,7 +27,7 @@ export function parseRanges(header: string, size: number): readonly ByteSpan[] |
   return spans
 }
 
-/** Null for what is no range at all; empty for one that begins beyond the end. */
+/** Null for a malformed range; empty for one that begins beyond the end. */
 function spanOf(first: string, last: string, size: number): ByteSpan | null {
   if (first === '') {
     if (last === '') return null
@@ -37,5 +37,5 @@ function spanOf(first: string, last: string, size: number): ByteSpan | null {
   return { start: Number(first), end: last === '' ? size : Math.min(size, Number(last) + 1) }
 }
 
-/** `Content-Range` of bytes that are sent. */
+/** The `Content-Range` of a range. */
 export const contentRange = ({ start, end }: ByteSpan, size: number): string => `bytes ${start}-${end - 1}/${size}`

@@ -1,7 +1,7 @@
 /**
- * Responses that clients are slow to read. Large texts are sent in pieces, so that it is known what is still in memory:
- * over all connections that has a bound, for which those are cut that nothing was read of for a while. Downloads are
- * the runtime's own and take handles instead: with too many requests under way, those that are not read end sooner.
+ * Backpressure for responses that clients read slowly. Large texts are sent in chunks, so that the unread bytes over
+ * all connections are known and bounded: beyond the bound, stalled responses are aborted. Downloads are streamed by the
+ * runtime and hold file handles instead: with too many requests in progress, their idle timeout becomes shorter.
  */
 import { unavailable } from '../../errors.ts'
 import {
@@ -13,18 +13,18 @@ import {
   unreadResponseBytesMax,
 } from '../../limits/api.ts'
 
-/** Closes a connection once there is no traffic on it for so many seconds. */
+/** Sets the idle timeout of a connection. */
 export type LimitIdle = (seconds: number) => void
 
 export interface UnreadResponses {
-  /** The body to send for a text. Throws 503 where there is no room for it and no response has stalled. */
+  /** The body to send for a text. Throws 503 if the bound is reached and no response has stalled. */
   bodyOf(text: string | Uint8Array<ArrayBuffer>): string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
-  /** To be called for each response whose bytes are a file's or a stream's, with the number of requests under way. */
+  /** Call for each response that streams a file, with the number of requests in progress. */
   download(pendingRequests: number, limitIdle: LimitIdle): void
 }
 
 export interface UnreadResponsesOptions {
-  /** Requests under way from which on downloads that stall end sooner. */
+  /** Requests in progress from which on stalled downloads get the shorter timeout. */
   readonly pendingMax: number
   readonly bytesMax?: number
   /** A monotonic clock. */
@@ -43,7 +43,7 @@ export function createUnreadResponses({
   bytesMax = unreadResponseBytesMax,
   elapsedMs = () => performance.now(),
 }: UnreadResponsesOptions): UnreadResponses {
-  /** In the order of their last progress. */
+  /** Ordered by their last progress. */
   const unread = new Set<Unread>()
   let unreadBytes = 0
   let downloads: LimitIdle[] = []
@@ -52,7 +52,7 @@ export function createUnreadResponses({
     if (unread.delete(one)) unreadBytes -= one.bytes
   }
 
-  /** Cuts those without progress for longest until so many bytes more have room. */
+  /** Aborts the responses that stalled longest until there is room for so many more bytes. */
   function makeRoom(bytes: number): void {
     const stalledSinceMs = elapsedMs() - stalledResponseMs
     for (const one of unread) {
@@ -83,7 +83,7 @@ export function createUnreadResponses({
           controller.enqueue(bytes.subarray(at, at + responsePieceBytes))
           at += responsePieceBytes
           one.progressMs = elapsedMs()
-          // Moves it to the end.
+          // Moves it to the end of the order.
           if (unread.delete(one)) unread.add(one)
         },
         cancel: () => forget(one),
@@ -101,14 +101,14 @@ export function createUnreadResponses({
     },
     download(pendingRequests, limitIdle) {
       if (pendingRequests <= pendingMax) {
-        // Which of them have ended is not known; the oldest most likely have.
+        // Which downloads have ended is unknown; the oldest ones most likely have.
         if (downloads.length >= rememberedDownloadsMax) downloads = downloads.slice(rememberedDownloadsMax / 2)
         downloads.push(limitIdle)
         return
       }
       for (const limit of downloads) limit(crowdedIdleSeconds)
       downloads = []
-      // The runtime sets its own when it begins to send.
+      // The runtime sets its own timeout when it begins to send.
       setImmediate(limitIdle, crowdedIdleSeconds)
     },
   }

@@ -2,7 +2,7 @@
 import type { SocketHandler } from './socket-handler.ts'
 
 export interface SessionSet<Session extends SocketHandler> extends Iterable<Session> {
-  /** Keeps the session until its socket is closed. Gives the same object, so that its accessors stay what they are. */
+  /** Adds a session until its socket is closed. Returns the same object, so that its accessors keep working. */
   add(session: Session): Session
 }
 

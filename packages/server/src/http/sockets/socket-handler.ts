@@ -1,14 +1,15 @@
 /**
- * The port between a socket and what is exchanged over it: what a protocol such as subscriptions or rooms may do with
- * its socket (`Connection`), and what the socket calls (`Conversation`). Both are typed by the protocol's messages.
+ * The port between a WebSocket and a protocol on it, such as subscriptions or rooms: `Connection` is the socket as the
+ * protocol uses it, `SocketHandler` the protocol as the socket calls it. Both are typed by the protocol's messages.
  */
 import type { Caller, UserCaller } from '../../access/caller.ts'
 import type { JsonObject } from '../input/body.ts'
 import type { MessageText } from './socket-message.ts'
 import type { CloseCode, SocketServerMessage } from './socket-protocol.ts'
 
-/** A message of any protocol: each has an `error` with the codes that it sends. */
+/** A message of any protocol. */
 type AnyMessage = { readonly type: string }
+/** The codes of a protocol's `error` message. */
 export type ErrorCodeOf<Message> =
   Extract<Message, { readonly type: 'error' }> extends { readonly code: infer Code } ? Code : never
 
@@ -17,51 +18,50 @@ type AuthDetails<Message> = Message extends { readonly type: 'auth_success' | 'a
   ? Omit<Message, 'type' | 'userId'>
   : never
 
-/** What a conversation does with its socket. `Message` are the messages that its protocol sends. */
+/** A socket as a protocol uses it. `Message` is the union of the messages that the protocol sends. */
 export interface Connection<Message extends AnyMessage = SocketServerMessage> {
   readonly id: string
-  /** Who has been proved to be there; anonymous at first. */
+  /** The authenticated caller; anonymous at first. */
   readonly caller: Caller
   readonly isOpen: boolean
-  /** Bytes sent that the other side has not taken yet. */
+  /** Bytes sent and not yet received by the client. */
   readonly buffered: number
-  /** Sends a message, or one that is serialized already. Does nothing once the socket is closing. */
+  /** Sends a message, serialized or not. Does nothing once the socket is closing. */
   send(message: Message | MessageText<Message>): void
   error(code: ErrorCodeOf<Message>, message: string): void
   close(code: CloseCode, reason: string): void
-  /** The socket has shown what it is for: it no longer counts as pending. */
+  /** Marks the socket as in use: it no longer counts as pending. */
   markActive(): void
-  /** Does something once the messages that came before have been dealt with; later ones wait until it is done. */
+  /** Runs a task in the socket's queue: after earlier messages were processed and before later ones are. */
   enqueue(task: () => void | Promise<void>): Promise<void>
-  /** Receives what is published to a topic. */
+  /** Receives the messages published to a topic. */
   subscribe(topic: string): void
   unsubscribe(topic: string): void
 }
 
-/** One kind of exchange over one socket. Whatever its functions throw is logged and closes the socket. */
+/** A protocol on one socket. An exception in any of its functions is logged and closes the socket. */
 export interface SocketHandler<Message extends AnyMessage = SocketServerMessage> {
-  /** Messages a second, pings and auth left out. */
+  /** Rate limit in messages per second, without `ping` and `auth`. */
   readonly messageRate: number
-  /** Bytes it may be behind before it is closed at once, where one message can be larger than most backlogs. */
+  /** Unread bytes beyond which the socket is closed at once, if larger than the default: for large messages. */
   readonly backlogBytesMax?: number
-  /** The socket has been opened. */
   onOpen(): void | Promise<void>
   /**
-   * The caller is known, or known anew, by this message. Gives what the answer says besides the user's id; messages
-   * wait until it is done.
+   * An `auth` message authenticated the caller, or authenticated it again. Returns the members of the response besides
+   * the user id. Later messages wait until it is done.
    */
   onAuth(
     caller: UserCaller,
     isRefresh: boolean,
     message: JsonObject,
   ): AuthDetails<Message> | Promise<AuthDetails<Message>>
-  /** The answer to an `auth` has been sent. */
+  /** The response to an `auth` has been sent. */
   afterAuth(isRefresh: boolean): void | Promise<void>
-  /** A message of any type but `auth` and `ping`, one at a time, and its length; an empty type where none is given. */
+  /** Processes one message other than `auth` and `ping`; `type` is empty if absent, `chars` is the frame's length. */
   onMessage(type: string, message: JsonObject, chars: number): void | Promise<void>
-  /** One too many, which is not dealt with, beyond the `error` that says so. */
+  /** A message was dropped by the rate limit, after its `error` was sent. */
   onRateLimited?(type: string, message: JsonObject): void
-  /** Everything sent has been taken by the other side, after it had not been. */
+  /** The client has received everything sent, after a backlog. */
   onDrain(): void
   onClose(): void
 }

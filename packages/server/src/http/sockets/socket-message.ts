@@ -1,8 +1,8 @@
-/** Messages of WebSockets as text: frames that are parsed, and messages that are serialized under their type. */
+/** Parses text frames of WebSockets and serializes messages. */
 import { jsonDepthMax } from '../../limits/api.ts'
 import { isDeeperThan, type JsonObject } from '../input/body.ts'
 
-/** The JSON object in a text frame of at most `bytesMax` bytes; null for anything else. */
+/** Parses a text frame of at most `bytesMax` bytes that contains a JSON object; null for anything else. */
 export function parseMessage(data: string | Uint8Array, bytesMax: number): JsonObject | null {
   if (typeof data !== 'string' || Buffer.byteLength(data) > bytesMax || isDeeperThan(jsonDepthMax, data)) return null
   try {
@@ -16,15 +16,15 @@ export function parseMessage(data: string | Uint8Array, bytesMax: number): JsonO
 
 declare const messageOf: unique symbol
 
-/** The JSON of a message, serialized before it is sent: one text may go to many sockets. */
+/** A serialized message; one text may be sent to many sockets. */
 export type MessageText<Message> = string & { readonly [messageOf]: Message }
 
-/** Serializes the messages of one protocol, and nothing else. */
+/** Serializes the messages of one protocol. */
 export interface Encoder<Message extends { readonly type: string }> {
   encode(message: Message): MessageText<Message>
   /**
-   * For hot paths: puts JSON that exists already into a message. `members` are the members behind `type`, in JSON,
-   * without braces; tests compare every message that is sent with the protocol.
+   * For hot paths: builds a message from JSON that exists already. `members` is the JSON of the members after `type`,
+   * without braces. Tests check every message sent against the protocol.
    */
   assemble(type: Message['type'], members: string): MessageText<Message>
 }

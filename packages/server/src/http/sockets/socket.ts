@@ -1,10 +1,10 @@
 /**
- * One WebSocket from its upgrade to its end: what every kind of conversation (subscriptions, rooms) needs of it. Owns
- * the form of messages, who is at the other end and for how long, the rate of what comes in and the bounds of what goes
- * out. What is said is the conversation's matter; `sockets` owns the set of them and the clock's ticks.
+ * One WebSocket from upgrade to close, for any protocol (subscriptions, rooms): parses frames, authenticates and
+ * reauthenticates the caller, limits the rate of incoming messages and the backlog of outgoing ones, and checks
+ * keep-alive. The `SocketHandler` processes the protocol's messages; `sockets` owns the set of sockets and the timer.
  *
- * States: pending (nobody has proved anything yet) → settled → closed. A failed first `auth`, a deadline or a broken
- * message closes; a failed later `auth` changes nothing.
+ * States: pending (neither authenticated nor subscribed) → active → closed. A failed first `auth`, a missed deadline or
+ * a malformed message closes the socket; a failed later `auth` changes nothing.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller, UserCaller } from '../../access/caller.ts'
@@ -26,7 +26,7 @@ import type { Connection, ErrorCodeOf, SocketHandler } from './socket-handler.ts
 import { parseMessage } from './socket-message.ts'
 import { type CloseCode, closeCodes, type SocketClientMessage, type SocketServerMessage } from './socket-protocol.ts'
 
-/** The runtime's socket, as far as it is used. */
+/** The part of the runtime's WebSocket that is used here. */
 export interface RuntimeSocket {
   sendText(text: string): number
   close(code: number, reason: string): void
@@ -37,36 +37,36 @@ export interface RuntimeSocket {
   getBufferedAmount(): number
 }
 
-/** The user a token proves. Rejects with a 401. */
+/** Verifies an access token. Throws or rejects with 401. */
 export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
 
-/** The caller with the role and the claims of now. Rejects with a 401 for one who may not be here any longer. */
+/** Loads the caller's current role and claims. Rejects with 401 if the session has ended. */
 export type RefreshClaims = (caller: UserCaller) => Promise<UserCaller>
 
 export interface SocketDeps {
   readonly id: string
-  /** Before any `auth`: anonymous, or a service key that the upgrade carried. */
+  /** The caller before any `auth`: anonymous, or the service key of the upgrade request. */
   readonly caller: Caller
-  /** Whether the key that the upgrade carried is still good. */
+  /** Whether the service key of the upgrade request is still valid. */
   readonly isKeyValid: () => boolean
   readonly authTimeoutMs: number
   readonly authenticate: Authenticate
   readonly renew: RefreshClaims
   readonly nowMs: () => number
   readonly log: Log
-  /** Called once, when the socket stops being pending or ends. */
+  /** Called once, when the socket is no longer pending: it is active or closed. */
   readonly onActive: () => void
-  /** Called when the socket is closed because the other side does not read. */
+  /** Called when the socket is closed as a slow consumer. */
   readonly onSlow: () => void
-  /** Called when the other side has not read what was sent before. */
+  /** Called when a message was buffered because the client has not read earlier ones. */
   readonly onBacklog: () => void
-  /** Counts the socket as one of a user's; false where the user has too many. Called once, when the user is known. */
+  /** Counts the socket against the user's limit; false if the user has too many. Called once, at authentication. */
   readonly claimUser: (userId: string) => boolean
 }
 
 const resolved = Promise.resolve()
 
-/** Messages that the socket itself processes, `ping` apart: it is answered even beyond the message rate. */
+/** Messages that the socket processes itself, except `ping`, which is answered even beyond the rate limit. */
 type OwnMessage = Exclude<SocketClientMessage['type'], 'ping'>
 const ownMessages: Readonly<Record<OwnMessage, true>> = { auth: true }
 const isSocketMessage = (type: string): type is OwnMessage => Object.hasOwn(ownMessages, type)
@@ -81,10 +81,10 @@ export class Socket implements Connection {
   private lastReceivedMs: number
   private lastPingMs = 0
   private readonly openedAtMs: number
-  /** Since when it has been behind without getting on, and how far behind it was then. */
+  /** Since when the client has not made progress on its backlog, and the size of the backlog then. */
   private slowSinceMs: number | null = null
   private slowBytes = 0
-  /** Messages are dealt with one after the other, so that what follows an `auth` is said by whom it proves. */
+  /** The last task of the queue. Messages are processed in order, so those after an `auth` have its caller. */
   private queueTail: Promise<void> | null = null
   private queued = 0
   private allowance = 0
@@ -105,7 +105,7 @@ export class Socket implements Connection {
     return this.current
   }
 
-  /** Somebody is being asked about: what is heard of them meanwhile is to be asked again (`renew`). */
+  /** Whether a token is being verified: claims that change meanwhile must be loaded again afterwards. */
   get isAuthenticating(): boolean {
     return this.authenticating
   }
@@ -118,21 +118,21 @@ export class Socket implements Connection {
     return this.runtimeSocket?.getBufferedAmount() ?? 0
   }
 
-  /** The runtime has opened the socket. */
-  onOpen(wire: RuntimeSocket, begin: (connection: Connection) => SocketHandler): void {
-    this.runtimeSocket = wire
-    this.handler = begin(this)
+  /** The upgrade is complete. */
+  onOpen(runtimeSocket: RuntimeSocket, createHandler: (connection: Connection) => SocketHandler): void {
+    this.runtimeSocket = runtimeSocket
+    this.handler = createHandler(this)
     this.allowance = this.handler.messageRate
     if (this.current.kind !== 'anonymous') this.markActive()
-    // The server began to drain while the upgrade was on its way.
-    if (this.closing) wire.close(this.closing.code, this.closing.reason)
+    // The server began to drain during the upgrade.
+    if (this.closing) runtimeSocket.close(this.closing.code, this.closing.reason)
     else void this.enqueue(() => this.handler?.onOpen())
   }
 
   send(message: SocketServerMessage | string): void {
     if (!this.runtimeSocket || this.closing) return
     const sent = this.runtimeSocket.sendText(typeof message === 'string' ? message : JSON.stringify(message))
-    // The runtime says by a negative number that it had to keep the message.
+    // The runtime returns a negative number if it buffered the message.
     if (sent < 0) this.deps.onBacklog()
   }
 
@@ -146,7 +146,7 @@ export class Socket implements Connection {
     this.runtimeSocket?.close(code, reason)
   }
 
-  /** Ends the socket at once, with everything that was not read: it takes memory that others need. */
+  /** Closes the socket at once and discards its unread messages to free memory. */
   terminate(): void {
     this.close(closeCodes.slowConsumer, 'SLOW_CONSUMER')
     this.runtimeSocket?.terminate()
@@ -166,14 +166,19 @@ export class Socket implements Connection {
     this.runtimeSocket?.unsubscribe(topic)
   }
 
-  /** The runtime has received a frame. */
+  /** Processes a received frame. */
   onFrame(data: string | Uint8Array, bytesMax: number): void {
     this.lastReceivedMs = this.deps.nowMs()
     if (this.closing) return
-    const message = parseMessage(data, this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax)
+    const most = this.isPending ? Math.min(bytesMax, socketPendingMessageBytesMax) : bytesMax
+    const message = parseMessage(data, most)
     if (message) this.dispatch(typeof message.type === 'string' ? message.type : '', message, data.length)
     else
-      this.rejectAndClose(closeCodes.badMessage, 'INVALID_JSON', 'A message must be a JSON object of a bearable size')
+      this.rejectAndClose(
+        closeCodes.badMessage,
+        'INVALID_JSON',
+        `Message must be a JSON object of at most ${most} bytes`,
+      )
   }
 
   private dispatch(messageType: string, message: JsonObject, chars: number): void {
@@ -199,25 +204,25 @@ export class Socket implements Connection {
     }
   }
 
-  /** Says what is wrong and closes. */
+  /** Sends an error and closes. */
   private rejectAndClose(code: CloseCode, reason: ErrorCodeOf<SocketServerMessage>, message: string): void {
     this.error(reason, message)
     this.close(code, reason)
   }
 
-  /** The other side has answered a ping. */
+  /** A ping or pong was received. */
   onPong(): void {
     this.lastReceivedMs = this.deps.nowMs()
   }
 
-  /** The runtime could send everything. */
+  /** The runtime has flushed its buffer. */
   onDrain(): void {
     if (this.buffered > 0) return
     this.slowSinceMs = null
     this.handler?.onDrain()
   }
 
-  /** The socket is gone. */
+  /** The socket is closed. */
   onClose(): void {
     this.closing ??= { code: 1006, reason: '', atMs: 0 }
     this.runtimeSocket = null
@@ -226,15 +231,15 @@ export class Socket implements Connection {
     this.handler = null
   }
 
-  /** Looks at every deadline; to be called a few times a second. */
+  /** Checks every deadline; called a few times per second. */
   tick(nowMs: number): void {
     if (this.closing) {
-      // A close that is not answered: whoever it is does not read.
+      // The client does not answer the close frame.
       if (nowMs - this.closing.atMs >= socketCloseMs) this.runtimeSocket?.terminate()
       return
     }
     if (this.isPending && nowMs - this.openedAtMs >= this.deps.authTimeoutMs)
-      this.rejectAndClose(closeCodes.authTimeout, 'AUTH_TIMEOUT', 'Authentication did not come in time')
+      this.rejectAndClose(closeCodes.authTimeout, 'AUTH_TIMEOUT', 'Authentication timed out')
     if (this.current.kind === 'user' && nowMs >= this.current.expiresAtMs) this.revoke('Token expired')
     if (this.current.kind === 'service' && !this.deps.isKeyValid()) this.revoke('Invalid service key')
     this.checkSilence(nowMs - this.lastReceivedMs, nowMs)
@@ -248,7 +253,7 @@ export class Socket implements Connection {
     this.runtimeSocket?.ping()
   }
 
-  /** The caller may not be here any longer. */
+  /** Closes the socket because the caller's session or key has ended. */
   revoke(reason: string): void {
     this.send({ type: 'auth_error', message: reason })
     this.rejectAndClose(closeCodes.authFailed, 'AUTH_FAILED', reason)
@@ -271,7 +276,7 @@ export class Socket implements Connection {
     this.close(closeCodes.slowConsumer, 'SLOW_CONSUMER')
   }
 
-  /** A bucket that holds a second's messages and fills at their rate. */
+  /** A token bucket with the capacity of one second. */
   private takeFromRateLimit(type: string): boolean {
     if (this.queued >= socketMessagesWaitingMax) return false
     const rate = this.handler?.messageRate ?? 0
@@ -319,7 +324,7 @@ export class Socket implements Connection {
       if (!this.isOpen || !this.handler) return
       const before = this.current
       if (before.kind === 'service' || (before.kind === 'user' && before.auth.id !== caller.auth.id))
-        return this.error('AUTH_REFRESH_FAILED', 'The socket belongs to another user')
+        return this.error('AUTH_REFRESH_FAILED', 'This socket is authenticated as another user')
       await this.applyCaller(caller, this.handler, message)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
@@ -333,7 +338,7 @@ export class Socket implements Connection {
   private async applyCaller(caller: UserCaller, handler: SocketHandler, message: JsonObject): Promise<void> {
     const isRefresh = this.hasAuthenticated
     if (!isRefresh && !this.deps.claimUser(caller.auth.id))
-      return this.rejectAndClose(closeCodes.tooMany, 'TOO_MANY_SOCKETS', 'The user has too many open sockets')
+      return this.rejectAndClose(closeCodes.tooMany, 'TOO_MANY_SOCKETS', 'Too many open sockets for this user')
     this.hasAuthenticated = true
     this.current = caller
     this.markActive()
@@ -342,7 +347,7 @@ export class Socket implements Connection {
     await this.handler?.afterAuth(isRefresh)
   }
 
-  /** Role or claims of the user may be others: as if it had authenticated anew, with a token of now. */
+  /** Loads the user's role and claims again, and applies them as a new `auth` would. */
   refreshClaims(): Promise<void> {
     return this.enqueue(async () => {
       const before = this.current

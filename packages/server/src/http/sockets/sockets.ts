@@ -1,6 +1,6 @@
 /**
- * All WebSockets of the process: who is let in, the ticks of their deadlines, and the end of them all. Knows no runtime
- * (`server` does).
+ * The registry of all WebSockets of the process: connection limits, deadlines, the bound on unread bytes, and shutdown.
+ * Independent of the runtime (`server` adapts it).
  */
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
@@ -17,45 +17,48 @@ import {
 import { type Authenticate, type RefreshClaims, Socket, type SocketDeps } from './socket.ts'
 import { closeCodes } from './socket-protocol.ts'
 
-/** Sockets of different kinds are counted apart while they are pending. */
+/** Pending sockets are counted per kind. */
 export type SocketKind = 'subscriptions' | 'rooms'
 
 export interface Sockets {
-  /** Sockets from an address that have not shown yet what they are for. */
+  /** Sockets from an address that have neither authenticated nor subscribed yet. */
   pending(kind: SocketKind, address: string): number
-  /** A socket about to be opened. Null when too many from the address are pending or open. */
-  reserve(from: SocketOrigin): SocketSlot | null
-  /** Ends the sockets of a user, or of one session. */
+  /**
+   * Reserves a slot before the upgrade. Null when too many sockets from the address are pending or open; throws 503 at
+   * the process's limit.
+   */
+  reserve(origin: SocketOrigin): SocketSlot | null
+  /** Closes the sockets of a user, or of one session. */
   endUser(who: { userId: string; sessionId: string | null }): void
-  /** Has the sockets of a user learn which role and claims the user has now. */
+  /** Reloads the role and claims of a user's sockets. */
   refreshUser(userId: string): void
-  /** Open sockets, those of them that are pending, and how many were closed for not reading since the start. */
+  /** Open sockets, pending ones among them, and sockets closed as slow consumers since the start. */
   readonly size: number
   readonly pendingSize: number
   readonly slowCloses: number
-  /** Tells everybody that the server restarts, and closes. */
+  /** Closes all sockets with 1012 (service restart). */
   closeAll(): void
   stop(): void
 }
 
-/** Where a socket comes from. */
+/** The client that opens a socket. */
 export interface SocketOrigin extends Pick<SocketDeps, 'caller' | 'isKeyValid' | 'authTimeoutMs'> {
   readonly kind: SocketKind
-  /** As it is counted. */
+  /** The key of the limit per address. */
   readonly address: string
 }
 
 export interface SocketSlot {
   readonly socket: Socket
-  /** To be called when the socket is gone, or its upgrade did not happen. */
+  /** Call when the socket is closed or the upgrade failed. */
   release(): void
 }
 
-/** Bounds over all sockets; service keys are not counted by address. */
+/** Bounds over all sockets. Sockets with a service key do not count against `perAddress`. */
 export interface SocketBounds {
   readonly perUser: number
   readonly perAddress: number
-  /** Bytes sent and not read, of all sockets together. */
+  /** Unread bytes of all sockets together. */
   readonly bufferedBytes: number
 }
 
@@ -73,7 +76,7 @@ export interface SocketsDeps {
   readonly bounds?: SocketBounds
 }
 
-/** How often each key has been counted and not given back. */
+/** Counts per key. */
 function createTally() {
   const counts = new Map<string, number>()
   return {
@@ -97,7 +100,7 @@ export function createSockets(deps: SocketsDeps): Sockets {
   const pending = createTally()
   const byAddress = createTally()
   const byUser = createTally()
-  /** Sockets that had not read everything when they were last looked at. */
+  /** Sockets with unread bytes at the last check. */
   const backlogged = new Set<Socket>()
   let isCheckDue = false
   const newId = createUuid7(clock)
@@ -114,7 +117,7 @@ export function createSockets(deps: SocketsDeps): Sockets {
 
   const keyOf = (kind: SocketKind, address: string): string => `${kind} ${address}`
 
-  /** Cuts the sockets that are furthest behind until what all have not read is within its bound. */
+  /** Terminates the slowest sockets until the unread bytes of all sockets are within the bound. */
   function enforceBacklogBound(): void {
     isCheckDue = false
     let sum = 0
@@ -133,7 +136,7 @@ export function createSockets(deps: SocketsDeps): Sockets {
     }
   }
 
-  /** A socket has just fallen behind: between two ticks a burst could take any amount. */
+  /** Schedules a check when a socket begins to buffer: between two ticks a burst could use any amount of memory. */
   function trackBacklog(socket: Socket): void {
     backlogged.add(socket)
     if (isCheckDue) return
