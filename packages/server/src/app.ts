@@ -1,6 +1,6 @@
 /**
- * The composition root: configuration to engines to features to listener. The only file that knows every feature; it
- * hands each the functions it needs, and features never meet otherwise.
+ * The composition root: builds engines, features and listener from a configuration. The only file that imports every
+ * feature; features depend on each other only through the functions passed here.
  */
 
 import { createRuleEvaluator } from './access/rule-evaluator.ts'
@@ -54,24 +54,22 @@ export interface AppOptions {
 export interface App {
   readonly url: string
   readonly port: number
-  /** Every endpoint declaration, for tools that describe or test the surface. */
+  /** All endpoint declarations, for tools that describe or test the API. */
   readonly endpoints: readonly Endpoint[]
   /**
-   * Serves another configuration from the next request on. Throws `SchemaError`, with the old one still served, when
-   * its tables do not fit the data.
+   * Applies another configuration from the next request on. Throws `SchemaError` if its tables are incompatible with
+   * the data; the old configuration remains active.
    */
   reload(config: Config): Promise<void>
-  /** Does now what it does by itself every now and then: removes what is past its time. */
+  /** Runs all housekeeping jobs now. */
   tidy(): Promise<void>
-  /** A token for the link by which the first administrator is made; null once there is one. */
+  /** A token for the link that creates the first administrator; null once there is one. */
   issueSetupToken(): Promise<string | null>
-  /**
-   * Takes no new work, finishes what runs, and lets go of everything, within 20 seconds: what hangs is abandoned.
-   */
+  /** Shuts down gracefully within 20 seconds; work that hangs is abandoned. */
   close(): Promise<void>
 }
 
-/** Opens the data folder alone, without serving: what `plinth migrate` works on. */
+/** Opens the databases without serving, for `plinth migrate`. */
 export async function openData(options: AppOptions): Promise<{ sql: Sql; schema: Schema }> {
   const { config, settings, clock = systemClock, log = logOf(options) } = options
   const schema = createSchema({ namespaces: () => config.namespaces, log })
@@ -82,14 +80,14 @@ const logOf = ({ config, settings, clock = systemClock }: AppOptions): Log =>
   createLog({ level: settings.logLevel, format: config.mode === 'development' ? 'pretty' : 'json', clock })
 
 /**
- * Starts serving. Throws `SchemaError` when the data does not fit the configuration, `EngineError` when the data folder
- * is taken, and what the runtime throws when the port is.
+ * Starts the server. Throws `SchemaError` if the data is incompatible with the configuration, `EngineError` if the data
+ * folder is locked by another process, and the runtime's error if the port is in use.
  */
 export async function openApp(options: AppOptions): Promise<App> {
   const { settings, clock = systemClock, log = logOf(options) } = options
   let config = options.config
   const schema = createSchema({ namespaces: () => config.namespaces, log })
-  /** Closed in reverse order: at the end, or where a later step of the start fails. */
+  /** Closed in reverse order, at shutdown or when a later step of the start fails. */
   await using opening = new AsyncDisposableStack()
   const { sql, cluster, blobs, images, store } = await openEngines({ config, settings, clock, log }, schema, opening)
   const keep = <F extends Feature>(feature: F): F => {
@@ -200,7 +198,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       responseBytes,
       secret: settings.secret,
       clock,
-      // A test that moves the clock moves what rooms wait for too.
+      // With a manual clock in tests, timers of rooms follow that clock.
       elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
       log,
     }),
@@ -286,7 +284,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       { name: 'sql.checkpointIdle', schedule: every(walQuietCheckMs), run: sql.checkpointIdle, perNode: true },
       ...features.flatMap((feature) => feature.jobs ?? []).map((job) => ({ ...job, schedule: every(job.intervalMs) })),
     ],
-    // The embedded engine has one node, whatever else shares its Redis.
+    // The embedded engine has a single node, even if it shares a Redis with others.
     { leases: settings.databaseUrl === null ? null : cluster, holder: createUuid7(clock)(), clock, log },
   )
   registerJobMetrics(metrics, jobs)

@@ -1,6 +1,5 @@
 /**
- * The runtime's own bound on request bodies: a second line behind the endpoints, each of which counts against its own.
- * How they count is `http/request-body`'s.
+ * The listener's bound on request bodies: a second line of defense behind the bounds that endpoints enforce.
  */
 import type { BucketDefinition } from '../access/definition.ts'
 import type { Log } from '../base/log.ts'
@@ -10,8 +9,8 @@ import { fileBytesMax, formOverheadBytesMax } from '../limits/storage.ts'
 type Buckets = ReadonlyMap<string, BucketDefinition>
 
 /**
- * Bytes. Above the largest file of any bucket by a factor, because the runtime's 413 has no body: an ordinary mistake
- * should meet the endpoint's own.
+ * Bytes. A multiple of the largest file of any bucket, because the runtime's 413 has no body: slightly too large files
+ * should get the endpoint's error.
  */
 export function listenerBodyBytes(buckets: Buckets): number {
   const largest = Math.max(0, ...[...buckets.values()].map((bucket) => bucket.fileBytesMax))
@@ -21,7 +20,7 @@ export function listenerBodyBytes(buckets: Buckets): number {
   )
 }
 
-/** Warns where a reloaded configuration allows files that the listener, which keeps its bound, would still refuse. */
+/** Warns if a reloaded configuration allows files that the listener refuses until a restart. */
 export function warnOfBodyBound(buckets: Buckets, listenerBytes: number, log: Log): void {
   for (const { name, fileBytesMax } of buckets.values())
     if (fileBytesMax + formOverheadBytesMax > listenerBytes)

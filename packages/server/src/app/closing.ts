@@ -1,19 +1,18 @@
-/** Closing within one deadline, whatever hangs: what is not done in time is abandoned, and the rest goes on. */
+/** Shutdown within a deadline: steps that hang are abandoned, and the others still run. */
 import { type Clock, waitOn } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 
 export interface ClosingStep {
   readonly name: string
-  /** Milliseconds after the beginning of closing by which the step is over or abandoned. */
+  /** Deadline of the step in milliseconds after the start of the shutdown. */
   readonly byMs: number
-  /** What it gives is awaited. */
+  /** The result is awaited. */
   run(): unknown
 }
 
 /**
- * Runs the steps in their order. A step that fails does not keep the others from running; the first failure is thrown
- * at the end. A step that is abandoned is logged and goes on beside the others: nothing it would still do has been
- * acknowledged.
+ * Runs the steps in order. A failing step does not prevent the others; the first failure is thrown at the end. An
+ * abandoned step is logged and continues in the background: nothing it would still do has been acknowledged.
  */
 export async function closeInTime(
   steps: readonly ClosingStep[],
@@ -23,7 +22,7 @@ export async function closeInTime(
   let lateMs = 0
   const startMs = clock.now()
   for (const { name, byMs, run } of steps) {
-    // A clock that is set while the server closes can at worst make a step as long as its own deadline.
+    // If the clock is set during the shutdown, a step takes at most its own deadline.
     const passedMs = Math.min(Math.max(clock.now() - startMs, lateMs), byMs)
     const done = (async () => run())().then(
       () => true,

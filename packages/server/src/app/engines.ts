@@ -1,4 +1,4 @@
-/** Opens everything outside the process, in order. */
+/** Opens the engines: databases, cluster, blob store and image library. */
 import type { Clock } from '../base/clock.ts'
 import type { Log } from '../base/log.ts'
 import type { Config, Settings } from '../config/config.ts'
@@ -12,7 +12,7 @@ import { findLeftovers } from '../features/records/schema/undeclared-data.ts'
 import { prepareStore, type Store } from '../features/storage/schema.ts'
 import { checkVectors } from '../features/vector/index.ts'
 
-/** Everything outside the process, opened. */
+/** The open engines. */
 export interface Engines {
   readonly sql: Sql
   readonly cluster: Cluster
@@ -22,7 +22,7 @@ export interface Engines {
 }
 
 /**
- * Opens the engines and brings the tables to the configuration. Throws as `openApp` does. Each engine is added to
+ * Opens the engines and migrates the tables. Throws as `openApp` does. Each engine is added to
  * `opened` as soon as it is open, so that a later failure closes it.
  */
 export async function openEngines(

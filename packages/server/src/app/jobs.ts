@@ -1,9 +1,8 @@
 /**
- * Work that the server does by itself: what, how often, and that of several nodes one does it. Owns schedules, leases
- * and what is counted; what a job does is its feature's.
+ * The scheduler of housekeeping jobs: cron schedules, leases so that one of several nodes runs a job, and counters.
  *
- * A job must be harmless when it is done twice or cut short: a node that was paused in the middle of one does not know
- * yet that another has gone on.
+ * A job must be idempotent and safe to abort: a node that was suspended in the middle of a run does not know that its
+ * lease has expired and another node runs the job.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Cron } from 'croner'
@@ -15,16 +14,16 @@ import { jobClockSkewMs, jobDrainMs, jobJitterMaxMs, jobLeaseMs, jobRunMaxMs } f
 
 /** A feature's job with its schedule. */
 export interface Job extends Omit<HousekeepingJob, 'intervalMs'> {
-  /** A pattern of cron in UTC, with seconds before the minutes if need be; see `every`. */
+  /** A cron pattern in UTC, optionally with seconds first; see `every`. */
   readonly schedule: string
 }
 
-/** What is counted of a job since the start. */
+/** Counters of a job since the start. */
 export interface JobCounts {
   readonly name: string
   runs: number
   failures: number
-  /** Of all runs together. */
+  /** Total of all runs. */
   seconds: number
   /** Milliseconds since 1970; 0 before the first. */
   lastSuccessMs: number
@@ -32,31 +31,31 @@ export interface JobCounts {
 
 export interface Jobs {
   readonly counts: readonly JobCounts[]
-  /** Does every job now, one after the other in the order of their declaration, whosever turn it is. */
+  /** Runs every job now, one after the other in the order of declaration, without leases. */
   runAll(): Promise<void>
-  /** Begins nothing more, tells what runs to end, and waits for it a while. */
+  /** Starts no more runs, aborts the current ones and waits for them up to `jobDrainMs`. */
   close(): Promise<void>
 }
 
-/** Calls at the times of a pattern until the function it gives back is called. */
+/** Calls a function at the times of a pattern; returns the function that stops it. */
 export type Plan = (schedule: string, call: () => Promise<void>) => () => void
 
 export interface JobsDeps {
   /** Null where this process is the only node. */
   readonly leases: Leases | null
-  /** This run of this process. */
+  /** Identifies this process as a lease holder. */
   readonly holder: string
   readonly clock: Clock
   readonly log: Log
   readonly plan?: Plan
-  /** From 0 to 1, the latter not included. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   readonly random?: () => number
   readonly leaseMs?: number
 }
 
 /**
- * The pattern of an interval, aligned to the clock so that all nodes mean the same moments. Throws `RangeError` for one
- * that is not whole seconds that divide a minute, or whole minutes that divide an hour.
+ * The cron pattern of an interval, aligned to the clock so that all nodes run at the same times. Throws `RangeError`
+ * unless the interval is a whole number of seconds that divides a minute, or of minutes that divides an hour.
  */
 export function every(intervalMs: number): string {
   const seconds = intervalMs / 1000
@@ -64,10 +63,10 @@ export function every(intervalMs: number): string {
   const minutes = seconds / 60
   if (Number.isInteger(minutes) && minutes > 0 && minutes <= 60 && 60 % minutes === 0)
     return minutes === 60 ? '0 * * * *' : `*/${minutes} * * * *`
-  throw new RangeError(`An interval of ${intervalMs} ms is no pattern`)
+  throw new RangeError(`An interval of ${intervalMs} ms cannot be expressed as a cron pattern`)
 }
 
-/** An offset, not the name of a zone: names are looked up in a database whose first use takes a tenth of the start. */
+/** An offset instead of a zone name: loading the zone database takes a tenth of the start-up time. */
 const inUtc = { utcOffset: 0 }
 
 const planByCron: Plan = (schedule, call) => {
@@ -75,13 +74,13 @@ const planByCron: Plan = (schedule, call) => {
   return () => cron.stop()
 }
 
-/** How late a node may begin. */
+/** The maximum random delay of a run. */
 function jitterOf(schedule: string): number {
   const [first = 0, second = 0] = new Cron(schedule, { paused: true, ...inUtc }).nextRuns(2).map(Number)
   return Math.min((second - first) / 10, jobJitterMaxMs)
 }
 
-/** Has each job done at its times. Throws `TypeError` for a schedule that is none. Must be closed. */
+/** Starts the scheduler. Throws `TypeError` for an invalid schedule. */
 export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
   const { plan = planByCron } = deps
   const closing = new AbortController()
@@ -105,7 +104,7 @@ export function openJobs(jobs: readonly Job[], deps: JobsDeps): Jobs {
 interface Runner {
   readonly job: Job
   readonly counts: JobCounts
-  /** One go if nobody else has it; none while the last one still runs. */
+  /** Runs the job if this node gets the lease; does nothing while the previous run is in progress. */
   runScheduled(): Promise<void>
   runNow(): Promise<void>
   ended(): Promise<void>
@@ -136,7 +135,7 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
     if (isOpen) await jobLease.runWithLease(perform, closing)
   }
 
-  /** Never twice at once. */
+  /** Runs do not overlap. */
   function begin(go: () => Promise<void>): Promise<void> {
     const mine = go().finally(() => {
       if (running === mine) running = null
@@ -163,13 +162,15 @@ function createRunner(job: Job, deps: JobsDeps, closing: AbortSignal): Runner {
 }
 
 interface JobLease {
-  /** Runs the work while this node has the job; does nothing where another has it, or where nobody can tell. */
+  /**
+   * Runs the work if this node gets the lease; does nothing if another node has it or the lease store is unavailable.
+   */
   runWithLease(work: (signal: AbortSignal) => Promise<void>, closing: AbortSignal): Promise<void>
-  /** Lets another node have the job at once. */
+  /** Releases the lease at once. */
   release(): Promise<void>
 }
 
-/** The job is kept for `keptMs` after a go, so that nodes whose time comes a little later find it done. */
+/** The lease is kept for `keptMs` after a run, so that nodes with a later jitter do not run the job again. */
 function createJobLease(
   { name, perNode = false }: Job,
   { leases, holder, log, leaseMs = jobLeaseMs }: JobsDeps,
@@ -203,20 +204,20 @@ function createJobLease(
   }
 }
 
-/** Renews until told to stop, and says so once the lease must be taken as lost. */
-function renewUntilStopped(held: {
+/** Renews a lease until stopped; aborts `lost` once the lease must be considered lost. */
+function renewUntilStopped(lease: {
   readonly renew: () => Promise<boolean>
   readonly leaseMs: number
-  /** When it was last asked for with success, of the monotonic clock. */
+  /** When the lease was acquired, on the monotonic clock. */
   readonly acquiredMs: number
   readonly lost: AbortController
 }): () => void {
-  const { renew, leaseMs, acquiredMs, lost } = held
+  const { renew, leaseMs, acquiredMs, lost } = lease
   let untilMs = acquiredMs + leaseMs
   const timer = setInterval(async () => {
     const nowMs = performance.now()
     if (nowMs - acquiredMs > jobRunMaxMs) return giveUp()
-    // Null: nobody can tell right now, and until the lease would have ended it is still ours.
+    // Null: the lease store is unavailable. Until the lease would have expired, this node still holds it.
     const isOurs = await renew().catch(() => null)
     if (isOurs) untilMs = nowMs + leaseMs
     if (isOurs === false || performance.now() > untilMs) giveUp()

@@ -18,10 +18,7 @@ export function registerJobMetrics(metrics: Metrics, { counts }: Jobs): void {
   family('job_runs_total', 'Job runs on this node.', 'counter', ({ runs }) => runs)
   family('job_failures_total', 'Failed job runs.', 'counter', ({ failures }) => failures)
   family('job_seconds_total', 'Total run time of jobs in seconds.', 'counter', ({ seconds }) => seconds)
-  family(
-    'job_last_success_time_seconds',
-    'End of the last successful run in seconds since 1970.',
-    'gauge',
-    (job) => Math.round(job.lastSuccessMs / 1000),
+  family('job_last_success_time_seconds', 'End of the last successful run in seconds since 1970.', 'gauge', (job) =>
+    Math.round(job.lastSuccessMs / 1000),
   )
 }

@@ -1,13 +1,13 @@
-/** Time as a dependency, so that tests decide what time it is. Owns nothing else. */
+/** The clock as a dependency, so that tests control time. */
 
 export interface Clock {
   /** Milliseconds since 1970 in UTC; may jump backwards when the machine's clock is set. */
   now(): number
-  /** Resolves once so much time has passed on this clock; where there is none, the machine's timers tell. */
+  /** Resolves after a delay on this clock; absent where system timers are used. */
   wait?(ms: number): Promise<void>
 }
 
-/** Resolves once so much time has passed on the clock. Keeps no process alive that has nothing else to do. */
+/** Resolves after a delay on the clock. Does not keep the process alive. */
 export const waitOn = (clock: Clock, ms: number): Promise<void> =>
   clock.wait?.(ms) ?? new Promise((resolve) => void setTimeout(resolve, ms).unref())
 
@@ -17,11 +17,11 @@ export interface ManualClock extends Clock {
   set(ms: number): void
   advance(ms: number): void
   wait(ms: number): Promise<void>
-  /** Resolves once somebody waits, with how long the first to be done still has to; `advance` ends waits. */
+  /** Resolves once there is a pending wait, with the milliseconds until the earliest one ends. */
   waited(): Promise<number>
 }
 
-/** A clock that moves only when told. */
+/** A clock that moves only by `advance`. */
 export function manualClock(startMs = Date.UTC(2026, 0, 31, 12)): ManualClock {
   let current = startMs
   const waits = new Set<{ readonly dueMs: number; readonly resolve: () => void }>()

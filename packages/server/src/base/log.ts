@@ -14,20 +14,20 @@ export interface Log {
   debug<Event extends LogEventOf<'debug'>>(event: Event, fields: LogEventFields<Event>): void
   info<Event extends LogEventOf<'info'>>(event: Event, fields: LogEventFields<Event>): void
   warn<Event extends LogEventOf<'warn'>>(event: Event, fields: LogEventFields<Event>): void
-  /** Written at once, together with everything logged before. */
+  /** Written at once, with everything buffered before. */
   error<Event extends LogEventOf<'error'>>(event: Event, fields: LogEventFields<Event>): void
-  /** Writes what is still buffered. */
+  /** Writes the buffer. */
   flush(): void
 }
 
 export interface LogOptions {
-  /** Least serious level that is written; default `info`. */
+  /** The lowest level that is written; default `info`. */
   readonly level?: LogLevel
   readonly format: 'json' | 'pretty'
   readonly clock?: Clock
-  /** Takes whole lines; default standard output. */
+  /** Receives complete lines; default standard output. */
   readonly write?: (text: string) => void
-  /** Terminal colours, in the pretty format only. */
+  /** Terminal colors, in the pretty format only. */
   readonly colors?: boolean
 }
 
@@ -38,12 +38,12 @@ const bufferBytes = 64 * 1024
 /** UTF-16 units of a line's fields: a stack with its causes fits, a request body logged by mistake does not. */
 const fieldsCharsMax = 16 * 1024
 const eventCharsMax = 1024
-/** Kept for an output that does not accept them; beyond it lines are lost, and counted. */
+/** Buffer for an output that does not accept lines; beyond it lines are dropped and counted. */
 const unsentBytesMax = 1024 * 1024
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {}, flush() {} }
 
-/** A log; lines below `level` cost nothing but the call. Fields named like a secret are hidden, however deep. */
+/** Creates a log. Lines below `level` cost only the call. Fields named like a secret are redacted at any depth. */
 export function createLog(options: LogOptions): Log {
   const { format, clock = systemClock, colors = false } = options
   const least = ranks[options.level ?? 'info']
@@ -66,7 +66,7 @@ export function createLog(options: LogOptions): Log {
     if (ranks[level] < least) return
     const start = head(clock.now(), level, event)
     const end = tail(fields)
-    // One unit of text is at most three bytes.
+    // A UTF-16 unit takes at most three bytes.
     if (size + 3 * (start.length + end.length) >= bufferBytes) flush()
     size += buffer.write(start, size)
     if (format === 'json') {
@@ -150,7 +150,7 @@ const hidden = '[hidden]'
 const secretName = /authori[sz]ation|cookie|credential|passw|secret|token|(service|api|private)[-_]?key/i
 const secretNames = new Map<string, boolean>()
 
-/** Field names are few and repeat, so each is judged once; the bound is for names that come from outside. */
+/** Field names repeat, so each is checked once; the bound is for names from untrusted input. */
 function isSecret(name: string): boolean {
   const known = secretNames.get(name)
   if (known !== undefined) return known
@@ -159,7 +159,7 @@ function isSecret(name: string): boolean {
   return secret
 }
 
-/** JSON of flat fields is the runtime's own; only nested values, errors and secrets take the careful way. */
+/** Flat fields use the runtime's serializer; only nested values, errors and secrets take the slower path. */
 function fieldsJson(fields: LogFields): string {
   for (const name in fields) {
     const value = fields[name]
@@ -179,7 +179,7 @@ function carefulJson(fields: LogFields): string {
       }),
     )
   } catch {
-    // A cycle, or a getter that throws: a log call must never be what fails.
+    // A cycle or a throwing getter: logging must not fail.
     return '{"fields":"[not serialisable]"}'
   }
 }
@@ -187,7 +187,7 @@ function carefulJson(fields: LogFields): string {
 const bounded = (json: string): string =>
   json.length <= fieldsCharsMax ? json : JSON.stringify({ cut: json.slice(0, fieldsCharsMax / 2) })
 
-/** An error as plain fields; its causes come along through the replacer. */
+/** An error as plain fields; the replacer includes its causes. */
 function describeError(error: Error): { name: string; message: string; stack?: string; cause?: unknown } {
   const { name, message, stack, cause } = error
   return { name, message, ...(stack ? { stack } : {}), ...(cause === undefined ? {} : { cause }) }
@@ -199,8 +199,8 @@ const asBytesWriter =
     write(bytes.toString())
 
 /**
- * Writes to standard output without ever failing. A blocking output is waited for; one that is full for now keeps its
- * lines here up to a bound, and one that is gone loses them.
+ * Writes to standard output without failing. Lines for a full pipe are buffered up to a bound; lines for a closed one
+ * are dropped.
  */
 function createStdoutWriter(): (bytes: Buffer) => void {
   let unsent: Buffer = Buffer.alloc(0)
@@ -215,7 +215,7 @@ function createStdoutWriter(): (bytes: Buffer) => void {
     } catch (error) {
       const isFull = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
       const isKept = isFull && rest.length <= unsentBytesMax
-      // The buffer is written over next, so what is kept is a copy.
+      // The buffer is reused, so pending lines are copied.
       unsent = isKept ? Buffer.from(rest) : Buffer.alloc(0)
       lostBytes = isKept ? 0 : rest.length
     }

@@ -1,6 +1,6 @@
 /**
- * Modules that users write, loaded at run time: checked as a whole first, imported afresh each time, with modules of
- * ours that they may import by name wherever they lie. Knows nothing of what is in them.
+ * Loads user modules at run time: checks the module and its imports first, imports the current source each time, and
+ * resolves built-in modules such as `plinth` by name from any folder.
  */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -8,10 +8,10 @@ import { dirname, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BunPlugin, plugin } from 'bun'
 
-/** A module of ours under the name that users import it by. */
+/** A built-in module under the name by which users import it. */
 export interface ProvidedModule {
   readonly name: string
-  /** Where its source is, for the check of what is imported from it. */
+  /** The URL of its source, to check imported names. */
   readonly url: string
   readonly exports: Record<string, unknown>
 }
@@ -22,11 +22,11 @@ export interface LoadedModule {
   readonly files: readonly string[]
 }
 
-/** A module that cannot be loaded. Each message begins with its place: `plinth.config.ts:3:10: …`. */
+/** A module that cannot be loaded. Each message begins with its location: `plinth.config.ts:3:10: …`. */
 export class ModuleError extends Error {
   constructor(
     readonly messages: readonly string[],
-    /** Absolute paths of the files that the messages speak of, as far as they are known. */
+    /** Absolute paths of the files in the messages, as far as known. */
     readonly files: readonly string[],
     options?: ErrorOptions,
   ) {
@@ -35,14 +35,13 @@ export class ModuleError extends Error {
   }
 }
 
-/** Our own modules are running and are never loaded again. */
+/** The server's own modules are never reloaded. */
 const ownFolder = fileURLToPath(new URL('..', import.meta.url))
 
 const provided = new Set<string>()
 
 /**
- * Makes `import … from 'name'` give this module to every module loaded from now on, whatever is installed where it
- * lies.
+ * Resolves `import … from 'name'` to this module in every module loaded from now on, whatever is installed.
  */
 function provide({ name, exports }: ProvidedModule): void {
   if (provided.has(name)) return
@@ -54,7 +53,7 @@ function provide({ name, exports }: ProvidedModule): void {
 }
 
 /**
- * Bundles nothing: asks the bundler for what is wrong with a module and its imports, and which local files they are.
+ * Uses the bundler, without output, to find errors in a module and its imports, and the list of local files.
  */
 async function check(path: string, ours: ProvidedModule): Promise<readonly string[]> {
   const source = fileURLToPath(ours.url)
@@ -88,16 +87,16 @@ type Position = { readonly file: string; readonly line: number; readonly column:
 const placed = (message: string, position: Position, folder: string): string =>
   position ? `${relative(folder, resolve(position.file))}:${position.line}:${position.column}: ${message}` : message
 
-/** Modules that failed to link, and how often: each further attempt needs a name that has not failed yet. */
+/** Failed link attempts by module: each further attempt needs a new specifier. */
 const failedImports = new Map<string, number>()
 
 /**
- * Imports the module at an absolute path as it and its local files are now, not as they were when last imported. Throws
- * `ModuleError` for one that is missing, does not parse, imports what is not there, or throws.
+ * Imports the current source of a module and its local files, bypassing the module cache. Throws `ModuleError` if it is
+ * missing, does not parse, has an unresolved import, or throws.
  */
 export async function importFresh(path: string, ours: ProvidedModule): Promise<LoadedModule> {
   provide(ours)
-  // A module that fails to link stays failed for good, so that it is never given to the runtime before it is checked.
+  // The runtime caches link failures permanently, so modules are checked first.
   const files = await check(path, ours)
   const { cache } = createRequire(import.meta.url)
   const failures = failedImports.get(path) ?? 0
@@ -106,18 +105,17 @@ export async function importFresh(path: string, ours: ProvidedModule): Promise<L
   try {
     return { exports: (await import(specifier)) as Record<string, unknown>, files }
   } catch (error) {
-    // The check does not look into packages, so a wrong name imported from one is found only now, and would be for
-    // ever.
+    // The check does not cover packages, so a wrong name imported from one fails only here, and the failure is cached.
     if (error instanceof SyntaxError) failedImports.set(path, failures + 1)
     throw new ModuleError([describeThrown(error, path)], files, { cause: error })
   }
 }
 
-/** The message of whatever a module threw, with the place nearest to it that its author wrote. */
+/** The message of an error that a module threw, with the nearest location in user code. */
 function describeThrown(error: unknown, path: string): string {
   if (!(error instanceof Error)) return `${relative(dirname(path), path)}: threw ${String(error)}`
   const folder = dirname(path)
   const frame = error.stack?.split('\n').find((line) => line.includes(folder + sep) && !line.includes('node_modules'))
-  const place = frame && /([^\s(]+:\d+:\d+)\)?$/.exec(frame)?.[1]
-  return `${relative(folder, place ?? path)}: ${error.name === 'Error' ? '' : `${error.name}: `}${error.message}`
+  const location = frame && /([^\s(]+:\d+:\d+)\)?$/.exec(frame)?.[1]
+  return `${relative(folder, location ?? path)}: ${error.name === 'Error' ? '' : `${error.name}: `}${error.message}`
 }

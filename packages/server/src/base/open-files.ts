@@ -1,10 +1,10 @@
 /**
- * Opening files in a process that may run out of file handles, which clients can bring about with connections alone.
- * Every open that a request depends on goes through this file. What stays open has unused databases closed for it; a
- * file that is open for the length of a request may also use a small reserve. A handle that was freed is used in the
- * same step of the event loop: otherwise connections that wait to be accepted take it first.
+ * Opens files in a process that may run out of file handles, which clients can cause with connections alone. All files
+ * that requests depend on are opened here. If no handle is free, idle databases are closed; files that are open only
+ * during a request may also use a small reserve. A freed handle is used in the same tick of the event loop: otherwise
+ * connections waiting to be accepted would take it first.
  *
- * The reserve and the list of what can be closed belong to the process, as its handles do.
+ * The reserve and the list of closable resources are global to the process, as its handles are.
  */
 import fs, { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
@@ -13,7 +13,7 @@ import { reservedHandles } from '../limits/sqlite.ts'
 import { fileWriteBytesMax } from '../limits/storage.ts'
 import { isOutOfHandles } from './files/file-handles.ts'
 
-/** Closes files that are not in use. False where there is none to close. */
+/** Closes unused files. False if there are none. */
 export type ReleaseHandles = () => boolean
 
 const openHandle = promisify(fs.open)
@@ -25,24 +25,24 @@ const writeHandle = promisify(fs.write)
 const releasers = new Set<ReleaseHandles>()
 const reserve: number[] = []
 
-/** Calls `release` whenever a handle is missing, until the function it gives is called. */
+/** Registers `release`, which is called when no handle is free; returns the function that unregisters it. */
 export function onHandleShortage(release: ReleaseHandles): () => void {
   releasers.add(release)
   return () => void releasers.delete(release)
 }
 
-/** Closes something that is not in use. False where nothing can be closed. */
+/** Closes an unused resource. False if there is none. */
 export function releaseHandles(): boolean {
   for (const release of releasers) if (release()) return true
   return false
 }
 
-/** Opens the reserve, as far as there are handles for it; to be called before there are connections. */
+/** Opens the reserve as far as handles are available. Call before accepting connections. */
 export function fillReserve(): void {
   try {
     while (reserve.length < reservedHandles) reserve.push(openSync(devNull, 'r'))
   } catch {
-    // The next file that is closed gives its handle to the reserve.
+    // The next file that is closed refills the reserve.
   }
 }
 
@@ -57,8 +57,8 @@ const releaseOrUseReserve: ReleaseHandles = () => releaseHandles() || useReserve
 const useReserveOrRelease: ReleaseHandles = () => useReserve() || releaseHandles()
 
 /**
- * Does `open`, again and again while it fails for want of a handle and one can be freed. Throws what `open` throws. An
- * open that needs some handles for a moment only gives those back to the reserve.
+ * Retries `open` while it fails for lack of handles and one can be freed. Throws what `open` throws. Handles that are
+ * needed only during `open` return to the reserve.
  */
 export function withHandles<T>(open: () => T, release: ReleaseHandles = releaseOrUseReserve): T {
   let isShort = false
@@ -77,26 +77,26 @@ export function withHandles<T>(open: () => T, release: ReleaseHandles = releaseO
 export const openShortly = (path: string, flags: string | number, mode?: number): number =>
   withHandles(() => openSync(path, flags, mode), useReserveOrRelease)
 
-/** Closes a file and brings the reserve back to its size. */
+/** Closes a file and refills the reserve. */
 export function closeShortly(handle: number): void {
   closeSync(handle)
   fillReserve()
 }
 
-/** An open file. Every method rejects with what the system says. */
+/** An open file. Methods reject with the system's error. */
 export interface OpenFile {
-  /** Writes to the last byte, from `start` on, or without it from where the file's last write ended. */
+  /** Writes all bytes at `start`, or after the previous write. */
   write(bytes: Uint8Array, start?: number): Promise<void>
-  /** Gives the number of bytes read, 0 at the end of the file. */
+  /** The number of bytes read, 0 at the end of the file. */
   read(into: Uint8Array, start: number): Promise<number>
-  /** Brings contents and metadata to the disk. */
+  /** Flushes contents and metadata to the disk (`fsync`). */
   sync(): Promise<void>
-  /** Brings contents to the disk. */
+  /** Flushes contents to the disk (`fdatasync`). */
   datasync(): Promise<void>
   close(): Promise<void>
 }
 
-/** As `fs.open`, off the main thread as long as there are handles. */
+/** As `fs.open`, off the main thread while handles are available. */
 export async function openFile(path: string, flags: string | number, mode?: number): Promise<OpenFile> {
   const handle = await openHandle(path, flags, mode).catch((error: unknown) => {
     if (!isOutOfHandles(error)) throw error
@@ -105,7 +105,7 @@ export async function openFile(path: string, flags: string | number, mode?: numb
   return fileOf(handle)
 }
 
-/** A bounded piece at a time; the system may take less than it is given. */
+/** Writes bounded pieces; the system may write less than requested. */
 async function writeAll(handle: number, bytes: Uint8Array, start: number | null): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     const length = Math.min(fileWriteBytesMax, bytes.length - at)

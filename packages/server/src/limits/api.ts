@@ -1,20 +1,20 @@
 /** Bounds of requests and responses: records, filters, bodies, rate limits, shutdown. Units are last in each name. */
 import { KiB, MiB } from './units.ts'
 
-// Database (SPEC "Limits", CONTRACT "Database")
+// Database
 export const batchOperationsMax = 500
 export const batchByFilterRecordsMax = 500
-/** Bytes of a response that is made of records: what a client and its parser take in one piece without trouble. */
+/** Default size limit of a response with records: clients can parse this much at once. */
 export const responseBytesMax = 8 * MiB
-/** Of these, what stands around the items: a cursor of `cursorCharsMax` and a few words. */
+/** Part of it for the envelope around the items: a cursor of `cursorCharsMax` and a few members. */
 export const responseEnvelopeBytes = 16 * KiB
 /** A response below this is serialized in one step: about a millisecond. */
 export const quickResponseBytes = 256 * KiB
-/** Large responses that are made at once; each takes a few times its size while it is. */
+/** Large responses built concurrently; each needs a few times its size in memory meanwhile. */
 export const largeResponsesMax = 4
-/** Further ones that wait; beyond it they are refused with 503. */
+/** Large responses that wait for a slot; beyond it they are refused with 503. */
 export const largeResponsesWaitingMax = 1000
-/** Bounds of what a configuration may set instead: a page of small records, and what a process has memory for. */
+/** Bounds of the configured limit: a page of small records, and what a process has memory for. */
 export const responseBytesLeast = 64 * KiB
 export const responseBytesMost = 64 * MiB
 export const orFilterConditionsMax = 5
@@ -27,11 +27,11 @@ export const recordIdCharsMax = 64
 export const instanceIdCharsMax = 128
 export const fieldNameCharsMax = 128
 export const searchWordsMax = 20
-/** Undeclared fields that a page reads one by one; with more of them it reads the stored object whole. */
+/** Undeclared fields that a page reads one by one; with more of them it reads the complete stored object. */
 export const projectedMembersMax = 32
 /** Longest highlight tag: an element with a class or two; each stands in a response five times per field. */
 export const highlightTagCharsMax = 200
-/** CONTRACT: marks in the snippet of a field, and characters of the text that it shows. */
+/** Marks in the snippet of a field, and characters of the text around them. */
 export const snippetMarksMax = 5
 export const snippetCharsMax = 300
 /** Of these, about how many stand before the first mark. */
@@ -40,13 +40,13 @@ export const snippetLeadChars = 60
 export const searchTextCharsMax = 2 * KiB
 /** One sort key per field is plenty; each adds a segment to a cursor's query. */
 export const sortFieldsMax = 8
-/** A cursor travels in the URL; one that sorts by longer texts names the record instead of its place. */
+/** A cursor is sent in the URL; one that sorts by longer texts contains the record's id instead of its values. */
 export const cursorCharsMax = 12 * KiB
 /** Nesting of rule filters; far beyond any written rule, far below the stack and SQLite's 1,000. */
 export const exprDepthMax = 32
-/** A rule that asks elsewhere and has no answer by then denies: callers wait for it. */
+/** An asynchronous rule that has not resolved by then denies: callers wait for it. */
 export const asyncRuleTimeoutMs = 5000
-/** PostgreSQL cuts identifiers at 63 bytes; the rest is for what we put before and behind a declared name. */
+/** PostgreSQL truncates identifiers at 63 bytes; the rest is for prefixes and suffixes. */
 export const declaredNameCharsMax = 48
 /** SQLite refuses more than 2,000 columns; wide tables this far are a design mistake. */
 export const tableFieldsMax = 500
@@ -56,38 +56,37 @@ export const idempotencyRetentionMs = 24 * 60 * 60 * 1000
 // HTTP
 export const jsonBodyBytesMax = MiB
 /**
- * The listener's own bound on bodies: so many times the largest file of any bucket, and at least this much, so that an
- * endpoint's own 413, which says why, comes first.
+ * The listener's bound on bodies: a multiple of the largest file of any bucket, and at least the minimum, so that the
+ * endpoint's own 413 with its explanation comes first.
  */
 export const listenerBodyFactor = 4
 export const listenerBodyBytesMin = 1024 * MiB
 export const jsonDepthMax = 64
 /** A JSON body below this is parsed in one step: a few milliseconds where it is dense, such as lists of numbers. */
 export const quickBodyBytes = 256 * KiB
-/** Characters of a larger one that are parsed in one step. */
+/** Characters of a larger body that are parsed in one step. */
 export const parsePieceChars = 64 * KiB
 /** Items of one array of a body: as many as a megabyte of JSON holds, twice. Growing a longer one takes too long. */
 export const bodyItemsMax = 1_000_000
-/** A refusal names this many bad fields; a body of wrong ones must not make a larger answer. */
+/** An error names at most this many fields, which bounds the size of the response. */
 export const fieldErrorsMax = 100
 /** Ours are below 1 KiB with 4 KB of claims in base64 below 8 KiB; longer is refused before any parsing. */
 export const accessTokenCharsMax = 8 * KiB
 export const serviceKeyCharsMax = 512
 /** 16 random characters are beyond guessing over a network; shorter ones tend to be words. */
 export const serviceKeyCharsMin = 16
-/** A secret can be tried without asking the server: 32 characters are 24 random bytes in base64. */
+/** A secret can be guessed offline: 32 characters are 24 random bytes in base64. */
 export const secretCharsMin = 32
 /** Verified tokens kept until they expire; about 1 KiB each. */
 export const tokenCacheEntriesMax = 10_000
-/** CONTRACT "Users": 15 minutes. */
 export const accessTokenLifetimeMs = 15 * 60 * 1000
-/** CONTRACT "Users"; argon2id hashes any length, so the upper bound only limits what is sent. */
+/** argon2id hashes any length, so the upper bound only limits the size of requests. */
 export const passwordCharsMin = 8
 export const passwordCharsMax = 256
 /** Addresses whose windows are remembered at once; beyond it the oldest window is forgotten. */
 export const rateLimitKeysMax = 100_000
 export const rateLimitWindowMs = 60_000
-/** Requests per IP and window (CONTRACT "Everywhere"; SPEC for the analytics groups). */
+/** Requests per IP and window. */
 export const rateLimitRequests = {
   db: 1000,
   storage: 500,
@@ -98,13 +97,13 @@ export const rateLimitRequests = {
   push: 100,
   events: 100,
   /**
-   * New instances of dynamic namespaces, each a database of its own on SQLite (three file handles, some 50 KiB): a
-   * user opens a project now and then, and a script must not fill the disk with empty ones.
+   * New instances of dynamic namespaces, each a separate database on SQLite (three file handles, about 50 KiB): a user
+   * creates a project now and then, but a script must not fill the disk with empty ones.
    */
   instances: 100,
   global: 10_000_000,
 } as const
-/** Where a group's window is another: mails to one address, whoever asks for them, would fill it in a day otherwise. */
+/** Groups with another window: an hourly window keeps one mailbox from being flooded with mails over a day. */
 export const rateLimitWindowsMs: { readonly [Group in keyof typeof rateLimitRequests]?: number } = {
   mail: 60 * 60 * 1000,
   instances: 60 * 60 * 1000,
@@ -113,25 +112,25 @@ export const rateLimitWindowsMs: { readonly [Group in keyof typeof rateLimitRequ
 export const rateLimitDevelopmentFactor = 100
 /** In-flight requests get this long after SIGTERM before their connections are closed. */
 export const drainTimeoutMs = 10_000
-/** All of closing; most supervisors kill a process 30 seconds after SIGTERM. */
+/** Deadline of a complete shutdown; most supervisors kill a process 30 seconds after SIGTERM. */
 export const closeMs = 20_000
-/** Of these, when jobs and rooms are over or abandoned, and when requests are. */
+/** Deadlines within it for jobs and rooms, and for requests; what is not done by then is abandoned. */
 export const closeRoomsMs = 7000
 export const closeRequestsMs = 18_000
 /** Seconds without traffic before a kept-alive connection is closed; also the slow-request bound. */
 export const connectionIdleSeconds = 60
 
-/** JSON responses from this size on are sent in pieces and counted until the client has taken them. */
+/** JSON responses from this size on are sent in chunks and counted until the client has read them. */
 export const largeResponseBytes = 256 * KiB
-/** Pieces of such a response. */
+/** Chunk size of such a response. */
 export const responsePieceBytes = 64 * KiB
-/** Bytes of large responses that clients have not taken yet, over all connections; beyond it stalled ones are cut. */
+/** Unread bytes of large responses over all connections; beyond it stalled responses are aborted. */
 export const unreadResponseBytesMax = 128 * MiB
-/** A response of which nothing was taken for this long may be cut for others: 64 KiB take no client so long. */
+/** A response without progress for this long counts as stalled: no client needs so long for 64 KiB. */
 export const stalledResponseMs = 2000
-/** Requests under way per handle the process may have; beyond it, downloads that are not read end sooner. */
+/** Share of the file handle limit that requests may use before stalled downloads get a shorter timeout. */
 export const pendingRequestsShare = 1 / 4
-/** How soon then, in place of `connectionIdleSeconds`. */
+/** That timeout, instead of `connectionIdleSeconds`. */
 export const crowdedIdleSeconds = 5
-/** Downloads remembered to be cut sooner. */
+/** Downloads tracked for the shorter timeout. */
 export const rememberedDownloadsMax = 4096

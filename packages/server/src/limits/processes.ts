@@ -1,7 +1,7 @@
 /** Bounds of child processes. */
 
 // Child processes
-/** A process that has not reported itself by then is not going to. */
+/** A child process that has not reported readiness by then is considered failed. */
 export const childStartMs = 15_000
-/** How long a process may take to finish (a SQL process folds its log) before it is killed. */
+/** How long a child process may take to exit (a SQL process checkpoints its log) before it is killed. */
 export const childEndMs = 3000

@@ -2,38 +2,38 @@
 import { KiB, MiB } from './units.ts'
 
 // Sockets
-/** Sockets open at once in one process, some 10 KiB each when idle; beyond it, new ones are refused with 503. */
+/** Open sockets per process, about 10 KiB each when idle; beyond it new ones are refused with 503. */
 export const socketsMax = 50_000
-/** Sockets of one user, on all devices and pages, and from one address, which may be that of many users. */
+/** Sockets per user over all devices, and per address, which many users may share. */
 export const socketsPerUserMax = 500
 export const socketsPerAddressMax = 25_000
 /**
- * Bytes sent to all sockets together that have not been read. Beyond it the slowest sockets are closed first: each may
- * be behind by a few MiB, so a few hundred that never read would otherwise take all memory.
+ * Unread bytes of all sockets together; beyond it the slowest sockets are closed first. Each may have a backlog of a
+ * few MiB, so a few hundred that never read would otherwise exhaust memory.
  */
 export const socketsBufferedBytesMax = 256 * MiB
-/** SPEC "Limits": sockets from one address that have not shown yet what they are for. */
+/** Sockets per address that have neither authenticated nor subscribed (SOCK-3). */
 export const pendingSocketsMax = 5
-/** CONTRACT: what a socket has to show itself. */
+/** Time a socket has to authenticate. */
 export const socketAuthTimeoutMs = 5000
-/** How often the deadlines of all sockets are looked at. */
+/** Interval at which the deadlines of all sockets are checked. */
 export const socketTickMs = 250
-/** CONTRACT: without any traffic for this long the other side is gone; a ping asks at half of it. */
+/** A socket without traffic for this long is closed; the server sends pings from half of it on. */
 export const socketStaleMs = 45_000
-/** How often a silent socket is asked. */
+/** Interval of pings to a silent socket. */
 export const socketPingMs = 10_000
-/** How long the other side has to answer a close. */
+/** How long the client has to answer a close frame. */
 export const socketCloseMs = 3000
-/** A socket that is behind is closed when it has not read this much more in this time. */
+/** A slow consumer is closed when it has not read this much more in this time. */
 export const socketSlowMs = 10_000
 export const socketProgressBytes = 16 * KiB
-/** A backlog beyond this closes the socket at once: more than what is sent before a look, with the largest records. */
+/** A backlog beyond this closes the socket at once: more than is sent between two checks with the largest records. */
 export const socketBacklogBytesMax = 4 * MiB
-/** What the runtime keeps for a socket before it drops it, should a single message be larger than a backlog may be. */
+/** The runtime's own bound on a socket's buffer, for single messages larger than the backlog bound. */
 export const socketBufferBytesMax = 32 * MiB
-/** Messages that wait for the one before to be dealt with: a second's worth, and what goes without counting. */
+/** Queued messages per socket: a second's worth, and the ones that the rate limit does not count. */
 export const socketMessagesWaitingMax = 128
-/** A token and a few words. */
+/** The largest message before authentication: a token and a few members. */
 export const socketPendingMessageBytesMax = 64 * KiB
-/** The largest message of any conversation, a `join` with two states in it; each may say less. */
+/** The largest message of any protocol, a `join` with two states; a protocol may set a lower bound. */
 export const socketMessageBytesMax = 21 * MiB

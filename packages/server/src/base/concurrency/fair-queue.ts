@@ -1,27 +1,26 @@
 /**
- * A bounded queue in front of a few slots of expensive work. Callers take turns (round robin), so one with many entries
- * delays another by one entry per slot, not by all of them.
+ * A bounded queue in front of a few slots for expensive work. Round robin over callers: one with many entries delays
+ * another by one entry per slot, not by all of them.
  */
 
 export interface FairQueue {
   /**
-   * Runs `work` once a slot is free: in the same step where one is. Throws `QueueFullError` at a bound,
-   * `QueueTimeoutError` after `waitMs` in the queue, and the reason of `signal` when that aborts while waiting: the
-   * entry is then gone.
+   * Runs `work` once a slot is free, synchronously if one is. Throws `QueueFullError` at a bound, `QueueTimeoutError`
+   * after `waitMs` in the queue, and the reason of `signal` if it aborts while waiting, which removes the entry.
    */
   enter<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T>
 }
 
 export interface FairQueueBounds {
-  /** Work under way at once. */
+  /** Concurrent slots. */
   readonly running: number
   readonly waiting: number
   readonly waitingPerCaller: number
-  /** Null where the signals of the entries bound their wait. */
+  /** Null if the entries' signals bound the wait. */
   readonly waitMs: number | null
 }
 
-/** No room in the queue: for this caller, or for any. */
+/** The queue is full, for this caller or for all. */
 export class QueueFullError extends Error {
   constructor(readonly bound: 'caller' | 'all') {
     super('The queue is full')
@@ -80,7 +79,7 @@ export function createFairQueue(bounds: FairQueueBounds): FairQueue {
     })
   }
 
-  /** Hands the slot to the next caller's first entry; that caller goes to the end of the round. */
+  /** Passes the slot to the next caller's first entry and moves that caller to the end of the round. */
   function passOn(): void {
     const [next] = waiting
     if (!next) {

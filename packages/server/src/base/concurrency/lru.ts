@@ -1,7 +1,6 @@
 /**
- * A map with a bound that forgets what is used least. Entries live in two generations: what is used moves to the young
- * one, and when that is full the old one is dropped whole. A hit costs one look-up, where a strict order would cost a
- * delete and an insert.
+ * An LRU cache with two generations: used entries move to the young one, and when that is full the old one is evicted.
+ * A hit costs one look-up, where a strict LRU order would cost a delete and an insert.
  */
 
 export interface Lru<K, V> {
@@ -13,8 +12,8 @@ export interface Lru<K, V> {
 }
 
 /**
- * At most `entriesMax` entries; at least the half of them used last. `onEvict` is told of entries pushed out by the
- * bound or replaced, not of deleted ones.
+ * Keeps at most `entriesMax` entries, and at least the most recently used half. `onEvict` is called for entries that
+ * are evicted or replaced, not for deleted ones.
  */
 export function createLru<K, V>(entriesMax: number, onEvict?: (value: V, key: K) => void): Lru<K, V> {
   const generationMax = Math.max(1, entriesMax >> 1)

@@ -1,11 +1,11 @@
-/** A bound on work that runs beside the event loop: so many at once, so many waiting, the rest turned away. */
+/** A bounded semaphore: limits concurrent work and the queue in front of it; beyond both, work is refused. */
 
 export interface Semaphore {
-  /** Runs the work as soon as there is room, first come, first served; null when too many wait already. */
+  /** Runs the work once a slot is free, in FIFO order; null if the queue is full. */
   run<T>(work: () => Promise<T>): Promise<T> | null
 }
 
-/** `running` at once, `waiting` behind them. */
+/** `running`: concurrent slots; `waiting`: length of the queue. */
 export function createSemaphore({
   running,
   waiting,
@@ -21,7 +21,7 @@ export function createSemaphore({
       return await work()
     } finally {
       const next = queue.shift()
-      // The place is handed on, so nobody who comes meanwhile gets ahead.
+      // Passes the slot to the next in the queue, so that later calls cannot overtake.
       if (next) next()
       else active -= 1
     }

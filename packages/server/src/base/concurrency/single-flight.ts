@@ -1,12 +1,11 @@
 /**
- * Equal work at the same time is done once and shared. Work that all who asked for it have given up on is aborted.
+ * Deduplicates concurrent work: calls with the same key share one execution. It is aborted once all callers have.
  */
 
 export interface SingleFlight<T> {
   /**
-   * Joins the flight of this key, or starts one with `work`, which gets a signal that aborts once every caller's own
-   * has; a caller without a signal never gives up. Rejects with the reason of the caller's signal when that aborts
-   * first.
+   * Joins the execution of this key or starts one. The signal of `work` aborts once the signals of all callers have; a
+   * caller without a signal keeps it running. Rejects with the reason of the caller's signal if that aborts first.
    */
   run(key: string, work: (signal: AbortSignal) => Promise<T>, signal?: AbortSignal): Promise<T>
 }

@@ -1,13 +1,13 @@
 /**
- * Long work in slices: between two of them the event loop serves other requests, so that the longest pause any of them
- * sees is one slice, however much work there is.
+ * Runs long work in slices: the event loop serves other requests in between, so that the longest delay of a request is
+ * one slice, however much work there is.
  */
 import { eventLoopSliceMs } from '../../limits/writes.ts'
 
-/** Gives a promise to await when the current slice is over, and undefined while it lasts. */
+/** Returns a promise to await once the current slice is over, otherwise undefined. */
 export type NextSlice = () => Promise<void> | undefined
 
-/** The results of a function for each of some items, in order, in slices. */
+/** `items.map(work)` in slices. */
 export async function mapInSlices<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Result,

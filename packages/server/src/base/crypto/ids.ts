@@ -4,13 +4,13 @@ import { type Clock, systemClock } from '../clock.ts'
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 const hexOf = (byte: number): string => hex[byte & 255] as string
 
-/** The 12 bits after the version count the ids of one millisecond; starting low leaves room to count. */
+/** The 12 bits after the version are a counter within one millisecond; it starts low to leave room. */
 const sequenceMax = 0xfff
 const sequenceStartMask = 0x3ff
 const randomPoolBytes = 4096
 
 /**
- * Makes a generator of UUID v7 texts (36 characters, lower case). Later ids sort after earlier ones as text: a
+ * Creates a generator of UUID v7 texts (36 characters, lower case). Later ids sort after earlier ones as text: a
  * millisecond that runs out of sequence numbers, or a clock that steps back, borrows from the future instead of
  * repeating.
  */

@@ -1,6 +1,6 @@
 /**
- * Texts sealed under words that people keep: what a backup holds of a server's secrets. Guessing the words costs
- * 128 MiB and some tenths of a second each time.
+ * Encryption with a passphrase, for the secrets in a backup. Each guess costs 128 MiB and some tenths of a second
+ * (scrypt).
  */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 
@@ -9,7 +9,7 @@ const version = '1.'
 const [saltBytes, nonceBytes, tagBytes, keyBytes] = [16, 12, 16, 32]
 const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 }
 
-/** Another salt, and so another text, each time. */
+/** Encrypts with a random salt. */
 export function sealUnderPassphrase(text: string, passphrase: string): string {
   const [salt, nonce] = [randomBytes(saltBytes), randomBytes(nonceBytes)]
   const cipher = createCipheriv(algorithm, keyOf(passphrase, salt), nonce, { authTagLength: tagBytes })
@@ -17,7 +17,7 @@ export function sealUnderPassphrase(text: string, passphrase: string): string {
   return version + Buffer.concat([salt, nonce, cipher.getAuthTag(), encrypted]).toString('base64url')
 }
 
-/** Null for another passphrase, and for what was not sealed here or has been changed. */
+/** Decrypts; null for a wrong passphrase or a text that was tampered with. */
 export function unsealUnderPassphrase(sealed: string, passphrase: string): string | null {
   const bytes = Buffer.from(sealed.slice(version.length), 'base64url')
   const at = [saltBytes, saltBytes + nonceBytes, saltBytes + nonceBytes + tagBytes] as const

@@ -1,6 +1,6 @@
 /**
- * Password hashes: making argon2id, checking argon2id and what other systems have made (bcrypt, PBKDF2). All of it runs
- * beside the event loop; how much at once, and which parameters are taken, is the callers' matter.
+ * Password hashes: creates argon2id, verifies argon2id and imported hashes (bcrypt, PBKDF2). Runs off the event loop;
+ * callers bound concurrency and accepted parameters.
  */
 import { pbkdf2, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
@@ -11,14 +11,14 @@ export interface HashCost {
   readonly passes: number
 }
 
-/** Hashes that may run at once without taking the last processor from the event loop. */
+/** Hashes that may run concurrently and leave a processor to the event loop. */
 export const hashesAtOnce = Math.max(1, availableParallelism() - 1)
 
 /** `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. */
 export const hashPassword = (password: string, { memoryKiB, passes }: HashCost): Promise<string> =>
   Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: memoryKiB, timeCost: passes })
 
-/** What a hash says of itself. */
+/** The parsed parameters of a hash. */
 export type ParsedHash =
   | { readonly kind: 'argon2id'; readonly cost: HashCost }
   | { readonly kind: 'bcrypt'; readonly cost: number }
@@ -31,11 +31,11 @@ const pbkdf2Pattern = /^pbkdf2:sha256:([1-9]\d{0,9}):([A-Za-z0-9+/]+={0,2}):([A-
 const bcryptCostMin = 4
 const pbkdf2SaltBytesMin = 8
 const pbkdf2SaltBytesMax = 128
-/** Systems cut the derived key as they like: 16 bytes are as hopeless to guess as 64. */
+/** Systems truncate the derived key differently: 16 bytes are as infeasible to guess as 64. */
 const pbkdf2HashBytesMin = 16
 const pbkdf2HashBytesMax = 64
 
-/** Null for a text that is no hash of a known form. */
+/** Null if the format is unknown. */
 export function findHash(text: string): ParsedHash | null {
   const argon = argonPattern.exec(text)
   if (argon) return { kind: 'argon2id', cost: { memoryKiB: Number(argon[1]), passes: Number(argon[2]) } }
@@ -50,18 +50,18 @@ export function findHash(text: string): ParsedHash | null {
   return { kind: 'pbkdf2', iterations: Number(found[1]), salt, hash }
 }
 
-/** Null for a text that is not the one spelling of its bytes. */
+/** Null unless the text is the canonical encoding of its bytes. */
 function bytesOf(base64: string): Buffer | null {
   const bytes = Buffer.from(base64, 'base64')
   return bytes.toString('base64') === base64 ? bytes : null
 }
 
-/** bcrypt looks at no more than this; the runtime would hash a longer password first, which other systems do not. */
+/** bcrypt uses only this many bytes; the runtime would hash a longer password first, which other systems do not. */
 const bcryptBytesMax = 72
 
 const derive = promisify(pbkdf2)
 
-/** Whether the password is the one of the hash. False for a hash of no known form. */
+/** Verifies a password. False for a hash of unknown format. */
 export async function verifyPassword(password: string, text: string): Promise<boolean> {
   const parsed = findHash(text)
   switch (parsed?.kind) {

@@ -1,6 +1,6 @@
 /**
- * Authenticated encryption (AES-256-GCM) under keys derived from the server's secret: secrets at rest that must be read
- * again, and tokens that clients carry. Secrets that need only be recognized are hashed instead.
+ * Authenticated encryption (AES-256-GCM) with keys derived from the server's secret, for secrets at rest and tokens of
+ * clients. Secrets that only need to be verified are hashed instead.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
@@ -15,10 +15,10 @@ const algorithm = 'aes-256-gcm'
 const keyBytes = 32
 const nonceBytes = 12
 const tagBytes = 16
-/** Leads every sealed text, so that another algorithm can follow one day. */
+/** The version prefix of sealed texts. */
 const version = '1.'
 
-/** A sealer under the server's secret; every purpose has a key of its own. Sealing is randomized. */
+/** Creates a sealer with a key per purpose. Encryption is randomized. */
 export function createSealer(secret: string, purpose: string): Sealer {
   const key = Buffer.from(hkdfSync('sha256', secret, '', `plinth seal ${purpose} v1`, keyBytes))
   return {
@@ -31,7 +31,7 @@ export function createSealer(secret: string, purpose: string): Sealer {
 
     unseal(sealed, context) {
       const bytes = Buffer.from(sealed.slice(version.length), 'base64url')
-      // Decoding skips foreign characters: only one spelling is the sealed text.
+      // The decoder ignores invalid characters: only the canonical encoding is accepted.
       const isCanonical = sealed === version + bytes.toString('base64url')
       if (!isCanonical || bytes.length < nonceBytes + tagBytes) throw new Error('Not a sealed text')
       const nonce = bytes.subarray(0, nonceBytes)

@@ -1,11 +1,11 @@
-/** Handles of the operating system: how many the process may have, and how it is told that there are no more. */
+/** File handles of the process: the limit, and the errors that mean there are none left. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** What the system, and SQLite on its behalf, refuse with when the process or the machine has no handle left. */
+/** Error codes of the system and of SQLite when the process or the machine has no handle left. */
 const refusals: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'SQLITE_CANTOPEN'])
 
-/** Whether something failed that may succeed once other handles are closed. Looks at causes as well. */
+/** Whether an error or one of its causes is a lack of file handles. */
 export function isOutOfHandles(error: unknown): boolean {
   for (let at: unknown = error; at instanceof Error; at = at.cause) {
     const code = 'code' in at ? at.code : undefined
@@ -14,7 +14,7 @@ export function isOutOfHandles(error: unknown): boolean {
   return false
 }
 
-/** Assumed where the system does not say: the lowest default in use. */
+/** Assumed if the limit is unknown: the lowest default in use. */
 const handlesAssumed = 256
 
 /** The most handles this process may have (`RLIMIT_NOFILE`). */
@@ -30,13 +30,13 @@ function readText(path: string): string {
   }
 }
 
-/** Where there is no `/proc`: a shell has the same limit as the process that starts it. */
+/** For systems without `/proc`: a shell has the same limit as the process that starts it. */
 function readShellLimit(): string {
   const { stdout } = spawnSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' })
   return `Max open files ${stdout ?? ''}`
 }
 
-/** Null for a text that does not say; infinity where there is no limit. */
+/** Null if the text has no limit; infinity for `unlimited`. */
 export function parseLimit(text: string): number | null {
   const value = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1]
   if (value === undefined) return null

@@ -1,6 +1,4 @@
-/**
- * Bytes of a file as the runtime sends them without reading them into the program. Who may have them is not known here.
- */
+/** A range of a file that the runtime sends without copying it through JavaScript. */
 
-/** Bytes `start` to `end` (not included) of a file. Nothing is opened before it is read. */
+/** Bytes `start` to `end` (exclusive) of a file, which is opened when it is read. */
 export const openFileSlice = (path: string, start: number, end: number): Blob => Bun.file(path).slice(start, end)

@@ -1,6 +1,6 @@
 /**
- * Network addresses as text and as networks: one canonical spelling per address, the unit that rate limits count
- * by, CIDR blocks, and which proxies are trusted to name the client. Reads no headers: `http/client-address` does.
+ * IP addresses and networks: the canonical form of an address, the unit of rate limits, CIDR blocks and the
+ * configuration of trusted proxies. `http/client-address` reads the headers.
  */
 import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
@@ -18,12 +18,12 @@ export interface Cidr {
 /** Which proxies are trusted to name the client in `X-Forwarded-For`. */
 export type TrustProxy =
   | { readonly kind: 'none' }
-  /** This many proxies stand in front; each has appended the address it was called from. */
+  /** The number of proxies in front; each appends the address of its client. */
   | { readonly kind: 'hops'; readonly hops: number }
   /** Every proxy that calls from one of these networks. */
   | { readonly kind: 'networks'; readonly networks: readonly Cidr[] }
 
-/** Far more than any chain of proxies; a larger number is a typing mistake. */
+/** Far longer than any chain of proxies; a larger number is a typo. */
 const hopsMax = 32
 
 /**
@@ -82,7 +82,7 @@ export function matchesCidr({ network, bits }: Cidr, text: string): boolean {
   return address?.kind() === network.kind() && address.match(network, bits)
 }
 
-/** The address that a text spells, an IPv4-mapped one as IPv4; null when it is not an address. */
+/** Parses an address, an IPv4-mapped one as IPv4; null if malformed. */
 export function findAddress(text: string): Address | null {
   const canonical = canonicalAddress(text)
   return canonical === null ? null : ipaddr.parse(canonical)
@@ -114,8 +114,8 @@ const groupsOf = (dotted: string): string => {
 }
 
 /**
- * Reads `PLINTH_TRUST_PROXY`: empty, `0` or `none` trusts nobody, a whole number is a count of proxies, anything else a
- * list of networks separated by commas or spaces. Throws an `Error` that quotes the text.
+ * Parses `PLINTH_TRUST_PROXY`: empty, `0` or `none` trusts no proxy, an integer is the number of proxies, anything else
+ * a list of networks separated by commas or spaces. Throws an `Error` that quotes the text.
  */
 export function parseTrustProxy(text: string): TrustProxy {
   const trimmed = text.trim()

@@ -1,19 +1,19 @@
 /**
- * Addresses of a PostgreSQL: `postgres://user:password@host:port,host:port/database?…`, as libpq reads them. Several
- * hosts are one database with its standbys; connecting finds out which of them takes writes.
+ * PostgreSQL connection URLs: `postgres://user:password@host:port,host:port/database?…`, as libpq parses them. Several
+ * hosts are a primary and its standbys; the primary is found when connecting.
  */
 
 export interface DatabaseHost {
-  /** `host:port`, without a password: fit for logs and messages. */
+  /** `host:port` without credentials, for logs and messages. */
   readonly name: string
-  /** The URL of this host alone. */
+  /** The URL of this host. */
   readonly url: string
 }
 
 export interface DatabaseAddress {
   readonly hosts: readonly DatabaseHost[]
   readonly database: string
-  /** `PostgreSQL at host:port, database "name"`: never with a password. */
+  /** `PostgreSQL at host:port, database "name"`, without credentials. */
   readonly description: string
 }
 
@@ -22,7 +22,7 @@ const urlPattern = /^(postgres(?:ql)?):\/\/([^/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/
 const sessionAttributes: readonly string[] = ['any', 'read-write', 'primary']
 const portDefault = '5432'
 
-/** Throws `RangeError` with what is wrong; the message never holds the URL, which has a password in it. */
+/** Throws `RangeError`; the message never contains the URL, because of its password. */
 export function parseDatabaseUrl(text: string): DatabaseAddress {
   const [, protocol = '', authority = '', path = '', search = ''] = urlPattern.exec(text) ?? []
   const at = authority.lastIndexOf('@')
@@ -32,7 +32,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   const wanted = query.get('target_session_attrs')
   if (wanted !== null && !sessionAttributes.includes(wanted))
     throw new RangeError(`target_session_attrs must be one of ${sessionAttributes.join(', ')}`)
-  // Every server that is used takes writes, whatever is asked for; the library would pass the parameter on.
+  // Only primaries are used, whatever the parameter requests; the library would pass it on to the server.
   query.delete('target_session_attrs')
   const rest = query.size > 0 ? `?${query}` : ''
   const hosts = names.map((name) => hostOf(name, `${protocol}://${credentials}${name}${path}${rest}`))
@@ -57,7 +57,7 @@ function decode(text: string): string {
   }
 }
 
-/** The address with another user: each host keeps its parameters. */
+/** The same addresses with another user. */
 export function withUser(address: DatabaseAddress, username: string, password: string): DatabaseAddress {
   const hosts = address.hosts.map(({ name, url }) => {
     const own = new URL(url)

@@ -1,4 +1,4 @@
-/** Sizes as people write them: `512kb`, `5MB`, `1.5gb`. Used for requests and for the configuration. */
+/** Parses sizes such as `512kb`, `5MB` and `1.5gb`, in requests and in the configuration. */
 
 const unitBytes: Readonly<Record<string, number>> = { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3, tb: 1024 ** 4 }
 

@@ -5,16 +5,16 @@
 const isoPattern =
   /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?)?$/
 
-/** The greatest instant whose text has four digits of year. */
+/** The latest instant with a four-digit year. */
 export const datetimeMaxMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-/** The least instant whose text has four digits of year and no sign. */
+/** The earliest instant with a four-digit year and no sign. */
 export const datetimeMinMs = -62_167_219_200_000
 
-/** Text of an instant within the years 0000 to 9999. */
+/** Formats an instant within the years 0000 to 9999. */
 export const formatDatetime = (ms: number): string => new Date(ms).toISOString()
 
 /**
- * Normalises a date or timestamp with any offset to UTC milliseconds text, or gives null when it is none. A date alone
+ * Normalizes a date or timestamp with any offset to UTC text with milliseconds; null if malformed. A date alone
  * is its midnight in UTC; a time without offset is taken as UTC; digits beyond milliseconds are cut.
  */
 export function findDatetime(text: string): string | null {

@@ -1,4 +1,4 @@
-/** Durations as people write them: `<n>s`, `<n>m`, `<n>h`, `<n>d`. Used for requests and for the configuration. */
+/** Parses durations such as `30s`, `5m`, `1h` and `7d`, in requests and in the configuration. */
 
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

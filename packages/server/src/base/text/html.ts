@@ -1,4 +1,4 @@
-/** Text as part of an HTML document. */
+/** Escapes text for HTML documents. */
 
 const escapes: Readonly<Record<string, string>> = {
   '&': '&amp;',

@@ -1,6 +1,6 @@
-/** JSON objects as values of the program, and how large they are. Reading and checking input is `http`'s. */
+/** JSON objects and their size. `http` parses and validates input. */
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** Bytes of a value as JSON in UTF-8, which is how limits on JSON count. */
+/** Bytes of a value as JSON in UTF-8, the unit of limits on JSON. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))

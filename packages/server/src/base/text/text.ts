@@ -1,4 +1,4 @@
-/** Text as both SQL engines see it: ordered by code point, without NUL, well-formed. */
+/** Text as both SQL engines treat it: ordered by code point, well-formed, without NUL. */
 
 /**
  * Orders by Unicode code point (the order of UTF-8 bytes); JavaScript's own `<` orders by UTF-16 unit and differs
@@ -13,7 +13,7 @@ export function compareText(a: string, b: string): number {
     if (x !== y) {
       const xIsSurrogate = x >= 0xd800 && x <= 0xdfff
       const yIsSurrogate = y >= 0xd800 && y <= 0xdfff
-      // A surrogate stands for a code point above every plain unit.
+      // A surrogate belongs to a code point above all others.
       if (xIsSurrogate !== yIsSurrogate) return xIsSurrogate ? 1 : -1
       return x - y
     }
@@ -36,14 +36,13 @@ export function codePointLength(text: string): number {
 }
 
 /**
- * The least text that is above every text with this beginning, in the order of code points; null where there is none
- * (an empty beginning).
+ * The least text above every text with this prefix, in code point order; null for an empty prefix.
  */
 export function findPrefixEnd(prefix: string): string | null {
   const points = [...prefix]
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     const code = last.codePointAt(0) as number
-    // After the last code point before the surrogates comes the first behind them.
+    // Skips the surrogates.
     if (code < 0x10ffff) return points.join('') + String.fromCodePoint(code === 0xd7ff ? 0xe000 : code + 1)
   }
   return null
