@@ -7,7 +7,7 @@ import type { Rule } from '../../../access/definition.ts'
 import { passwordCharsMin } from '../../../limits/api.ts'
 import { sessionsPerUserMax } from '../../../limits/users.ts'
 import type { ConfigIssue, Path } from '../../issues.ts'
-import { strictObject, membersOf, parsedWith, ruleShape } from '../../shape-parts.ts'
+import { membersOf, parsedWith, ruleShape, strictObject } from '../../shape-parts.ts'
 import { checkMailTemplates } from './mail-templates.ts'
 
 /** A provider. Its name determines which optional members apply. */
@@ -133,7 +133,11 @@ const providerShape = strictObject({
   issuer: webUrl.optional(),
   scopes: z.array(filled).min(1).optional(),
   name: line.optional(),
-  endpoints: strictObject({ authorize: webUrl.optional(), token: webUrl.optional(), user: webUrl.optional() }).optional(),
+  endpoints: strictObject({
+    authorize: webUrl.optional(),
+    token: webUrl.optional(),
+    user: webUrl.optional(),
+  }).optional(),
 })
 
 const mailShape = strictObject({
