@@ -11,7 +11,7 @@ import {
   requestLogBytesMin,
   requestLogRetentionMs,
 } from '../../limits/analytics.ts'
-import { byteSize, strictObject, parsedWith } from '../shape-parts.ts'
+import { byteSize, parsedWith, strictObject } from '../shape-parts.ts'
 
 /** As it is written. */
 export interface AnalyticsOptions {
