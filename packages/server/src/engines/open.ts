@@ -1,6 +1,6 @@
 /**
- * Chooses the engines from the settings. The only file that names adapters. Those that speak to other servers are
- * loaded where they are wanted: their libraries are a fifth of the start and of the memory of a server without them.
+ * Chooses the engines from the settings. The only file that names adapters. Adapters of remote servers are loaded on
+ * demand: their libraries are a fifth of the start time and memory of a server without them.
  */
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../base/clock.ts'
@@ -26,8 +26,8 @@ import { openVectorThreads } from './vectors/threads.ts'
 import type { Vectors } from './vectors/vectors.ts'
 
 /**
- * PostgreSQL where it is configured, else SQLite in the data folder. Waits a bounded time for a PostgreSQL that is not
- * there yet; rejects with `EngineError` when it does not come.
+ * PostgreSQL if it is configured, else SQLite in the data folder. Waits a bounded time for PostgreSQL; rejects with
+ * `EngineError` after it.
  */
 export async function openSql(options: {
   databaseUrl: string | null
@@ -45,7 +45,7 @@ export async function openSql(options: {
   return engine
 }
 
-/** With a Redis that is away, opens all the same, unhealthy until it is back. */
+/** Opens even if Redis is unavailable; the cluster is unhealthy until it is back. */
 export async function openCluster(options: {
   redisUrl: string | null
   redisPrefix: string
@@ -58,7 +58,9 @@ export async function openCluster(options: {
   return openRedisCluster({ url: redisUrl, prefix: redisPrefix, log })
 }
 
-/** With a store that is away, opens all the same, unhealthy until it is back. Throws where a folder cannot be used. */
+/**
+ * Opens even if the store is unavailable; the node is unhealthy until it is back. Throws if the folder cannot be used.
+ */
 export async function openBlobs(options: { s3: StoreAddress | null; dataFolder: string; log: Log }): Promise<Blobs> {
   const { s3, dataFolder, log } = options
   if (s3 === null) return openFsBlobs({ folder: join(dataFolder, 'blobs') })
@@ -66,16 +68,16 @@ export async function openBlobs(options: { s3: StoreAddress | null; dataFolder: 
   return openS3Blobs({ ...s3, spoolFolder: join(dataFolder, 'spool'), log })
 }
 
-/** Copies of vectors that are searched in threads of this process. What is saved of them is in the data folder. */
+/** Vector search in threads of this process; saved graphs are in the data folder. */
 export const openVectors = ({ dataFolder, log }: { dataFolder: string; log: Log }): Vectors =>
   openVectorThreads({ folder: join(dataFolder, 'vectors'), log })
 
-/** Where strangers' statements run: in PostgreSQL where it is configured, else in files of the data folder. */
+/** Databases for untrusted statements: in PostgreSQL if it is configured, else in files of the data folder. */
 export async function createSandboxes(options: {
   databaseUrl: string | null
   dataFolder: string
   secret: string
-  /** Of the relational engine, which these share. */
+  /** The relational engine's circuit, which the sandboxes share. */
   circuit: Circuit | null
   log: Log
 }): Promise<Sandboxes> {
@@ -85,5 +87,5 @@ export async function createSandboxes(options: {
   return createPostgresSandboxes({ url: databaseUrl, secret, circuit, log })
 }
 
-/** Picture processes are started when they are needed. */
+/** Image processes start on demand. */
 export const openImages = (): Images => openImageProcesses({ timeoutMs: imageTimeoutMs })

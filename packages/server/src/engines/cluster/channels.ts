@@ -1,23 +1,26 @@
 /**
- * Who in this process listens to which channel. Owns delivery, so that every adapter treats listeners alike; how
- * messages travel is the adapters' matter.
+ * Subscriptions of this process by channel. Owns delivery, so that every adapter treats listeners alike; adapters own
+ * the transport.
  */
 import type { Log } from '../../base/log.ts'
 import type { Listener } from './cluster.ts'
 
 export interface Channels {
-  /** Adds a listener; `removed` runs when the channel has lost its last one. Gives what takes the listener away. */
+  /**
+   * Adds a listener; `removed` runs when the channel loses its last one. Returns the function that removes the
+   * listener.
+   */
   add(channel: string, listener: Listener, removed?: () => void): () => void
-  /** Calls everybody who listens now; nothing they do reaches the caller. */
+  /** Calls every current listener; their errors do not reach the caller. */
   deliver(channel: string, message: string): void
   has(channel: string): boolean
-  /** The channels that somebody listens to. */
+  /** Channels with listeners. */
   names(): string[]
   clear(): void
 }
 
 export function createChannels(log: Log): Channels {
-  // Each subscription is an object of its own: a function that listens twice is called twice.
+  // Each subscription is an object of its own: a function subscribed twice is called twice.
   const channels = new Map<string, Set<{ readonly listener: Listener }>>()
 
   function call(channel: string, listener: Listener, message: string): void {
@@ -45,7 +48,8 @@ export function createChannels(log: Log): Channels {
     deliver(channel, message) {
       const subscriptions = channels.get(channel)
       if (!subscriptions) return
-      // One who is taken away by another before its turn hears nothing; one who is added hears the next message.
+      // A subscription removed during delivery receives nothing; one added during delivery starts with the next
+      // message.
       for (const subscription of [...subscriptions])
         if (subscriptions.has(subscription)) call(channel, subscription.listener, message)
     },

@@ -1,11 +1,10 @@
 /**
- * Port: what the nodes of one server must agree on, and no more: how often something happened, messages to whoever
- * listens, and who may do a thing alone. Adapters (`cluster-memory`, `cluster-redis`) own where that is kept; what is
- * counted, said or held is the callers' matter.
+ * Port: coordination between the nodes of a server: counters for rate limits, publish/subscribe, and leases. Adapters
+ * (`memory`, `redis`) own the state; callers define what is counted, published and leased.
  */
 
 export interface Hit {
-  /** Events in the window so far, those just counted included. */
+  /** Events in the window so far, including those just counted. */
   readonly count: number
   /** Milliseconds until the window ends and the count starts over: above 0, at most the window. */
   readonly resetMs: number
@@ -13,9 +12,9 @@ export interface Hit {
 
 export interface Counters {
   /**
-   * Counts one event, or as many as `by` says (whole, above 0). A window starts with a key's first event and lasts
-   * `windowMs`. A counter in the same process answers at once, so that the caller need not wait a turn. Rejects with
-   * `EngineError` `unavailable` or `busy`; then the event may have been counted.
+   * Counts one event, or `by` events (an integer above 0). A window starts with a key's first event and lasts
+   * `windowMs`. A counter in the same process returns synchronously, so the caller need not yield. Rejects with
+   * `EngineError` `unavailable` or `busy`; the event may have been counted.
    */
   hit(key: string, windowMs: number, by?: number): Hit | Promise<Hit>
 }
@@ -24,50 +23,48 @@ export type Listener = (message: string) => void
 
 export interface Bus {
   /**
-   * Sends a message to everybody who listens to the channel, on this node too, in the order of the sender. At most
-   * once: while the nodes cannot reach each other it is lost, so whoever must miss nothing numbers its messages and
-   * fetches what a gap shows. Never throws, and no listener runs before it returns.
+   * Publishes a message to all subscribers of the channel, on this node too, in the order of the sender. Delivery is at
+   * most once: a message is lost while nodes cannot reach each other, so a consumer that must not miss any numbers its
+   * messages and fetches gaps. Never throws, and no listener runs before it returns.
    */
   publish(channel: string, message: string): void
   /**
-   * Calls the listener with each message from some moment soon on, also after an outage, until the function it gives
-   * back is called. What a listener throws is logged and harms nobody.
+   * Calls the listener with each message, starting soon after the call and also after an outage, until the returned
+   * function is called. An error of a listener is logged and affects no other.
    */
   subscribe(channel: string, listener: Listener): () => void
 }
 
 export interface Lease {
   /**
-   * Rises with every new holder of a name and never repeats. What the lease protects remembers the highest it has seen
-   * and refuses lower ones, so that a holder who has lost the lease unawares can do no harm. Fits a double.
+   * Fencing token: increases with every new holder of a name and never repeats. The protected resource remembers the
+   * highest it has seen and rejects lower ones, so a holder that lost the lease without noticing can do no harm. Fits a
+   * double.
    */
   readonly fence: number
 }
 
 /**
- * Rights that one holder has at a time, for as long as it renews them. A holder's name belongs to one run of one
- * process. A holder acts as if it had lost the lease once its own monotonic clock says that `ttlMs` have passed since
- * it last asked for it with success.
+ * Leases: exclusive rights that a holder must renew. A holder's name identifies one run of one process. A holder must
+ * act as if it lost the lease once `ttlMs` have passed, by its own monotonic clock, since its last successful request.
  */
 export interface Leases {
   /**
-   * Takes a free lease, or renews the holder's own, which keeps its fence; null while somebody else has it. Rejects
-   * with `EngineError` `unavailable` or `busy`; then asking again tells whether the lease was taken.
+   * Acquires a free lease, or renews the holder's own, which keeps its fence; null while another holder has it. Rejects
+   * with `EngineError` `unavailable` or `busy`; repeat the call to learn whether the lease was acquired.
    */
   acquire(name: string, holder: string, ttlMs: number): Promise<Lease | null>
-  /**
-   * Has the holder's lease last another `ttlMs`; false when it is not the holder's any more. Rejects like `acquire`.
-   */
+  /** Extends the holder's lease by `ttlMs`; false if the holder no longer has it. Rejects like `acquire`. */
   renew(name: string, holder: string, ttlMs: number): Promise<boolean>
-  /** Frees the lease if it is the holder's. Rejects like `acquire`; then the lease ends by itself. */
+  /** Releases the lease if the holder has it. Rejects like `acquire`; the lease then expires. */
   release(name: string, holder: string): Promise<void>
 }
 
 export interface Cluster extends Counters, Bus, Leases {
   /** False while the other nodes cannot be reached. */
   isHealthy(): boolean
-  /** What is wrong while it is not healthy, for operators; null while it is. */
+  /** The fault, for operators; null while healthy. */
   findFault(): string | null
-  /** Sends what was said, and lets go of every connection. Leases end by themselves. */
+  /** Sends pending messages and closes every connection. Leases expire. */
   close(): Promise<void>
 }

@@ -17,7 +17,7 @@ describeCluster('a cluster of one', async () => {
 })
 
 describe('counters in memory', () => {
-  test('answer at once, to the millisecond', () => {
+  test('return synchronously, exact to the millisecond', () => {
     const clock = manualClock()
     const cluster = createMemoryCluster({ clock })
     expect(cluster.hit('a', 1000)).toEqual({ count: 1, resetMs: 1000 })
@@ -29,7 +29,7 @@ describe('counters in memory', () => {
     expect(cluster.hit('a', 1000)).toEqual({ count: 1, resetMs: 1000 })
   })
 
-  test('lock nobody out for longer than a window when the clock jumps back', () => {
+  test('lock no caller out for longer than a window when the clock jumps back', () => {
     const clock = manualClock()
     const cluster = createMemoryCluster({ clock })
     cluster.hit('a', 1000)
@@ -72,7 +72,7 @@ describe('counters in memory', () => {
 })
 
 describe('leases in memory', () => {
-  test('outlive no time that was asked for when the clock jumps back', async () => {
+  test('do not outlive their requested time when the clock jumps back', async () => {
     const clock = manualClock()
     const cluster = createMemoryCluster({ clock })
     await cluster.acquire('room', 'a', 1000)
@@ -95,7 +95,7 @@ describe('leases in memory', () => {
     expect(fences).toEqual([...new Set(fences)].sort((a, b) => a - b))
   })
 
-  test('are refused beyond the bound, and given again when others have ended', async () => {
+  test('are rejected beyond the bound, and granted again when others have expired', async () => {
     const clock = manualClock()
     const cluster = createMemoryCluster({ clock, leasesMax: 2 })
     await cluster.acquire('a', 'x', 1000)

@@ -1,4 +1,4 @@
-/** A cluster of one: a few maps with a bound each. Nothing of it survives the process, and nothing of it needs to. */
+/** A cluster of one node: a few bounded maps. Nothing survives the process, and nothing needs to. */
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { type Log, silentLog } from '../../base/log.ts'
 import { rateLimitKeysMax } from '../../limits/api.ts'
@@ -10,9 +10,9 @@ import type { Cluster, Counters, Hit, Leases } from './cluster.ts'
 export interface MemoryClusterOptions {
   readonly clock?: Clock
   readonly log?: Log
-  /** Counted keys remembered at once. */
+  /** Maximum number of counted keys. */
   readonly keysMax?: number
-  /** Leases held at once. */
+  /** Maximum number of leases. */
   readonly leasesMax?: number
 }
 
@@ -23,7 +23,7 @@ export function createMemoryCluster(options: MemoryClusterOptions = {}): Cluster
     ...createCounters(clock, options.keysMax ?? rateLimitKeysMax),
     ...createLeases(clock, options.leasesMax ?? leasesMax),
     publish(channel, message) {
-      // Later in this turn, as if it had travelled: a publisher never runs its listeners.
+      // In a microtask, as if it had traveled: a publisher never runs its listeners.
       if (channels.has(channel)) queueMicrotask(() => channels.deliver(channel, message))
     },
     subscribe: (channel, listener) => channels.add(channel, listener),
@@ -40,20 +40,20 @@ interface Ending {
 }
 
 /**
- * Forgets up to two ended entries from the front, where the oldest are: whoever adds one pays for two, so a map shrinks
- * again without a sweep.
+ * Removes up to two expired entries from the front, where the oldest are: each insertion pays for two removals, so a
+ * map shrinks without a sweep.
  */
 function forgetEnded(entries: Map<string, Ending>, nowMs: number): void {
-  let looked = 0
+  let removed = 0
   for (const [key, { endMs }] of entries) {
-    if (endMs > nowMs || looked++ === 2) return
+    if (endMs > nowMs || removed++ === 2) return
     entries.delete(key)
   }
 }
 
-/** Beyond `keysMax` keys the oldest window is forgotten, so a flood of addresses costs memory only up to the bound. */
+/** Beyond `keysMax` keys the oldest window is evicted, so a flood of addresses costs bounded memory. */
 function createCounters(clock: Clock, keysMax: number): Counters {
-  // In order of start: a window that starts over moves to the back.
+  // In order of start: a restarted window moves to the back.
   const windows = new Map<string, Ending & { count: number }>()
 
   function makeRoom(nowMs: number): void {
@@ -67,7 +67,7 @@ function createCounters(clock: Clock, keysMax: number): Counters {
       const nowMs = clock.now()
       const window = windows.get(key)
       if (window && nowMs < window.endMs) {
-        // The clock was set back, or the window shortened: nobody is locked out for longer than a window.
+        // The clock was set back, or the window shortened: no caller is locked out for longer than a window.
         window.endMs = Math.min(window.endMs, nowMs + windowMs)
         window.count += by
         return { count: window.count, resetMs: window.endMs - nowMs }
@@ -86,7 +86,7 @@ interface HeldLease extends Ending {
   readonly ttlMs: number
 }
 
-/** A live lease is never forgotten; beyond the bound no new one is given. */
+/** A live lease is never evicted; beyond the bound no new one is granted. */
 function createLeases(clock: Clock, most: number): Leases {
   // In order of the last renewal.
   const leases = new Map<string, HeldLease>()
@@ -96,7 +96,7 @@ function createLeases(clock: Clock, most: number): Leases {
     const lease = leases.get(name)
     if (!lease) return null
     const nowMs = clock.now()
-    // The clock was set back: no lease outlives what was asked for.
+    // The clock was set back: no lease outlives its requested time.
     lease.endMs = Math.min(lease.endMs, nowMs + lease.ttlMs)
     return nowMs < lease.endMs ? lease : null
   }
@@ -113,7 +113,8 @@ function createLeases(clock: Clock, most: number): Leases {
       if (!lease) {
         forgetEnded(leases, clock.now())
         if (leases.size >= most && !leases.has(name)) throw new EngineError('busy', 'Too many leases are held')
-        // Microseconds of the day it is taken, so that fences rise across restarts too; what holds them may remember.
+        // Microseconds since the epoch, so that fences increase across restarts too: what they protect may be
+        // persistent.
         lastFence = Math.max(lastFence + 1, clock.now() * 1000)
       }
       const fence = lease?.fence ?? lastFence

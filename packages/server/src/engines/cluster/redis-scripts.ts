@@ -1,6 +1,6 @@
 /**
- * What Redis does for the cluster in one step each, as Lua. Times are Redis' own, so that the nodes' clocks need not
- * agree. Every script names all its keys, and the keys of one script share a slot (a hash tag where there are two).
+ * Lua scripts of the cluster, one atomic step each. Times come from Redis, so the nodes' clocks need not agree. Every
+ * script names all its keys, and the keys of one script share a slot (a hash tag where there are two).
  */
 import { createHash } from 'node:crypto'
 
@@ -11,12 +11,12 @@ export interface Script {
 
 const script = (text: string): Script => ({ text, sha: createHash('sha1').update(text).digest('hex') })
 
-/** `KEYS[1]` counter, `ARGV` window in ms and how many to count. Gives the count and the ms left. */
+/** `KEYS[1]` counter, `ARGV` window in ms and increment. Returns the count and the ms left. */
 export const hitScript = script(`
 local window = tonumber(ARGV[1])
 local count = redis.call('INCRBY', KEYS[1], ARGV[2])
 local left = redis.call('PTTL', KEYS[1])
--- No end yet, or one too far away since the clock was set back or the window shortened.
+-- No expiry yet, or one too far away because the clock was set back or the window shortened.
 if left < 0 or left > window then
   redis.call('PEXPIRE', KEYS[1], window)
   left = window
@@ -25,9 +25,9 @@ return {count, math.max(left, 1)}
 `)
 
 /**
- * `KEYS[1]` lease, `KEYS[2]` last fence of all leases, `ARGV` holder and ms. Gives the fence, or nil while another
- * holds it. Fences are microseconds of the day they are given, or one more than the last: they rise although leases are
- * forgotten when they end, and although a Redis that lost its data has forgotten them all.
+ * `KEYS[1]` lease, `KEYS[2]` last fence of all leases, `ARGV` holder and ms. Returns the fence, or nil while another
+ * holder has the lease. Fences are microseconds since the epoch, or one more than the last: they increase although
+ * leases expire, and although Redis may lose its data.
  */
 export const acquireScript = script(`
 local holder = redis.call('HGET', KEYS[1], 'holder')
@@ -44,7 +44,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return fence
 `)
 
-/** `KEYS[1]` lease, `ARGV` holder and ms. Gives 1, or 0 when the lease is not the holder's. */
+/** `KEYS[1]` lease, `ARGV` holder and ms. Returns 1, or 0 if the holder does not have the lease. */
 export const renewScript = script(`
 if redis.call('HGET', KEYS[1], 'holder') ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])

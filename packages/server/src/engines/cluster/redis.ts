@@ -1,7 +1,7 @@
 /**
- * A cluster of nodes that share a Redis (or Valkey, or another that speaks its language and runs Lua). Nothing in it
- * needs to survive Redis: windows start over, messages are lost, leases are taken anew with higher fences. One
- * connection for commands, one that listens.
+ * A cluster of nodes that share a Redis (or Valkey, or another server with its protocol and Lua). Nothing needs to
+ * survive Redis: windows start over, messages are lost, leases are acquired again with higher fences. One connection
+ * for commands, one for subscriptions.
  */
 import type { Redis } from 'ioredis'
 import type { Log } from '../../base/log.ts'
@@ -15,14 +15,14 @@ import { acquireScript, hitScript, releaseScript, renewScript, type Script } fro
 export interface RedisClusterOptions {
   /** `redis://user:password@host:6379/0`, or `rediss://` for TLS. */
   readonly url: string
-  /** Begins every key and channel, so that several servers can share a Redis. */
+  /** Prefix of every key and channel, so that several servers can share a Redis. */
   readonly prefix: string
   readonly log: Log
 }
 
 /**
- * Connects, or goes on without: until Redis answers, everything that needs it fails with `unavailable` at once. Must be
- * closed.
+ * Connects, or continues without: until Redis is reachable, everything that needs it fails with `unavailable` at once.
+ * Must be closed.
  */
 export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions): Promise<Cluster> {
   const commands = connectRedis(url, 'commands', log)
@@ -71,17 +71,17 @@ export async function openRedisCluster({ url, prefix, log }: RedisClusterOptions
 type Run = (script: Script, keys: readonly string[], ...args: (string | number)[]) => Promise<unknown>
 
 interface Writes {
-  /** Why Redis answers but does not do as it is asked; null while it does. */
+  /** Why Redis replies but rejects commands; null while it accepts them. */
   readonly failure: EngineError | null
-  /** A command was refused: it is the same for the others until a probe succeeds. */
+  /** Reports a rejected command: the others fail too until a probe succeeds. */
   refused(error: Error): void
-  /** Writes something small, unless the connection is away. */
+  /** Writes a small key, unless the connection is down. */
   probe(): void
 }
 
 /**
- * Whether Redis takes writes: a replica, one that is out of memory or whose disk is full, and one whose password was
- * changed answer all the same.
+ * Whether Redis accepts writes: a replica, one that is out of memory or disk, and one whose password has changed still
+ * reply.
  */
 function watchWrites(redis: Redis, key: string, log: Log): Writes {
   let failure: EngineError | null = null
@@ -110,10 +110,10 @@ function watchWrites(redis: Redis, key: string, log: Log): Writes {
   }
 }
 
-/** What Redis says itself, beside what the library says of a connection. */
+/** Whether the error is a reply of Redis, not a connection error of the library. */
 const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError'
 
-/** Runs scripts; rejects with `EngineError`, whatever happens. */
+/** Runs scripts; always rejects with `EngineError`. */
 function createRunner(redis: Redis, writes: Writes): Run {
   let waiting = 0
 
@@ -135,7 +135,7 @@ function createRunner(redis: Redis, writes: Writes): Run {
       return await evaluate(script, keys, args)
     } catch (error) {
       if (isReply(error)) writes.refused(error)
-      throw new EngineError('unavailable', 'Redis is away', [], error)
+      throw new EngineError('unavailable', 'Redis is unavailable', [], error)
     } finally {
       waiting--
     }
@@ -146,7 +146,7 @@ function createBus(commands: Redis, messages: Redis, prefix: string, log: Log): 
   const channels = createChannels(log)
   let sending = 0
 
-  /** What fails for want of a connection is done when the next one stands; anything else is worth a line. */
+  /** A command that fails without a connection is repeated by the next one; other failures are logged. */
   const logFailure = (command: Promise<unknown>): void =>
     void command.catch((error) => {
       if (messages.status === 'ready') log.error('redis.subscribe_failed', { error })

@@ -1,10 +1,9 @@
 /**
- * What keeps a file or folder from being written, in words for an operator. Owns what is remembered of one database's
- * faults until a write has reached the disk again.
+ * Describes disk faults for operators, and remembers one database's faults until a write has reached the disk again.
  */
 import { EngineError } from '../sql/error.ts'
 
-/** The code of the system or of SQLite that an error, or what caused it, carries. */
+/** The system's or SQLite's code of an error or its causes. */
 function codeOf(error: unknown): string | null {
   for (let cause = error; cause instanceof Error; cause = cause.cause)
     if ('code' in cause && typeof cause.code === 'string') return cause.code
@@ -16,13 +15,13 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 const damage = ['SQLITE_CORRUPT', 'SQLITE_NOTADB']
 const damageMessage = /malformed|not a database/
 
-/** Whether the contents of a file are wrong, which no later attempt changes. */
+/** Whether a file is corrupt, which no retry changes. */
 export function isDamage(error: unknown): boolean {
   const code = codeOf(error)
   return code === null ? damageMessage.test(messageOf(error)) : damage.some((start) => code.startsWith(start))
 }
 
-/** One sentence: what is wrong and, where it is not obvious, what to do. `what` is such as `databases/a.sqlite`. */
+/** One sentence: the fault and, if it is not obvious, the remedy. `what` is e.g. `databases/a.sqlite`. */
 export function describeDiskFault(error: unknown, what: string): string {
   const code = codeOf(error)
   if (isDamage(error))
@@ -48,11 +47,11 @@ export function describeDiskFault(error: unknown, what: string): string {
 }
 
 export interface DiskFaults {
-  /** Remembers a failure; `EngineError` `busy` and locks are none. */
+  /** Records a failure; `EngineError` `busy` and locks do not count. */
   note(error: unknown): void
-  /** A write has reached the disk. Damage stays. */
+  /** A write has reached the disk: clears the fault. Corruption stays. */
   clear(): void
-  /** Null while nothing is known to be wrong. */
+  /** Null while no fault is known. */
   readonly reason: string | null
   readonly isDamaged: boolean
 }

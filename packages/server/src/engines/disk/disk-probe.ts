@@ -1,13 +1,13 @@
-/** A small write to a folder, by which a full, read-only or failing disk is noticed before a request needs it. */
+/** Probes a folder with a small write, to detect a full, read-only or failing disk before a request does. */
 import { open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskProbeBytes, diskProbeIntervalMs, diskProbeTimeoutMs } from '../../limits/sqlite.ts'
 import { describeDiskFault } from './disk-faults.ts'
 
-/** Gives the reason why the folder cannot be written, or null. Never rejects. */
+/** Returns why the folder cannot be written, or null. Never rejects. */
 export type DiskProbe = () => Promise<string | null>
 
-/** The text, or null, of `work`; `late` where that takes longer than `diskProbeTimeoutMs`. */
+/** The result of `work`, or `late` after `diskProbeTimeoutMs`. */
 export async function withinProbeTime(work: Promise<string | null>, late: string): Promise<string | null> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const timeout = new Promise<string>((resolve) => {
@@ -17,8 +17,8 @@ export async function withinProbeTime(work: Promise<string | null>, late: string
 }
 
 /**
- * Writes, syncs and removes one block. `what` names the folder in the reason. Probes are shared, and a result stands
- * for `diskProbeIntervalMs`: health is asked by anyone, as often as they like.
+ * Writes, syncs and removes one block. `what` names the folder in the reason. Concurrent probes are shared, and a
+ * result is cached for `diskProbeIntervalMs`: the health endpoint is public and unlimited.
  */
 export function createDiskProbe(folder: string, what: string): DiskProbe {
   const path = join(folder, '.probe')
@@ -43,7 +43,7 @@ export function createDiskProbe(folder: string, what: string): DiskProbe {
     } catch (error) {
       last = describeDiskFault(error, what)
     }
-    // Also after a failure: a part of the block may be there.
+    // Also after a failure: part of the block may exist.
     await unlink(path).catch(() => undefined)
     lastMs = performance.now()
     running = null

@@ -1,14 +1,14 @@
 /**
- * Whether a path still leads to the file or folder that was opened: one that is removed or replaced while it is open
- * can be written without an error, and what is written is lost.
+ * Checks that a path still refers to the file or folder that was opened: one that was removed or replaced can still be
+ * written without an error, and the writes are lost.
  */
 import { statSync } from 'node:fs'
 import { EngineError } from '../sql/error.ts'
 
-/** Throws `EngineError` `unavailable` once a path leads elsewhere. About 2 µs for each path. */
+/** Throws `EngineError` `unavailable` once a path refers to another file. About 2 µs per path. */
 export type CheckIdentity = () => void
 
-/** `what` names them in the error. Throws what the system does where one is missing now. */
+/** `what` names the paths in the error. Throws the system's error if one is missing. */
 export function rememberIdentity(what: string, paths: readonly string[]): CheckIdentity {
   const known = paths.map((path) => {
     const { dev, ino } = statSync(path)

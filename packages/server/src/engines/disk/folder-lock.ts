@@ -1,18 +1,18 @@
-/** Who has a folder alone: a lock that the operating system ends however the process ends. */
+/** Exclusive lock on a folder, released by the operating system however the process ends. */
 import { Database as BunDatabase } from 'bun:sqlite'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EngineError } from '../sql/error.ts'
 
-/** The name of the lock in its folder; beside it SQLite may keep files that begin alike. */
+/** Name of the lock file; SQLite may keep files beside it that start with it. */
 export const lockFileName = 'lock.sqlite'
 
-/** Beside the lock: the id of the process that holds it, for the message of the one that does not get it. */
+/** Beside the lock: the holder's process id, for the error message of others. */
 const holderOf = (folder: string): string => join(folder, `${lockFileName}.pid`)
 
 /**
- * An exclusive transaction on a file of its own in a folder that exists. Must be closed. Throws what `taken` makes of
- * the reason while another process has the folder.
+ * Locks a folder with an exclusive transaction on a file in it. Must be closed. Throws the error made by `taken` while
+ * another process has the lock.
  */
 export function lockFolder(folder: string, taken: (reason: unknown, folder: string) => Error): { close(): void } {
   const lock = new BunDatabase(join(folder, lockFileName))
@@ -25,7 +25,7 @@ export function lockFolder(folder: string, taken: (reason: unknown, folder: stri
   try {
     writeFileSync(holderOf(folder), `${process.pid}\n`, { mode: 0o600 })
   } catch {
-    // The lock holds without it; a disk that takes no file is reported by what needs one.
+    // The lock works without it; what needs the disk reports a full one.
   }
   return {
     close() {
@@ -35,7 +35,7 @@ export function lockFolder(folder: string, taken: (reason: unknown, folder: stri
   }
 }
 
-/** The process that holds a folder, as far as it has said so; what a killed one left behind is not believed. */
+/** The process that has the lock, if known and alive. */
 function findHolder(folder: string): number | null {
   try {
     const pid = Number(readFileSync(holderOf(folder), 'utf8').trim())
@@ -47,7 +47,7 @@ function findHolder(folder: string): number | null {
   }
 }
 
-/** For a data folder that another process serves. */
+/** The error for a data folder that another process serves. */
 export function folderTaken(reason: unknown, folder: string): EngineError {
   const pid = findHolder(folder)
   const holder = pid === null ? 'Another process' : `Another process (pid ${pid})`
@@ -55,7 +55,7 @@ export function folderTaken(reason: unknown, folder: string): EngineError {
   return new EngineError('unavailable', message, [], reason)
 }
 
-/** Throws as `lockFolder` does while another process has the folder. A folder without a lock gets none. */
+/** Throws like `lockFolder` while another process has the folder. Creates no lock. */
 export function checkFolderFree(folder: string): void {
   if (existsSync(join(folder, lockFileName))) lockFolder(folder, folderTaken).close()
 }

@@ -1,7 +1,7 @@
 /**
- * Which databases a folder should hold, kept in a file beside them: a database that is missing must stop a start,
- * instead of starting again as an empty one. Also the epoch of each database's log, until a clean shutdown: a database
- * whose log was lost lacks its last writes. A folder without the file (an older one, a restored one) is taken as it is.
+ * Inventory of a folder's databases, kept in a file beside them: a missing database must fail the start instead of
+ * being created empty. Also records the epoch of each database's log until a clean shutdown: a database whose log was
+ * lost lacks its last writes. A folder without the inventory (older, restored) is accepted as it is.
  */
 import { fsyncSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,22 +9,22 @@ import { closeShortly, openShortly } from '../../base/open-files.ts'
 import { EngineError } from '../sql/error.ts'
 import { readEpoch } from './log-epoch.ts'
 
-/** Hidden, so that backups leave it out: an archive holds whole databases without logs. */
+/** Hidden, so that backups omit it: an archive has complete databases without logs. */
 const fileName = '.known.json'
 const extension = '.sqlite'
 
 interface Known {
   readonly names: readonly string[]
-  /** The epochs of logs (`log-epoch`), by name, of databases that were written to and not closed since. */
+  /** Epochs of logs (`log-epoch`) by name, of databases written to and not closed since. */
   readonly epochs: Readonly<Record<string, number>>
 }
 
 export interface KnownDatabases {
-  /** A database is there from now on. */
+  /** A database was created or opened. */
   opened(name: string): void
-  /** The log of a database begins an epoch. */
+  /** The log of a database started an epoch. */
   epochBegan(name: string, epoch: number): void
-  /** All of them are closed. */
+  /** All databases are closed. */
   markClosed(): void
 }
 
@@ -33,12 +33,12 @@ function readKnown(folder: string): Known | null {
     const { names, epochs } = JSON.parse(readFileSync(join(folder, fileName), 'utf8')) as Known
     return { names: names.map(String), epochs: epochs ?? {} }
   } catch {
-    // Missing, or cut off by a power cut while it was first written.
+    // Missing, or truncated by a power cut while it was first written.
     return null
   }
 }
 
-/** Without `isSynced` a power cut may bring back the list before: then less is found to be missing, never more. */
+/** Without `isSynced`, a power cut may restore the previous inventory: fewer losses are then detected, never more. */
 function writeKnown(folder: string, known: Known, isSynced: boolean): void {
   const path = join(folder, fileName)
   const temporary = `${path}.new`
@@ -52,7 +52,7 @@ function writeKnown(folder: string, known: Known, isSynced: boolean): void {
   renameSync(temporary, path)
 }
 
-/** The databases whose files are there. */
+/** Names of the existing databases. */
 export const databasesIn = (folder: string): string[] =>
   readdirSync(folder)
     .filter((name) => name.endsWith(extension))
@@ -61,7 +61,7 @@ export const databasesIn = (folder: string): string[] =>
 
 const isEmptyOrMissing = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
 
-/** What is missing from a folder, a sentence for each, with `label` in front of the names of files. */
+/** The losses of a folder, one sentence each; `label` prefixes file names. */
 export function findLosses(folder: string, label: string): string[] {
   const known = readKnown(folder)
   return (known?.names ?? []).flatMap((name) => {
@@ -78,18 +78,18 @@ export function findLosses(folder: string, label: string): string[] {
 
 export interface KnownOptions {
   readonly label: string
-  /** Whether what is missing may be lost. */
+  /** Whether to start despite losses. */
   readonly acceptsLoss: boolean
 }
 
-/** Throws `EngineError` `unavailable` naming all that is missing, unless that is accepted. */
+/** Throws `EngineError` `unavailable` naming every loss, unless losses are accepted. */
 export function openKnownDatabases(folder: string, options: KnownOptions): KnownDatabases {
   const losses = findLosses(folder, options.label)
   if (losses.length > 0 && !options.acceptsLoss)
     throw new EngineError(
       'unavailable',
       `Data is missing:\n${losses.map((loss) => `  - ${loss}`).join('\n')}\n` +
-        'Put the files back, or restore a backup. To start without them and lose what they held, use --accept-loss.',
+        'Put the files back, or restore a backup. To start without them and lose what they contained, use --accept-loss.',
     )
   const names = new Set(databasesIn(folder).filter((name) => statSync(join(folder, name + extension)).size > 0))
   const epochs: Record<string, number> = {}

@@ -19,14 +19,14 @@ const file = (name: string): string => join(databases(), name)
 const open = () => openSqlite({ folder, prepareInstance: async () => {}, clock: manualClock(0) })
 const losses = (at: string): string[] => findLosses(at, 'databases')
 
-/** The folder as a crash leaves it: a copy while the engine is open. */
+/** A copy of the folder as a crash would leave it. */
 function crashed(...names: string[]): string {
   const copy = mkdtempSync(join(folder, 'crashed-'))
   for (const name of ['.known.json', ...names]) copyFileSync(file(name), join(copy, name))
   return copy
 }
 
-test('a database without the log of its last writes is a loss, one whose log was checkpointed elsewhere is none', async () => {
+test('a database whose log with the last writes is missing is a loss; one whose log another program checkpointed is not', async () => {
   const engine = open()
   const shared = engine.database({ namespace: 'shared', instanceId: null })
   await shared.write(async (tx) => {
@@ -48,7 +48,7 @@ test('a database without the log of its last writes is a loss, one whose log was
   expect(losses(crashed('shared.sqlite'))).toEqual([])
 })
 
-test('after a checkpoint, a lost log is a loss once something was written', async () => {
+test('after a checkpoint, a missing log is a loss once something was written', async () => {
   const clock = manualClock(0)
   const engine = openSqlite({ folder, prepareInstance: async () => {}, clock })
   const shared = engine.database({ namespace: 'shared', instanceId: null })

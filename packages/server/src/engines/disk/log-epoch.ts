@@ -1,24 +1,24 @@
 /**
- * Detects a write-ahead log that was lost. A random number, the epoch, goes into the database's header (`user_version`)
- * with the first write after each checkpoint, so that the log holds it before the file does. A file without its log
- * whose header has another epoch than the recorded one lacks what was written last. A log that another program brought
- * into the file and removed leaves the right epoch behind.
+ * Detects a lost write-ahead log. The first write after each checkpoint stores a random number, the epoch, in the
+ * database's header (`user_version`), so the log has it before the file does. A file without its log whose header has
+ * another epoch than the recorded one lacks its last writes. A log that another program checkpointed and removed leaves
+ * the right epoch behind.
  */
 import { randomInt } from 'node:crypto'
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export interface LogEpoch {
-  /** Stamps the transaction that is about to commit, where it is the first since a checkpoint. */
+  /** Stamps the transaction about to commit, if it is the first since a checkpoint. */
   stamp(): void
-  /** That transaction has been committed. */
+  /** The stamped transaction has committed. */
   committed(): void
-  /** The log may be in the file now: the next write begins a new epoch. */
+  /** The log may have been checkpointed: the next write starts a new epoch. */
   checkpointed(): void
 }
 
 const epochMax = 2 ** 31
 
-/** `write` puts the number into the header; `record` is called once for each epoch, after its first commit. */
+/** `write` stores the number in the header; `record` is called once per epoch, after its first commit. */
 export function createLogEpoch(write: (epoch: number) => void, record: (epoch: number) => void): LogEpoch {
   let isDue = true
   let epoch = 0
@@ -39,10 +39,10 @@ export function createLogEpoch(write: (epoch: number) => void, record: (epoch: n
   }
 }
 
-/** Where SQLite's file format has `user_version`: 4 bytes, big-endian. */
+/** Offset of `user_version` in SQLite's file format: 4 bytes, big-endian. */
 const epochOffset = 60
 
-/** The epoch in a database's file, without what its log holds. Throws where the file cannot be read. */
+/** The epoch in a database's file, ignoring its log. Throws if the file cannot be read. */
 export function readEpoch(path: string): number {
   const file = openSync(path, 'r')
   try {

@@ -1,22 +1,22 @@
 /**
- * The write-ahead log of a SQLite file as bytes: how many of its frames are intact, by the checksums of its format
- * (https://www.sqlite.org/fileformat2.html#walformat). Reads only.
+ * Reads the write-ahead log of a SQLite file: how many of its frames are intact, by the checksums of the format
+ * (https://www.sqlite.org/fileformat2.html#walformat).
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 const headerBytes = 32
 const frameHeaderBytes = 24
-/** The lowest bit says in which byte order the checksums were made. */
+/** The lowest bit is the byte order of the checksums. */
 const magic = 0x377f0682
 
 export interface LogFrames {
-  /** Frames from the start of the log whose checksums hold, up to the first that is damaged or older. */
+  /** Frames from the start of the log with valid checksums, up to the first that is damaged or older. */
   readonly intact: number
-  /** Of these, frames up to the end of the last transaction that was committed. */
+  /** Of these, frames up to the last commit. */
   readonly committed: number
 }
 
-/** Running checksum over words in pairs; `sums` is changed in place. */
+/** Running checksum over pairs of words; updates `sums` in place. */
 function addChecksum(sums: Uint32Array, bytes: Buffer, isBigEndian: boolean): void {
   let [first = 0, second = 0] = sums
   for (let at = 0; at < bytes.length; at += 8) {
@@ -55,7 +55,7 @@ function readFrames(file: number): LogFrames {
   return { intact, committed }
 }
 
-/** Frames of the log beside a database; none where there is no log. */
+/** Frames of a database's log; zero if there is no log. */
 export function readLogFrames(databasePath: string): LogFrames {
   let file: number
   try {
@@ -71,10 +71,10 @@ export function readLogFrames(databasePath: string): LogFrames {
   }
 }
 
-/** Where the header of the shared index holds the number of frames in use, in the byte order of the machine. */
+/** Offset of the number of frames in the shared index's header, in the machine's byte order. */
 const indexFramesAt = 16
 
-/** How many frames the open connections of this machine believe the log to have. */
+/** Number of frames of the log according to the shared index. */
 export function readIndexedFrames(databasePath: string): number {
   const file = openSync(`${databasePath}-shm`, 'r')
   try {

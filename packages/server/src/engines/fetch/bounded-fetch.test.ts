@@ -42,39 +42,39 @@ const origin = server.url.origin
 const ask = createBoundedFetch({ timeoutMs: 10_000, bytesMax: 1000 })
 const fetchBriefly = createBoundedFetch({ timeoutMs: 50, bytesMax: 1000 })
 
-describe('asking a provider', () => {
-  test('[OAUTH-6] an answer within bounds is given as it is', async () => {
+describe('a request to a provider', () => {
+  test('[OAUTH-6] returns a response within the bounds unchanged', async () => {
     const answer = await ask(`${origin}/small`)
     expect([answer.status, answer.headers.get('x-kept'), await answer.json()]).toEqual([200, 'yes', { ok: true }])
     expect((await (await ask(`${origin}/just`)).text()).length).toBe(1000)
     expect((await ask(`${origin}/nothing`)).status).toBe(204)
   })
 
-  test('[OAUTH-6] one that is too large is given up, and the rest is not read', async () => {
+  test('[OAUTH-6] rejects a response that is too large without reading the rest', async () => {
     await expect(ask(`${origin}/large`)).rejects.toThrow('larger than 1000 bytes')
     await expect(ask(`${origin}/endless`)).rejects.toThrow('larger than 1000 bytes')
     await cancelled.promise
   })
 
-  test('[OAUTH-6] nothing is unpacked, so that a small answer cannot become a large one', async () => {
+  test('[OAUTH-6] does not decompress, so that a small response cannot expand', async () => {
     const answer = await ask(`${origin}/bomb`).then(
       (response) => response.bytes(),
       (error: Error) => error.message,
     )
-    expect(typeof answer === 'string' ? answer : answer.length).toBe('The answer is larger than 1000 bytes')
+    expect(typeof answer === 'string' ? answer : answer.length).toBe('The response is larger than 1000 bytes')
   })
 
-  test('[OAUTH-6] one that does not come, or does not end, is not waited for', async () => {
+  test('[OAUTH-6] rejects a response that does not start or does not end in time', async () => {
     for (const path of ['silent', 'stalled'])
       await expect(fetchBriefly(`${origin}/${path}`)).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
-  test('[OAUTH-6] a redirect is not followed', async () => {
+  test('[OAUTH-6] does not follow redirects', async () => {
     const answer = await ask(`${origin}/elsewhere`)
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/small'])
   })
 
-  test('[OAUTH-6] plain HTTP leaves no machine', async () => {
+  test('[OAUTH-6] rejects plain HTTP to other machines', async () => {
     for (const url of [
       'http://example.org/',
       'http://127.0.0.1.example.org/',
@@ -85,6 +85,6 @@ describe('asking a provider', () => {
   })
 })
 
-test('[OAUTH-6] no stream is no bytes', async () => {
+test('[OAUTH-6] a missing stream reads as no bytes', async () => {
   expect(await readAtMost(null, 1)).toEqual(new Uint8Array())
 })

@@ -1,34 +1,34 @@
 /**
- * Requests to providers, within bounds of time and size and never redirected. Where they go comes from the
- * configuration and from the documents of the issuers named there; what a caller names is asked by `public-fetch`.
+ * Requests to providers, bounded in time and size and never redirected. Their URLs come from the configuration and from
+ * the documents of the issuers named there; URLs from callers go through `public-fetch`.
  */
 
 export interface FetchBounds {
-  /** For the whole answer. */
+  /** Time limit of the complete response. */
   readonly timeoutMs: number
-  /** Of the answer's body. */
+  /** Maximum size of the response body. */
   readonly bytesMax: number
 }
 
-/** `fetch` for one question: rejects when the whole answer is not there in time, or is larger than it may be. */
+/** `fetch` that rejects if the complete response is late or too large. */
 export type BoundedFetch = (url: string, init?: RequestInit) => Promise<Response>
 
-/** Asks providers alone: over HTTPS, or on this machine. */
+/** Requests to providers only: over HTTPS, or on the loopback interface. */
 export function createBoundedFetch(bounds: FetchBounds): BoundedFetch {
   return async (url, init = {}) => {
-    if (!isProviderUrl(url)) throw new Error('A provider must be asked over HTTPS')
+    if (!isProviderUrl(url)) throw new Error('The URL of a provider must use HTTPS')
     return fetchWithin(bounds, url, init)
   }
 }
 
-/** Asks whatever it is told to; whoever calls this has looked at the URL. */
+/** Fetches any URL; the caller has validated it. */
 export async function fetchWithin(
   { timeoutMs, bytesMax }: FetchBounds,
   url: string,
   init: BunFetchRequestInit,
 ): Promise<Response> {
   const headers = new Headers(init.headers)
-  // Compressed answers would have to be unpacked before they can be measured.
+  // A compressed response would have to be decompressed before it can be measured.
   headers.set('Accept-Encoding', 'identity')
   const timeout = AbortSignal.timeout(timeoutMs)
   const response = await fetch(url, {
@@ -39,20 +39,23 @@ export async function fetchWithin(
     signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout,
   })
   const bytes = await readAtMost(response.body, bytesMax)
-  if (bytes === null) throw new RangeError(`The answer is larger than ${bytesMax} bytes`)
+  if (bytes === null) throw new RangeError(`The response is larger than ${bytesMax} bytes`)
   const { status } = response
   return new Response(bytes.length > 0 ? bytes : null, { status, headers: response.headers })
 }
 
-/** Plain HTTP never leaves this machine: it is for tests and for trying things out. */
+/** Plain HTTP is allowed on the loopback interface only, for tests and development. */
 export const isLoopback = (url: string): boolean =>
   /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?(?:\/|$)/.test(url)
 
-/** Whether a provider may be asked there. */
+/** Whether the URL is allowed for a provider. */
 export const isProviderUrl = (url: unknown): url is string =>
   typeof url === 'string' && URL.canParse(url) && (url.startsWith('https://') || isLoopback(url))
 
-/** All of a stream, or null when it is longer than `bytesMax`; no more than that is held, and the rest not read. */
+/**
+ * Reads a stream completely, or returns null if it is longer than `bytesMax`; buffers no more than that and cancels the
+ * rest.
+ */
 export async function readAtMost(
   stream: ReadableStream<Uint8Array> | null,
   bytesMax: number,

@@ -1,26 +1,26 @@
 /**
- * Requests to addresses that a stranger named: to the public internet alone, over HTTPS at its usual port, and to the
- * very address that was looked at, so that a name cannot lead elsewhere between the look and the connection. Answers
- * are bounded as in `bounded-fetch`.
+ * Requests to URLs from untrusted callers (SSRF protection): to the public internet only, over HTTPS at its default
+ * port, and to the very address that was checked, so that DNS cannot change between check and connection. Responses are
+ * bounded as in `bounded-fetch`.
  */
 import { lookup as lookUpAddresses } from 'node:dns/promises'
 import { isPublicAddress } from '../../base/network/public-address.ts'
 import { type BoundedFetch, type FetchBounds, fetchWithin } from './bounded-fetch.ts'
 
-/** All addresses of a host's name. */
+/** Resolves all addresses of a host name. */
 export type Lookup = (host: string) => Promise<readonly string[]>
 
 export interface PublicFetchOptions extends FetchBounds {
-  /** Origins that may be asked whatever they are; those of the configuration. */
+  /** Configured origins that are always allowed. */
   readonly trusted: (origin: string) => boolean
-  /** Default: the machine's resolver. */
+  /** The system resolver by default. */
   readonly lookup?: Lookup
 }
 
-/** Why a request was not made: it would have left the public internet. Says nothing of what is there. */
+/** The request was not sent: its address is not public. Reveals nothing about the target. */
 export class NotPublicError extends Error {
   constructor() {
-    super('The address is not a public one')
+    super('The address is not public')
     this.name = 'NotPublicError'
   }
 }
@@ -33,8 +33,8 @@ const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '')
 const isAddress = (host: string): boolean => host.includes(':') || /^[\d.]+$/.test(host)
 
 /**
- * Whether a URL can be of the public internet, as far as can be told without asking: HTTPS at the usual port, without a
- * name and password, and not an address that is nobody's.
+ * Whether a URL may be public, without resolving it: HTTPS at the default port, without credentials, and not a
+ * special-purpose address.
  */
 export function mayBePublic(url: URL): boolean {
   const isPlain = url.protocol === 'https:' && url.port === '' && url.username === '' && url.password === ''
@@ -45,7 +45,7 @@ export function mayBePublic(url: URL): boolean {
     : host.slice(0, -1).includes('.') && !/\.(?:localhost|local|internal)\.?$/.test(host)
 }
 
-/** Rejects with `NotPublicError` for where it may not go, before anything is sent. */
+/** Rejects with `NotPublicError`, before anything is sent, for addresses that are not public. */
 export function createPublicFetch(options: PublicFetchOptions): BoundedFetch {
   const { trusted, lookup = systemLookup } = options
   return async (text, init = {}) => {
@@ -55,13 +55,13 @@ export function createPublicFetch(options: PublicFetchOptions): BoundedFetch {
     const host = hostOf(url)
     const addresses = isAddress(host) ? [host] : await within(options.timeoutMs, lookup(host))
     const [address] = addresses
-    // One that is not public among others would be a way to try often enough.
+    // Any private address among them is rejected: with mixed answers, an attacker could retry until it is chosen.
     if (address === undefined || !addresses.every(isPublicAddress)) throw new NotPublicError()
     return fetchAt(address, url, options, init)
   }
 }
 
-/** Resolvers have no deadline of their own. */
+/** Resolvers have no deadline. */
 function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
@@ -71,7 +71,7 @@ function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
   return Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }
 
-/** Asks the server at this address, by the name in the URL: its certificate must be of that name. */
+/** Requests the server at this address under the URL's host name, which its certificate must match. */
 export function fetchAt(
   address: string,
   url: URL,
