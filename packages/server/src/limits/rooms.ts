@@ -56,9 +56,9 @@ export const roomFindRetryMinMs = 20
 export const roomFindRetryMaxMs = 1000
 export const roomFindRetriesMax = 20
 /** How long another node has to answer a question; longer, and it is not worth the wait. */
-export const roomAskTimeoutMs = 1000
+export const roomRequestTimeoutMs = 1000
 /** Questions without an answer yet. */
-export const roomQuestionsMax = 10_000
+export const roomRequestsMax = 10_000
 /** How long a node that stops may take to hand over its rooms. */
 export const roomDrainMs = 2000
 

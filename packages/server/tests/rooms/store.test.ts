@@ -1,4 +1,4 @@
-/** Rooms in SQL: what a fence refuses, what a snapshot replaces, and who may claim a room. */
+/** Rooms in SQL: fencing, snapshots and journals, and claims of rooms by nodes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { preparePlatformTables } from '../../src/engines/sql/platform-tables.ts'
 import type { Sql } from '../../src/engines/sql/sql.ts'
 import type { RoomKey, RoomSave } from '../../src/features/rooms/engine/ports.ts'
 import { createRoomNodes } from '../../src/features/rooms/nodes.ts'
-import { createOwnership } from '../../src/features/rooms/ownership.ts'
+import { Ownership } from '../../src/features/rooms/ownership.ts'
 import { createRoomStore, type SqlRoomStore } from '../../src/features/rooms/store.ts'
 import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from '../../src/features/rooms/tables.ts'
 import { roomNodeLeaseMs } from '../../src/limits/rooms.ts'
@@ -72,7 +72,7 @@ for (const engine of engines)
       await store.load(key, 1, 10, later)
       expect(await store.save([save(key, 1, { snapshot: '"a"', versionBound: 10 })])).toEqual([])
       for (const seq of [9, 10, 11]) await store.save([save(key, 1, { entry: `"${seq}"`, seq, versionBound: 20 })])
-      // The same again, as after an answer that was lost.
+      // Repeated, as after a lost response.
       await store.save([save(key, 1, { entry: '"11"', seq: 11, versionBound: 20 })])
       const loaded = await store.load(key, 1, 10, later)
       expect(loaded).toEqual({
@@ -85,7 +85,7 @@ for (const engine of engines)
       expect(await store.load(key, 1, 10, later)).toMatchObject({ snapshot: '"b"', journal: [] })
     })
 
-    test('[ROOM-NODE-2] a lower fence changes nothing, and the others in the same save are kept', async () => {
+    test('[ROOM-NODE-2] a save with a lower fence is refused, and the other rooms of the same transaction are saved', async () => {
       const [stale, fresh] = [newRoom(), newRoom()]
       await store.load(stale, 5, 10, later)
       await store.load(fresh, 1, 10, later)
@@ -103,7 +103,7 @@ for (const engine of engines)
       expect(await store.load(fresh, 1, 10, later)).toMatchObject({ snapshot: '"one"' })
     })
 
-    test('[ROOM-LIFE-2, ROOM-LIFE-3] due and expired rooms are found, the earliest first, and a removed one is new', async () => {
+    test('[ROOM-LIFE-2, ROOM-LIFE-3] due and expired rooms are found earliest first, and a removed room is new', async () => {
       const [late, early, never] = [newRoom(), newRoom(), newRoom()]
       for (const key of [late, early, never]) await store.load(key, 1, 10, nowMs + dayMs)
       await store.save([
@@ -119,7 +119,7 @@ for (const engine of engines)
       expect(await store.load(late, 1, 10, later)).toMatchObject({ snapshot: null, journal: [], versionBound: 0 })
     })
 
-    test('[ROOM-NODE-1] of 30 nodes that claim a room at once, one has it, and the others know which', async () => {
+    test('[ROOM-NODE-1] of 30 nodes that claim a room at once one becomes its owner, and the others learn its name', async () => {
       const cluster = createMemoryCluster()
       const claimants = Array.from({ length: 30 }, () => openNode(cluster, () => 0))
       const key = newRoom()
@@ -127,12 +127,12 @@ for (const engine of engines)
       const owner = leases.findIndex((lease) => lease !== null)
       expect(leases.filter((lease) => lease !== null)).toHaveLength(1)
       const name = claimants[owner]?.nodes.current?.name as string
-      const told = claimants.map(({ ownership }) => ownership.takeOwner(key))
-      expect(told.filter((node) => node !== null)).toEqual(Array.from({ length: 29 }, () => name))
+      const owners = claimants.map(({ ownership }) => ownership.takeOwner(key))
+      expect(owners.filter((node) => node !== null)).toEqual(Array.from({ length: 29 }, () => name))
       for (const { nodes } of claimants) await nodes.leave()
     })
 
-    test('[ROOM-NODE-1] a room that is given back can be claimed, with a higher fence', async () => {
+    test('[ROOM-NODE-1] a released room can be claimed by another node, with a higher fence', async () => {
       const cluster = createMemoryCluster()
       const [first, second] = [openNode(cluster, () => 0), openNode(cluster, () => 0)]
       const key = newRoom()
@@ -145,22 +145,22 @@ for (const engine of engines)
       for (const { nodes } of [first, second]) await nodes.leave()
     })
 
-    test('[ROOM-NODE-3] a node whose lease has ended knows it by its own clock, and loses its rooms to who claims them', async () => {
+    test('[ROOM-NODE-3] a node detects by its own clock that its lease has ended, and another node can claim its rooms', async () => {
       const clock = manualClock()
       const cluster = createMemoryCluster({ clock })
-      const [slept, awake] = [openNode(cluster, clock.now), openNode(cluster, clock.now)]
+      const [expired, active] = [openNode(cluster, clock.now), openNode(cluster, clock.now)]
       const key = newRoom()
-      const lease = await slept.ownership.claim(key)
-      expect(lease?.isHeld()).toBe(true)
+      const lease = await expired.ownership.claim(key)
+      expect(lease?.isValid()).toBe(true)
       clock.advance(roomNodeLeaseMs)
-      expect(lease?.isHeld()).toBe(false)
-      const next = await awake.ownership.claim(key)
-      expect(next?.isHeld()).toBe(true)
+      expect(lease?.isValid()).toBe(false)
+      const next = await active.ownership.claim(key)
+      expect(next?.isValid()).toBe(true)
       expect(next?.fence).toBeGreaterThan(lease?.fence as number)
-      // Its name is worth nothing any more; under another it is one among others.
-      expect(await slept.ownership.claim(key)).toBeNull()
-      expect(slept.lost).toHaveLength(1)
-      for (const { nodes } of [slept, awake]) await nodes.leave()
+      // The former owner starts a new session, for which the room has another owner.
+      expect(await expired.ownership.claim(key)).toBeNull()
+      expect(expired.lost).toHaveLength(1)
+      for (const { nodes } of [expired, active]) await nodes.leave()
     })
 
     function openNode(cluster: ReturnType<typeof createMemoryCluster>, elapsedMs: () => number) {
@@ -168,12 +168,12 @@ for (const engine of engines)
       const nodes = createRoomNodes({
         leases: cluster,
         elapsedMs,
-        isHeard: () => false,
+        isResponsive: () => false,
         onEntered: () => undefined,
         onLost: ({ name }) => void lost.push(name),
         log: silentLog,
       })
-      const ownership = createOwnership({ tables, nodes, clock: { now: () => nowMs }, log: silentLog })
+      const ownership = new Ownership({ tables, nodes, clock: { now: () => nowMs }, log: silentLog })
       return { nodes, ownership, lost }
     }
   })

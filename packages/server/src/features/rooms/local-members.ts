@@ -8,13 +8,13 @@ import type { RoomText } from './engine/messages.ts'
 import { type RoomKey, roomName } from './engine/ports.ts'
 import type { RoomServerMessage } from './protocol.ts'
 
-/** One socket, and the room that its address named. */
+/** A socket and the room that it was opened for. */
 export interface RoomSocket {
   readonly connection: Connection<RoomServerMessage>
   readonly key: RoomKey
-  /** Several messages may come in one frame, as an array. */
+  /** Whether several messages may be sent in one frame, as an array. */
   isMulti: boolean
-  /** Reported to its room as slow, and not yet as drained. */
+  /** Whether the room was notified that the socket is slow, and not yet that it has drained. */
   isSlow: boolean
 }
 
@@ -25,14 +25,14 @@ export interface LocalMembers {
   send(socket: RoomSocket, texts: readonly RoomText[]): void
   follow(key: RoomKey, socket: RoomSocket): void
   unfollow(key: RoomKey, socket: RoomSocket): void
-  /** To all that follow the room, but for those in `except`. */
+  /** Sends to all sockets that follow the room except those in `except`. */
   publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
   /** Removes all followers of the room. */
-  dismiss(key: RoomKey): void
+  unfollowAll(key: RoomKey): void
 }
 
 export interface LocalMembersDeps {
-  /** The runtime's way to send one text to all sockets that listen to a topic. */
+  /** Sends one text to all sockets that listen to a topic. */
   readonly publish: (topic: string, text: RoomText) => void
   /** The socket's client reads too slowly. */
   readonly onSlow: (socket: RoomSocket) => void
@@ -57,7 +57,7 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
   const sockets = new Map<string, RoomSocket>()
   const rooms = new Map<string, Followers>()
 
-  function judge(socket: RoomSocket): void {
+  function checkBacklog(socket: RoomSocket): void {
     if (socket.isSlow || socket.connection.buffered <= socketSlowBytes) return
     socket.isSlow = true
     onSlow(socket)
@@ -67,7 +67,7 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
     if (texts.length === 0) return
     if (socket.isMulti) socket.connection.send(asFrame(texts))
     else for (const text of texts) socket.connection.send(text)
-    judge(socket)
+    checkBacklog(socket)
   }
 
   function publishTo(key: RoomKey, group: ReadonlySet<RoomSocket>, frames: readonly RoomText[]): void {
@@ -122,9 +122,9 @@ export function createLocalMembers({ publish, onSlow }: LocalMembersDeps): Local
       for (const text of texts) followers.unchecked += text.length
       if (followers.unchecked < slowCheckChars) return
       followers.unchecked = 0
-      for (const socket of [...plain, ...multi]) judge(socket)
+      for (const socket of [...plain, ...multi]) checkBacklog(socket)
     },
-    dismiss(key) {
+    unfollowAll(key) {
       const followers = rooms.get(roomName(key))
       if (!followers) return
       for (const socket of [...followers.plain, ...followers.multi]) unfollow(key, socket)

@@ -1,7 +1,7 @@
 /**
- * What nodes say to each other: frames, in order, all that are sent in one turn as one message. The bus may lose
- * messages, so they are numbered, and whoever sees a gap is told; what was lost is not said again, but made good by
- * those who speak (`relay`).
+ * Ordered channels between nodes. Frames sent within one microtask are batched into one message. The bus can lose
+ * messages, so they are numbered: the receiver reports a gap, and `node-transport` recovers. Lost messages are not
+ * repeated.
  */
 import type { Log } from '../../base/log.ts'
 import type { Bus } from '../../engines/cluster/cluster.ts'
@@ -10,11 +10,11 @@ import type { Bus } from '../../engines/cluster/cluster.ts'
 export type Frame = readonly [kind: string, ...parts: unknown[]]
 
 export interface NodeChannels {
-  /** Sends a frame at the end of this microtask, in the order of the calls. */
+  /** Queues a frame, sent in the order of the calls at the end of the microtask. */
   send(node: string, frame: Frame): void
-  /** Nodes that messages were exchanged with. */
+  /** Nodes with which messages were exchanged. */
   peers(): readonly string[]
-  /** The node is gone. */
+  /** Drops the channel of a node whose lease has ended. */
   forget(node: string): void
   close(): void
 }
@@ -32,7 +32,7 @@ export interface NodeChannelsDeps {
 interface Peer {
   readonly waiting: Frame[]
   sent: number
-  heard: number
+  received: number
 }
 
 interface Message {
@@ -43,7 +43,7 @@ interface Message {
 
 const channelOf = (node: string): string => `rooms:${node}`
 
-/** Listens under a node's name, which must not have been used before. */
+/** Opens the channels of a node. Its name must not have been used before. */
 export function openNodeChannels({ bus, own, onFrame, onGap, log }: NodeChannelsDeps): NodeChannels {
   const peers = new Map<string, Peer>()
   const unsent = new Set<string>()
@@ -52,7 +52,7 @@ export function openNodeChannels({ bus, own, onFrame, onGap, log }: NodeChannels
   function peerOf(node: string): Peer {
     const known = peers.get(node)
     if (known) return known
-    const peer: Peer = { waiting: [], sent: 0, heard: 0 }
+    const peer: Peer = { waiting: [], sent: 0, received: 0 }
     peers.set(node, peer)
     return peer
   }
@@ -71,8 +71,8 @@ export function openNodeChannels({ bus, own, onFrame, onGap, log }: NodeChannels
     if (isClosed) return
     const { from, n, frames } = JSON.parse(text) as Message
     const peer = peerOf(from)
-    const isNext = n === peer.heard + 1
-    peer.heard = n
+    const isNext = n === peer.received + 1
+    peer.received = n
     if (!isNext) {
       log.warn('room.peer_messages_lost', { node: from })
       onGap(from)

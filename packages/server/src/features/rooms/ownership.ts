@@ -14,28 +14,21 @@ import { type RoomKey, type RoomLease, type RoomOwnership, roomName } from './en
 import type { RoomNodes } from './nodes.ts'
 import { ofRoom, type RoomTables } from './tables.ts'
 
-export interface Ownership extends RoomOwnership {
-  /** The node that owned the room at the last failed claim; cleared by this call. */
-  takeOwner(key: RoomKey): string | null
-  /** Resolves when no released room, or not this one, is still recorded as owned by this node. */
-  released(key?: RoomKey): Promise<void>
-}
-
 export interface OwnershipDeps {
   readonly tables: RoomTables
-  /** Null where this process is alone. */
+  /** Null in a single process. */
   readonly nodes: RoomNodes | null
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Claims of one generation. With it a fence stays below 2^53 for two million starts. */
+/** Claims per generation. Fences stay below 2^53 for two million starts of a server. */
 const generationSize = 2 ** 32
 
-/** Numbers that increase with every start, independent of clocks, and with every claim. */
+/** Fencing tokens: they increase with every start of a server and with every claim, independent of clocks. */
 function createFences({ database, generations }: RoomTables): () => Promise<number> {
   let generation: Promise<number> | null = null
-  let given = 0
+  let last = 0
 
   const begin = (): Promise<number> =>
     database.write(async (tx) => {
@@ -52,23 +45,85 @@ function createFences({ database, generations }: RoomTables): () => Promise<numb
       generation = null
       throw error
     })
-    return (await generation) * generationSize + ++given
+    return (await generation) * generationSize + ++last
   }
 }
 
-export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): Ownership {
-  const { database, rooms } = tables
-  const nextFence = createFences(tables)
-  const owners = createLru<string, string>(roomOwnersKnownMax)
-  const releasing = new Map<string, Promise<void>>()
+export class Ownership implements RoomOwnership {
+  private readonly nextFence: () => Promise<number>
+  /** Owners found by failed claims. */
+  private readonly owners = createLru<string, string>(roomOwnersKnownMax)
+  private readonly releasing = new Map<string, Promise<void>>()
 
-  /** The fence of the room, now this node's; or the node it belongs to, unless that is `dead`. */
-  async function take(tx: Transaction, key: RoomKey, own: string, dead: string | null, newFence: number) {
-    const { dialect } = database
-    // Nodes that claim a room for the first time have no row to wait for.
+  constructor(private readonly deps: OwnershipDeps) {
+    this.nextFence = createFences(deps.tables)
+  }
+
+  /** Null also if the owner cannot be determined: the claim is repeated later. */
+  async claim(key: RoomKey): Promise<RoomLease | null> {
+    try {
+      return await this.tryClaim(key)
+    } catch (error) {
+      if (!(error instanceof EngineError)) throw error
+      this.deps.log.warn('room.claim_failed', { room: roomName(key), error })
+      return null
+    }
+  }
+
+  release(key: RoomKey, lease: RoomLease): void {
+    if (!this.deps.nodes) return
+    const name = roomName(key)
+    const done = this.clearOwner(key, lease).then(() => {
+      if (this.releasing.get(name) === done) this.releasing.delete(name)
+    })
+    this.releasing.set(name, done)
+  }
+
+  /** The node that owned the room at the last failed claim; cleared by this call. */
+  takeOwner(key: RoomKey): string | null {
+    const name = roomName(key)
+    const owner = this.owners.get(name) ?? null
+    this.owners.delete(name)
+    return owner
+  }
+
+  /** Resolves when the released room (all released rooms without a key) is not recorded as owned by this node. */
+  async released(key?: RoomKey): Promise<void> {
+    if (key) await this.releasing.get(roomName(key))
+    else await Promise.all(this.releasing.values())
+  }
+
+  private async tryClaim(key: RoomKey): Promise<RoomLease | null> {
+    const { tables, nodes } = this.deps
+    const newFence = await this.nextFence()
+    if (!nodes) return { fence: newFence, isValid: () => true }
+    const session = await nodes.enter()
+    let dead: string | null = null
+    for (;;) {
+      const owner: string | number = await tables.database.write((tx) =>
+        this.recordOwner(tx, key, { own: session.name, dead, newFence }),
+      )
+      if (typeof owner === 'number') return { fence: owner, isValid: session.isValid }
+      if (await nodes.isAlive(owner)) {
+        this.owners.set(roomName(key), owner)
+        return null
+      }
+      dead = owner
+    }
+  }
+
+  /** Records this node as the owner and returns the fence; or returns the name of another owner, unless it is `dead`. */
+  private async recordOwner(
+    tx: Transaction,
+    key: RoomKey,
+    { own, dead, newFence }: { readonly own: string; readonly dead: string | null; readonly newFence: number },
+  ): Promise<string | number> {
+    const { tables, clock } = this.deps
+    const { database, rooms } = tables
+    // Before the first claim of a room there is no row to lock.
     await tx.lock(`room ${roomName(key)}`)
     const [row] = await tx.all<{ node: string | null; fence: unknown }>(
-      sql`SELECT node, fence FROM ${rooms} WHERE ${ofRoom(key)}${dialect.forUpdate}`,
+      sql`SELECT node, fence FROM ${rooms} WHERE ${ofRoom(key)}${database.dialect.forUpdate}`,
     )
     const node = row?.node ?? null
     if (node !== null && node !== own && node !== dead) return node
@@ -79,63 +134,15 @@ export function createOwnership({ tables, nodes, clock, log }: OwnershipDeps): O
     return fence
   }
 
-  /** Null where the owner cannot be determined: the claim is repeated later. */
-  async function tryClaim(key: RoomKey): Promise<RoomLease | null> {
+  private async clearOwner(key: RoomKey, { fence }: RoomLease): Promise<void> {
+    const { tables, log } = this.deps
     try {
-      return await claim(key)
-    } catch (error) {
-      if (!(error instanceof EngineError)) throw error
-      log.warn('room.claim_failed', { room: roomName(key), error })
-      return null
-    }
-  }
-
-  async function claim(key: RoomKey): Promise<RoomLease | null> {
-    const newFence = await nextFence()
-    if (!nodes) return { fence: newFence, isHeld: () => true }
-    const session = await nodes.enter()
-    let dead: string | null = null
-    for (;;) {
-      const answer = await database.write((tx) => take(tx, key, session.name, dead, newFence))
-      if (typeof answer === 'number') return { fence: answer, isHeld: session.isHeld }
-      if (await nodes.isAlive(answer)) {
-        owners.set(roomName(key), answer)
-        return null
-      }
-      dead = answer
-    }
-  }
-
-  async function free(key: RoomKey, { fence }: RoomLease): Promise<void> {
-    try {
-      await database.write((tx) =>
-        tx.run(sql`UPDATE ${rooms} SET node = NULL WHERE ${ofRoom(key)} AND fence = ${fence}`),
+      await tables.database.write((tx) =>
+        tx.run(sql`UPDATE ${tables.rooms} SET node = NULL WHERE ${ofRoom(key)} AND fence = ${fence}`),
       )
     } catch (error) {
-      // It stays written down as this node's, which may claim it again, as others may once this node is gone.
+      // The room stays recorded as owned by this node, which can claim it again; others can once its lease has ended.
       log.warn('room.release_failed', { room: roomName(key), error })
     }
-  }
-
-  return {
-    claim: tryClaim,
-    release(key, lease) {
-      if (!nodes) return
-      const name = roomName(key)
-      const done = free(key, lease).then(() => {
-        if (releasing.get(name) === done) releasing.delete(name)
-      })
-      releasing.set(name, done)
-    },
-    takeOwner(key) {
-      const name = roomName(key)
-      const owner = owners.get(name) ?? null
-      owners.delete(name)
-      return owner
-    },
-    async released(key) {
-      if (key) await releasing.get(roomName(key))
-      else await Promise.all(releasing.values())
-    },
   }
 }

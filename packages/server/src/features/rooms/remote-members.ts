@@ -1,4 +1,4 @@
-/** Sockets of other nodes in rooms on this one: the node of each, and the nodes that follow a room. */
+/** Sockets of other nodes that are in rooms on this node, and the nodes that follow each room. */
 import { type RoomKey, roomName } from './engine/ports.ts'
 
 /** A socket of another node. */
@@ -9,21 +9,21 @@ export interface RemoteMember {
 
 export interface RemoteMembers {
   find(connectionId: string): RemoteMember | undefined
-  add(connectionId: string, visitor: RemoteMember): void
+  add(connectionId: string, member: RemoteMember): void
   remove(connectionId: string): void
-  /** Those of a node, or all. */
+  /** The sockets of a node, or of all nodes for null. */
   of(node: string | null): readonly (readonly [connectionId: string, RemoteMember])[]
   inRoom(key: RoomKey): readonly (readonly [connectionId: string, RemoteMember])[]
-  follow(connectionId: string, visitor: RemoteMember): void
-  unfollow(connectionId: string, visitor: RemoteMember): void
-  /** Nodes that have a socket which follows the room. */
+  follow(connectionId: string, member: RemoteMember): void
+  unfollow(connectionId: string, member: RemoteMember): void
+  /** Nodes with at least one socket that follows the room. */
   nodesFollowing(key: RoomKey): Iterable<string>
 }
 
 export function createRemoteMembers(): RemoteMembers {
   const byConnection = new Map<string, RemoteMember>()
   const rooms = new Map<string, Map<string, RemoteMember>>()
-  /** Room to node to those of its sockets that follow. */
+  /** Connection ids of following sockets, by room and node. */
   const followers = new Map<string, Map<string, Set<string>>>()
 
   function unfollow(connectionId: string, { key, node }: RemoteMember): void {
@@ -36,11 +36,11 @@ export function createRemoteMembers(): RemoteMembers {
   }
 
   function remove(connectionId: string): void {
-    const visitor = byConnection.get(connectionId)
-    if (!visitor) return
-    unfollow(connectionId, visitor)
+    const member = byConnection.get(connectionId)
+    if (!member) return
+    unfollow(connectionId, member)
     byConnection.delete(connectionId)
-    const name = roomName(visitor.key)
+    const name = roomName(member.key)
     const room = rooms.get(name)
     room?.delete(connectionId)
     if (room?.size === 0) rooms.delete(name)
@@ -48,16 +48,16 @@ export function createRemoteMembers(): RemoteMembers {
 
   return {
     find: (connectionId) => byConnection.get(connectionId),
-    add(connectionId, visitor) {
+    add(connectionId, member) {
       remove(connectionId)
-      byConnection.set(connectionId, visitor)
-      const name = roomName(visitor.key)
+      byConnection.set(connectionId, member)
+      const name = roomName(member.key)
       const room = rooms.get(name)
-      if (room) room.set(connectionId, visitor)
-      else rooms.set(name, new Map([[connectionId, visitor]]))
+      if (room) room.set(connectionId, member)
+      else rooms.set(name, new Map([[connectionId, member]]))
     },
     remove,
-    of: (node) => [...byConnection].filter(([, visitor]) => node === null || visitor.node === node),
+    of: (node) => [...byConnection].filter(([, member]) => node === null || member.node === node),
     inRoom: (key) => [...(rooms.get(roomName(key)) ?? [])],
     follow(connectionId, { key, node }) {
       const name = roomName(key)

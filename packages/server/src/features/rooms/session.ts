@@ -1,5 +1,5 @@
-/** Authorizes the messages of one socket (protocol version 2) and forwards them as commands to the room. */
-import type { Auth } from '../../access/caller.ts'
+/** Parses and authorizes the messages of one socket (protocol version 2) and forwards them as commands to its room. */
+import type { Auth, UserCaller } from '../../access/caller.ts'
 import type { RoomNamespace } from '../../config/sections/rooms/rooms.ts'
 import { EngineError } from '../../engines/sql/error.ts'
 import type { JsonObject } from '../../http/input/body.ts'
@@ -22,212 +22,260 @@ import type { RoomCapability, RoomServerMessage, SendMessage } from './protocol.
 import type { RoomLocator } from './room-locator.ts'
 
 export interface SessionDeps {
-  /** The room's namespace as it is configured now; null when it is not any longer. */
+  /** The namespace of the room as currently configured; null if it is not configured any more. */
   readonly findNamespace: (name: string) => RoomNamespace | null
   readonly access: RoomAccessCheck
-  readonly audience: LocalMembers
-  readonly routes: RoomLocator
+  readonly localMembers: LocalMembers
+  readonly locator: RoomLocator
 }
 
-export interface Session extends SocketHandler<RoomServerMessage> {
-  /** Evaluates the join rule again, after the configuration changed. */
-  review(): Promise<void>
-}
+type Reject = (code: RoomErrorCode, message: string) => void
 
 const notJoined = ['NOT_JOINED', 'Join the room first'] as const
+const overloaded = ['RATE_LIMITED', 'The room is overloaded; retry later'] as const
+const unavailable = ['UNAVAILABLE', 'Access rules cannot be evaluated at the moment; retry later'] as const
 const capabilities: readonly RoomCapability[] = ['resume', 'multi']
 
-export function createSession(connection: Connection<RoomServerMessage>, key: RoomKey, deps: SessionDeps): Session {
-  const { findNamespace, access, audience, routes } = deps
-  const { id: connectionId } = connection
-  const socket: RoomSocket = { connection, key, isMulti: false, isSlow: false }
-  let asked: ReadonlySet<RoomCapability> = new Set()
-  let hasJoined = false
-  audience.enter(socket)
+export class RoomSession implements SocketHandler<RoomServerMessage> {
+  private readonly socket: RoomSocket
+  private granted: ReadonlySet<RoomCapability> = new Set()
+  private hasJoined = false
 
-  function tell(command: RoomCommand): void {
-    if (!routes.tell(socket, command)) connection.error('RATE_LIMITED', 'Too much waits for the room')
+  constructor(
+    private readonly connection: Connection<RoomServerMessage>,
+    private readonly key: RoomKey,
+    private readonly deps: SessionDeps,
+  ) {
+    this.socket = { connection, key, isMulti: false, isSlow: false }
+    deps.localMembers.enter(this.socket)
   }
 
-  function turnAway(): void {
-    connection.error('JOIN_DENIED', 'You may not join this room')
-    connection.close(closeCodes.joinDenied, 'JOIN_DENIED')
+  get messageRate(): number {
+    return this.findNamespace()?.messageRate ?? 0
   }
 
-  /**
-   * Continues with a rule's result, synchronously where the rule is (most are), so that a message costs no tick of the
-   * event loop. Later messages of the socket wait for an asynchronous rule. `unavailable` runs where it cannot decide.
-   */
-  function decided(
-    allowed: boolean | Promise<boolean>,
-    proceed: (isAllowed: boolean) => void,
-    unavailable: () => void,
-  ): void | Promise<void> {
-    if (!(allowed instanceof Promise)) return proceed(allowed)
-    return allowed.then(
-      (isAllowed) => {
-        if (connection.isOpen) proceed(isAllowed)
-      },
-      (error: unknown) => {
-        if (!(error instanceof EngineError)) throw error
-        if (connection.isOpen) unavailable()
-      },
-    )
+  /** A `sync` can be as large as two states. */
+  get backlogBytesMax(): number {
+    return socketBacklogBytesMax + 2 * (this.findNamespace()?.maxStateBytes ?? 0)
   }
 
-  const sayUnavailable = (): void => connection.error('UNAVAILABLE', 'Not available right now; try again later')
-
-  /** Whether the join rule permits the user. */
-  function admit(auth: Auth): boolean | Promise<boolean> {
-    const namespace = findNamespace(key.namespace)
-    return namespace !== null && access.mayJoin(namespace, key.id, auth)
+  /** Evaluates the join rule again, after the configuration changed. */
+  review(): Promise<void> {
+    return this.connection.enqueue(() => this.checkJoinRule())
   }
 
-  const join = (auth: Auth, { resume }: ReceivedJoin): void | Promise<void> =>
-    decided(
-      admit(auth),
-      (isAllowed) => {
-        if (!isAllowed) return turnAway()
-        hasJoined = true
-        tell({ type: 'join', connectionId, auth, resume: asked.has('resume') ? resume : null })
-      },
-      sayUnavailable,
-    )
+  onOpen(): void {}
 
-  /** `message` is the message as received: `actionType` is returned as it was sent. */
-  function refuseAction(message: JsonObject, requestId: string, code: RoomErrorCode, text: string): void {
-    connection.send({ type: 'action_error', requestId, actionType: message.actionType ?? null, code, message: text })
+  onAuth(
+    _: UserCaller,
+    isRefresh: boolean,
+    { caps }: JsonObject,
+  ): { connectionId: string; caps?: readonly RoomCapability[] } {
+    const connectionId = this.connection.id
+    if (isRefresh) return { connectionId }
+    this.granted = new Set(capabilities.filter((name) => Array.isArray(caps) && caps.includes(name)))
+    this.socket.isMulti = this.granted.has('multi')
+    return this.granted.size > 0 ? { connectionId, caps: [...this.granted] } : { connectionId }
   }
 
-  function act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
-    const { actionType, payload, requestId } = message
-    const refuse = (code: RoomErrorCode, text: string): void =>
-      connection.send({ type: 'action_error', requestId, actionType, code, message: text })
-    if (!hasJoined) return refuse('NOT_JOINED', 'Join the room first')
-    const namespace = findNamespace(key.namespace)
-    return decided(
-      namespace !== null && access.mayAct(namespace, key.id, auth, actionType, payload),
-      (isAllowed) => {
-        if (!isAllowed) refuse('ACTION_DENIED', 'You may not do this')
-        else if (!routes.tell(socket, { type: 'act', connectionId, actionType, payload, requestId, bytes }))
-          refuse('RATE_LIMITED', 'Too much waits for the room')
-      },
-      () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
-    )
+  async afterAuth(isRefresh: boolean): Promise<void> {
+    const { caller, id: connectionId } = this.connection
+    if (!isRefresh || !this.hasJoined || caller.kind !== 'user') return
+    await this.checkJoinRule()
+    if (this.connection.isOpen) this.forward({ type: 'auth', connectionId, auth: caller.auth })
   }
 
-  /** A sender that gave a `requestId` waits for an answer to it. */
-  function refuseSignal(requestId: unknown, code: RoomErrorCode, message: string): void {
-    if (isName(requestId)) connection.send({ type: 'signal_error', requestId, code, message })
-    else connection.error(code, message)
+  onMessage(type: string, received: JsonObject, chars: number): void | Promise<void> {
+    const { connection } = this
+    const { caller } = connection
+    const message = parseClientMessage(type, received)
+    if (!message) connection.error('UNKNOWN_TYPE', `Unknown message type "${type.slice(0, 50)}"`)
+    else if (caller.kind === 'user') return this.dispatch(caller.auth, message, received, chars)
+    else if (caller.kind === 'service')
+      connection.error('UNAUTHENTICATED', 'Service keys cannot join rooms; authenticate with the token of a user')
+    else {
+      connection.error('NOT_AUTHENTICATED', 'Authenticate first')
+      connection.close(closeCodes.badMessage, 'NOT_AUTHENTICATED')
+    }
   }
 
-  function signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
-    const { type, event, payload, to, includeSelf, requestId } = message
-    const refuse = (code: RoomErrorCode, text: string): void => refuseSignal(requestId, code, text)
-    if (!hasJoined) return refuse('NOT_JOINED', 'Join the room first')
-    const namespace = findNamespace(key.namespace)
-    return decided(
-      namespace !== null && access.maySignal(namespace, key.id, auth, event, payload),
-      (isAllowed) => {
-        if (!isAllowed) refuse('SIGNAL_DENIED', 'You may not send this signal')
-        else if (!routes.tell(socket, { type, connectionId, event, payload, to, includeSelf, requestId, bytes }))
-          refuse('RATE_LIMITED', 'Too much waits for the room')
-      },
-      () => refuse('UNAVAILABLE', 'Not available right now; try again later'),
-    )
-  }
-
-  function refuseInvalid({ of, problem }: InvalidMessage, message: JsonObject): void {
+  /** Answers a dropped request, since its sender waits for a response. */
+  onRateLimited(type: string, message: JsonObject): void {
     const { requestId } = message
-    if (of === 'signal' && !hasJoined) refuseSignal(requestId, ...notJoined)
-    else if (of === 'signal') refuseSignal(requestId, 'INVALID_SIGNAL', problem)
-    else if (isName(requestId)) refuseAction(message, requestId, 'INVALID_ACTION', problem)
-    else connection.error('INVALID_ACTION', problem)
+    if (!isName(requestId)) return
+    if (type === 'send') this.rejectAction(message, requestId, 'RATE_LIMITED', 'Too many messages')
+    if (type === 'signal') this.rejectSignal(requestId, 'RATE_LIMITED', 'Too many messages')
   }
 
-  function dispatch(auth: Auth, message: ReceivedMessage, received: JsonObject, bytes: number): void | Promise<void> {
+  onDrain(): void {
+    if (!this.socket.isSlow) return
+    this.socket.isSlow = false
+    this.forward({ type: 'drained', connectionId: this.connection.id })
+  }
+
+  onClose(): void {
+    this.deps.locator.leave(this.socket)
+    this.deps.localMembers.leave(this.socket)
+  }
+
+  private findNamespace(): RoomNamespace | null {
+    return this.deps.findNamespace(this.key.namespace)
+  }
+
+  private dispatch(auth: Auth, message: ReceivedMessage, received: JsonObject, bytes: number): void | Promise<void> {
+    const connectionId = this.connection.id
     switch (message.type) {
       case 'join':
-        return join(auth, message)
+        return this.join(auth, message)
       case 'send':
-        return act(auth, message, bytes)
+        return this.act(auth, message, bytes)
       case 'leave':
-        return hasJoined ? tell({ type: 'leave', connectionId }) : connection.error(...notJoined)
+        return this.forwardJoined({ type: 'leave', connectionId })
       case 'member_state': {
         const { type, state } = message
-        return hasJoined ? tell({ type, connectionId, state, bytes }) : connection.error(...notJoined)
+        return this.forwardJoined({ type, connectionId, state, bytes })
       }
       case 'signal':
-        return signal(auth, message, bytes)
+        return this.signal(auth, message, bytes)
       case 'invalid':
-        return refuseInvalid(message, received)
+        return this.rejectInvalid(message, received)
       default:
         message satisfies never
     }
   }
 
-  function review(): void | Promise<void> {
-    const { caller } = connection
-    if (!hasJoined || caller.kind !== 'user') return
-    return decided(
-      admit(caller.auth),
+  private join(auth: Auth, { resume }: ReceivedJoin): void | Promise<void> {
+    const { connection } = this
+    return this.decide(
+      this.mayJoin(auth),
       (isAllowed) => {
-        if (!isAllowed) turnAway()
+        if (!isAllowed) return this.rejectJoin()
+        this.hasJoined = true
+        const position = this.granted.has('resume') ? resume : null
+        this.forward({ type: 'join', connectionId: connection.id, auth, resume: position })
       },
-      // Without a decision the user must leave.
-      turnAway,
+      () => connection.error(...unavailable),
     )
   }
 
-  return {
-    get messageRate() {
-      return findNamespace(key.namespace)?.messageRate ?? 0
-    },
-    // A `sync` may be as large as two states.
-    get backlogBytesMax() {
-      return socketBacklogBytesMax + 2 * (findNamespace(key.namespace)?.maxStateBytes ?? 0)
-    },
-    review: () => connection.enqueue(review),
-    onOpen() {},
-    onAuth(_, isRefresh, { caps }) {
-      if (isRefresh) return { connectionId }
-      asked = new Set(capabilities.filter((name) => Array.isArray(caps) && caps.includes(name)))
-      socket.isMulti = asked.has('multi')
-      return asked.size > 0 ? { connectionId, caps: [...asked] } : { connectionId }
-    },
-    async afterAuth(isRefresh) {
-      const { caller } = connection
-      if (!isRefresh || !hasJoined || caller.kind !== 'user') return
-      await review()
-      if (connection.isOpen) tell({ type: 'auth', connectionId, auth: caller.auth })
-    },
-    onMessage(type, received, chars) {
-      const message = parseClientMessage(type, received)
-      const { caller } = connection
-      if (!message) connection.error('UNKNOWN_TYPE', 'There is no message of this type')
-      else if (caller.kind === 'user') return dispatch(caller.auth, message, received, chars)
-      else if (caller.kind === 'service') connection.error('UNAUTHENTICATED', 'A room is for users')
-      else {
-        connection.error('NOT_AUTHENTICATED', 'Authenticate first')
-        connection.close(closeCodes.badMessage, 'NOT_AUTHENTICATED')
-      }
-    },
-    onRateLimited(type, message) {
-      // A client that sent a request waits for its answer.
-      const { requestId } = message
-      if (!isName(requestId)) return
-      if (type === 'send') refuseAction(message, requestId, 'RATE_LIMITED', 'Too many messages')
-      if (type === 'signal') refuseSignal(requestId, 'RATE_LIMITED', 'Too many messages')
-    },
-    onDrain() {
-      if (!socket.isSlow) return
-      socket.isSlow = false
-      tell({ type: 'drained', connectionId })
-    },
-    onClose() {
-      routes.leave(socket)
-      audience.leave(socket)
-    },
+  private act(auth: Auth, message: Required<SendMessage>, bytes: number): void | Promise<void> {
+    const { connection, key } = this
+    const { actionType, payload, requestId } = message
+    const namespace = this.findNamespace()
+    return this.authorize({
+      isAllowed: () => namespace !== null && this.deps.access.mayAct(namespace, key.id, auth, actionType, payload),
+      denied: ['ACTION_DENIED', 'The access rule denies this action'],
+      reject: (code, text) => connection.send({ type: 'action_error', requestId, actionType, code, message: text }),
+      command: { type: 'act', connectionId: connection.id, actionType, payload, requestId, bytes },
+    })
+  }
+
+  private signal(auth: Auth, message: ReceivedSignal, bytes: number): void | Promise<void> {
+    const { connection, key } = this
+    const { type, event, payload, to, includeSelf, requestId } = message
+    const namespace = this.findNamespace()
+    return this.authorize({
+      isAllowed: () => namespace !== null && this.deps.access.maySignal(namespace, key.id, auth, event, payload),
+      denied: ['SIGNAL_DENIED', 'The access rule denies this signal'],
+      reject: (code, text) => this.rejectSignal(requestId, code, text),
+      command: { type, connectionId: connection.id, event, payload, to, includeSelf, requestId, bytes },
+    })
+  }
+
+  /** Forwards a command of a joined socket if a rule allows it. */
+  private authorize({
+    isAllowed,
+    denied,
+    reject,
+    command,
+  }: {
+    readonly isAllowed: () => boolean | Promise<boolean>
+    readonly denied: readonly [RoomErrorCode, string]
+    readonly reject: Reject
+    readonly command: RoomCommand
+  }): void | Promise<void> {
+    if (!this.hasJoined) return reject(...notJoined)
+    return this.decide(
+      isAllowed(),
+      (allowed) => {
+        if (!allowed) reject(...denied)
+        else if (!this.deps.locator.send(this.socket, command)) reject(...overloaded)
+      },
+      () => reject(...unavailable),
+    )
+  }
+
+  /**
+   * Continues with the result of a rule: synchronously where the rule is synchronous, as most are, so that a message
+   * costs no tick of the event loop. Later messages of the socket wait for an asynchronous rule. `onUnavailable` runs if
+   * the rule cannot be evaluated.
+   */
+  private decide(
+    allowed: boolean | Promise<boolean>,
+    proceed: (isAllowed: boolean) => void,
+    onUnavailable: () => void,
+  ): void | Promise<void> {
+    if (!(allowed instanceof Promise)) return proceed(allowed)
+    return allowed.then(
+      (isAllowed) => {
+        if (this.connection.isOpen) proceed(isAllowed)
+      },
+      (error: unknown) => {
+        if (!(error instanceof EngineError)) throw error
+        if (this.connection.isOpen) onUnavailable()
+      },
+    )
+  }
+
+  private mayJoin(auth: Auth): boolean | Promise<boolean> {
+    const namespace = this.findNamespace()
+    return namespace !== null && this.deps.access.mayJoin(namespace, this.key.id, auth)
+  }
+
+  /** Disconnects a joined user whom the join rule does not allow any more, or for whom it cannot be evaluated. */
+  private checkJoinRule(): void | Promise<void> {
+    const { caller } = this.connection
+    if (!this.hasJoined || caller.kind !== 'user') return
+    return this.decide(
+      this.mayJoin(caller.auth),
+      (isAllowed) => {
+        if (!isAllowed) this.rejectJoin()
+      },
+      () => this.rejectJoin(),
+    )
+  }
+
+  private forward(command: RoomCommand): void {
+    if (!this.deps.locator.send(this.socket, command)) this.connection.error(...overloaded)
+  }
+
+  private forwardJoined(command: RoomCommand): void {
+    if (this.hasJoined) this.forward(command)
+    else this.connection.error(...notJoined)
+  }
+
+  private rejectJoin(): void {
+    this.connection.error('JOIN_DENIED', 'The access rule denies joining this room')
+    this.connection.close(closeCodes.joinDenied, 'JOIN_DENIED')
+  }
+
+  private rejectInvalid({ of, problem }: InvalidMessage, message: JsonObject): void {
+    const { requestId } = message
+    if (of === 'signal' && !this.hasJoined) this.rejectSignal(requestId, ...notJoined)
+    else if (of === 'signal') this.rejectSignal(requestId, 'INVALID_SIGNAL', problem)
+    else if (isName(requestId)) this.rejectAction(message, requestId, 'INVALID_ACTION', problem)
+    else this.connection.error('INVALID_ACTION', problem)
+  }
+
+  /** `message` is the message as received: its `actionType` is returned as it was sent. */
+  private rejectAction(message: JsonObject, requestId: string, code: RoomErrorCode, text: string): void {
+    const actionType = message.actionType ?? null
+    this.connection.send({ type: 'action_error', requestId, actionType, code, message: text })
+  }
+
+  /** Sends `signal_error` to a sender that gave a `requestId`, otherwise `error`. */
+  private rejectSignal(requestId: unknown, code: RoomErrorCode, message: string): void {
+    if (isName(requestId)) this.connection.send({ type: 'signal_error', requestId, code, message })
+    else this.connection.error(code, message)
   }
 }

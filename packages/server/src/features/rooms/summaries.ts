@@ -1,31 +1,14 @@
 /**
  * Rooms as HTTP shows them, on any node: metadata and occupancy, and for administrators the complete state. Rooms in
- * memory are read from their node, others from the store. `access` has checked the caller before.
+ * memory are read from their node, others from the store. Callers have been authorized before.
  */
 import type { RoomEngine, RoomKey, RoomOccupancy, RoomView, ViewPage } from './engine/ports.ts'
 import { type RoomPage, takePage } from './room-page.ts'
 import type { StoredRoom } from './store.ts'
 
-export interface RoomGlance {
+export interface RoomSummary {
   readonly metadata: object
   readonly occupancy: RoomOccupancy
-}
-
-export interface Summaries {
-  /** In the order of the ids. */
-  glance(namespace: string, ids: readonly string[]): Promise<readonly RoomGlance[]>
-  /** A page of the rooms in memory on any node that answers, and whether more follow. */
-  list(page: RoomPage): Promise<{ rooms: readonly ListedRoom[]; hasMore: boolean }>
-  /** Null for a room that is not in memory. */
-  inspect(key: RoomKey, page: ViewPage): Promise<RoomView | null>
-  /** Saves the room and drops it from memory. False for one that is not there. */
-  hibernate(key: RoomKey): Promise<boolean>
-  /** Has a player leave. False for a room that is not in memory. */
-  kick(key: RoomKey, userId: string): Promise<boolean>
-  /** Whether all seats are taken by players with an open socket; false where that cannot be determined. */
-  isFull(key: RoomKey): Promise<boolean>
-  /** Answers a request of another node. */
-  answer(question: unknown): Promise<unknown>
 }
 
 export interface ListedRoom {
@@ -34,133 +17,156 @@ export interface ListedRoom {
 }
 
 /** Requests between nodes. */
-type Question =
-  | { readonly ask: 'glance'; readonly namespace: string; readonly ids: readonly string[] }
-  | { readonly ask: 'list'; readonly page: RoomPage }
-  | { readonly ask: 'hibernate' | 'full'; readonly key: RoomKey }
-  | { readonly ask: 'inspect'; readonly key: RoomKey; readonly page: ViewPage }
-  | { readonly ask: 'kick'; readonly key: RoomKey; readonly userId: string }
+type PeerRequest =
+  | { readonly kind: 'summaries'; readonly namespace: string; readonly ids: readonly string[] }
+  | { readonly kind: 'list'; readonly page: RoomPage }
+  | { readonly kind: 'hibernate' | 'isFull'; readonly key: RoomKey }
+  | { readonly kind: 'inspect'; readonly key: RoomKey; readonly page: ViewPage }
+  | { readonly kind: 'kick'; readonly key: RoomKey; readonly userId: string }
 
 export interface SummariesDeps {
-  readonly engine: () => RoomEngine
+  readonly engine: RoomEngine
   readonly findStored: (namespace: string, ids: readonly string[]) => Promise<ReadonlyMap<string, StoredRoom>>
   /** Names of nodes that the store records as owners. */
   readonly findNodes: () => Promise<readonly string[]>
-  /** This node's name; null where it is alone, or has nothing to do with rooms. */
+  /** The name of this node; null in a single process, or before this node has used rooms. */
   readonly ownName: () => string | null
-  /** What another node answers, or null. */
-  readonly ask: (node: string, question: unknown) => Promise<unknown>
+  /** The response of another node, or null. */
+  readonly request: (node: string, request: unknown) => Promise<unknown>
 }
 
-const nobody: RoomOccupancy = { activeMembers: 0, activeConnections: 0 }
+const noOccupancy: RoomOccupancy = { activeMembers: 0, activeConnections: 0 }
 
-export function createSummaries(deps: SummariesDeps): Summaries {
-  const { engine, findStored, findNodes, ownName, ask } = deps
+export class Summaries {
+  constructor(private readonly deps: SummariesDeps) {}
 
-  function glanceHere(key: RoomKey): RoomGlance | null {
-    const occupancy = engine().findOccupancy(key)
-    const metadata = engine().findMetadata(key)
-    return occupancy && metadata ? { metadata, occupancy } : null
-  }
-
-  const listHere = (page: RoomPage): ListedRoom[] =>
-    takePage(
-      engine()
-        .list()
-        .map((key) => ({ key })),
-      page,
-    ).map(({ key }) => ({ key, occupancy: engine().findOccupancy(key) ?? nobody }))
-
-  async function hibernateHere(key: RoomKey): Promise<boolean> {
-    if (!engine().findOccupancy(key)) return false
-    await engine().release(key)
-    return true
-  }
-
-  function kickHere(key: RoomKey, userId: string): boolean {
-    if (!engine().findOccupancy(key)) return false
-    engine().receive(key, { type: 'kick', userId })
-    return true
-  }
-
-  /** The other node that the store records as the owner. */
-  async function nodeOf({ namespace, id }: RoomKey): Promise<string | null> {
-    const node = (await findStored(namespace, [id])).get(id)?.node ?? null
-    return node === ownName() ? null : node
-  }
-
-  async function glance(namespace: string, ids: readonly string[]): Promise<readonly RoomGlance[]> {
-    const found = new Map<string, RoomGlance>()
-    const elsewhere = ids.filter((id) => {
-      const here = glanceHere({ namespace, id })
-      if (here) found.set(id, here)
-      return !here
-    })
-    const stored = elsewhere.length > 0 ? await findStored(namespace, elsewhere) : new Map<string, StoredRoom>()
-    const byNode = Map.groupBy(
-      elsewhere.filter((id) => (stored.get(id)?.node ?? null) !== null),
-      (id) => stored.get(id)?.node as string,
-    )
-    byNode.delete(ownName() ?? '')
+  /** Summaries of rooms, in the order of the ids. */
+  async find(namespace: string, ids: readonly string[]): Promise<readonly RoomSummary[]> {
+    const found = new Map<string, RoomSummary>()
+    const missing: string[] = []
+    for (const id of ids) {
+      const local = this.findLocal({ namespace, id })
+      if (local) found.set(id, local)
+      else missing.push(id)
+    }
+    const stored = missing.length > 0 ? await this.deps.findStored(namespace, missing) : new Map<string, StoredRoom>()
     await Promise.all(
-      [...byNode].map(async ([node, of]) => {
-        const question: Question = { ask: 'glance', namespace, ids: of }
-        const answer = (await ask(node, question)) as (RoomGlance | null)[] | null
-        for (const [at, id] of of.entries()) if (answer?.[at]) found.set(id, answer[at])
+      [...this.groupByNode(missing, stored)].map(async ([node, of]) => {
+        const response = await this.request(node, { kind: 'summaries', namespace, ids: of })
+        const summaries = (response ?? []) as (RoomSummary | null)[]
+        for (const [at, id] of of.entries()) if (summaries[at]) found.set(id, summaries[at])
       }),
     )
     return ids.map(
-      (id) => found.get(id) ?? { metadata: JSON.parse(stored.get(id)?.metadata ?? '{}'), occupancy: nobody },
+      (id) => found.get(id) ?? { metadata: JSON.parse(stored.get(id)?.metadata ?? '{}'), occupancy: noOccupancy },
     )
   }
 
-  return {
-    glance,
-    async list(page) {
-      const others = (await findNodes()).filter((node) => node !== ownName())
-      const answers = await Promise.all(others.map((node) => ask(node, { ask: 'list', page } satisfies Question)))
-      const rooms = [...listHere(page), ...answers.flatMap((answer) => (answer ?? []) as ListedRoom[])]
-      const taken = takePage(rooms, page)
-      return { rooms: taken.slice(0, page.limit), hasMore: taken.length > page.limit }
-    },
-    async inspect(key, page) {
-      const here = engine().find(key, page)
-      if (here) return here
-      const node = await nodeOf(key)
-      if (node === null) return null
-      return (await ask(node, { ask: 'inspect', key, page } satisfies Question)) as RoomView | null
-    },
-    async hibernate(key) {
-      if (await hibernateHere(key)) return true
-      const node = await nodeOf(key)
-      return node !== null && (await ask(node, { ask: 'hibernate', key } satisfies Question)) === true
-    },
-    async kick(key, userId) {
-      if (kickHere(key, userId)) return true
-      const node = await nodeOf(key)
-      return node !== null && (await ask(node, { ask: 'kick', key, userId } satisfies Question)) === true
-    },
-    async isFull(key) {
-      if (ownName() === null || engine().findOccupancy(key)) return engine().isFull(key)
-      const node = await nodeOf(key).catch(() => null)
-      return node !== null && (await ask(node, { ask: 'full', key } satisfies Question)) === true
-    },
-    async answer(asked) {
-      const question = asked as Question
-      switch (question.ask) {
-        case 'glance':
-          return question.ids.map((id) => glanceHere({ namespace: question.namespace, id }))
-        case 'list':
-          return listHere(question.page)
-        case 'inspect':
-          return engine().find(question.key, question.page)
-        case 'hibernate':
-          return hibernateHere(question.key)
-        case 'full':
-          return engine().isFull(question.key)
-        case 'kick':
-          return kickHere(question.key, question.userId)
-      }
-    },
+  /** A page of the rooms in memory on any node that answers, and whether more follow. */
+  async list(page: RoomPage): Promise<{ rooms: readonly ListedRoom[]; hasMore: boolean }> {
+    const nodes = (await this.deps.findNodes()).filter((node) => node !== this.deps.ownName())
+    const responses = await Promise.all(nodes.map((node) => this.request(node, { kind: 'list', page })))
+    const rooms = [...this.listLocal(page), ...responses.flatMap((response) => (response ?? []) as ListedRoom[])]
+    const taken = takePage(rooms, page)
+    return { rooms: taken.slice(0, page.limit), hasMore: taken.length > page.limit }
+  }
+
+  /** Null for a room that is not in memory. */
+  async inspect(key: RoomKey, page: ViewPage): Promise<RoomView | null> {
+    const local = this.deps.engine.find(key, page)
+    return local ?? ((await this.requestOwner(key, { kind: 'inspect', key, page })) as RoomView | null)
+  }
+
+  /** Saves the room and drops it from memory. False for a room that is not in memory. */
+  async hibernate(key: RoomKey): Promise<boolean> {
+    return (await this.hibernateLocal(key)) || (await this.requestOwner(key, { kind: 'hibernate', key })) === true
+  }
+
+  /** Removes a player from a room. False for a room that is not in memory. */
+  async kick(key: RoomKey, userId: string): Promise<boolean> {
+    return this.kickLocal(key, userId) || (await this.requestOwner(key, { kind: 'kick', key, userId })) === true
+  }
+
+  /** Whether connected players occupy all seats; false if that cannot be determined. */
+  async isFull(key: RoomKey): Promise<boolean> {
+    const { engine, ownName } = this.deps
+    if (ownName() === null || engine.findOccupancy(key)) return engine.isFull(key)
+    const node = await this.findOwner(key).catch(() => null)
+    return node !== null && (await this.request(node, { kind: 'isFull', key })) === true
+  }
+
+  /** Answers a request of another node. */
+  async answer(message: unknown): Promise<unknown> {
+    const { engine } = this.deps
+    const request = message as PeerRequest
+    switch (request.kind) {
+      case 'summaries':
+        return request.ids.map((id) => this.findLocal({ namespace: request.namespace, id }))
+      case 'list':
+        return this.listLocal(request.page)
+      case 'inspect':
+        return engine.find(request.key, request.page)
+      case 'hibernate':
+        return this.hibernateLocal(request.key)
+      case 'isFull':
+        return engine.isFull(request.key)
+      case 'kick':
+        return this.kickLocal(request.key, request.userId)
+    }
+  }
+
+  private findLocal(key: RoomKey): RoomSummary | null {
+    const occupancy = this.deps.engine.findOccupancy(key)
+    const metadata = this.deps.engine.findMetadata(key)
+    return occupancy && metadata ? { metadata, occupancy } : null
+  }
+
+  private listLocal(page: RoomPage): ListedRoom[] {
+    const { engine } = this.deps
+    const rooms = engine.list().map((key) => ({ key }))
+    return takePage(rooms, page).map(({ key }) => ({ key, occupancy: engine.findOccupancy(key) ?? noOccupancy }))
+  }
+
+  private async hibernateLocal(key: RoomKey): Promise<boolean> {
+    const { engine } = this.deps
+    if (!engine.findOccupancy(key)) return false
+    await engine.release(key)
+    return true
+  }
+
+  private kickLocal(key: RoomKey, userId: string): boolean {
+    const { engine } = this.deps
+    if (!engine.findOccupancy(key)) return false
+    engine.receive(key, { type: 'kick', userId })
+    return true
+  }
+
+  /** Ids of rooms that the store records as owned by other nodes, by node. */
+  private groupByNode(ids: readonly string[], stored: ReadonlyMap<string, StoredRoom>): Map<string, string[]> {
+    const groups = new Map<string, string[]>()
+    for (const id of ids) {
+      const node = stored.get(id)?.node ?? null
+      if (node === null || node === this.deps.ownName()) continue
+      const group = groups.get(node)
+      if (group) group.push(id)
+      else groups.set(node, [id])
+    }
+    return groups
+  }
+
+  /** The other node that the store records as the owner. */
+  private async findOwner({ namespace, id }: RoomKey): Promise<string | null> {
+    const node = (await this.deps.findStored(namespace, [id])).get(id)?.node ?? null
+    return node === this.deps.ownName() ? null : node
+  }
+
+  /** Null if no other node owns the room, or if it does not answer. */
+  private async requestOwner(key: RoomKey, request: PeerRequest): Promise<unknown> {
+    const node = await this.findOwner(key)
+    return node === null ? null : this.request(node, request)
+  }
+
+  private request(node: string, request: PeerRequest): Promise<unknown> {
+    return this.deps.request(node, request)
   }
 }

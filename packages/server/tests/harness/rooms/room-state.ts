@@ -1,35 +1,35 @@
-/** A room's state under a handler, and a client's copy of it: for tests of what assignments do and what deltas say. */
+/** The state of a room under a handler, and a client's copy of it, for tests of assignments and deltas. */
 import { expect } from 'bun:test'
 import type { RoomState } from '../../../src/config/sections/rooms/room-code.ts'
 import { applyDelta } from '../../../src/features/rooms/engine/delta.ts'
-import type { Turn } from '../../../src/features/rooms/engine/draft.ts'
+import type { DraftOwner } from '../../../src/features/rooms/engine/draft.ts'
 import type { JsonRecord } from '../../../src/features/rooms/engine/json.ts'
 import { LiveState } from '../../../src/features/rooms/engine/state.ts'
 
 export const stateBytesMax = 100_000
 export const clone = <T>(value: T): T => JSON.parse(JSON.stringify(value))
 
-/** Runs a handler on a state; what it throws is thrown, and then nothing has changed. */
+/** Runs a handler on a state. Throws the error of the handler, after which the state is unchanged. */
 export function change(state: LiveState, handler: (state: RoomState) => void): RoomState {
-  const turn: Turn = { isLive: true }
-  const draft = state.draft(turn)
+  const owner: DraftOwner = { isLive: true }
+  const draft = state.draft(owner)
   try {
     handler(draft.state)
     state.commit(draft, state.prepare(draft))
   } finally {
-    turn.isLive = false
+    owner.isLive = false
   }
   return draft.state
 }
 
-/** A state and a client's copy of it, which knows nothing but what deltas and syncs say. */
+/** A state and a client's copy of it, which is updated by deltas and syncs only. */
 export function watched(initial: JsonRecord = {}) {
   const state = new LiveState(clone(initial), stateBytesMax)
   let copy = clone(initial)
   return {
     state,
     change: (handler: (state: RoomState) => void) => change(state, handler),
-    /** Sends the delta, and gives it; null for a sync. */
+    /** Sends the delta and returns it; null for a sync. */
     tick(): JsonRecord | null {
       const text = state.takeDelta()
       if (text === null) copy = JSON.parse(state.toText())
@@ -40,7 +40,7 @@ export function watched(initial: JsonRecord = {}) {
   }
 }
 
-/** The code or the name of what is thrown. */
+/** The code or the name of the error that a call throws. */
 export function code(call: () => unknown): string {
   try {
     call()

@@ -300,7 +300,7 @@ export class RoomWorld {
         this.fence += 1
         const held = { fence: this.fence, untilMs: this.elapsedMs + leaseTrustMs }
         node.held.set(name, held)
-        const granted: RoomLease = { fence: held.fence, isHeld: () => held.untilMs > this.elapsedMs }
+        const granted: RoomLease = { fence: held.fence, isValid: () => held.untilMs > this.elapsedMs }
         return granted
       },
       release: (key, { fence }) => {

@@ -102,8 +102,8 @@ describe('actions', () => {
     ['throws', 'ACTION_FAILED', 'Not your turn'],
     ['rejects', 'ACTION_FAILED', 'The action failed'],
     ['hangs', 'ACTION_TIMEOUT', 'The action took too long'],
-    ['functions', 'INVALID_STATE', 'A state may not hold a function'],
-    ['tooLarge', 'STATE_TOO_LARGE', 'State may not be larger than 1000 bytes'],
+    ['functions', 'INVALID_STATE', 'A state must not contain a function'],
+    ['tooLarge', 'STATE_TOO_LARGE', 'A state must be at most 1000 bytes of JSON'],
   ])(
     '[ROOM-STATE-2, ROOM-STATE-3, ROOM-ACT-7, ROOM-ENGINE-7] one that %s has changed, sent and set nothing, also later',
     async (actionType, code, message) => {

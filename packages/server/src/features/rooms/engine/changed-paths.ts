@@ -1,26 +1,27 @@
 /**
- * The dirty paths of a state since its last delta, as a tree, and the delta built from them. A path has at most five
- * levels, no key that is empty or contains a dot, and never leads into an array; deeper changes mark the nearest
+ * Paths of a state that changed since its last delta, as a tree, and the delta built from them. A path has at most five
+ * levels, no key that is empty or contains a dot, and never leads into an array; other changes mark the nearest
  * ancestor that has a path.
  */
 import { roomPathDepthMax } from '../../../limits/rooms.ts'
 import { type JsonRecord, type JsonValue, jsonBytes, jsonText } from './json.ts'
 
-const canBeNamed = (key: string): boolean => key !== '' && !key.includes('.')
+const isPathKey = (key: string): boolean => key !== '' && !key.includes('.')
 
 export class ChangedPaths {
-  /** The complete value has changed; its parts are not tracked. */
-  private isWhole = false
+  /** The value was replaced; its parts are not tracked. */
+  private isReplaced = false
   private parts: Map<string, ChangedPaths> | null = null
 
   constructor(private readonly depth = 0) {}
 
   get isClean(): boolean {
-    return !this.isWhole && this.parts === null
+    return !this.isReplaced && this.parts === null
   }
 
-  touch(): void {
-    this.isWhole = true
+  /** Marks this value as replaced. */
+  markAll(): void {
+    this.isReplaced = true
     this.parts = null
   }
 
@@ -37,15 +38,15 @@ export class ChangedPaths {
   }
 
   /** Marks a member as replaced. */
-  touchMember(key: string): void {
-    this.partsFor(key)?.set(key, whole)
+  markMember(key: string): void {
+    this.partsFor(key)?.set(key, replaced)
   }
 
   /** Null where the member has no path; this value is then marked as replaced. */
   private partsFor(key: string): Map<string, ChangedPaths> | null {
-    if (this.isWhole) return null
-    if (this.depth === roomPathDepthMax || !canBeNamed(key)) {
-      this.touch()
+    if (this.isReplaced) return null
+    if (this.depth === roomPathDepthMax || !isPathKey(key)) {
+      this.markAll()
       return null
     }
     this.parts ??= new Map()
@@ -53,19 +54,19 @@ export class ChangedPaths {
   }
 
   /**
-   * The changes as JSON: paths to values, null for what is gone; a parent takes the place of its members when that is
-   * shorter. Null where paths cannot express the change and the complete state must be sent.
+   * The changes as JSON: paths to new values, null for deleted keys; one entry for a parent instead of several for its
+   * members where that is shorter. Null if paths cannot express the change and the complete state must be sent.
    */
   toDelta(state: JsonRecord): string | null {
-    if (this.isWhole) return null
+    if (this.isReplaced) return null
     const entries: string[] = []
     this.collect(entries, '', state)
     return `{${entries.join(',')}}`
   }
 
-  /** Adds the entries at and below `path`, and gives their length. */
+  /** Adds the entries at and below `path`; returns their length. */
   private collect(entries: string[], path: string, value: JsonValue | undefined): number {
-    if (this.isWhole || value === undefined) return add(entries, path, value)
+    if (this.isReplaced || value === undefined) return add(entries, path, value)
     if (!this.parts) return 0
     const before = entries.length
     let length = 0
@@ -75,7 +76,7 @@ export class ChangedPaths {
       length += part.collect(entries, path === '' ? key : `${path}.${key}`, member)
     }
     if (path === '' || entries.length - before < 2) return length
-    // The value is walked only as far as it is shorter.
+    // Measuring stops as soon as the value is not shorter.
     const most = length - path.length - 4
     if (jsonBytes(value, most) > most) return length
     entries.length = before
@@ -84,8 +85,8 @@ export class ChangedPaths {
 }
 
 /** Shared by all replaced members: a replaced value tracks no parts. */
-const whole = new ChangedPaths()
-whole.touch()
+const replaced = new ChangedPaths()
+replaced.markAll()
 
 function add(entries: string[], path: string, value: JsonValue | undefined): number {
   const entry = `${jsonText(path)}:${value === undefined ? 'null' : jsonText(value)}`

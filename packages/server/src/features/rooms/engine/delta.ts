@@ -1,12 +1,12 @@
 /**
- * A delta put to use, as every client does it, and the engine itself when it reads a journal: dot-path keys to new
- * values, null deletes.
+ * Applies deltas as clients do; the engine uses it to replay a journal. A delta maps dot paths to new values; null
+ * deletes.
  */
 import { type JsonRecord, type JsonValue, setMember } from './json.ts'
 
 export type Delta = Readonly<Record<string, JsonValue>>
 
-/** Changes `state` in place. Throws when the delta was not made for this state. */
+/** Changes `state` in place. Throws if a path does not exist in it. */
 export function applyDelta(state: JsonRecord, delta: Delta): void {
   for (const [path, value] of Object.entries(delta)) {
     const keys = path.split('.')

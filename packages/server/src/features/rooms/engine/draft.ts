@@ -1,9 +1,9 @@
 /**
- * A state as one handler sees it: assignments are kept beside the state until `apply`, so that dropping them leaves no
- * trace. Costs what the handler touches, whatever the size of the state: nothing is copied to read or to change it.
+ * A copy-on-write draft of a state for one handler: assignments are kept in overlays until `apply`, so that a rollback
+ * is free. The cost depends on what the handler reads and writes, not on the size of the state: nothing is copied.
  *
- * Each object that is read gets a `Site` with what was assigned to its keys (`overlay`). What a handler assigns
- * stays its own object until `prepare`, which copies it; so an object that is kept and changed later changes no state.
+ * Each object that is read gets a `Site` with the values assigned to its keys (`overlay`). An assigned object remains
+ * the handler's until `prepare` copies it; changes that the handler makes to it later do not reach the state.
  */
 import type { RoomState } from '../../../config/sections/rooms/room-code.ts'
 import { roomArrayGapMax } from '../../../limits/rooms.ts'
@@ -22,8 +22,8 @@ import {
 } from './json.ts'
 
 /** What all drafts of one handler share. */
-export interface Turn {
-  /** False once the handler has ended: every use of a draft throws from then on. */
+export interface DraftOwner {
+  /** False once the handler has ended: every use of a draft then throws. */
   isLive: boolean
 }
 
@@ -36,23 +36,23 @@ interface Site {
   readonly parent: Site | null
   readonly depth: number
   readonly proxy: RoomState
-  /** Assigned values by key; at first as given, after `prepare` copies. */
+  /** Assigned values by key; copies of them after `prepare`. */
   overlay: Map<string, Assigned> | null
-  /** Sites of the base's own values. */
+  /** Sites of the values of `base`. */
   children: Map<string, Site> | null
-  /** Something here or below may have changed. */
+  /** Whether this object or one below it may have changed. */
   isDirty: boolean
-  /** Arrays: their length, and how much of the base was never cut off. */
+  /** Arrays: the current length, and the length of the prefix of `base` that was never truncated. */
   length: number
   kept: number
 }
 
-/** A proxy's target is its site, in an array where the proxy must be one. */
+/** The target of a proxy is its site, wrapped in an array where the proxy must be an array. */
 type Target = Site | [Site]
 const siteOf = (target: Target): Site => (Array.isArray(target) ? target[0] : target)
 
 function checkLive(site: Site): void {
-  if (!site.draft.turn.isLive) throw new TypeError('The state cannot be used after its handler has ended')
+  if (!site.draft.owner.isLive) throw new TypeError('The state cannot be used after its handler has ended')
 }
 
 const indexPattern = /^(?:0|[1-9]\d{0,9})$/
@@ -96,11 +96,11 @@ function markDirty(site: Site): void {
 }
 
 function write(site: Site, key: string, value: unknown): void {
-  if (isForbiddenKey(key)) throw invalidState(`A state may not have the key ${key}`)
+  if (isForbiddenKey(key)) throw invalidState(`A state must not contain the key ${key}`)
   if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint')
-    throw invalidState(`A state may not hold a ${typeof value}`)
-  if (typeof value === 'number' && !Number.isFinite(value)) throw invalidState(`A state may not hold ${value}`)
-  // Put back where it came from: whatever else was assigned meanwhile is forgotten.
+    throw invalidState(`A state must not contain a ${typeof value}`)
+  if (typeof value === 'number' && !Number.isFinite(value)) throw invalidState(`A state must not contain ${value}`)
+  // A value assigned back to its own key undoes other assignments to that key.
   if (typeof value === 'object' && site.children?.get(key)?.proxy === value && ownsKey(site, key))
     site.overlay?.delete(key)
   else if (Array.isArray(site.base)) writeElement(site, key, value)
@@ -113,7 +113,7 @@ function writeElement(site: Site, key: string, value: unknown): void {
     resize(site, value as number)
     return
   }
-  if (!isIndex(key)) throw invalidState('An array in a state has elements only')
+  if (!isIndex(key)) throw invalidState('An array in a state must have no other properties than its elements')
   const length = Number(key) + 1
   if (length > site.length) resize(site, length)
   assign(site, key, value === undefined ? deleted : value)
@@ -121,10 +121,11 @@ function writeElement(site: Site, key: string, value: unknown): void {
 
 function resize(site: Site, length: number): void {
   if (!Number.isInteger(length) || length < 0) throw new RangeError('Invalid array length')
-  if (length > site.length + roomArrayGapMax) throw invalidState('An array in a state has no gaps')
+  if (length > site.length + roomArrayGapMax)
+    throw invalidState(`An array in a state can grow by at most ${roomArrayGapMax} elements beyond its end`)
   for (let at = length; at < site.length; at++) site.overlay?.delete(String(at))
   site.kept = Math.min(site.kept, length)
-  // Elements that are not assigned become null, as in JSON.
+  // Elements without a value become null, as in JSON.
   for (let at = site.length; at < length; at++) assign(site, String(at), deleted)
   if (length !== site.length) markDirty(site)
   site.length = length
@@ -149,11 +150,11 @@ function keysOf(site: Site): string[] {
   return present
 }
 
-const refuse = (): never => {
-  throw invalidState('A state is changed by assignment only')
+const rejectChange = (): never => {
+  throw invalidState('A state can be changed only by assignment')
 }
 
-/** Nothing is inherited by an object (`state[name]` of an unknown name is undefined); arrays have their methods. */
+/** Objects inherit nothing (`state[name]` of an unknown name is undefined); arrays have the methods of `Array`. */
 function inherited(site: Site, key: string | symbol): unknown {
   if (!Array.isArray(site.base) || (typeof key === 'string' && isForbiddenKey(key))) return undefined
   return Reflect.get(Array.prototype, key)
@@ -171,7 +172,7 @@ const traps: ProxyHandler<Target> = {
   set(target, key, value) {
     const site = siteOf(target)
     checkLive(site)
-    if (typeof key === 'symbol') return refuse()
+    if (typeof key === 'symbol') return rejectChange()
     write(site, key, value)
     return true
   },
@@ -206,9 +207,9 @@ const traps: ProxyHandler<Target> = {
     return { get: () => read(site, key), enumerable: true, configurable: true }
   },
   getPrototypeOf: (target) => (Array.isArray(target) ? Array.prototype : null),
-  defineProperty: refuse,
-  setPrototypeOf: refuse,
-  preventExtensions: refuse,
+  defineProperty: rejectChange,
+  setPrototypeOf: rejectChange,
+  preventExtensions: rejectChange,
 }
 
 function createSite(draft: Draft, base: JsonRecord | JsonArray, parent: Site | null): Site {
@@ -228,7 +229,7 @@ function createSite(draft: Draft, base: JsonRecord | JsonArray, parent: Site | n
   return site
 }
 
-/** Copies what was assigned to an object's keys, and forgets what changes nothing; gives the change in bytes. */
+/** Copies the values assigned to an object and drops those that change nothing; returns the change in bytes. */
 function prepareMembers(site: Site, base: JsonRecord, overlay: Map<string, Assigned>): number {
   let change = 0
   let growth = 0
@@ -289,65 +290,66 @@ function prepare(site: Site): number {
   return change
 }
 
-function apply(site: Site, dirt: ChangedPaths): void {
+function apply(site: Site, changes: ChangedPaths): void {
   const { base, overlay } = site
   if (Array.isArray(base)) {
-    dirt.touch()
+    changes.markAll()
     base.length = site.kept
     if (overlay) for (const [key, value] of overlay) base[Number(key)] = value as JsonValue
   } else if (overlay)
     for (const [key, value] of overlay) {
-      dirt.touchMember(key)
+      changes.markMember(key)
       setMember(base, key, value === deleted ? undefined : (value as JsonValue))
     }
-  if (site.children) for (const [key, child] of site.children) if (child.isDirty) apply(child, dirt.below(key))
+  if (site.children) for (const [key, child] of site.children) if (child.isDirty) apply(child, changes.below(key))
 }
 
 export class Draft {
   private readonly root: Site
 
-  /** A draft of `base`, which stays as it is until `apply`. No value assigned may be larger than `bytesMax`. */
+  /** A draft of `base`, which stays unchanged until `apply`. `bytesMax` limits each assigned value. */
   constructor(
-    readonly turn: Turn,
+    readonly owner: DraftOwner,
     base: JsonRecord,
     readonly bytesMax: number,
   ) {
     this.root = createSite(this, base, null)
   }
 
-  /** What the handler reads and assigns to. */
+  /** The object that the handler reads and changes. */
   get state(): RoomState {
     return this.root.proxy
   }
 
-  /** Has the state become `value`, as if each of its keys was assigned, and each other one deleted. */
+  /** Replaces the state: assigns each key of `value` and deletes all other keys. */
   replace(value: unknown): void {
     const { proxy } = this.root
     if (value === proxy) return
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidState('A state is an object')
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      throw invalidState('A state must be an object')
     for (const key of Object.keys(proxy)) if (!Object.hasOwn(value, key)) delete proxy[key]
     for (const [key, member] of Object.entries(value)) proxy[key] = member
   }
 
-  /** True when something may have been assigned. */
+  /** Whether anything may have been assigned. */
   get isDirty(): boolean {
     return this.root.isDirty
   }
 
-  /** After `prepare`: the state's own keys that changed at or below them. */
+  /** After `prepare`: the top-level keys whose values changed. */
   *changedKeys(): Generator<string> {
     const { overlay, children } = this.root
     if (overlay) yield* overlay.keys()
     if (children) for (const [key, child] of children) if (child.isDirty) yield key
   }
 
-  /** Copies and judges what was assigned, and gives the change in bytes. After it, nothing may be assigned. */
+  /** Copies and validates the assigned values; returns the change in bytes. Nothing may be assigned afterwards. */
   prepare(): number {
     return prepare(this.root)
   }
 
-  /** Changes the state for good, and marks what has changed. Cannot fail. */
-  apply(dirt: ChangedPaths): void {
-    if (this.root.isDirty) apply(this.root, dirt)
+  /** Applies the assignments to the state and marks the changed paths; must not throw. */
+  apply(changes: ChangedPaths): void {
+    if (this.root.isDirty) apply(this.root, changes)
   }
 }

@@ -11,8 +11,8 @@ export interface Failure {
 }
 
 /**
- * `throw new Error('Not your turn')` in a handler is how it speaks to the client. Errors of other kinds (of the
- * language, of an engine, of a library, which marks them with a `code`) are not.
+ * Describes what a handler threw. A plain `Error` is meant for the client, which receives its message. Other errors
+ * (subclasses, and errors with a `code`, as the runtime, libraries and engines throw them) are internal.
  */
 export function describeFailure(error: unknown): Failure {
   if (error instanceof ActionError) return { code: error.code, message: error.message, isBug: false }

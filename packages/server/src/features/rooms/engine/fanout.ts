@@ -1,6 +1,6 @@
 /**
- * Sends a room's messages to its sockets: deltas, then messages, with each tick, and the starting state of a socket
- * that joins, comes back, or was too slow. Every text is written once, however many receive it.
+ * Sends the messages of a room to its sockets: deltas, then messages, with each tick, and the initial state of a socket
+ * that joins, reconnects, or was paused for backpressure. Each message is serialized once for all receivers.
  */
 import {
   membersSyncBytesPerSecond,
@@ -30,7 +30,7 @@ const historyBounds = {
 export interface FanoutDeps {
   readonly key: RoomKey
   readonly epoch: string
-  readonly contents: RoomData
+  readonly data: RoomData
   readonly journal: Journal
   readonly network: RoomNetwork
   readonly counts: EngineCounts
@@ -44,11 +44,11 @@ export class Fanout {
   private outboxBytes = 0
   /** Players whose presence has changed since it was last sent. */
   private readonly presence = new Set<Player>()
-  /** The list of members, or the occupancy, has changed since it was last sent to everyone. */
+  /** The members or the occupancy have changed since `members_sync` was last published. */
   private areMembersChanged = false
-  /** Sockets that were sent the list as it is now. */
-  private readonly informed = new Set<string>()
-  /** Before this moment, in monotonic milliseconds, the list is not sent again. */
+  /** Sockets that have received the current `members_sync`. */
+  private readonly upToDate = new Set<string>()
+  /** Earliest time of the next `members_sync`, in monotonic milliseconds. */
   private membersDueMs = 0
 
   constructor(private readonly deps: FanoutDeps) {}
@@ -58,15 +58,15 @@ export class Fanout {
     return this.outbox.length > 0 || this.presence.size > 0
   }
 
-  /** The list of members waits to be sent: call `flush` with the next tick. */
-  get owesMembers(): boolean {
+  /** Whether `members_sync` waits to be sent by a later `flush`. */
+  get isMembersSyncDue(): boolean {
     return this.areMembersChanged
   }
 
-  /** A member or a socket came or went: the list is sent to all with one of the next ticks. */
+  /** A member or a socket came or went: `members_sync` is published with one of the next ticks. */
   membersChanged(): void {
     this.areMembersChanged = true
-    this.informed.clear()
+    this.upToDate.clear()
   }
 
   hasSpaceFor(messages: readonly Outgoing[]): boolean {
@@ -75,107 +75,110 @@ export class Fanout {
     return messages.length === 0 || bytes <= roomOutboxBytesMax
   }
 
-  /** Sends a message with the next tick. */
-  say(message: Outgoing): void {
+  /** Queues a message for the next tick. */
+  enqueue(message: Outgoing): void {
     this.outbox.push(message)
     this.outboxBytes += message.text.length
   }
 
-  tellPresence(player: Player): void {
+  /** Queues the presence of a player for the next tick. */
+  queuePresence(player: Player): void {
     this.presence.add(player)
   }
 
-  /** Starts a socket: with the missed deltas if `resume` can be served, else with the complete state. */
+  /** Starts a socket: with the missed deltas where `resume` can be served, otherwise with the complete state. */
   attach(connection: Connection, resume: ResumePoint | null): void {
-    const { network, key, epoch, contents } = this.deps
+    const { network, key, epoch, data } = this.deps
     const { id, player } = connection
-    connection.setAside = null
-    contents.players.slow.delete(connection)
-    const missed = resume?.epoch === epoch ? this.missedSince(player, resume) : null
+    connection.paused = null
+    data.players.paused.delete(connection)
+    const missed = resume?.epoch === epoch ? this.deltasSince(player, resume) : null
     const resumed = encode({
       type: 'resumed',
       epoch,
-      sharedVersion: contents.shared.version,
+      sharedVersion: data.shared.version,
       playerVersion: player.state.version,
     })
-    const start = missed ? [resumed, ...missed] : [this.syncText(player)]
-    network.send(id, [...start, this.membersText()])
-    this.informed.add(id)
+    const start = missed ? [resumed, ...missed] : [this.syncMessage(player)]
+    network.send(id, [...start, this.membersMessage()])
+    this.upToDate.add(id)
     network.follow(key, id)
   }
 
-  /** The client reads too slowly: deltas stop, messages are still sent. */
-  setAside(connection: Connection): void {
-    if (connection.setAside) return
-    const { network, key, contents } = this.deps
-    connection.setAside = {
-      sharedVersion: contents.shared.version,
+  /** Pauses a client that reads too slowly: it receives no deltas, but still receives messages. */
+  pause(connection: Connection): void {
+    if (connection.paused) return
+    const { network, key, data } = this.deps
+    connection.paused = {
+      sharedVersion: data.shared.version,
       playerVersion: connection.player.state.version,
     }
-    contents.players.slow.add(connection)
+    data.players.paused.add(connection)
     network.unfollow(key, connection.id)
   }
 
-  takeUp(connection: Connection): void {
-    const { setAside, player, id } = connection
-    if (!setAside) return
-    const { network, key, contents } = this.deps
-    connection.setAside = null
-    contents.players.slow.delete(connection)
-    network.send(id, this.missedSince(player, setAside) ?? [this.syncText(player)])
+  /** Resumes a paused client with the missed deltas, or with the complete state. */
+  resume(connection: Connection): void {
+    const { paused, player, id } = connection
+    if (!paused) return
+    const { network, key, data } = this.deps
+    connection.paused = null
+    data.players.paused.delete(connection)
+    network.send(id, this.deltasSince(player, paused) ?? [this.syncMessage(player)])
     network.follow(key, id)
   }
 
-  /** Sends changes and queued messages; nothing while no reserved version is left. */
+  /** Sends changes and queued messages; nothing while all reserved versions are used. */
   flush(nowMs: number): void {
-    const { contents, journal } = this.deps
+    const { data, journal } = this.deps
     if (!journal.mayUse(journal.highestVersion + 1)) return
-    this.logUnseen('server')
-    this.logUnseen('metadata')
-    for (const player of contents.players)
-      if (player.state.isChanged && !player.isJoining) this.tellPlayer(player, nowMs)
-    const delta = contents.shared.isChanged ? this.sharedDelta(nowMs) : noTexts
-    this.tellAll(delta, noTexts)
+    this.journalPrivate('server')
+    this.journalPrivate('metadata')
+    for (const player of data.players)
+      if (player.state.isChanged && !player.isJoining) this.sendPlayerDelta(player, nowMs)
+    const delta = data.shared.isChanged ? this.sharedDelta(nowMs) : noTexts
+    this.publishAll(delta, noTexts)
     this.sendOutbox()
-    this.tellAll(noTexts, this.takePresence())
-    this.tellMembers(nowMs)
+    this.publishAll(noTexts, this.takePresence())
+    this.publishMembers(nowMs)
   }
 
-  /** The larger the room, the rarer the list: what it costs grows with the square of the members. */
-  private tellMembers(nowMs: number): void {
-    const { network, key, contents } = this.deps
+  /** Limits the bandwidth of `members_sync`, which grows with the square of the members, by sending it less often. */
+  private publishMembers(nowMs: number): void {
+    const { network, key, data } = this.deps
     if (!this.areMembersChanged || nowMs < this.membersDueMs) return
-    const { activeConnections } = contents.players.occupancy
-    const informed = [...this.informed]
+    const { activeConnections } = data.players.occupancy
+    const upToDate = [...this.upToDate]
     this.areMembersChanged = false
-    this.informed.clear()
-    if (activeConnections <= informed.length) return
-    const text = this.membersText()
+    this.upToDate.clear()
+    if (activeConnections <= upToDate.length) return
+    const text = this.membersMessage()
     const spentMs = (text.length * activeConnections * 1000) / membersSyncBytesPerSecond
     this.membersDueMs = spentMs < roomTickMs ? nowMs : nowMs + Math.min(spentMs, membersSyncDelayMaxMs)
-    network.publish(key, [text], informed)
-    for (const id of contents.players.slowConnections()) if (!informed.includes(id)) network.send(id, [text])
+    network.publish(key, [text], upToDate)
+    for (const id of data.players.pausedConnections()) if (!upToDate.includes(id)) network.send(id, [text])
   }
 
-  private logUnseen(name: 'server' | 'metadata'): void {
-    const { contents, journal } = this.deps
-    if (!contents[name].isChanged) return
-    const delta = contents[name].takeDelta()
-    if (delta === null) journal.addWhole()
+  /** Journals the changes of a state that clients do not see. */
+  private journalPrivate(name: 'server' | 'metadata'): void {
+    const { data, journal } = this.deps
+    if (!data[name].isChanged) return
+    const delta = data[name].takeDelta()
+    if (delta === null) journal.requireSnapshot()
     else if (delta !== '{}') journal.addText(`["${name}",${delta}]`)
   }
 
   private sharedDelta(nowMs: number): readonly RoomText[] {
-    const { contents, journal } = this.deps
-    const { shared, players } = contents
+    const { data, journal } = this.deps
+    const { shared, players } = data
     const delta = shared.takeDelta()
     if (delta === '{}') return noTexts
     shared.version += 1
     journal.use(shared.version)
     if (delta === null) {
       this.history.clear()
-      journal.addWhole()
-      for (const player of players) this.sync(player)
+      journal.requireSnapshot()
+      for (const player of players) this.sendSync(player)
       return noTexts
     }
     const text = assemble('shared_delta', `"delta":${delta},"version":${shared.version}`)
@@ -184,7 +187,7 @@ export class Fanout {
     return [text]
   }
 
-  private tellPlayer(player: Player, nowMs: number): void {
+  private sendPlayerDelta(player: Player, nowMs: number): void {
     const { journal, network, counts } = this.deps
     const { state, history, connections, userId } = player
     const delta = state.takeDelta()
@@ -193,14 +196,14 @@ export class Fanout {
     journal.use(state.version)
     if (delta === null) {
       history.clear()
-      journal.addWhole()
-      this.sync(player)
+      journal.requireSnapshot()
+      this.sendSync(player)
       return
     }
     const text = assemble('player_delta', `"delta":${delta},"version":${state.version}`)
     history.add(state.version, text, nowMs)
     journal.addText(`["player",${JSON.stringify(userId)},${delta}]`)
-    for (const { id, setAside } of connections.values()) if (!setAside) network.send(id, [text])
+    for (const { id, paused } of connections.values()) if (!paused) network.send(id, [text])
     counts.deltas += 1
     counts.deltaBytes += text.length
   }
@@ -214,7 +217,7 @@ export class Fanout {
   }
 
   private sendOutbox(): void {
-    const { network, key, contents } = this.deps
+    const { network, key, data } = this.deps
     const { outbox } = this
     this.outbox = []
     this.outboxBytes = 0
@@ -224,53 +227,54 @@ export class Fanout {
         batch.push(text)
         continue
       }
-      this.tellAll(noTexts, batch)
+      this.publishAll(noTexts, batch)
       batch = []
-      const left = contents.players.connectionsOf(except)
+      const left = data.players.connectionsOf(except)
       if (exceptConnection) left.push(exceptConnection)
       if (to === null) network.publish(key, [text], left)
-      const others = to === null ? contents.players.slowConnections() : contents.players.connectionsOf([to])
+      const others = to === null ? data.players.pausedConnections() : data.players.connectionsOf([to])
       for (const id of others) if (!left.includes(id)) network.send(id, [text])
       if (alsoConnection && !others.includes(alsoConnection)) network.send(alsoConnection, [text])
     }
-    this.tellAll(noTexts, batch)
+    this.publishAll(noTexts, batch)
   }
 
-  private tellAll(deltas: readonly RoomText[], messages: readonly RoomText[]): void {
-    const { network, key, contents, counts } = this.deps
+  private publishAll(deltas: readonly RoomText[], messages: readonly RoomText[]): void {
+    const { network, key, data, counts } = this.deps
     if (deltas.length + messages.length === 0) return
     network.publish(key, [...deltas, ...messages])
-    if (messages.length > 0) for (const { id } of contents.players.slow) network.send(id, messages)
+    if (messages.length > 0) for (const { id } of data.players.paused) network.send(id, messages)
     counts.deltas += deltas.length
     for (const text of deltas) counts.deltaBytes += text.length
   }
 
-  private missedSince(player: Player, from: { sharedVersion: number; playerVersion: number }): RoomText[] | null {
-    const { shared } = this.deps.contents
-    const ofShared = this.history.since(from.sharedVersion, shared.version)
-    const ofPlayer = player.history.since(from.playerVersion, player.state.version)
-    if (!ofShared || !ofPlayer) return null
-    const missed = [...ofShared, ...ofPlayer]
+  /** Null if the deltas are not kept any more, or are larger than the complete state. */
+  private deltasSince(player: Player, from: { sharedVersion: number; playerVersion: number }): RoomText[] | null {
+    const { shared } = this.deps.data
+    const sharedDeltas = this.history.since(from.sharedVersion, shared.version)
+    const playerDeltas = player.history.since(from.playerVersion, player.state.version)
+    if (!sharedDeltas || !playerDeltas) return null
+    const missed = [...sharedDeltas, ...playerDeltas]
     const length = missed.reduce((sum, text) => sum + text.length, 0)
     return missed.length > 1 && length > shared.sizeBytes + player.state.sizeBytes ? null : missed
   }
 
-  private sync(player: Player): void {
-    for (const { id, setAside } of player.connections.values())
-      if (!setAside) this.deps.network.send(id, [this.syncText(player)])
+  private sendSync(player: Player): void {
+    for (const { id, paused } of player.connections.values())
+      if (!paused) this.deps.network.send(id, [this.syncMessage(player)])
   }
 
-  private syncText({ state }: Player): RoomText {
-    const { contents, epoch } = this.deps
+  private syncMessage({ state }: Player): RoomText {
+    const { data, epoch } = this.deps
     return assemble(
       'sync',
-      `"sharedState":${contents.shared.toText()},"sharedVersion":${contents.shared.version},` +
+      `"sharedState":${data.shared.toText()},"sharedVersion":${data.shared.version},` +
         `"playerState":${state.toText()},"playerVersion":${state.version},"epoch":${JSON.stringify(epoch)}`,
     )
   }
 
-  private membersText(): RoomText {
-    const { players } = this.deps.contents
+  private membersMessage(): RoomText {
+    const { players } = this.deps.data
     const members: string[] = []
     for (const { userId, memberState, isJoining } of players)
       if (!isJoining) members.push(`{"memberId":${JSON.stringify(userId)},"state":${memberState}}`)

@@ -19,7 +19,7 @@ import {
   roomTimersMax,
 } from '../../../limits/rooms.ts'
 import { ActionError } from './action-error.ts'
-import type { Draft, Turn } from './draft.ts'
+import type { Draft, DraftOwner } from './draft.ts'
 import { encode, type RoomText } from './messages.ts'
 import type { Player } from './players.ts'
 import type { RoomKey } from './ports.ts'
@@ -32,17 +32,17 @@ export interface Outgoing {
   readonly text: RoomText
   readonly to: string | null
   readonly except: readonly string[]
-  /** A socket that is left out, though its user is not. */
+  /** A socket that does not receive the message, although its user does. */
   readonly exceptConnection?: string
-  /** A socket that receives it besides. */
+  /** A socket that receives the message in addition. */
   readonly alsoConnection?: string
 }
 
 export interface HandlerSubject {
   readonly key: RoomKey
-  readonly contents: RoomData
+  readonly data: RoomData
   readonly services: { readonly db: RoomDatabase; readonly push: RoomPush }
-  /** Names that `after` may be given. */
+  /** Whether a name is valid for `room.after`. */
   readonly hasTimer: (name: string) => boolean
   readonly nowMs: () => number
 }
@@ -51,17 +51,17 @@ export interface HandlerSubject {
 interface Opened {
   readonly state: LiveState
   readonly draft: Draft
-  /** The size that the state will have; null for one that does not change. */
+  /** Size of the state after the commit; null if it does not change. */
   bytes: number | null
 }
 
-export class HandlerContext implements Turn {
+export class HandlerContext implements DraftOwner {
   isLive = true
   readonly messages: Outgoing[] = []
   readonly kicked = new Set<string>()
   readonly timers: RoomTimer[] = []
   readonly room: Room
-  /** Few: most handlers read one or two. */
+  /** An array, since most handlers read one or two states. */
   private readonly opened: Opened[] = []
   private handles: Map<Player, RoomPlayer> | null = null
   private abort: AbortController | null = null
@@ -77,7 +77,7 @@ export class HandlerContext implements Turn {
 
   draftOf(state: LiveState): Draft {
     this.checkLive()
-    for (const known of this.opened) if (known.state === state) return known.draft
+    for (const opened of this.opened) if (opened.state === state) return opened.draft
     const draft = state.draft(this)
     this.opened.push({ state, draft, bytes: null })
     return draft
@@ -99,13 +99,17 @@ export class HandlerContext implements Turn {
     return this.abort.signal
   }
 
-  say(messageType: unknown, data: unknown, to: string | null, except: readonly string[]): void {
+  sendMessage(messageType: unknown, data: unknown, to: string | null, except: readonly string[]): void {
     this.checkLive()
-    if (typeof messageType !== 'string' || messageType === '') throw new TypeError('A message needs a type')
+    if (typeof messageType !== 'string' || messageType === '')
+      throw new TypeError('The type of a message must be a non-empty string')
     const text = encode({ type: 'message', messageType, data: data ?? null })
     this.messageBytes += Buffer.byteLength(text)
     if (this.messages.length >= actionMessagesMax || this.messageBytes > actionMessagesBytesMax)
-      throw new ActionError('ACTION_FAILED', 'Too many messages from one action')
+      throw new ActionError(
+        'ACTION_FAILED',
+        `A handler can send at most ${actionMessagesMax} messages of ${actionMessagesBytesMax} bytes in total`,
+      )
     this.messages.push({ text, to, except })
   }
 
@@ -114,52 +118,56 @@ export class HandlerContext implements Turn {
     this.kicked.add(userId)
   }
 
-  addTimer(ms: number, name: string, data: unknown): void {
+  addTimer(ms: number, name: string, payload: unknown): void {
     this.checkLive()
-    const { contents, hasTimer, nowMs } = this.subject
-    if (typeof ms !== 'number' || !(ms >= 0 && ms <= roomTimerDelayMaxMs)) throw new RangeError('Invalid delay')
-    if (!hasTimer(name)) throw new TypeError(`No timer named ${String(name)}`)
-    const text = JSON.stringify(data ?? null)
-    if (Buffer.byteLength(text) > roomTimerDataBytesMax) throw new RangeError('The data of a timer is too large')
-    if (contents.timers.size + this.timers.length >= roomTimersMax) throw new RangeError('Too many timers')
-    this.timers.push({ id: contents.timers.newId(), dueAtMs: Math.ceil(nowMs() + ms), name, data: text })
+    const { data, hasTimer, nowMs } = this.subject
+    const { timers } = data
+    if (typeof ms !== 'number' || !(ms >= 0 && ms <= roomTimerDelayMaxMs))
+      throw new RangeError(`The delay of a timer must be 0 to ${roomTimerDelayMaxMs} milliseconds, not ${String(ms)}`)
+    if (!hasTimer(name)) throw new TypeError(`No timer is named "${String(name)}"`)
+    const text = JSON.stringify(payload ?? null)
+    if (Buffer.byteLength(text) > roomTimerDataBytesMax)
+      throw new RangeError(`The data of a timer must be at most ${roomTimerDataBytesMax} bytes of JSON`)
+    if (timers.size + this.timers.length >= roomTimersMax)
+      throw new RangeError(`A room can have at most ${roomTimersMax} timers`)
+    this.timers.push({ id: timers.newId(), dueAtMs: Math.ceil(nowMs() + ms), name, data: text })
   }
 
   /** Validates everything that was assigned; throws `ActionError`. Changes nothing yet. */
   prepare(): void {
-    for (const one of this.opened) if (one.draft.isDirty) one.bytes = one.state.prepare(one.draft)
+    for (const opened of this.opened) if (opened.draft.isDirty) opened.bytes = opened.state.prepare(opened.draft)
   }
 
-  /** Applies the prepared drafts. Cannot fail. */
+  /** Applies the prepared drafts; must not throw. */
   commit(): void {
     for (const { state, draft, bytes } of this.opened) if (bytes !== null) state.commit(draft, bytes)
   }
 
-  /** The handler has ended or timed out: every object that it kept is unusable. */
+  /** Ends the context: objects that the handler has kept throw from now on. */
   end(): void {
     this.isLive = false
     this.abort?.abort()
   }
 }
 
-/** A service whose functions are of no use once the handler has ended, though it may have kept them. */
-function whileLive<Service extends object>(turn: HandlerContext, service: Service): Service {
-  turn.checkLive()
+/** A service whose functions throw once the handler has ended. */
+function whileLive<Service extends object>(context: HandlerContext, service: Service): Service {
+  context.checkLive()
   const guard =
     (call: (...args: unknown[]) => unknown) =>
     (...args: unknown[]) => {
-      turn.checkLive()
+      context.checkLive()
       return call(...args)
     }
   return Object.fromEntries(Object.entries(service).map(([name, call]) => [name, guard(call)])) as Service
 }
 
 class PlayerHandle implements RoomPlayer {
-  readonly #turn: HandlerContext
+  readonly #context: HandlerContext
   readonly #player: Player
 
-  constructor(turn: HandlerContext, player: Player) {
-    this.#turn = turn
+  constructor(context: HandlerContext, player: Player) {
+    this.#context = context
     this.#player = player
   }
 
@@ -176,78 +184,78 @@ class PlayerHandle implements RoomPlayer {
   }
 
   get state(): RoomState {
-    return this.#turn.draftOf(this.#player.state).state
+    return this.#context.draftOf(this.#player.state).state
   }
 
   set state(value: RoomState) {
-    this.#turn.draftOf(this.#player.state).replace(value)
+    this.#context.draftOf(this.#player.state).replace(value)
   }
 
   send(messageType: string, data?: unknown): void {
-    this.#turn.say(messageType, data, this.id, [])
+    this.#context.sendMessage(messageType, data, this.id, [])
   }
 
   kick(): void {
-    this.#turn.kick(this.id)
+    this.#context.kick(this.id)
   }
 }
 
 class PlayersHandle implements RoomPlayers {
-  readonly #turn: HandlerContext
+  readonly #context: HandlerContext
 
-  constructor(turn: HandlerContext) {
-    this.#turn = turn
+  constructor(context: HandlerContext) {
+    this.#context = context
   }
 
   get size(): number {
-    return this.#turn.subject.contents.players.size
+    return this.#context.subject.data.players.size
   }
 
   get(userId: string): RoomPlayer | undefined {
-    const player = this.#turn.subject.contents.players.find(userId)
-    return player && this.#turn.handleOf(player)
+    const player = this.#context.subject.data.players.find(userId)
+    return player && this.#context.handleOf(player)
   }
 
   *[Symbol.iterator](): Iterator<RoomPlayer> {
-    for (const player of this.#turn.subject.contents.players) yield this.#turn.handleOf(player)
+    for (const player of this.#context.subject.data.players) yield this.#context.handleOf(player)
   }
 }
 
 class RoomHandle implements Room {
-  readonly #turn: HandlerContext
+  readonly #context: HandlerContext
   readonly players: RoomPlayers
 
-  constructor(turn: HandlerContext) {
-    this.#turn = turn
-    this.players = new PlayersHandle(turn)
+  constructor(context: HandlerContext) {
+    this.#context = context
+    this.players = new PlayersHandle(context)
   }
 
   get id(): string {
-    return this.#turn.subject.key.id
+    return this.#context.subject.key.id
   }
 
   get namespace(): string {
-    return this.#turn.subject.key.namespace
+    return this.#context.subject.key.namespace
   }
 
   get shared(): RoomState {
-    return this.#turn.draftOf(this.#turn.subject.contents.shared).state
+    return this.#context.draftOf(this.#context.subject.data.shared).state
   }
 
   set shared(value: RoomState) {
-    this.#turn.draftOf(this.#turn.subject.contents.shared).replace(value)
+    this.#context.draftOf(this.#context.subject.data.shared).replace(value)
   }
 
   get server(): RoomState {
-    return this.#turn.draftOf(this.#turn.subject.contents.server).state
+    return this.#context.draftOf(this.#context.subject.data.server).state
   }
 
   set server(value: RoomState) {
-    this.#turn.draftOf(this.#turn.subject.contents.server).replace(value)
+    this.#context.draftOf(this.#context.subject.data.server).replace(value)
   }
 
   get metadata(): RoomState {
-    return this.#turn.draftOf(this.#turn.subject.contents.metadata).state
+    return this.#context.draftOf(this.#context.subject.data.metadata).state
   }
 
   set metadata(value: RoomState) {
@@ -255,27 +263,27 @@ class RoomHandle implements Room {
   }
 
   get db(): RoomDatabase {
-    return whileLive(this.#turn, this.#turn.subject.services.db)
+    return whileLive(this.#context, this.#context.subject.services.db)
   }
 
   get push(): RoomPush {
-    return whileLive(this.#turn, this.#turn.subject.services.push)
+    return whileLive(this.#context, this.#context.subject.services.push)
   }
 
   get signal(): AbortSignal {
-    return this.#turn.signal
+    return this.#context.signal
   }
 
   broadcast(messageType: string, data?: unknown, options?: { readonly except?: string | readonly string[] }): void {
     const except = options?.except ?? []
-    this.#turn.say(messageType, data, null, typeof except === 'string' ? [except] : [...except])
+    this.#context.sendMessage(messageType, data, null, typeof except === 'string' ? [except] : [...except])
   }
 
   setMetadata(metadata: Readonly<RoomState>): void {
-    this.#turn.draftOf(this.#turn.subject.contents.metadata).replace(metadata)
+    this.#context.draftOf(this.#context.subject.data.metadata).replace(metadata)
   }
 
   after(ms: number, name: string, data?: unknown): void {
-    this.#turn.addTimer(ms, name, data)
+    this.#context.addTimer(ms, name, data)
   }
 }

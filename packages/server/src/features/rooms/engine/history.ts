@@ -1,4 +1,4 @@
-/** The last deltas of one state, so that a client that was away gets what it missed instead of everything. */
+/** The latest deltas of one state, so that a client that reconnects receives the missed deltas only. */
 import type { RoomText } from './messages.ts'
 
 export interface HistoryBounds {
@@ -15,7 +15,7 @@ interface Entry {
 }
 
 export class History {
-  /** Versions follow each other without a gap. */
+  /** Versions are consecutive. */
   private readonly entries: Entry[] = []
   private first = 0
   private bytes = 0
@@ -25,7 +25,7 @@ export class History {
   add(version: number, text: RoomText, atMs: number): void {
     this.entries.push({ version, text, atMs })
     this.bytes += text.length
-    while (this.first < this.entries.length && this.isTooMuch(atMs)) {
+    while (this.first < this.entries.length && this.isOverBounds(atMs)) {
       this.bytes -= (this.entries[this.first] as Entry).text.length
       this.first += 1
     }
@@ -35,14 +35,14 @@ export class History {
     }
   }
 
-  /** A version was sent that is no delta: no client can resume from before it. */
+  /** Drops all deltas: a complete state was sent, and no client can resume from before it. */
   clear(): void {
     this.entries.length = 0
     this.first = 0
     this.bytes = 0
   }
 
-  /** The messages after `version` up to `current`; null when they are not all kept. */
+  /** The messages after `version` up to `current`; null if some are not kept any more. */
   since(version: number, current: number): RoomText[] | null {
     if (version === current) return []
     const oldest = this.entries[this.first]
@@ -50,7 +50,7 @@ export class History {
     return this.entries.slice(this.first + version - oldest.version + 1).map(({ text }) => text)
   }
 
-  private isTooMuch(nowMs: number): boolean {
+  private isOverBounds(nowMs: number): boolean {
     const { entriesMax, bytesMax, ageMs } = this.bounds
     const oldest = this.entries[this.first] as Entry
     return this.entries.length - this.first > entriesMax || this.bytes > bytesMax || nowMs - oldest.atMs > ageMs

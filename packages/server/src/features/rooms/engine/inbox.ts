@@ -37,7 +37,7 @@ export class Inbox {
     return command
   }
 
-  /** Takes everything. */
+  /** Removes and returns all commands. */
   drain(): RoomCommand[] {
     const commands = this.commands.slice(this.first)
     this.commands = []

@@ -1,6 +1,6 @@
 /**
- * What of a room is not saved yet, and in which form it will be: as an entry with what has happened, or as a snapshot
- * when that is shorter. Owns the bound of versions; `saving` decides when to save.
+ * The unsaved changes of a room, and the form of its next save: a journal entry with the changes, or a snapshot where
+ * that is shorter. Reserves versions ahead of use; `persistence` decides when to save.
  */
 import { roomJournalBytesMin, roomVersionsReserved } from '../../../limits/rooms.ts'
 import type { LogItem, RoomData } from './room-data.ts'
@@ -17,32 +17,32 @@ export class Journal {
   private itemsBytes = 0
   /** Items of the save that is under way. */
   private inFlight: { items: string[]; bytes: number } | null = null
-  /** The first save under a fence is a snapshot, as is one of changes that paths cannot express. */
+  /** The first save under a fence is a snapshot, as is a save of changes that paths cannot express. */
   private needsSnapshot = true
   private snapshotBytes = 0
   private journalBytes = 0
   private seq = 0
-  private isTouched = false
+  private hasUnsaved = false
   private highest: number
 
   constructor(
-    /** Versions up to here are reserved in the store. */
+    /** Versions up to this one are reserved in the store. */
     private bound: number,
     highest: number,
   ) {
     this.highest = highest
   }
 
-  /** Something has changed that is not saved. */
+  /** Whether changes are not saved yet. */
   get isUnsaved(): boolean {
-    return this.isTouched
+    return this.hasUnsaved
   }
 
   get isSaving(): boolean {
     return this.inFlight !== null
   }
 
-  /** Most of the reserved versions are used up. */
+  /** Whether more than half of the reserved versions are used. */
   get isRunningOut(): boolean {
     return this.bound - this.highest < roomVersionsReserved / 2
   }
@@ -52,7 +52,7 @@ export class Journal {
     return this.highest
   }
 
-  /** Whether a version may be shown to clients; it may once a save has reserved it. */
+  /** Whether clients may see a version: only after a save has reserved it. */
   mayUse(version: number): boolean {
     return version <= this.bound
   }
@@ -62,9 +62,8 @@ export class Journal {
   }
 
   /**
-   * A version that no state of the room has had, so that no client mistakes a state that begins with it for a known
-   * one; the
-   * highest there was where no other may be shown.
+   * A version that no state of the room has had, so that no client mistakes a state that starts with it for a known
+   * one. The highest one in use where no further version is reserved.
    */
   takeVersion(): number {
     if (this.mayUse(this.highest + 1)) this.highest += 1
@@ -75,33 +74,33 @@ export class Journal {
     this.addText(JSON.stringify(item))
   }
 
-  /** An item that is JSON already. */
+  /** Adds an item that is JSON already. */
   addText(item: string): void {
-    this.isTouched = true
+    this.hasUnsaved = true
     if (this.needsSnapshot) return
     this.items.push(item)
     this.itemsBytes += item.length
-    if (this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)) this.addWhole()
+    if (this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)) this.requireSnapshot()
   }
 
-  /** A state has changed in a way that only a snapshot can express. */
-  addWhole(): void {
-    this.isTouched = true
+  /** Makes the next save a snapshot, because paths cannot express a change. */
+  requireSnapshot(): void {
+    this.hasUnsaved = true
     this.needsSnapshot = true
     this.items = []
     this.itemsBytes = 0
   }
 
-  /** The form of a save of all there is; must be followed by `saved` or `failed`. */
-  begin(contents: RoomData): SaveForm {
+  /** Starts a save of everything that is not saved yet; must be followed by `saved` or `failed`. */
+  begin(data: RoomData): SaveForm {
     const isGrown = this.journalBytes + this.itemsBytes > Math.max(roomJournalBytesMin, this.snapshotBytes)
-    const isWhole = this.needsSnapshot || isGrown || hasChanges(contents)
-    const snapshot = isWhole ? contents.toSnapshot() : null
-    const entry = isWhole || this.items.length === 0 ? null : `[${this.items.join(',')}]`
+    const isSnapshot = this.needsSnapshot || isGrown || data.isChanged
+    const snapshot = isSnapshot ? data.toSnapshot() : null
+    const entry = isSnapshot || this.items.length === 0 ? null : `[${this.items.join(',')}]`
     this.inFlight = { items: this.items, bytes: this.itemsBytes }
     this.items = []
     this.itemsBytes = 0
-    this.isTouched = false
+    this.hasUnsaved = false
     this.needsSnapshot = false
     return { snapshot, entry, seq: this.seq + 1, versionBound: this.highest + roomVersionsReserved }
   }
@@ -118,16 +117,12 @@ export class Journal {
 
   /** The outcome is unknown: the next save repeats these items and adds later ones. */
   failed({ snapshot }: SaveForm): void {
-    if (snapshot !== null || this.needsSnapshot) this.addWhole()
+    if (snapshot !== null || this.needsSnapshot) this.requireSnapshot()
     else if (this.inFlight) {
       this.items = [...this.inFlight.items, ...this.items]
       this.itemsBytes += this.inFlight.bytes
     }
     this.inFlight = null
-    this.isTouched = true
+    this.hasUnsaved = true
   }
 }
-
-/** Changes that have not become deltas yet. */
-const hasChanges = ({ shared, server, metadata, players }: RoomData): boolean =>
-  shared.isChanged || server.isChanged || metadata.isChanged || [...players].some(({ state }) => state.isChanged)

@@ -1,6 +1,6 @@
 /**
- * JSON as states hold it: how many bytes a value takes as text, and copies that are nothing but JSON. Owns what a value
- * may be; `draft` decides where it may be assigned.
+ * JSON values of states: their size as text, and validated copies. Defines which values a state can contain; `draft`
+ * intercepts the assignments.
  */
 import { roomStateDepthMax } from '../../../limits/rooms.ts'
 import { ActionError, invalidState } from './action-error.ts'
@@ -11,7 +11,7 @@ export interface JsonRecord {
   [key: string]: JsonValue
 }
 
-/** Keys that mean something to the language; a state never holds them. */
+/** Keys with a meaning in JavaScript; a state never contains them. */
 export const isForbiddenKey = (key: string): boolean =>
   key === '__proto__' || key === 'constructor' || key === 'prototype'
 
@@ -21,7 +21,7 @@ const plainText = /^[ !#-[\]-~]*$/
 export const textBytes = (text: string): number =>
   text.length < 64 && plainText.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text))
 
-/** `JSON.stringify` of a value that is JSON, without a call into the runtime for the short ones that most are. */
+/** `JSON.stringify` of a JSON value, with a fast path for short values, which are the most frequent. */
 export function jsonText(value: JsonValue): string {
   if (typeof value === 'string')
     return value.length < 64 && plainText.test(value) ? `"${value}"` : JSON.stringify(value)
@@ -41,7 +41,7 @@ export function scalarBytes(value: string | number | boolean | null): number {
 
 const counts = new WeakMap<JsonRecord, number>()
 
-/** How many members an object has. Counting lists all keys, so the result is cached. */
+/** The number of members of an object. Counting enumerates all keys, so the result is cached. */
 export function memberCount(object: JsonRecord): number {
   let count = counts.get(object)
   if (count === undefined) {
@@ -51,7 +51,7 @@ export function memberCount(object: JsonRecord): number {
   return count
 }
 
-/** Sets a member, or deletes it where the value is undefined. Objects in a state are changed by nothing else. */
+/** Sets a member, or deletes it if the value is undefined. The only function that changes objects in a state. */
 export function setMember(object: JsonRecord, key: string, value: JsonValue | undefined): void {
   const count = counts.get(object)
   if (count !== undefined && Object.hasOwn(object, key) === (value === undefined))
@@ -63,7 +63,7 @@ export function setMember(object: JsonRecord, key: string, value: JsonValue | un
 /** The shortest member: an empty key, a digit and a comma. */
 const memberBytesMin = 5
 
-/** Bytes of a value as JSON; stops counting once they are more than `most`, and gives some number above it. */
+/** Bytes of a value as JSON. Stops counting beyond `most` and returns a number above it. */
 export function jsonBytes(value: JsonValue, most = Number.POSITIVE_INFINITY): number {
   if (typeof value !== 'object' || value === null) return scalarBytes(value)
   let bytes = 2
@@ -89,9 +89,9 @@ export interface Copied {
 }
 
 /**
- * Copies whatever a handler gave, and counts it. Undefined members are left out and undefined elements are null, as in
- * JSON. Throws `INVALID_STATE` for what is no JSON (functions, NaN, dates, instances, cycles, forbidden keys) or lies
- * deeper than a state may, counted from `depth`, and `STATE_TOO_LARGE` above `bytesMax`.
+ * Copies a value from a handler and counts its bytes. Undefined members are omitted and undefined elements become null,
+ * as in JSON. Throws `INVALID_STATE` for values without a JSON form (functions, NaN, dates, instances, cycles, forbidden
+ * keys) and for nesting beyond the limit, counted from `depth`; `STATE_TOO_LARGE` above `bytesMax`.
  */
 export function copyJson(source: unknown, depth: number, bytesMax: number): Copied {
   const open: object[] = []
@@ -99,11 +99,11 @@ export function copyJson(source: unknown, depth: number, bytesMax: number): Copi
 
   function count(more: number): void {
     bytes += more
-    if (bytes > bytesMax) throw new ActionError('STATE_TOO_LARGE', `State may not be larger than ${bytesMax} bytes`)
+    if (bytes > bytesMax) throw new ActionError('STATE_TOO_LARGE', `A state must be at most ${bytesMax} bytes of JSON`)
   }
 
   function copyArray(from: readonly unknown[]): JsonArray {
-    // Each element takes two bytes at least: a huge sparse array is refused before it is walked.
+    // Each element takes at least two bytes: a huge sparse array is rejected before it is traversed.
     count(2 + Math.max(0, from.length - 1))
     const to: JsonArray = []
     for (let at = 0; at < from.length; at++) to.push(copy(from[at] ?? null))
@@ -117,7 +117,7 @@ export function copyJson(source: unknown, depth: number, bytesMax: number): Copi
     for (const key of Object.keys(from)) {
       const value = from[key]
       if (value === undefined) continue
-      if (isForbiddenKey(key)) throw invalidState(`A state may not have the key ${key}`)
+      if (isForbiddenKey(key)) throw invalidState(`A state must not contain the key ${key}`)
       count(memberBytes(key) - (isFirst ? 1 : 0))
       isFirst = false
       to[key] = copy(value)
@@ -132,7 +132,7 @@ export function copyJson(source: unknown, depth: number, bytesMax: number): Copi
         count(scalarBytes(value))
         return value
       case 'number':
-        if (!Number.isFinite(value)) throw invalidState(`A state may not hold ${value}`)
+        if (!Number.isFinite(value)) throw invalidState(`A state must not contain ${value}`)
         count(scalarBytes(value))
         return value === 0 ? 0 : value
       case 'object':
@@ -142,21 +142,23 @@ export function copyJson(source: unknown, depth: number, bytesMax: number): Copi
         }
         return copyNested(value)
       default:
-        throw invalidState(`A state may not hold a ${typeof value}`)
+        throw invalidState(`A state must not contain a ${typeof value}`)
     }
   }
 
   function copyNested(value: object): JsonValue {
-    if (open.includes(value)) throw invalidState('A state may not hold a cycle')
+    if (open.includes(value)) throw invalidState('A state must not contain a cycle')
     if (depth + open.length >= roomStateDepthMax)
-      throw invalidState(`A state may not be deeper than ${roomStateDepthMax} levels`)
+      throw invalidState(`A state must be nested at most ${roomStateDepthMax} levels deep`)
     open.push(value)
     let to: JsonValue
     if (Array.isArray(value)) to = copyArray(value)
     else {
       const prototype: unknown = Object.getPrototypeOf(value)
       if (prototype !== Object.prototype && prototype !== null)
-        throw invalidState(`A state may hold plain objects, no ${value.constructor?.name ?? 'instances'}`)
+        throw invalidState(
+          `A state must contain plain objects only, not ${value.constructor?.name ?? 'instances of classes'}`,
+        )
       to = copyObject(value as Record<string, unknown>)
     }
     open.pop()

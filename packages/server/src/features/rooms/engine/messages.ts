@@ -1,4 +1,4 @@
-/** Serializes the messages that a room sends, and nothing that is not in the protocol. */
+/** Serializes the messages of a room, typed by the protocol. */
 import type { SocketErrorCodeOn } from '../../../errors.ts'
 import { createEncoder, type MessageText } from '../../../http/sockets/socket-message.ts'
 import type { RoomServerMessage } from '../protocol.ts'

@@ -1,4 +1,4 @@
-/** Who is in a room, and on which sockets. Occupancy is always counted from these, never kept beside them. */
+/** The players of a room and their sockets. Occupancy is derived from them. */
 import type { Auth } from '../../../access/caller.ts'
 import { playerHistoryBytesMax, playerHistoryEntriesMax, roomHistoryAgeMs } from '../../../limits/rooms.ts'
 import { History } from './history.ts'
@@ -14,8 +14,8 @@ export interface PausedVersions {
 export interface Connection {
   readonly id: string
   readonly player: Player
-  /** Null for a socket that keeps up. */
-  setAside: PausedVersions | null
+  /** Null for a socket that is not paused. */
+  paused: PausedVersions | null
 }
 
 const historyBounds = {
@@ -29,9 +29,9 @@ export class Player {
   readonly history = new History(historyBounds)
   /** Presence, as JSON. */
   memberState = '{}'
-  /** Has a seat, but `onJoin` has not agreed yet: neither saved nor shown. */
+  /** Has a seat, but `onJoin` has not completed: neither saved nor shown to members. */
   isJoining = false
-  /** Has no seat any more. */
+  /** Has left the room. */
   isGone = false
   /** The reconnect grace has ended, and the task to leave is queued. */
   isLeaving = false
@@ -46,9 +46,10 @@ export class Player {
 export class Players {
   private readonly byId = new Map<string, Player>()
   private readonly byConnection = new Map<string, Connection>()
-  /** Players without a socket, with the moment the last one went; the one who waits longest comes first. */
+  /** Players without a socket and when their last socket closed, longest absent first. */
   private readonly absent = new Map<Player, number>()
-  readonly slow = new Set<Connection>()
+  /** Sockets paused for backpressure. */
+  readonly paused = new Set<Connection>()
 
   get size(): number {
     return this.byId.size
@@ -75,7 +76,7 @@ export class Players {
     return this.byConnection.get(connectionId)
   }
 
-  /** Gives a player a seat; a socket follows at once (`connect`), or is awaited from now on (`awaitReturn`). */
+  /** Gives a player a seat. Must be followed by `connect`, or by `awaitReturn` for a player without a socket. */
   add(player: Player): void {
     this.byId.set(player.userId, player)
   }
@@ -85,7 +86,7 @@ export class Players {
   }
 
   connect(player: Player, connectionId: string): Connection {
-    const connection: Connection = { id: connectionId, player, setAside: null }
+    const connection: Connection = { id: connectionId, player, paused: null }
     player.connections.set(connectionId, connection)
     this.byConnection.set(connectionId, connection)
     this.absent.delete(player)
@@ -106,7 +107,7 @@ export class Players {
     player.isGone = true
   }
 
-  /** The player who has been without a socket for longest, and since when. */
+  /** The player without a socket for the longest time, and since when. */
   longestAbsent(): readonly [Player, number] | null {
     return this.absent.entries().next().value ?? null
   }
@@ -118,14 +119,14 @@ export class Players {
     return ids
   }
 
-  /** Ids of the sockets that were set aside. */
-  slowConnections(): string[] {
-    return [...this.slow].map(({ id }) => id)
+  /** Ids of the paused sockets. */
+  pausedConnections(): string[] {
+    return [...this.paused].map(({ id }) => id)
   }
 
   private forget(connection: Connection): void {
     connection.player.connections.delete(connection.id)
     this.byConnection.delete(connection.id)
-    this.slow.delete(connection)
+    this.paused.delete(connection)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The ports of the room engine: what it needs, and what it provides. The engine does no I/O of its own: store,
- * network, ownership, time and randomness come in through these types, so that a simulation can be all of them.
+ * The ports of the room engine: what it requires and what it provides. The engine does no I/O: store, network,
+ * ownership and time are passed in, so that a simulation can implement them.
  */
 import type { Auth } from '../../../access/caller.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -14,66 +14,66 @@ export interface RoomKey {
   readonly id: string
 }
 
-/** One text per room, for maps; a namespace holds no slash. */
+/** A unique name of a room, for maps. A namespace contains no slash. */
 export const roomName = ({ namespace, id }: RoomKey): string => `${namespace}/${id}`
 
 /** A namespace of rooms, as configured: times in milliseconds, sizes in bytes. */
 export interface RoomDefinition {
   readonly code: RoomCode
   readonly maxPlayers: number
-  /** Of the shared state, of the server's, and of each player's, as JSON. */
+  /** Of the shared state, the server state, and the state of each player, as JSON. */
   readonly maxStateBytes: number
   readonly actionTimeoutMs: number
   readonly reconnectGraceMs: number
   readonly hibernateAfterMs: number
   readonly saveIntervalMs: number
   readonly stateTtlMs: number
-  /** `tick`: what was acknowledged is saved with the next tick. `interval`: every `saveIntervalMs`. */
+  /** `tick`: changes are saved with the next tick. `interval`: every `saveIntervalMs`. */
   readonly durability: 'tick' | 'interval'
 }
 
-/** The right to run a room, for as long as it is renewed. */
+/** The exclusive right to run a room, while it is renewed. */
 export interface RoomLease {
-  /** Rises with every new owner; the store refuses lower ones than it has seen. */
+  /** Fencing token: increases with every owner; the store refuses lower ones than it has seen. */
   readonly fence: number
-  /** Decided without I/O, by this node's monotonic clock: false as soon as another node might be the owner. */
-  isHeld(): boolean
+  /** Decided without I/O by this node's monotonic clock: false as soon as another node may be the owner. */
+  isValid(): boolean
 }
 
 export interface RoomOwnership {
-  /** Takes the room for this node, or keeps it; null while another node has it. Rejects when it cannot be known. */
+  /** Claims the room for this node, or keeps it. Null while another node owns it. Rejects if that is unknown. */
   claim(key: RoomKey): Promise<RoomLease | null>
-  /** The engine has let go of the room, saved or lost. */
+  /** The engine has dropped the room, saved or lost. */
   release(key: RoomKey, lease: RoomLease): void
 }
 
-/** What the store keeps of a room. The texts are the engine's own. */
+/** A stored room. The engine defines the format of the texts. */
 export interface SavedRoom {
   /** Null when the room has never been saved. */
   readonly snapshot: string | null
   /** Entries since the snapshot, in the order of their `seq`. */
   readonly journal: readonly string[]
-  /** The bound of versions as it was before this load; 0 for a room that was never loaded. */
+  /** The bound of versions before this load; 0 for a room that was never loaded. */
   readonly versionBound: number
   /** As of the last save, or of the first load. */
   readonly expiresAtMs: number
 }
 
-/** One save of one room: a snapshot replaces all that was, an entry is added to the journal. */
+/** One save of one room: a snapshot replaces everything before it, an entry is appended to the journal. */
 export interface RoomSave {
   readonly key: RoomKey
   readonly fence: number
   readonly snapshot: string | null
-  /** Null beside a snapshot, or when only the columns below are to be kept. */
+  /** Null with a snapshot, or if only the columns below are updated. */
   readonly entry: string | null
   /**
-   * The place of the entry in the journal; one that is there already is replaced (a save is repeated when its
-   * outcome is unknown). The first save under a fence is a snapshot.
+   * The position of the entry in the journal. An existing entry is replaced, since a save with an unknown outcome is
+   * repeated. The first save under a fence is a snapshot.
    */
   readonly seq: number
-  /** Versions up to this one may have been seen by clients. Never lower than before. */
+  /** Clients may have seen versions up to this one. Never decreases. */
   readonly versionBound: number
-  /** JSON of the metadata, to be read without waking the room. */
+  /** JSON of the metadata, readable without waking the room. */
   readonly metadata: string
   /** When the room's next timer is due, in milliseconds since 1970; null without timers. */
   readonly wakeAtMs: number | null
@@ -81,48 +81,47 @@ export interface RoomSave {
   readonly expiresAtMs: number
 }
 
-/** Where rooms outlive their owners. Every write is fenced: it does nothing where a higher fence has been seen. */
+/** Persistent storage of rooms. Every write is fenced: it has no effect if a higher fence has been seen. */
 export interface RoomStore {
   /**
-   * In one step: makes `fence` the highest seen, raises the bound of versions by `versions`, and reads the room (an
-   * empty row is made where there is none, expiring at `expiresAtMs`). From then on saves with lower fences are
-   * refused. Null when a higher fence has been seen.
+   * Atomically makes `fence` the highest one, raises the bound of versions by `versions`, and reads the room; creates
+   * an empty row that expires at `expiresAtMs` where none exists. Saves with lower fences are refused afterwards. Null
+   * if a higher fence has been seen.
    */
   load(key: RoomKey, fence: number, versions: number, expiresAtMs: number): Promise<SavedRoom | null>
   /**
-   * All of them in one transaction; gives the rooms that were refused because a higher fence has been seen (the others
-   * are saved). Rejects when nothing was saved or the outcome is unknown; repeating the save must be harmless.
+   * Saves all of them in one transaction. Resolves with the rooms that were refused because a higher fence has been
+   * seen; the others are saved. Rejects if nothing was saved or the outcome is unknown; saves are idempotent.
    */
   save(saves: readonly RoomSave[]): Promise<readonly RoomKey[]>
-  /** Deletes the room, if no higher fence has been seen. */
+  /** Deletes the room unless a higher fence has been seen. */
   remove(key: RoomKey, fence: number): Promise<void>
-  /** Rooms of declared namespaces whose `wakeAtMs` has come, the earliest first. */
+  /** Rooms of configured namespaces whose `wakeAtMs` has passed, earliest first. */
   findDue(nowMs: number, limit: number): Promise<readonly RoomKey[]>
-  /** Rooms whose `expiresAtMs` has come. */
+  /** Rooms whose `expiresAtMs` has passed. */
   findExpired(nowMs: number, limit: number): Promise<readonly RoomKey[]>
 }
 
 /**
- * The way to the sockets, wherever they are. Messages to one socket arrive in the order of these calls; none of them
- * fails or waits, and all of them ignore sockets that are gone. A text is one message in JSON; several given at once
- * may go out in one frame.
+ * Delivery to sockets on any node. Messages to one socket arrive in the order of these calls. No call throws or blocks,
+ * and all of them ignore closed sockets. A text is one JSON message; several in one call may be sent in one frame.
  */
 export interface RoomNetwork {
   send(connectionId: string, texts: readonly RoomText[]): void
-  /** To every socket that follows the room, but for those in `except`. */
+  /** Sends to every socket that follows the room except those in `except`. */
   publish(key: RoomKey, texts: readonly RoomText[], except?: readonly string[]): void
-  /** From now on the socket receives what is published. Before it, the socket was sent `sync` or `resumed`. */
+  /** Subscribes the socket to published messages. It has been sent `sync` or `resumed` before. */
   follow(key: RoomKey, connectionId: string): void
   unfollow(key: RoomKey, connectionId: string): void
   close(connectionId: string, code: CloseCode, reason: string): void
   /**
-   * The room is not here any longer (handed over, or its lease was lost): its followers must join again, with
-   * resume, wherever it is now. `waiting` are commands that were not done, for its next owner.
+   * The room has left this node (handed over, or its lease was lost): its followers join again wherever it is.
+   * `waiting` are unprocessed commands for its next owner.
    */
   moved(key: RoomKey, waiting: readonly RoomCommand[]): void
 }
 
-/** Where a client believes to be. Used only to spare it a `sync`. */
+/** The position that a client reports. Used only to avoid a `sync`. */
 export interface ResumePoint {
   readonly epoch: string
   readonly sharedVersion: number
@@ -130,51 +129,51 @@ export interface ResumePoint {
 }
 
 /**
- * What happens to a room from outside: plain JSON, so that it can be relayed. All answers go through the network to
- * the socket. Access rules, rates and the form of messages have been checked before. `bytes` is the length of the
- * message it came in.
+ * A command to a room: plain JSON, so that it can be sent to another node. Responses are sent to the socket through the
+ * network. Access rules, rate limits and the format of messages have been checked. `bytes` is the length of the message
+ * that the command was received in.
  */
 export type RoomCommand =
   | { type: 'join'; connectionId: string; auth: Auth; resume: ResumePoint | null }
   | { type: 'act'; connectionId: string; actionType: string; payload: unknown; requestId: string; bytes: number }
-  /** The client's `leave`: the player goes at once, without a grace, with all of its sockets (4005). */
+  /** The client's `leave`: the player leaves at once, without a reconnect grace; all its sockets close with 4005. */
   | { type: 'leave'; connectionId: string }
-  /** The socket is gone. Harmless for one that never joined. */
+  /** The socket was closed. No effect for one that never joined. */
   | { type: 'disconnect'; connectionId: string }
-  /** The token was renewed; the same user. */
+  /** The token of the same user was renewed. */
   | { type: 'auth'; connectionId: string; auth: Auth }
-  /** Presence of this member, for the others to see. */
+  /** Presence of this member, shown to the others. */
   | { type: 'member_state'; connectionId: string; state: unknown; bytes: number }
   | {
       type: 'signal'
       connectionId: string
       event: string
       payload: unknown
-      /** The one member it is for; null: all others. */
+      /** The receiving member; null for all others. */
       to: string | null
       /** Whether the sending socket receives it too. */
       includeSelf: boolean
-      /** Null for a sender that requests no answer. */
+      /** Null if the sender requests no response. */
       requestId: string | null
       bytes: number
     }
-  /** The client reads too slowly: no more deltas until it has drained. */
+  /** The client reads too slowly: deltas are paused until `drained`. */
   | { type: 'slow'; connectionId: string }
   | { type: 'drained'; connectionId: string }
-  /** By an administrator. */
+  /** Sent by an administrator. */
   | { type: 'kick'; userId: string }
 
 export interface RoomsDeps {
   readonly store: RoomStore
   readonly network: RoomNetwork
   readonly ownership: RoomOwnership
-  /** Null for a namespace that is not declared. */
+  /** Null for a namespace that is not configured. */
   readonly findDefinition: (namespace: string) => RoomDefinition | null
   /** `room.db` and `room.push`. */
   readonly services: { readonly db: RoomDatabase; readonly push: RoomPush }
-  /** Wall time, for what is saved: timers and expiry. */
+  /** Wall time, for timers and expiry, which are saved. */
   readonly clock: Clock
-  /** Monotonic milliseconds, for timeouts, grace and idleness. */
+  /** Monotonic milliseconds, for timeouts, reconnect graces and idle times. */
   readonly elapsedMs: () => number
   readonly log: Log
 }
@@ -194,19 +193,19 @@ export interface RoomView {
   readonly server: string
   readonly metadata: string
   readonly occupancy: RoomOccupancy
-  /** In order of the user's id. */
+  /** Ordered by user id. */
   readonly players: readonly { userId: string; connections: number; state: string; version: number }[]
-  /** Whether players are left out behind the last of them. */
-  readonly isCut: boolean
-  /** The last ones, oldest first. */
+  /** Whether more players follow. */
+  readonly isTruncated: boolean
+  /** The latest actions, oldest first. */
   readonly actions: readonly RecentAction[]
 }
 
-/** Which players a view shows. */
+/** A page of the players in a view. */
 export interface ViewPage {
-  /** The user after whose id they begin; null for the first page. */
+  /** The last user id of the previous page; null for the first page. */
   readonly after: string | null
-  /** Bytes of the states together; one player's state is shown whatever its size. */
+  /** Limit of the bytes of all states together; one player is always shown. */
   readonly bytesMax: number
 }
 
@@ -215,28 +214,28 @@ export interface RecentAction {
   readonly userId: string
   readonly actionType: string
   readonly durationMs: number
-  /** Null for one that succeeded. */
+  /** Null if the action succeeded. */
   readonly error: string | null
 }
 
 /** All rooms of this node (`createRoomEngine` in `rooms.ts`). */
 export interface RoomEngine {
-  /** Puts a command in the room's inbox. A `join` has the room claimed and loaded where it is not in memory. */
+  /** Queues a command for a room. A `join` claims and loads a room that is not in memory. */
   receive(key: RoomKey, command: RoomCommand): void
-  /** To be called every 50 ms: deltas, messages, timers, timeouts, saves. */
+  /** Runs timers and timeouts, sends deltas and messages, starts saves. Called every 50 ms. */
   tick(): void
-  /** To be called every few seconds: revives rooms with due timers, and ends expired ones. */
+  /** Loads rooms with due timers and destroys expired ones. Called every few seconds. */
   sweep(): Promise<void>
   find(key: RoomKey, page: ViewPage): RoomView | null
   findOccupancy(key: RoomKey): RoomOccupancy | null
   /** Current metadata of a room in memory. */
   findMetadata(key: RoomKey): object | null
-  /** True when all seats are taken by players with an open socket; false when the room is not here. */
+  /** Whether players with an open socket occupy all seats; false for a room that is not in memory. */
   isFull(key: RoomKey): boolean
   list(): readonly RoomKey[]
-  /** Saves the room and drops it from memory; its sockets join again (`moved`). */
+  /** Saves the room and drops it from memory; its sockets join again (`RoomNetwork.moved`). */
   release(key: RoomKey): Promise<void>
-  /** Releases all rooms, no longer than `withinMs`, and takes no more. */
+  /** Releases all rooms within `withinMs`, and loads no more. */
   drain(withinMs: number): Promise<void>
   readonly stats: RoomEngineStats
 }

@@ -4,22 +4,23 @@ import { jsonText } from './json.ts'
 import { assemble, encode, errorText, type RoomErrorCode, type RoomText } from './messages.ts'
 import type { RoomCommand, RoomNetwork } from './ports.ts'
 
-/**
- * The response to an action, from the kept body: `{"result":…,"actionType":…}`, or the members of an
- * error.
- */
+/** The response to an action, from its kept body: `{"result":…,"actionType":…}`, or the members of an error. */
 export const responseText = (requestId: string, body: string): RoomText =>
   assemble(
     body.startsWith('{"result":') ? 'action_result' : 'action_error',
     `"requestId":${jsonText(requestId)},${body.slice(1, -1)}`,
   )
 
-/** Sends the sender of a command the error that it was not run. */
+/** Reports to the sender of a command that it was rejected. */
 export function rejectCommand(network: RoomNetwork, command: RoomCommand, code: RoomErrorCode, message: string): void {
   if ('connectionId' in command) network.send(command.connectionId, [rejectionText(command, code, message)])
 }
 
-/** In the form that the sender waits for. */
+/** Reports to the sender of a command that a queue of the room is full. */
+export const rejectOverload = (network: RoomNetwork, command: RoomCommand): void =>
+  rejectCommand(network, command, 'RATE_LIMITED', 'The room is overloaded; retry later')
+
+/** The error in the form that answers the command. */
 function rejectionText(command: RoomCommand, code: RoomErrorCode, message: string): RoomText {
   if (command.type === 'act') {
     const { requestId, actionType } = command
@@ -30,7 +31,7 @@ function rejectionText(command: RoomCommand, code: RoomErrorCode, message: strin
   return errorText(code, message)
 }
 
-/** A signal as it is delivered, with the member it is from. */
+/** A signal as delivered, with its sender. */
 export function signalText(
   userId: string,
   { connectionId, event, payload }: Extract<RoomCommand, { type: 'signal' }>,

@@ -1,8 +1,8 @@
-/** Answers to actions by user and `requestId`, kept for a while so that an action sent again runs once. */
+/** Idempotency of actions: keeps responses by user and `requestId`, so that a repeated request does not run again. */
 import { keptResultAgeMs, keptResultsBytesMax, keptResultsMax } from '../../../limits/rooms.ts'
 
 interface Kept {
-  /** The body of the answer in JSON, without the `requestId`. */
+  /** The body of the response as JSON, without the `requestId`. */
   readonly body: string
   readonly atMs: number
 }
@@ -16,7 +16,7 @@ interface UserResults {
 export class Results {
   private readonly users = new Map<string, UserResults>()
 
-  /** The kept answer, or null for a new action. */
+  /** The kept response, or null for a new request. */
   find(userId: string, requestId: string): string | null {
     return this.users.get(userId)?.kept.get(requestId)?.body ?? null
   }
@@ -32,7 +32,7 @@ export class Results {
     trim(user, nowMs)
   }
 
-  /** Forgets what has become too old. */
+  /** Drops expired responses. */
   sweep(nowMs: number): void {
     for (const [userId, user] of this.users) {
       trim(user, nowMs)
@@ -48,8 +48,8 @@ export class Results {
 
 function trim(user: UserResults, nowMs: number): void {
   for (const [requestId, { body, atMs }] of user.kept) {
-    const isTooMuch = user.kept.size > keptResultsMax || user.bytes > keptResultsBytesMax
-    if (!isTooMuch && nowMs - atMs <= keptResultAgeMs) return
+    const isOverBounds = user.kept.size > keptResultsMax || user.bytes > keptResultsBytesMax
+    if (!isOverBounds && nowMs - atMs <= keptResultAgeMs) return
     user.kept.delete(requestId)
     user.bytes -= body.length
   }

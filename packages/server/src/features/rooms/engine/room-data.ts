@@ -22,7 +22,7 @@ export class RoomData {
 
   constructor(
     private readonly stateBytesMax: number,
-    /** No version that clients of an earlier owner may have seen is above it. */
+    /** At least every version that clients of an earlier owner may have seen. */
     private readonly firstVersion: number,
     { shared, server, metadata }: Pick<Snapshot, 'shared' | 'server' | 'metadata'> = {
       shared: {},
@@ -35,9 +35,16 @@ export class RoomData {
     this.metadata = new LiveState(metadata, roomMetadataBytesMax)
   }
 
-  /** A player with an empty state, or with the one it had. */
+  /** A player with an empty state, or with the restored one. */
   createPlayer(userId: string, auth: Auth, state: JsonRecord = {}, version = this.firstVersion): Player {
     return new Player(userId, auth, new LiveState(state, this.stateBytesMax, version))
+  }
+
+  /** Whether a state has changes that have not become deltas yet. */
+  get isChanged(): boolean {
+    if (this.shared.isChanged || this.server.isChanged || this.metadata.isChanged) return true
+    for (const { state } of this.players) if (state.isChanged) return true
+    return false
   }
 
   toSnapshot(): string {
@@ -66,7 +73,7 @@ interface Snapshot {
   results: (readonly [userId: string, requestId: string, body: object])[]
 }
 
-/** What happened, in the order it did; the form of journal entries is a list of these. */
+/** A change. A journal entry is a list of changes in the order in which they happened. */
 export type LogItem =
   | readonly ['shared' | 'server' | 'metadata', Delta]
   | readonly ['player', userId: string, Delta]
@@ -79,16 +86,16 @@ export type LogItem =
 /** Restores a saved room. Reconnect graces of players and ages of results begin at `nowMs`. */
 export function readRoomData(saved: SavedRoom, stateBytesMax: number, nowMs: number): RoomData {
   const snapshot = readSnapshot(saved)
-  const contents = new RoomData(stateBytesMax, saved.versionBound, snapshot)
+  const data = new RoomData(stateBytesMax, saved.versionBound, snapshot)
   for (const [userId, { auth, state }] of snapshot.players) {
-    const player = contents.createPlayer(userId, auth, state)
-    contents.players.add(player)
-    contents.players.awaitReturn(player, nowMs)
+    const player = data.createPlayer(userId, auth, state)
+    data.players.add(player)
+    data.players.awaitReturn(player, nowMs)
   }
-  for (const timer of snapshot.timers) contents.timers.add(timer)
+  for (const timer of snapshot.timers) data.timers.add(timer)
   for (const [userId, requestId, body] of snapshot.results)
-    contents.results.keep(userId, requestId, JSON.stringify(body), nowMs)
-  return contents
+    data.results.keep(userId, requestId, JSON.stringify(body), nowMs)
+  return data
 }
 
 function readSnapshot({ snapshot: text, journal }: SavedRoom): Snapshot {

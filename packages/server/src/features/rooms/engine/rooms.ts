@@ -1,8 +1,7 @@
 /**
- * All rooms of this node: which are in memory, how they come there (claimed, then loaded) and when they go, the tick
- * they share. Owns no sockets and no timers: its owner calls `tick` and `sweep`.
+ * All rooms of this node: claims and loads them, drives their ticks, and removes them when they end. Owns no sockets
+ * and no timers: the caller invokes `tick` and `sweep`.
  */
-
 import { closeCodes } from '../../../http/sockets/socket-protocol.ts'
 import { roomsPerSweepMax, roomVersionsReserved } from '../../../limits/rooms.ts'
 import type { EngineCounts } from './fanout.ts'
@@ -23,17 +22,17 @@ import {
   type SavedRoom,
   type ViewPage,
 } from './ports.ts'
-import { rejectCommand } from './responses.ts'
+import { rejectCommand, rejectOverload } from './responses.ts'
 import { Room, type RoomEnd, type RoomWorld } from './room.ts'
 import { readRoomData } from './room-data.ts'
-import { Saving } from './saving.ts'
+import { SaveQueue } from './save-queue.ts'
 
-/** A room that is in memory, or on its way there (`room` is null). */
+/** A room that is in memory, or being loaded (`room` is null). */
 interface Entry {
   readonly key: RoomKey
   readonly inbox: Inbox
   room: Room | null
-  /** Called when the entry is gone. */
+  /** Called when the entry is removed. */
   readonly onGone: (() => void)[]
 }
 
@@ -47,7 +46,7 @@ interface Loaded {
 }
 
 interface Draining {
-  readonly cutAtMs: number
+  readonly abortAtMs: number
   readonly endAtMs: number
 }
 
@@ -70,15 +69,15 @@ class Engine implements RoomEngine {
     failedSaves: 0,
     fencedSaves: 0,
   }
-  private readonly saving: Saving
+  private readonly saveQueue: SaveQueue
   private readonly world: RoomWorld
-  /** When a drain cuts what still runs, and when it gives up; monotonic. */
+  /** Monotonic times at which a drain aborts running handlers, and at which it ends. */
   private draining: Draining | null = null
   private isSweeping = false
 
   constructor(private readonly deps: RoomsDeps) {
     const { network, clock, elapsedMs, log, services, store } = deps
-    this.saving = new Saving(store, this.counts, log)
+    this.saveQueue = new SaveQueue(store, this.counts, log)
     this.world = {
       network,
       clock,
@@ -87,7 +86,7 @@ class Engine implements RoomEngine {
       services,
       counts: this.counts,
       onDirty: (room) => this.dirty.add(room),
-      onGone: (room, why, waiting) => this.roomGone(room, why, waiting),
+      onEnd: (room, why, waiting) => this.roomEnded(room, why, waiting),
     }
   }
 
@@ -96,7 +95,7 @@ class Engine implements RoomEngine {
     const entry = this.entries.get(roomName(key))
     if (entry?.room) entry.room.receive(command)
     else if (entry) {
-      if (!entry.inbox.push(command)) rejectCommand(network, command, 'RATE_LIMITED', 'The room has too much to do')
+      if (!entry.inbox.push(command)) rejectOverload(network, command)
     } else if (this.draining) network.moved(key, [command])
     else if (command.type === 'join') this.open(key, 'join', [command])
     else if (command.type === 'act' || command.type === 'signal' || command.type === 'member_state')
@@ -105,24 +104,25 @@ class Engine implements RoomEngine {
 
   tick(): void {
     const nowMs = this.deps.elapsedMs()
-    for (const { room } of this.entries.values()) if (room && room.dueAtMs <= nowMs) attempt(room, () => room.look())
+    for (const { room } of this.entries.values())
+      if (room && room.dueAtMs <= nowMs) attempt(room, () => room.runDueWork())
     const { dirty } = this
     this.dirty = new Set()
     for (const room of dirty) {
       attempt(room, () => room.flush())
-      if (!room.isGone) this.saving.add(room)
+      if (!room.isGone) this.saveQueue.add(room)
     }
-    this.saving.save()
-    if (this.draining) this.hurry(nowMs, this.draining)
+    this.saveQueue.flush()
+    if (this.draining) this.enforceDrainDeadline(nowMs, this.draining)
   }
 
   async sweep(): Promise<void> {
     for (const { room } of [...this.entries.values()]) {
       if (!room) continue
-      if (!room.lease.isHeld()) room.lose()
+      if (!room.lease.isValid()) room.fence()
       else {
-        room.tidy()
-        if (room.wantsSave) this.saving.add(room)
+        room.compact()
+        if (room.needsSave) this.saveQueue.add(room)
       }
     }
     if (this.isSweeping || this.draining) return
@@ -144,17 +144,17 @@ class Engine implements RoomEngine {
   }
 
   findOccupancy(key: RoomKey): RoomOccupancy | null {
-    return this.findRoom(key)?.contents.players.occupancy ?? null
+    return this.findRoom(key)?.data.players.occupancy ?? null
   }
 
   findMetadata(key: RoomKey): object | null {
-    const metadata = this.findRoom(key)?.contents.metadata
+    const metadata = this.findRoom(key)?.data.metadata
     return metadata ? structuredClone(metadata.value) : null
   }
 
   isFull(key: RoomKey): boolean {
     const room = this.findRoom(key)
-    return room !== null && room.contents.players.present >= room.definition.maxPlayers
+    return room !== null && room.data.players.present >= room.definition.maxPlayers
   }
 
   list(): readonly RoomKey[] {
@@ -171,7 +171,7 @@ class Engine implements RoomEngine {
 
   async drain(withinMs: number): Promise<void> {
     const nowMs = this.deps.elapsedMs()
-    this.draining ??= { cutAtMs: nowMs + withinMs / 2, endAtMs: nowMs + withinMs }
+    this.draining ??= { abortAtMs: nowMs + withinMs / 2, endAtMs: nowMs + withinMs }
     const gone = [...this.entries.values()].map(({ onGone }) => new Promise<void>((resolve) => onGone.push(resolve)))
     for (const { room } of [...this.entries.values()]) room?.close()
     this.tick()
@@ -184,7 +184,7 @@ class Engine implements RoomEngine {
     let connections = 0
     for (const { room } of this.entries.values()) {
       if (!room) continue
-      const { activeMembers, activeConnections } = room.contents.players.occupancy
+      const { activeMembers, activeConnections } = room.data.players.occupancy
       rooms += 1
       players += activeMembers
       connections += activeConnections
@@ -207,7 +207,7 @@ class Engine implements RoomEngine {
     void this.load(entry, purpose)
   }
 
-  /** Claims the room, then reads it: from the read on, saves under older claims are refused. */
+  /** Claims the room, then loads it; after the load, saves with an older fence are refused. */
   private async load(entry: Entry, purpose: Purpose): Promise<void> {
     const { ownership, store, clock, log } = this.deps
     const { key } = entry
@@ -227,7 +227,7 @@ class Engine implements RoomEngine {
       if (purpose === 'destroy' && !isExpired) this.reopen(entry, lease)
       else if (isExpired && (saved.snapshot === null || !definition?.code.onDestroy)) await this.remove(entry, lease)
       else if (definition) this.start(entry, isExpired ? 'destroy' : purpose, { definition, lease, saved })
-      else throw new Error('The namespace is not declared')
+      else throw new Error(`The room namespace "${key.namespace}" is not configured`)
     } catch (error) {
       log.error('room.load_failed', { ...key, error })
       this.forget(entry, lease)
@@ -236,19 +236,19 @@ class Engine implements RoomEngine {
   }
 
   private start(entry: Entry, purpose: Purpose, { definition, lease, saved }: Loaded): void {
-    const contents = readRoomData(saved, definition.maxStateBytes, this.deps.elapsedMs())
+    const data = readRoomData(saved, definition.maxStateBytes, this.deps.elapsedMs())
     const journal = new Journal(saved.versionBound + roomVersionsReserved, saved.versionBound)
     const { key, inbox } = entry
-    const room = new Room(this.world, { key, definition, lease, contents, journal, inbox })
+    const room = new Room(this.world, { key, definition, lease, data, journal, inbox })
     entry.room = room
     const isNew = saved.snapshot === null && saved.journal.length === 0
     room.begin(purpose === 'destroy' ? 'destroy' : isNew ? 'create' : null)
     if (this.draining) room.close()
   }
 
-  private roomGone(room: Room, why: RoomEnd, waiting: readonly RoomCommand[]): void {
+  private roomEnded(room: Room, why: RoomEnd, waiting: readonly RoomCommand[]): void {
     this.dirty.delete(room)
-    this.saving.delete(room)
+    this.saveQueue.delete(room)
     const entry = this.entries.get(roomName(room.key))
     if (entry?.room !== room) return
     entry.room = null
@@ -262,7 +262,7 @@ class Engine implements RoomEngine {
     else if (why !== 'hibernated') this.deps.network.moved(room.key, waiting)
   }
 
-  /** Deletes the stored room; joins that arrived meanwhile create a new one. */
+  /** Deletes the stored room. Joins received meanwhile create a new one. */
   private async remove(entry: Entry, lease: RoomLease): Promise<void> {
     try {
       await this.deps.store.remove(entry.key, lease.fence)
@@ -297,13 +297,13 @@ class Engine implements RoomEngine {
     }
   }
 
-  /** A drain that takes long drops what still runs, then what cannot be saved. */
-  private hurry(nowMs: number, { cutAtMs, endAtMs }: Draining): void {
-    if (nowMs < cutAtMs) return
+  /** Aborts running handlers halfway through a drain, and at its end drops rooms that could not be saved. */
+  private enforceDrainDeadline(nowMs: number, { abortAtMs, endAtMs }: Draining): void {
+    if (nowMs < abortAtMs) return
     for (const entry of [...this.entries.values()]) {
-      entry.room?.cut()
+      entry.room?.abortHandler()
       if (nowMs < endAtMs) continue
-      if (entry.room) entry.room.lose()
+      if (entry.room) entry.room.fence()
       else {
         this.forget(entry, null)
         this.deps.network.moved(entry.key, entry.inbox.drain())
@@ -312,11 +312,11 @@ class Engine implements RoomEngine {
   }
 }
 
-/** One room that breaks stops no others. */
+/** Isolates the failure of one room from the others. */
 function attempt(room: Room, run: () => void): void {
   try {
     run()
   } catch (error) {
-    room.fail(error)
+    room.crash(error)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Runs one handler at a time, with a limit on how long it may take. A handler that does not wait runs at once and
- * without a promise. JavaScript cannot be interrupted: an endless loop blocks the process.
+ * Runs one handler at a time and can end it early. A synchronous handler completes within `start`, without a promise.
+ * JavaScript cannot be interrupted: an endless loop blocks the process.
  */
 import type { HandlerContext } from './handler-context.ts'
 
@@ -8,7 +8,7 @@ import type { HandlerContext } from './handler-context.ts'
 export type Outcome = { readonly value: unknown } | { readonly error: unknown }
 
 interface Run {
-  readonly turn: HandlerContext
+  readonly context: HandlerContext
   readonly startedAtMs: number
   readonly conclude: (outcome: Outcome) => void
 }
@@ -16,7 +16,7 @@ interface Run {
 export class Runner {
   private current: Run | null = null
 
-  /** `onIdle` is called when a handler that had to wait has ended. */
+  /** `onIdle` is called when an asynchronous handler has ended. */
   constructor(
     private readonly elapsedMs: () => number,
     private readonly onIdle: () => void,
@@ -26,14 +26,14 @@ export class Runner {
     return this.current !== null
   }
 
-  /** When the present handler began, in monotonic milliseconds. */
+  /** When the running handler was called, in monotonic milliseconds; null without one. */
   get startedAtMs(): number | null {
     return this.current?.startedAtMs ?? null
   }
 
-  /** Calls `conclude` once, at once or later, unless the run is `cut`. */
-  start(turn: HandlerContext, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
-    const run: Run = { turn, startedAtMs: this.elapsedMs(), conclude }
+  /** Calls `conclude` once, synchronously or later, unless the handler is dropped. */
+  start(context: HandlerContext, invoke: () => unknown, conclude: (outcome: Outcome) => void): void {
+    const run: Run = { context, startedAtMs: this.elapsedMs(), conclude }
     this.current = run
     let value: unknown
     try {
@@ -55,18 +55,18 @@ export class Runner {
     )
   }
 
-  /** Ends the present handler with an error; whatever it does from now on is without effect. */
+  /** Ends the running handler with an error; it has no effect afterwards. */
   interrupt(error: unknown): void {
     if (this.current && this.end(this.current, { error })) this.onIdle()
   }
 
-  /** Drops the present handler without a response. */
-  cut(): void {
-    this.current?.turn.end()
+  /** Drops the running handler: `conclude` is not called. */
+  drop(): void {
+    this.current?.context.end()
     this.current = null
   }
 
-  /** False for a handler whose run was over already. */
+  /** False for a handler that was ended before. */
   private end(run: Run, outcome: Outcome): boolean {
     if (this.current !== run) return false
     this.current = null

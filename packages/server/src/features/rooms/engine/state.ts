@@ -1,18 +1,17 @@
 /**
- * One versioned state of a room (shared, the server's, a player's, the metadata): its value, its size, what has changed
- * since the last delta, and its text. Owns no history.
+ * One versioned state of a room (shared, server, metadata, or a player's): its value, its size, the changes since the
+ * last delta, and its JSON text.
  */
-
 import { ActionError } from './action-error.ts'
 import { ChangedPaths } from './changed-paths.ts'
-import { Draft, type Turn } from './draft.ts'
+import { Draft, type DraftOwner } from './draft.ts'
 import { type JsonRecord, type JsonValue, jsonBytes } from './json.ts'
 
 export class LiveState {
-  private dirt = new ChangedPaths()
+  private changes = new ChangedPaths()
   private bytes: number
   private text: string | null = null
-  /** Texts of members, so that a small change does not serialize a large state again. */
+  /** JSON of each member, so that a small change does not serialize a large state again. */
   private readonly texts = new Map<string, string>()
 
   constructor(
@@ -23,26 +22,26 @@ export class LiveState {
     this.bytes = jsonBytes(value)
   }
 
-  draft(turn: Turn): Draft {
-    return new Draft(turn, this.value, this.bytesMax)
+  draft(owner: DraftOwner): Draft {
+    return new Draft(owner, this.value, this.bytesMax)
   }
 
   /** Validates a draft: returns the size the state would have, or throws `INVALID_STATE` or `STATE_TOO_LARGE`. */
   prepare(draft: Draft): number {
     const bytes = this.bytes + draft.prepare()
-    // What a smaller limit found too large may still shrink.
+    // A state that exceeds a lowered limit may still shrink.
     if (bytes > this.bytesMax && bytes > this.bytes)
-      throw new ActionError('STATE_TOO_LARGE', `State may not be larger than ${this.bytesMax} bytes`)
+      throw new ActionError('STATE_TOO_LARGE', `A state must be at most ${this.bytesMax} bytes of JSON`)
     return bytes
   }
 
-  /** Makes a prepared draft the state. Cannot fail. */
+  /** Applies a prepared draft; must not throw. */
   commit(draft: Draft, bytes: number): void {
     if (!draft.isDirty) return
     this.bytes = bytes
     this.text = null
     for (const key of draft.changedKeys()) this.texts.delete(key)
-    draft.apply(this.dirt)
+    draft.apply(this.changes)
   }
 
   get sizeBytes(): number {
@@ -50,17 +49,17 @@ export class LiveState {
   }
 
   get isChanged(): boolean {
-    return !this.dirt.isClean
+    return !this.changes.isClean
   }
 
-  /** The changes since the last call as a delta, and forgets them; null where the complete state must be sent. */
+  /** Returns the changes since the last call as a delta; null if the complete state must be sent. */
   takeDelta(): string | null {
-    const { dirt } = this
-    this.dirt = new ChangedPaths()
-    return dirt.toDelta(this.value)
+    const { changes } = this
+    this.changes = new ChangedPaths()
+    return changes.toDelta(this.value)
   }
 
-  /** The state as JSON; written once per change. */
+  /** The state as JSON, cached until it changes. */
   toText(): string {
     if (this.text !== null) return this.text
     const members: string[] = []

@@ -1,4 +1,4 @@
-/** Timers of a room (`room.after`). Times are wall time, since timers outlive processes. */
+/** Timers of a room (`room.after`). They use wall time, because they survive restarts. */
 
 export interface RoomTimer {
   readonly id: number
@@ -10,7 +10,7 @@ export interface RoomTimer {
 
 export class Timers {
   private readonly waiting = new Map<number, RoomTimer>()
-  /** Taken by `takeDue`, but not done: still saved, so that a crash does not lose them. */
+  /** Taken by `takeDue` but not done: still saved, so that a crash does not lose them. */
   private readonly begun = new Set<number>()
   private lastId = 0
   private next: number | null = null
@@ -19,12 +19,12 @@ export class Timers {
     return this.waiting.size
   }
 
-  /** When the next one is due that has not begun, in wall time; null without any. */
+  /** When the next timer that has not begun is due, in wall time; null without one. */
   get nextDueMs(): number | null {
     return this.next
   }
 
-  /** When the next one is due of all that are saved. */
+  /** When the earliest saved timer is due, including those that have begun; null without one. */
   get earliestMs(): number | null {
     let earliest = this.next
     for (const id of this.begun)
@@ -46,7 +46,7 @@ export class Timers {
     if (this.next === null || timer.dueAtMs < this.next) this.next = timer.dueAtMs
   }
 
-  /** The timers that have come due, earliest first. Each is kept until it is `done`. */
+  /** The due timers, earliest first. Each is kept until `done`. */
   takeDue(nowMs: number): RoomTimer[] {
     if (this.next === null || this.next > nowMs) return []
     const due = [...this.waiting.values()].filter(({ id, dueAtMs }) => dueAtMs <= nowMs && !this.begun.has(id))
