@@ -25,4 +25,7 @@ export const cleanFolders: ReadonlySet<string> = new Set([
   'packages/server/src/features/users/sessions',
   'packages/server/src/query',
   'scripts/checks',
+  'packages/server/src/features/rooms',
+  'packages/server/src/features/rooms/engine',
+  'packages/server/src/config/sections/rooms',
 ])

@@ -200,7 +200,7 @@ function findWarnings({ databases, rooms, push }: WrittenConfig): string[] {
       ([name]) =>
         `${formatPath(['databases', name])}: without an access rule only the service key can use its instances`,
     ),
-    ...joinless.map(([name]) => `${formatPath(['rooms', name])}: without the rule access.join nobody can join`),
+    ...joinless.map(([name]) => `${formatPath(['rooms', name])}: without the rule access.join every join is denied`),
     ...findPushWarnings(push),
   ]
 }

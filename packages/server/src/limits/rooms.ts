@@ -1,124 +1,124 @@
-/** The numbers of rooms: what a configuration may ask for, nodes, the engine. Each as in `limits`. */
+/** Limits of rooms: configuration, nodes and the engine. */
 import { jsonDepthMax } from './api.ts'
 import { KiB, MiB } from './units.ts'
 
-/** SPEC "Versioning": what the messages over a room's socket mean. */
+/** Version of the protocol over the socket of a room (ROOM-CONNECT-4). */
 export const roomProtocolVersion = 2
 
-// Rooms (SPEC "Limits", CONTRACT "Rooms"): defaults, each followed by the most a configuration may ask for
+// Configuration: defaults, each followed by the maximum that a configuration can set
 export const roomPlayers = 100
-/** Everybody is told of everybody: what members hear grows with the square of this. */
+/** Every member receives the list of all members: that traffic grows with the square of this. */
 export const roomPlayersMax = 1000
-/** Of the shared state and of each player's, as JSON. */
+/** Of the shared state and of each player's state, as JSON. */
 export const roomStateBytes = MiB
 export const roomStateBytesMax = 10 * MiB
-/** Messages a second from one connection, pings left out. */
+/** Messages per second from one socket, without pings. */
 export const roomMessageRate = 10
-/** A room hears a socket at most this often; beyond it the network is the wrong one. */
+/** A higher rate calls for another transport than one WebSocket. */
 export const roomMessageRateMax = 1000
 export const roomActionTimeoutMs = 5000
-/** Nobody else is served in the room meanwhile. */
+/** A room processes nothing else while a handler runs. */
 export const roomActionTimeoutMsMax = 60_000
-/** CONTRACT: how long a player who has lost the connection keeps the seat. */
+/** How long a player without a socket keeps the seat (ROOM-SEAT-2). */
 export const roomReconnectGraceMs = 30_000
 export const roomHibernateAfterMs = 300_000
 export const roomSaveIntervalMs = 60_000
 export const roomStateTtlMs = 24 * 60 * 60 * 1000
 export const roomIdCharsMax = 128
-/** What a message holds beside two states. */
+/** Space in a message besides two states. */
 export const roomMessageExtraBytes = 64 * KiB
-/** CONTRACT gives no number; as many as fit a page of any list. */
+/** The largest page of any list (ROOM-SUMMARY-6). */
 export const roomSummariesMax = 1000
 export const roomListLimit = 100
-/** More is clamped. Every node answers with as many. */
+/** Every node answers with up to this many rooms. */
 export const roomListLimitMax = 1000
-/** How often due timers and expired rooms are looked for. */
+/** Interval of the search for due timers and expired rooms. */
 export const roomSweepMs = 5000
-/** An id that a client makes up for its action, and names of actions and signals. */
+/** Length of request ids, and of the names of actions and signals. */
 export const roomNameCharsMax = 128
 
 // Rooms on several nodes
-/** A node that is not heard of for this long has lost its rooms: twice what a bad pause takes. */
+/** Lifetime of a node's lease without renewal, after which it loses its rooms: twice a long pause of the process. */
 export const roomNodeLeaseMs = 6000
-/** A node gives up its lease this long before the others may take it: its clock need not run at their speed. */
+/** A node stops relying on its lease this long before it ends, since clocks of nodes run at different speeds. */
 export const roomNodeMarginMs = 1000
 export const roomNodeRenewMs = 1500
-/** How often a node looks at those it has to do with, and has them notice what was lost on the way. */
+/** Interval of heartbeats between nodes, by which the receiver detects lost messages. */
 export const roomPeerCheckMs = 1000
-/** Looks without a word before it is asked whether the node's lease still lives. */
+/** Missed heartbeats before the lease of a node is read. */
 export const roomPeerSilenceMax = 3
-/** Nodes met and rooms found elsewhere that are remembered. */
+/** Cached owners of rooms, and cached names of ended nodes. */
 export const roomOwnersKnownMax = 10_000
-/** Commands that wait while a room's owner is looked for. */
+/** Commands that wait while the owner of a room is located. */
 export const roomCommandsWaitingMax = 1000
-/** Pauses between looks for a room's owner grow from the first to the last, and add up to twice a lease. */
+/** Backoff between attempts to locate the owner of a room. All pauses together take twice a lease. */
 export const roomFindRetryMinMs = 20
 export const roomFindRetryMaxMs = 1000
 export const roomFindRetriesMax = 20
-/** How long another node has to answer a question; longer, and it is not worth the wait. */
+/** How long another node has to answer a request. */
 export const roomRequestTimeoutMs = 1000
-/** Questions without an answer yet. */
+/** Pending requests to other nodes. */
 export const roomRequestsMax = 10_000
-/** How long a node that stops may take to hand over its rooms. */
+/** How long a stopping node takes at most to hand over its rooms. */
 export const roomDrainMs = 2000
 
 // The room engine
-/** SPEC "Limits". */
+/** Levels of a path in a delta (ROOM-DELTA-2). */
 export const roomPathDepthMax = 5
-/** Nesting of a state; as deep as a body may be. */
+/** Nesting of a state: the same as of a request body. */
 export const roomStateDepthMax = jsonDepthMax
-/** Elements an array may grow by without having them assigned: an index from a client must not make a million. */
+/** Elements by which an assignment beyond the end can extend an array, so that no index from a client allocates millions. */
 export const roomArrayGapMax = 1000
-/** Deltas kept for a client that comes back: 25 s of a room that changes with every tick. */
+/** Deltas kept for clients that reconnect: 25 s of a room that changes with every tick. */
 export const roomHistoryEntriesMax = 512
 export const roomHistoryBytesMax = 256 * KiB
 export const roomHistoryAgeMs = 120_000
-/** The same of one player's own state. */
+/** The same for the state of one player. */
 export const playerHistoryEntriesMax = 64
 export const playerHistoryBytesMax = 32 * KiB
-/** Answers kept per user for actions that are sent again. */
+/** Responses kept per user for repeated requests. */
 export const keptResultsMax = 128
 export const keptResultsBytesMax = 256 * KiB
 export const keptResultAgeMs = 60_000
-/** One result, or all messages of one action: a state is the place for more. */
+/** One result, or all messages of one action. Larger data belongs in a state. */
 export const actionResultBytesMax = 64 * KiB
 export const actionMessagesBytesMax = MiB
 export const actionMessagesMax = 1000
-/** What a client may be told of an error that a handler threw. */
+/** Length of the message of a handler's error that a client receives. */
 export const actionErrorCharsMax = 500
-/** Commands that wait in a room: a second of 100 players at their full rate. */
+/** Commands in the inbox of a room: one second of 100 players at their full rate. */
 export const roomInboxCommandsMax = 1000
 export const roomInboxBytesMax = 4 * MiB
-/** Messages of a room that wait for its next tick. */
+/** Messages of a room that wait for the next tick. */
 export const roomOutboxBytesMax = 4 * MiB
 export const roomTimersMax = 1000
 export const roomTimerDataBytesMax = 16 * KiB
-/** A timer further ahead is a job for a calendar. */
+/** Longest delay of a timer: a leap year. */
 export const roomTimerDelayMaxMs = 366 * 24 * 60 * 60 * 1000
-/** SPEC "Limits". */
+/** Interval of deltas and messages (ROOM-DELTA-4). */
 export const roomTickMs = 50
-/** Versions reserved ahead of those in use, so that a crash repeats none: eight minutes of ticks without one save. */
+/** Versions reserved ahead, so that none repeats after a crash: eight minutes of ticks without a save. */
 export const roomVersionsReserved = 10_000
-/** A journal below this is not worth a snapshot; above it, it may grow to the snapshot's own size. */
+/** A journal below this size needs no snapshot; above it, it can grow to the size of the snapshot. */
 export const roomJournalBytesMin = 64 * KiB
-/** Rooms and bytes in one transaction. */
+/** Rooms and bytes saved in one transaction. */
 export const roomsPerSaveMax = 500
 export const roomSaveBytesMax = 8 * MiB
-/** Rooms woken or ended in one sweep. */
+/** Rooms loaded or destroyed in one sweep. */
 export const roomsPerSweepMax = 100
-/** Actions that an administrator is shown. */
+/** Latest actions shown to administrators. */
 export const recentActionsMax = 50
 /**
- * Bytes of `members_sync` that one room may cause in a second, over all its sockets: a full room of 100 sends its list
- * with every other tick, one of thousands every few seconds.
+ * Bytes of `members_sync` per second and room, over all its sockets: a full room of 100 sends its list with every
+ * second tick, a room of a thousand every few seconds.
  */
 export const membersSyncBytesPerSecond = 8 * MiB
-/** No list waits longer, however large the room. */
+/** Longest delay of `members_sync`, also in large rooms. */
 export const membersSyncDelayMaxMs = 5000
 export const memberStateBytesMax = 4 * KiB
-/** Of a player in an administrator's look at a room, beside the state: an id with escapes, and two numbers. */
+/** Bytes of a player in a view for administrators, without the state: an escaped id and two numbers. */
 export const playerViewBytes = KiB
-/** Rooms whose metadata is read at once for summaries: 1 MiB of it at most. */
+/** Rooms whose metadata is read at once for summaries: at most 1 MiB. */
 export const roomSummariesAtOnce = 64
-/** Listed with every summary. */
+/** Included in every summary. */
 export const roomMetadataBytesMax = 16 * KiB

@@ -1,7 +1,6 @@
 /**
- * What the rules of a namespace say: who may join, act, signal, and see what is shown over HTTP. A rule gives `true`, a
- * filter that is true of the room, or a promise of `true`; anything else, and one that fails, denies. What it failed
- * with is logged.
+ * Evaluates the access rules of a namespace: join, action, signal and metadata. A rule allows by `true`, by a filter that
+ * matches the room, or by a promise of either. Any other result denies, as does an error, which is logged.
  */
 import type { Auth, Caller } from '../../access/caller.ts'
 import { decide, denied, roomsTable } from '../../access/check.ts'

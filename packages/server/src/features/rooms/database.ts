@@ -1,7 +1,4 @@
-/**
- * `room.db`: records, by the very endpoints of the API and as a caller with the service key, so that there is no second
- * way to them.
- */
+/** `room.db`: access to records through the endpoints of the API, with the permissions of a service key. */
 import type { ServiceCaller } from '../../access/caller.ts'
 import type { RoomDatabase } from '../../config/sections/rooms/room-code.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
@@ -13,15 +10,15 @@ const caller: ServiceCaller = Object.freeze({ kind: 'service', auth: null, keyNa
 
 const tablePattern = /^([^.:]+)(?::(.+))?\.([^.]+)$/
 
-/** The parameters of a path. Throws for a text that names no table. */
+/** Parses `namespace.table` or `namespace:instanceId.table` into path parameters. Throws for any other text. */
 function parseTable(table: string): Readonly<Record<string, string>> {
   const [, namespace, instanceId, name] = tablePattern.exec(table) ?? []
   if (namespace === undefined || name === undefined)
-    throw new Error(`"${table}" names no table: write "namespace.table" or "namespace:instanceId.table"`)
+    throw new Error(`"${table}" is not the name of a table: write "namespace.table" or "namespace:instanceId.table"`)
   return { namespace, table: name, ...(instanceId === undefined ? {} : { instanceId }) }
 }
 
-/** As it would stand in a URL. */
+/** Query parameters as in a URL. */
 const asQuery = (query: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(query)
@@ -39,7 +36,7 @@ export function createRoomDatabase(records: readonly Endpoint[], newId: () => st
     { id, query = {}, body }: { id?: string; query?: Readonly<Record<string, unknown>>; body?: unknown },
   ): Promise<unknown> {
     const endpoint = endpoints.get(name)
-    if (!endpoint) throw new Error(`There is no endpoint ${name}`)
+    if (!endpoint) throw new Error(`Unknown endpoint ${name}`)
     const params = parseTable(table)
     const reply = await endpoint.handle({
       params: id === undefined ? params : { ...params, id },

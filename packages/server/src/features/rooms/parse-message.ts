@@ -1,7 +1,4 @@
-/**
- * Reads the messages of clients: what a socket received becomes one of the protocol's messages, or what is wrong with
- * it.
- */
+/** Parses the messages of clients into messages of the protocol, or into a description of what is invalid. */
 import type { JsonObject } from '../../http/input/body.ts'
 import type { SocketClientMessage } from '../../http/sockets/socket-protocol.ts'
 import { roomNameCharsMax } from '../../limits/rooms.ts'
@@ -19,13 +16,13 @@ type OwnMessage = Exclude<RoomClientMessage, SocketClientMessage>
 
 export interface ReceivedJoin {
   readonly type: 'join'
-  /** Null where the message states no position, or not a valid one. */
+  /** Null if the message has no valid position. */
   readonly resume: ResumePoint | null
 }
 
 export type ReceivedSignal = Required<Omit<SendSignalMessage, 'memberId'>> & { readonly to: string | null }
 
-/** A message with an invalid member. `problem` states which and what is valid. */
+/** A message with an invalid member. `problem` names the member and the valid values. */
 export interface InvalidMessage {
   readonly type: 'invalid'
   readonly of: 'send' | 'signal'
@@ -40,7 +37,7 @@ export type ReceivedMessage =
   | ReceivedSignal
   | InvalidMessage
 
-/** Whether a value is text of 1 to `roomNameCharsMax` characters, as names and ids of requests are. */
+/** Whether a value is a valid name or request id: text of 1 to `roomNameCharsMax` characters. */
 export const isName = (value: unknown): value is string =>
   typeof value === 'string' && value.length > 0 && value.length <= roomNameCharsMax
 
@@ -48,7 +45,7 @@ const isVersion = (value: unknown): value is number => Number.isSafeInteger(valu
 
 const nameForm = `must be text of 1 to ${roomNameCharsMax} characters`
 
-/** The position that a client states: versions of an epoch. States that clients send are never read. */
+/** The position that a client reports: versions within an epoch. States that clients send are never read. */
 function resumePointOf({ epoch, lastSharedVersion, lastPlayerVersion }: JsonObject): ResumePoint | null {
   if (!isName(epoch) || !isVersion(lastSharedVersion) || !isVersion(lastPlayerVersion)) return null
   return { epoch, sharedVersion: lastSharedVersion, playerVersion: lastPlayerVersion }

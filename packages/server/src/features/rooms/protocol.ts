@@ -30,8 +30,7 @@ export interface RoomAuthMessage extends AuthMessage {
 
 /**
  * Joins the room. Answered with `sync`, or with `resumed` where the capability `resume` was granted and all missed
- * deltas
- * are available. States that a client sends are ignored.
+ * deltas are available. States that a client sends are ignored.
  *
  * @errors JOIN_DENIED ROOM_FULL NOT_AUTHENTICATED UNAUTHENTICATED RATE_LIMITED UNAVAILABLE
  */
@@ -134,8 +133,7 @@ export type State = Readonly<Record<string, unknown>>
 
 /**
  * Changes of a state: dot paths of at most 5 levels to new values, null deletes. Apply the entries in order, each to
- * the
- * state as the version before left it.
+ * the state as the version before left it.
  */
 export type StateDelta = Readonly<Record<string, unknown>>
 

@@ -1,4 +1,4 @@
-/** Which texts name a room. They stand in URLs, in keys of two databases and in topics; nothing in them is syntax. */
+/** Validation of room ids. They occur in URLs, in keys of databases and in topics, without any syntax of their own. */
 import { isStorableText } from '../../base/text/text.ts'
 import { roomIdCharsMax } from '../../limits/rooms.ts'
 

@@ -1,4 +1,4 @@
-/** Pages of the list of rooms, which every node that holds rooms contributes to. */
+/** Pages of the list of rooms, merged from all nodes that own rooms. */
 import type { RoomKey } from './engine/ports.ts'
 
 export interface RoomPage {
@@ -7,10 +7,10 @@ export interface RoomPage {
   readonly after: string | null
 }
 
-/** The name that orders the list. A namespace has no slash in it. */
+/** The name by which the list is ordered. A namespace contains no slash. */
 export const listNameOf = ({ namespace, id }: RoomKey): string => `${namespace}/${id}`
 
-/** The first rooms of a page, in order; one more than the limit where there are more. */
+/** The rooms of a page, in order; one more than the limit if more rooms follow. */
 export function takePage<Room extends { readonly key: RoomKey }>(rooms: readonly Room[], page: RoomPage): Room[] {
   const named = rooms.map((room) => [listNameOf(room.key), room] as const)
   const following = page.after === null ? named : named.filter(([name]) => name > (page.after as string))

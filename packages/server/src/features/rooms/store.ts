@@ -1,12 +1,12 @@
 /**
- * Rooms in SQL: a snapshot, and a journal of what came after it. Every write carries the fence of its owner and does
- * nothing where a higher one has been seen. `ownership` determines the owner; the engine defines the texts.
+ * Persistent rooms in SQL: a snapshot, and a journal of later changes. Every write carries the fence of its owner and has
+ * no effect if a higher one has been seen. `ownership` determines the owner; the engine defines the texts.
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { RoomKey, RoomSave, RoomStore, SavedRoom } from './engine/ports.ts'
 import { ofRoom, type RoomTables } from './tables.ts'
 
-/** What may be known of a room without waking it. */
+/** The data of a room that can be read without loading it. */
 export interface StoredRoom {
   /** JSON of an object. */
   readonly metadata: string
@@ -15,26 +15,25 @@ export interface StoredRoom {
 }
 
 export interface SqlRoomStore extends RoomStore {
-  /** By room id; rooms that have never been are missing. */
+  /** By room id. Rooms that have never existed are missing. */
   findStored(namespace: string, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRoom>>
   /** Nodes that are recorded as owners of rooms. */
   findNodes(): Promise<readonly string[]>
 }
 
-/** Keys as they come back. */
 interface KeyRow {
   readonly namespace: string
   readonly id: string
 }
 
-/** `declared`: the namespaces that rooms are woken in. Rooms of other namespaces stay asleep. */
+/** `declared` returns the configured namespaces. Due timers of other namespaces are ignored. */
 export function createRoomStore(
   { database, rooms, snapshots, journal }: RoomTables,
   declared: () => Iterable<string>,
 ): SqlRoomStore {
   const { dialect } = database
 
-  /** The room's row is the owner's: its fence is the last that this statement's transaction has seen. */
+  /** A condition that holds while the owner with this fence is the latest one. */
   const ownedBy = (key: RoomKey, fence: number): SqlText =>
     sql`EXISTS (SELECT 1 FROM ${rooms} WHERE ${ofRoom(key)} AND fence = ${fence})`
 
@@ -50,8 +49,8 @@ export function createRoomStore(
         wake_at = ${wakeAtMs}, saved_at = ${savedAtMs}, expires_at = ${expiresAtMs}
       WHERE ${ofRoom(key)} AND fence <= ${fence}`
 
-  /** What follows the update of a room's row; without effect where that was refused. */
-  function contentsOf({ key, fence, snapshot, entry, seq }: RoomSave): SqlText[] {
+  /** Statements that follow the update of a room's row; without effect if that was refused. */
+  function dataOf({ key, fence, snapshot, entry, seq }: RoomSave): SqlText[] {
     const { namespace, id } = key
     if (snapshot !== null)
       return [
@@ -77,7 +76,7 @@ export function createRoomStore(
           sql`SELECT version_bound, expires_at FROM ${rooms} WHERE ${ofRoom(key)}${dialect.forUpdate}`,
         )
         const versionBound = Number(before?.version_bound ?? 0)
-        // A row without versions has been claimed, but never loaded.
+        // A row without versions was claimed, but never loaded.
         const expires = versionBound === 0 ? expiresAtMs : Number(before?.expires_at)
         const taken = await tx.run(
           sql`INSERT INTO ${rooms} (namespace, id, fence, version_bound, metadata, expires_at)
@@ -104,9 +103,9 @@ export function createRoomStore(
 
     async save(saves) {
       return database.write(async (tx) => {
-        // Sent together: where the database is elsewhere, that is one way there and back.
+        // Sent together, so that a remote database costs one round trip.
         const updated = saves.map((save) => tx.run(updateOf(save)))
-        for (const save of saves) for (const statement of contentsOf(save)) tx.send(statement)
+        for (const save of saves) for (const statement of dataOf(save)) tx.send(statement)
         const counts = await Promise.all(updated)
         return saves.filter((_, at) => counts[at] === 0).map(({ key }) => key)
       })

@@ -1,5 +1,5 @@
 /**
- * The tables that rooms are kept in. A room's row is small and written often, so what is large has a table of its own.
+ * Tables of rooms. The row of a room is small and updated often, so snapshots and journals have tables of their own.
  * `store` and `ownership` read and write them.
  */
 import { type PlatformStep, platformTable } from '../../engines/sql/platform-tables.ts'
@@ -7,7 +7,7 @@ import type { Database, Sql } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { RoomKey } from './engine/ports.ts'
 
-/** No declared namespace begins so. */
+/** Configured namespaces cannot start with an underscore. */
 export const roomsNamespace = '_rooms'
 
 const rooms = platformTable(roomsNamespace, 'rooms')
@@ -15,7 +15,7 @@ const snapshots = platformTable(roomsNamespace, 'snapshots')
 const journal = platformTable(roomsNamespace, 'journal')
 const generations = platformTable(roomsNamespace, 'generations')
 
-/** Times are milliseconds since 1970. */
+/** Migrations. Times are milliseconds since 1970. */
 export const roomTableSteps: readonly PlatformStep[] = [
   ({ target, columnTypes }) => {
     const text = { text: columnTypes.text, values: [] }
@@ -34,7 +34,7 @@ export const roomTableSteps: readonly PlatformStep[] = [
   },
 ]
 
-/** The tables of one database, as statements name them. */
+/** The tables as statements reference them. */
 export interface RoomTables {
   readonly database: Database
   readonly rooms: SqlText
@@ -55,5 +55,5 @@ export function createRoomTables(all: Sql): RoomTables {
   }
 }
 
-/** The rows of one room. */
+/** The condition for the rows of one room. */
 export const ofRoom = ({ namespace, id }: RoomKey): SqlText => sql`namespace = ${namespace} AND id = ${id}`

@@ -1,12 +1,9 @@
-/**
- * What the code of a room sees and may do: the types of the handlers in `rooms.<namespace>` of the configuration. What
- * they promise is kept by `features/rooms/engine`.
- */
+/** Types of the handlers in `rooms.<namespace>` of the configuration, and of the objects that they receive. */
 import type { Auth } from '../../../access/caller.ts'
 
 /**
- * State that a handler reads and changes by plain assignment. It takes JSON and nothing else; a key that is set to null
- * or undefined is deleted. Usable only until its handler has ended.
+ * State that a handler reads and changes by plain assignment. It contains only JSON; a key that is set to null or
+ * undefined is deleted. Usable until the handler has ended.
  */
 // biome-ignore lint/suspicious/noExplicitAny: the application's own JSON; handlers index into it freely.
 export type RoomState = Record<string, any>
@@ -14,15 +11,15 @@ export type RoomState = Record<string, any>
 /** A user in a room, on any number of sockets. */
 export interface RoomPlayer {
   readonly id: string
-  /** As of the last message from one of the player's sockets. */
+  /** As of the latest authentication of one of the player's sockets. */
   readonly auth: Auth
-  /** False within the grace for coming back. */
+  /** False during the reconnect grace. */
   readonly isConnected: boolean
-  /** Only this player sees it. */
+  /** Sent to this player only. */
   state: RoomState
-  /** Sends to all of the player's sockets, once the handler has succeeded. */
+  /** Sends a message to all sockets of the player after the handler has succeeded. */
   send(messageType: string, data?: unknown): void
-  /** Has the player leave and closes its sockets, once the handler has succeeded. */
+  /** Removes the player and closes its sockets after the handler has succeeded. */
   kick(): void
 }
 
@@ -31,7 +28,7 @@ export interface RoomPlayers extends Iterable<RoomPlayer> {
   get(userId: string): RoomPlayer | undefined
 }
 
-/** Records, as a caller with the service key reaches them. */
+/** Access to records with the permissions of a service key. */
 export interface RoomDatabase {
   /** `table` is `namespace.table`, or `namespace:instanceId.table` in a dynamic namespace. */
   list(table: string, query?: Readonly<Record<string, unknown>>): Promise<unknown>
@@ -45,47 +42,47 @@ export interface RoomPush {
   send(userId: string, message: Readonly<Record<string, unknown>>): Promise<unknown>
 }
 
-/** A room, for the time of one handler. Whatever it is told to do happens only if the handler succeeds. */
+/** A room during one handler. All effects are applied after the handler has succeeded, or not at all. */
 export interface Room {
   readonly id: string
   readonly namespace: string
-  /** All players see it. */
+  /** Sent to all players. */
   shared: RoomState
-  /** Nobody outside the room's code sees it. */
+  /** Visible to room code only. */
   server: RoomState
-  /** Shown over HTTP where `access.metadata` or `public.metadata` allow. */
+  /** Readable over HTTP where `access.metadata` or `public.metadata` allows it. */
   metadata: RoomState
   readonly players: RoomPlayers
-  /** Calls are made at once and are not undone when the handler fails. */
+  /** Calls take effect at once and are not rolled back if the handler fails. */
   readonly db: RoomDatabase
   readonly push: RoomPush
-  /** Aborted when the handler runs out of time. */
+  /** Aborted when the handler times out. */
   readonly signal: AbortSignal
-  /** Sends to every joined socket but those of the players named in `except`. */
+  /** Sends a message to all joined sockets except those of the players in `except`. */
   broadcast(messageType: string, data?: unknown, options?: { readonly except?: string | readonly string[] }): void
   /** Replaces the metadata. */
   setMetadata(metadata: Readonly<RoomState>): void
-  /** Runs `timers[name]` with `data`, not before `ms` have passed, also after hibernation or a restart. */
+  /** Runs `timers[name]` with `data` after at least `ms` milliseconds, also after hibernation or a restart. */
   after(ms: number, name: string, data?: unknown): void
 }
 
 type Handler<Args extends unknown[], Result = void> = (room: Room, ...args: Args) => Result | Promise<Result>
 
-/** The functions of a room. A handler that throws or takes too long has changed nothing. */
+/** The handlers of a room. A handler that throws or times out has no effect. */
 export interface RoomCode {
-  /** The room has never been, or its state has expired. */
+  /** The room is created: it has never existed, or its state has expired. */
   readonly onCreate?: Handler<[]>
-  /** A player enters: not another socket of one that is there, nor one that comes back within the grace. */
+  /** A player joins. Not called for another socket of a player, or for a reconnect within the grace. */
   readonly onJoin?: Handler<[player: RoomPlayer]>
   readonly onLeave?: Handler<[player: RoomPlayer, reason: RoomLeaveReason]>
-  /** The state expires: the last look at it. */
+  /** The state is about to be deleted because it has expired. */
   readonly onDestroy?: Handler<[]>
-  /** By `actionType`. What it returns is the `action_result`. */
-  // biome-ignore lint/suspicious/noExplicitAny: a payload is whatever the client sent; the handler checks it.
+  /** By `actionType`. The returned value is sent as `action_result`. */
+  // biome-ignore lint/suspicious/noExplicitAny: the client's payload; the handler validates it.
   readonly actions?: { readonly [actionType: string]: Handler<[player: RoomPlayer, payload: any], unknown> }
-  // biome-ignore lint/suspicious/noExplicitAny: what `after` was given.
+  // biome-ignore lint/suspicious/noExplicitAny: the data passed to `after`.
   readonly timers?: { readonly [name: string]: Handler<[data: any]> }
 }
 
-/** `left`: by its own message; `disconnected`: the grace has passed. */
+/** `left`: the client sent `leave`; `disconnected`: the reconnect grace has passed. */
 export type RoomLeaveReason = 'left' | 'disconnected' | 'kicked'

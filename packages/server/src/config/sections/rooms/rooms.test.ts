@@ -4,7 +4,7 @@ import { findMistakes, parseConfig } from '../../validate.ts'
 const parse = (game: object) =>
   parseConfig({ rooms: { game } }, { mode: 'release', rootKey: '' }).config.rooms.get('game')
 
-test("what is left out is SPEC's", () => {
+test('options that are not configured have their documented defaults', () => {
   expect(parse({})).toMatchObject({
     name: 'game',
     hasPublicMetadata: false,
@@ -22,7 +22,7 @@ test("what is left out is SPEC's", () => {
   })
 })
 
-test('everything can be said', () => {
+test('every option can be configured', () => {
   const join = () => true
   const move = () => undefined
   const onCreate = async () => undefined
@@ -59,13 +59,13 @@ test('everything can be said', () => {
   expect(game?.access).toEqual({ join, signal: true, action: undefined, metadata: undefined })
   expect(game?.code.onCreate).toBe(onCreate)
   expect(game?.code.actions?.move).toBe(move)
-  // Names that objects inherit are no actions.
+  // Names of inherited properties are not actions.
   expect(game?.code.actions?.constructor).toBeUndefined()
 })
 
-test('without a join rule nobody can join, which is worth a warning', () => {
+test('a namespace without a join rule logs a warning', () => {
   expect(parseConfig({ rooms: { game: {} } }, { mode: 'release', rootKey: '' }).warnings).toEqual([
-    'rooms.game: without the rule access.join nobody can join',
+    'rooms.game: without the rule access.join every join is denied',
   ])
 })
 
@@ -94,6 +94,9 @@ test.each<[game: unknown, option: string, message: string]>([
   expect(findMistakes({ rooms: { game } }, '')).toEqual([`rooms.game${option}: ${message}`])
 })
 
-test.each(['_game', 'constructor', 'a b', '1st', 'x'.repeat(49)])('%j is no name of a namespace', (name) => {
-  expect(findMistakes({ rooms: { [name]: {} } }, '')).toHaveLength(1)
-})
+test.each(['_game', 'constructor', 'a b', '1st', 'x'.repeat(49)])(
+  '%j is rejected as the name of a namespace',
+  (name) => {
+    expect(findMistakes({ rooms: { [name]: {} } }, '')).toHaveLength(1)
+  },
+)

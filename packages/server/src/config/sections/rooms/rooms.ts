@@ -1,7 +1,4 @@
-/**
- * The section `rooms`: its shape, the names in it, and the form the rooms feature runs on. What users write it with is
- * `define-rooms` and `room-code`.
- */
+/** Parses and validates the configuration section `rooms`. Its types for users are in `define-rooms` and `room-code`. */
 import { z } from 'zod'
 import type { Auth } from '../../../access/caller.ts'
 import { parseByteSize } from '../../../base/text/bytes.ts'
@@ -28,7 +25,7 @@ import type { RoomCode } from './room-code.ts'
 
 type Rule<Args extends unknown[]> = boolean | ((auth: Auth | null, roomId: string, ...args: Args) => unknown)
 
-/** Undefined where none was written: what that means differs. A rule allows by `true` alone. */
+/** Access rules; undefined for a rule that is not configured. Only `true` allows. */
 export interface RoomAccess {
   readonly join: Rule<[]> | undefined
   readonly action: Rule<[actionType: string, payload: unknown]> | undefined
@@ -36,7 +33,7 @@ export interface RoomAccess {
   readonly metadata: Rule<[]> | undefined
 }
 
-/** A namespace of rooms. Times in milliseconds, sizes in bytes, `messageRate` in messages a second. */
+/** A namespace of rooms. Times in milliseconds, sizes in bytes, `messageRate` in messages per second. */
 export interface RoomNamespace {
   readonly name: string
   readonly code: RoomCode
@@ -63,7 +60,7 @@ const ruleShape = <Args extends unknown[]>() =>
 
 const duration = parsedWith(parseDuration)
 
-/** A timeout that may not be switched off, nor be so long that it is none. */
+/** A timeout with a maximum; it cannot be disabled. */
 const timeout = (mostMs: number) =>
   duration.refine((ms) => ms <= mostMs, `must be at most ${mostMs / 1000} seconds`).optional()
 
@@ -103,7 +100,7 @@ const roomShape = strictObject({
 export const roomsShape = z.record(z.string(), roomShape)
 export type WrittenRoom = z.output<typeof roomShape>
 
-/** What is wrong with the section beyond its shape. */
+/** Errors of the section beyond its shape. */
 export function checkRooms(written: unknown): ConfigIssue[] {
   return membersOf(written).flatMap(([name]): ConfigIssue[] => {
     const message = findNameMistake(name)
@@ -111,7 +108,7 @@ export function checkRooms(written: unknown): ConfigIssue[] {
   })
 }
 
-/** A namespace in which nothing was found wrong. */
+/** The namespace from a valid section. */
 export function createRoomNamespace(name: string, written: WrittenRoom): RoomNamespace {
   const { access, onCreate, onJoin, onLeave, onDestroy, actions, timers } = written
   const code = { onCreate, onJoin, onLeave, onDestroy, actions: ownMembers(actions), timers: ownMembers(timers) }
@@ -138,6 +135,6 @@ export function createRoomNamespace(name: string, written: WrittenRoom): RoomNam
   })
 }
 
-/** Without a prototype: a message of type `constructor` names no handler. */
+/** Without a prototype, so that an action named `constructor` finds no handler. */
 const ownMembers = <T>(members: Readonly<Record<string, T>> = {}): Readonly<Record<string, T>> =>
   Object.freeze(Object.assign(Object.create(null) as Record<string, T>, members))
