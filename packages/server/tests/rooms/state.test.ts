@@ -12,11 +12,13 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
   beforeAll(() => clock.set(startMs))
 
   describe('state', () => {
-    test('[ROOM-SYNC-1] who joins is given the whole state, and its own', async () => {
+    test('[ROOM-SYNC-1] a join is answered with the complete shared state and the state of the player', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       expect(ann.sync).toMatchObject({ type: 'sync', sharedState: {}, playerState: {} })
-      await ann.act('assign', { path: ['board', 'a'], value: [1, { b: null }] })
+      ann.begin('assign', { path: ['board', 'a'], value: [1, { b: null }] })
+      // The version changes with the delta, not with the response.
+      await ann.nextOf('shared_delta')
       await ann.act('own', { key: 'hand', value: ['queen'] })
       const bob = await join(server, 'bob', { id })
       expect(bob.sync).toMatchObject({ sharedState: { board: { a: [1, { b: null }] } }, playerState: {} })
