@@ -1,6 +1,6 @@
 /**
- * Others to play with: anonymous users who walk towards the nearest gem, and may go where everybody may. They join as
- * the page does, with its own `room.mjs`.
+ * Bots: anonymous users that walk towards the nearest gem, under the same rules as players. They use the `room.mjs` of
+ * the page.
  *
  * . examples/arena/data/demo.env
  * node scripts/run.mjs examples/arena/bots.ts [--count 3] [--seconds 60] [--arena main]
@@ -9,31 +9,31 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { joinRoom } from './page/room.mjs'
 
-/** As fast as a key that is held. */
+/** The rate of a page while a key is pressed. */
 const stepMs = 110
-/** They look where they go only now and then, so that people can win. */
-const mistakes = 0.4
-/** A bot never asks for a second token: it is gone before the first one is. */
+/** Share of random steps, so that people can win. */
+const randomSteps = 0.4
+/** Longer than any bot plays, so that no token is renewed. */
 const tokenMs = 15 * 60 * 1000
 const secondsMost = 600
-const ways = ['up', 'down', 'left', 'right'] as const
+const directions = ['up', 'down', 'left', 'right'] as const
 
-interface Place {
+interface Position {
   readonly x: number
   readonly y: number
 }
 interface Arena {
-  readonly players: Readonly<Record<string, Place & { readonly name: string; readonly score: number }>>
-  readonly gems: Readonly<Record<string, Place>>
+  readonly players: Readonly<Record<string, Position & { readonly name: string; readonly score: number }>>
+  readonly gems: Readonly<Record<string, Position>>
 }
 
-const distance = (a: Place, b: Place): number => Math.abs(a.x - b.x) + Math.abs(a.y - b.y)
-const anyWay = () => ways[Math.floor(Math.random() * ways.length)]
+const distance = (a: Position, b: Position): number => Math.abs(a.x - b.x) + Math.abs(a.y - b.y)
+const randomDirection = () => directions[Math.floor(Math.random() * directions.length)]
 
-/** Towards the nearest gem, as the crow flies; anywhere when there is none, or by mistake. */
-function choose(own: Place | undefined, gems: readonly Place[]): string | undefined {
+/** The direction of the nearest gem, ignoring walls; sometimes a random one. */
+function choose(own: Position | undefined, gems: readonly Position[]): string | undefined {
   const [gem] = own ? gems.toSorted((a, b) => distance(own, a) - distance(own, b)) : []
-  if (!own || !gem || Math.random() < mistakes) return anyWay()
+  if (!own || !gem || Math.random() < randomSteps) return randomDirection()
   const [dx, dy] = [gem.x - own.x, gem.y - own.y]
   if (Math.abs(dx) > Math.abs(dy)) return dx > 0 ? 'right' : 'left'
   return dy > 0 ? 'down' : 'up'
@@ -41,26 +41,26 @@ function choose(own: Place | undefined, gems: readonly Place[]): string | undefi
 
 async function signIn(url: string): Promise<{ token: string; userId: string }> {
   const response = await fetch(`${url}/api/auth/signin/anonymous`, { method: 'POST' })
-  if (!response.ok) throw new Error(`no user: ${response.status} ${await response.text()}`)
+  if (!response.ok) throw new Error(`The anonymous sign-in failed: ${response.status} ${await response.text()}`)
   const { accessToken, user } = (await response.json()) as { accessToken: string; user: { id: string } }
   return { token: accessToken, userId: user.id }
 }
 
-/** Plays until `endsAtMs`, leaves, and gives what the bot is called and has taken. */
+/** Plays until `endsAtMs` and leaves. Returns the name of the bot and the number of its gems. */
 async function play(url: string, arena: string, endsAtMs: number): Promise<string> {
   const { token, userId } = await signIn(url)
-  let seen: Arena = { players: {}, gems: {} }
-  let taken = 0
+  let state: Arena = { players: {}, gems: {} }
+  let collected = 0
   const joined = Promise.withResolvers<void>()
   const left = Promise.withResolvers<void>()
   const room = joinRoom({
     url,
     namespace: 'arena',
     id: arena,
-    person: { get: async () => ({ token, renewInMs: tokenMs }), forget() {} },
+    user: { get: async () => ({ token, renewInMs: tokenMs }), forget() {} },
     onChange(shared: Arena, own: { gems: number }) {
-      seen = shared
-      taken = own.gems
+      state = shared
+      collected = own.gems
       joined.resolve()
     },
     onMessage() {},
@@ -69,13 +69,13 @@ async function play(url: string, arena: string, endsAtMs: number): Promise<strin
   })
   await joined.promise
   while (Date.now() < endsAtMs) {
-    const to = choose(seen.players[userId], Object.values(seen.gems))
+    const to = choose(state.players[userId], Object.values(state.gems))
     await Promise.all([room.act('step', { to }).catch(() => {}), sleep(stepMs)])
   }
-  const name = seen.players[userId]?.name
+  const name = state.players[userId]?.name
   room.leave()
   await left.promise
-  return `${name} has taken ${taken}`
+  return `${name} collected ${collected}`
 }
 
 async function main(): Promise<void> {

@@ -1,10 +1,10 @@
 /**
- * The rules of the game, all of which are the server's: a page asks for a step and is told where everybody is. A round
- * lasts a minute; who has taken the most by then has won it.
+ * The rules of the game. They run on the server: a page requests steps and receives the positions of all players. A round
+ * lasts a minute; the player with the highest score wins.
  */
 import type { Room, RoomPlayer } from 'plinth'
 
-/** `#` is wall. */
+/** `#` is a wall. */
 const field = [
   '........................',
   '..####............####..',
@@ -22,53 +22,53 @@ const field = [
   '........................',
 ]
 const gemsOut = 10
-/** One gem in so many is worth three. */
+/** One gem in five is worth three points. */
 const preciousEvery = 5
 const roundMs = 60_000
 const breakMs = 8000
-/** Pages step every 110 ms; what comes faster than this has not been sent by one of them. */
+/** Shortest time between two steps. Pages step every 110 ms. */
 const stepLeastMs = 70
 const nameChars = 16
 const steps = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] } as const
-/** One for each who may play. */
+/** As many as `maxPlayers`. */
 const animals = [
   ...['Badger', 'Crane', 'Dormouse', 'Fox', 'Gecko', 'Heron', 'Ibex', 'Jackal'],
   ...['Kestrel', 'Lynx', 'Marten', 'Newt', 'Otter', 'Puffin', 'Quail', 'Raven'],
 ]
 
-interface Place {
+interface Position {
   x: number
   y: number
 }
 
-/** What everybody sees. */
+/** The shared state. */
 interface Arena {
   field: readonly string[]
   phase: 'waiting' | 'playing' | 'break'
   round: number
-  /** Of the phase, by the server's clock. */
+  /** End of the phase by the server's clock. */
   endsAtMs: number
-  players: Record<string, Place & { name: string; hue: number; score: number }>
-  gems: Record<string, Place & { value: number }>
-  /** Of the round before; nobody's name where nobody took anything. */
+  players: Record<string, Position & { name: string; hue: number; score: number }>
+  gems: Record<string, Position & { value: number }>
+  /** Of the previous round; without names if no player scored. */
   winner?: { names: string[]; score: number }
 }
 
 const arenaOf = (room: Room): Arena => room.shared as Arena
 
-const isAt = ({ x, y }: Place) => {
-  return (other: Place): boolean => other.x === x && other.y === y
+const isAt = ({ x, y }: Position) => {
+  return (other: Position): boolean => other.x === x && other.y === y
 }
 
-const isFloor = ({ x, y }: Place): boolean => field[y]?.[x] === '.'
+const isFloor = ({ x, y }: Position): boolean => field[y]?.[x] === '.'
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T
 
-/** Some place where nothing is. */
-function findRoomFor({ players, gems }: Arena): Place {
+/** A random free position. */
+function findFreePosition({ players, gems }: Arena): Position {
   const taken = [...Object.values(players), ...Object.values(gems)]
-  const places = field.flatMap((row, y) => [...row].map((_, x) => ({ x, y })))
-  return pick(places.filter((place) => isFloor(place) && !taken.some(isAt(place))))
+  const positions = field.flatMap((row, y) => [...row].map((_, x) => ({ x, y })))
+  return pick(positions.filter((position) => isFloor(position) && !taken.some(isAt(position))))
 }
 
 function pickName({ players }: Arena): string {
@@ -76,11 +76,11 @@ function pickName({ players }: Arena): string {
   return pick(animals.filter((name) => !used.has(name)))
 }
 
-/** A hue that nobody has, going round the circle in golden steps, which keeps the first ones far apart. */
+/** An unused hue, in steps of the golden angle, which keeps the first hues far apart. */
 function pickHue({ players }: Arena): number {
   const used = new Set(Object.values(players).map(({ hue }) => hue))
-  for (let turn = 0; ; turn++) {
-    const hue = Math.round(turn * 137.5 + 45) % 360
+  for (let index = 0; ; index++) {
+    const hue = Math.round(index * 137.5 + 45) % 360
     if (!used.has(hue)) return hue
   }
 }
@@ -98,18 +98,18 @@ function startRound(room: Room): void {
 function putGem(arena: Arena, key: string): void {
   delete arena.gems[key]
   const value = Math.random() * preciousEvery < 1 ? 3 : 1
-  arena.gems[key] = { ...findRoomFor(arena), value }
+  arena.gems[key] = { ...findFreePosition(arena), value }
 }
 
-function take(room: Room, player: RoomPlayer, place: Place): void {
+function collectGem(room: Room, player: RoomPlayer, position: Position): void {
   const arena = arenaOf(room)
-  const [key, gem] = Object.entries(arena.gems).find(([, other]) => isAt(place)(other)) ?? []
+  const [key, gem] = Object.entries(arena.gems).find(([, other]) => isAt(position)(other)) ?? []
   const mark = arena.players[player.id]
   if (!key || !gem || !mark) return
   const { value } = gem
   mark.score += value
   player.state.gems += value
-  room.broadcast('taken', { ...place, value, playerId: player.id })
+  room.broadcast('taken', { ...position, value, playerId: player.id })
   putGem(arena, key)
 }
 
@@ -121,7 +121,7 @@ export function onCreate(room: Room): void {
 export function onJoin(room: Room, player: RoomPlayer): void {
   const arena = arenaOf(room)
   player.state = { gems: 0, wins: 0 }
-  arena.players[player.id] = { ...findRoomFor(arena), name: pickName(arena), hue: pickHue(arena), score: 0 }
+  arena.players[player.id] = { ...findFreePosition(arena), name: pickName(arena), hue: pickHue(arena), score: 0 }
   if (arena.phase === 'waiting') startRound(room)
 }
 
@@ -131,20 +131,22 @@ export function onLeave(room: Room, player: RoomPlayer): void {
 }
 
 export const actions = {
-  /** One step; into a wall or somebody else it leads nowhere. Gives where the player is now. */
-  step(room: Room, player: RoomPlayer, payload: { to?: unknown } | null): Place {
+  /** Moves one step, unless a wall or a player is in the way. Returns the position of the player. */
+  step(room: Room, player: RoomPlayer, payload: { to?: unknown } | null): Position {
     const to = payload?.to
     const arena = arenaOf(room)
     const mark = arena.players[player.id]
-    if (typeof to !== 'string' || !Object.hasOwn(steps, to) || !mark) throw new Error('There is no such step')
+    if (typeof to !== 'string' || !Object.hasOwn(steps, to) || !mark)
+      throw new Error('to must be up, down, left or right')
     const nowMs = Date.now()
-    if (nowMs - (room.server.steppedAtMs[player.id] ?? 0) < stepLeastMs) throw new Error('Not so fast')
+    if (nowMs - (room.server.steppedAtMs[player.id] ?? 0) < stepLeastMs)
+      throw new Error('Steps are limited to one per 70 ms')
     room.server.steppedAtMs[player.id] = nowMs
     const [dx, dy] = steps[to as keyof typeof steps]
-    const place = { x: mark.x + dx, y: mark.y + dy }
-    if (isFloor(place) && !Object.values(arena.players).some(isAt(place))) {
-      Object.assign(mark, place)
-      take(room, player, place)
+    const position = { x: mark.x + dx, y: mark.y + dy }
+    if (isFloor(position) && !Object.values(arena.players).some(isAt(position))) {
+      Object.assign(mark, position)
+      collectGem(room, player, position)
     }
     return { x: mark.x, y: mark.y }
   },
@@ -153,11 +155,12 @@ export const actions = {
     const name = payload?.name
     const text = typeof name === 'string' ? name.replace(/\s+/g, ' ').trim() : ''
     const mark = arenaOf(room).players[player.id]
-    if (text === '' || [...text].length > nameChars || !mark) throw new Error(`A name has 1 to ${nameChars} characters`)
+    if (text === '' || [...text].length > nameChars || !mark)
+      throw new Error(`name must be 1 to ${nameChars} characters`)
     mark.name = text
   },
 
-  /** What the server's clock says, for a countdown that does not trust the page's. */
+  /** The server's clock, for the countdown of the page. */
   now: (): number => Date.now(),
 }
 
@@ -179,7 +182,7 @@ export const timers = {
     room.after(breakMs, 'nextRound')
   },
 
-  /** An arena that nobody is in rests until somebody comes. */
+  /** An empty arena waits for the next player. */
   nextRound(room: Room): void {
     if (room.players.size > 0) startRound(room)
     else arenaOf(room).phase = 'waiting'

@@ -1,17 +1,14 @@
-/**
- * Arenas, each a room of its own: whoever is signed in may play, anonymous or not. `game.ts` owns what happens in them;
- * README.md tries it.
- */
+/** Each arena is a room, open to all signed-in users, including anonymous ones. `game.ts` contains the game. */
 import { defineConfig } from 'plinth'
 import { actions, onCreate, onJoin, onLeave, timers } from './game.ts'
 
 export default defineConfig({
-  // Many players may sit behind one address.
+  // Many players can share one IP address.
   rateLimits: { signup: { requests: 60 } },
   rooms: {
     arena: {
       maxPlayers: 16,
-      // A page that steps nine times a second has a little to spare.
+      // A page sends up to nine steps per second.
       messageRate: 20,
       access: { join: (auth) => auth !== null, metadata: true },
       onCreate,

@@ -1,6 +1,6 @@
 /**
- * The arena: the server of plinth.config.ts, and beside it the page to play on, as plain files from a port of its own.
- * Prints where to go.
+ * Starts the arena: the server with plinth.config.ts, and the page as static files on a port of its own. Prints the
+ * addresses.
  *
  * node scripts/run.mjs examples/arena/start.ts [--port 4310] [--page-port 4311] [--data examples/arena/data]
  */
@@ -9,7 +9,7 @@ import { runPageExample } from '../page-example.ts'
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4310, 4311],
-  files: ['index.html', 'arena.css', 'arena.mjs', 'person.mjs', 'room.mjs'],
+  files: ['index.html', 'arena.css', 'arena.mjs', 'room.mjs', 'user.mjs'],
   introduce: ({ apiUrl, pageUrl, settings }) => ({
     environment: {
       PAGE: pageUrl,
@@ -18,9 +18,9 @@ await runPageExample({
       PLINTH_SERVICE_KEY: settings.serviceKey,
     },
     welcome: (demoPath) => `\
-  The arena     ${pageUrl}/
-  For a shell   ${demoPath}
+  Arena         ${pageUrl}/
+  Shell setup   ${demoPath}
 
-Open it in two windows; examples/arena/README.md goes on from here.`,
+Open the arena in two windows, then continue with examples/arena/README.md.`,
   }),
 })

@@ -28,4 +28,6 @@ export const cleanFolders: ReadonlySet<string> = new Set([
   'packages/server/src/features/rooms',
   'packages/server/src/features/rooms/engine',
   'packages/server/src/config/sections/rooms',
+  'examples/arena',
+  'examples/arena/page',
 ])

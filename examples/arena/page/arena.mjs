@@ -1,8 +1,8 @@
-/** The page: draws what `room` knows, and asks for steps while a key or the pointer is held. Decides nothing. */
-import { createPerson } from './person.mjs'
+/** The page: draws the state of the room, and requests steps while a key or the pointer is pressed. */
 import { joinRoom } from './room.mjs'
+import { createUser } from './user.mjs'
 
-/** The server takes a step every 70 ms at the most; a bit slower, so that none of ours comes too soon. */
+/** Slower than the 70 ms that the server requires between steps, so that none is rejected. */
 const stepMs = 110
 const clockMs = 250
 const directions = new Map([
@@ -19,19 +19,19 @@ const stateTexts = {
   connecting: 'connecting …',
   open: 'live',
   full: 'this arena is full',
-  left: 'you have left; reload to come back',
-  kicked: 'you were sent out',
-  misunderstood: 'the server does not understand this page',
+  left: 'you have left; reload to join again',
+  kicked: 'you were kicked',
+  'protocol-error': 'the server rejected a message of this page',
 }
-const phaseTexts = { waiting: 'Waiting', playing: 'This round ends in', break: 'The next round begins in' }
+const phaseTexts = { waiting: 'Waiting', playing: 'This round ends in', break: 'The next round starts in' }
 
 const find = (id) => document.getElementById(id)
 const colorOf = ({ hue }) => `hsl(${hue} 75% 62%)`
 
 let shared = { players: {}, gems: {} }
 let userId = null
-/** How far the server's clock is ahead of ours. */
-let aheadMs = 0
+/** Offset of the server's clock. */
+let offsetMs = 0
 
 function element(name, attributes, ...children) {
   const made = document.createElementNS('http://www.w3.org/2000/svg', name)
@@ -46,20 +46,20 @@ function drawWalls({ field }) {
   find('walls').replaceChildren(...walls.map((place) => element('rect', { ...place, ...size })))
 }
 
-/** Makes what stands in `parent` the things of `things`, by their keys: `make`s new ones, and `place`s all. */
-function draw(parent, things, make, place) {
+/** Reconciles the children of `parent` with `items` by key: `create` makes new elements, `update` changes all. */
+function draw(parent, items, create, update) {
   const marks = new Map([...parent.children].map((mark) => [mark.dataset.key, mark]))
-  for (const [key, thing] of Object.entries(things)) {
+  for (const [key, item] of Object.entries(items)) {
     let mark = marks.get(key)
     if (!mark) {
-      mark = make(thing)
+      mark = create(item)
       mark.dataset.key = key
       parent.append(mark)
     }
     marks.delete(key)
-    place(mark, thing, key)
-    mark.dataset.at = `${thing.x},${thing.y}`
-    mark.style.transform = `translate(${thing.x}px, ${thing.y}px)`
+    update(mark, item, key)
+    mark.dataset.at = `${item.x},${item.y}`
+    mark.style.transform = `translate(${item.x}px, ${item.y}px)`
   }
   for (const mark of marks.values()) mark.remove()
 }
@@ -73,7 +73,7 @@ function drawPlayers() {
       mark.setAttribute('class', id === userId ? 'player own' : 'player')
       mark.firstElementChild.style.fill = colorOf(player)
       mark.lastElementChild.textContent = player.name
-      // A name above the topmost row would be cut off.
+      // A name above the top row would be clipped.
       mark.lastElementChild.setAttribute('y', player.y === 0 ? 1.35 : -0.12)
     },
   )
@@ -89,7 +89,7 @@ function drawGems() {
   )
 }
 
-/** A name may be anything anybody has typed, so it is never markup. */
+/** Names are user input: they are set as text, never as markup. */
 function drawScores() {
   const players = Object.entries(shared.players).sort(([, a], [, b]) => b.score - a.score || (a.name < b.name ? -1 : 1))
   find('scores').replaceChildren(
@@ -111,7 +111,7 @@ function drawClock() {
   const { phase, round, endsAtMs } = shared
   if (phase === undefined) return
   find('phase').textContent = phaseTexts[phase]
-  const seconds = Math.max(0, Math.ceil((endsAtMs - aheadMs - Date.now()) / 1000))
+  const seconds = Math.max(0, Math.ceil((endsAtMs - offsetMs - Date.now()) / 1000))
   find('seconds').textContent = phase === 'waiting' ? '' : String(seconds)
   document.body.dataset.round = String(round)
 }
@@ -135,12 +135,12 @@ function showTaken({ x, y, value }) {
   find('pops').append(pop)
 }
 
-/** What has happened how often, for whoever looks at the page from outside. */
+/** Counts an event in a data attribute, for tests. */
 function count(what) {
   document.body.dataset[what] = String(Number(document.body.dataset[what]) + 1)
 }
 
-/** The way to a point of the window: along the longer axis. Null when the player is there. */
+/** The direction of a point of the window, along the longer axis. Null if the player is there. */
 function directionTo({ clientX, clientY }) {
   const own = shared.players[userId]
   const { left, top, width, height } = find('field').getBoundingClientRect()
@@ -154,25 +154,25 @@ function directionTo({ clientX, clientY }) {
 }
 
 /**
- * Gives where the player wants to go next: the way of the key pressed last, or to the pointer; null for nowhere. A key
- * that was let go of before anybody asked counts once all the same.
+ * Returns a function that reads the current direction: of the last pressed key, or of the pointer; null without one. A
+ * key that was released before it was read counts once.
  */
 function watchInput(onBegin) {
-  const held = []
+  const pressed = []
   let tapped = null
   let pointer = null
-  const release = (code) => held.includes(code) && held.splice(held.indexOf(code), 1)
+  const release = (code) => pressed.includes(code) && pressed.splice(pressed.indexOf(code), 1)
   window.addEventListener('keydown', (event) => {
     const { code, target } = event
     if (!directions.has(code) || target === find('name') || event.ctrlKey || event.metaKey || event.altKey) return
     event.preventDefault()
     if (event.repeat) return
-    held.push(code)
+    pressed.push(code)
     tapped = code
     onBegin()
   })
   window.addEventListener('keyup', ({ code }) => release(code))
-  window.addEventListener('blur', () => held.splice(0))
+  window.addEventListener('blur', () => pressed.splice(0))
   const field = find('field')
   field.addEventListener('pointerdown', (event) => {
     field.setPointerCapture(event.pointerId)
@@ -184,13 +184,13 @@ function watchInput(onBegin) {
   })
   for (const end of ['pointerup', 'pointercancel']) field.addEventListener(end, () => (pointer = null))
   return () => {
-    const code = tapped ?? held.at(-1)
+    const code = tapped ?? pressed.at(-1)
     tapped = null
     return directions.get(code) ?? (pointer && directionTo(pointer))
   }
 }
 
-/** Steps while there is a direction: one at a time, and none before the one before it is answered. */
+/** Requests steps while there is a direction, each after the response to the previous one. */
 function walk(room) {
   let isStepping = false
   const step = async () => {
@@ -199,7 +199,7 @@ function walk(room) {
     if (to === null) return
     isStepping = true
     const pause = new Promise((resolve) => setTimeout(resolve, stepMs))
-    // A step that was refused is no step; there is nothing to undo, since nothing was drawn.
+    // A rejected step needs no rollback, since nothing was drawn in advance.
     await room.act('step', { to }).catch(() => {})
     await pause
     isStepping = false
@@ -208,11 +208,11 @@ function walk(room) {
   const direction = watchInput(step)
 }
 
-/** The half of the way there and back is what the answer is old. */
+/** Estimates the offset of the server's clock; half of the round trip is the age of the response. */
 async function readClock(room) {
-  const askedAtMs = Date.now()
+  const sentAtMs = Date.now()
   const serverMs = await room.act('now')
-  aheadMs = serverMs - (askedAtMs + Date.now()) / 2
+  offsetMs = serverMs - (sentAtMs + Date.now()) / 2
 }
 
 async function start() {
@@ -221,17 +221,17 @@ async function start() {
     url,
     namespace: 'arena',
     id: new URLSearchParams(location.search).get('arena') ?? 'main',
-    person: createPerson(url),
+    user: createUser(url),
     onChange: showChange,
     onMessage: (messageType, data) => messageType === 'taken' && showTaken(data),
-    onStatus(state, user) {
-      userId = user ?? userId
+    onStatus(state, id) {
+      userId = id ?? userId
       document.body.dataset.state = state
       document.body.dataset.user = userId ?? ''
       find('state').textContent = stateTexts[state]
     },
     onJoined(isResumed) {
-      count(isResumed ? 'resumed' : 'comings')
+      count(isResumed ? 'resumed' : 'joined')
       readClock(room).catch(() => {})
     },
   })

@@ -1,12 +1,12 @@
-/** What `room.mjs` offers, for code in TypeScript. */
+/** Types of `room.mjs`. */
 
 export interface RoomOptions {
   readonly url: string
   readonly namespace: string
   readonly id: string
-  /** `get` gives a good token, and when to ask for the next one. */
-  readonly person: { get(): Promise<{ token: string; renewInMs: number }>; forget(): void }
-  // biome-ignore lint/suspicious/noExplicitAny: what a state is like is known to whoever joins.
+  /** `get` returns a valid token and when to renew it. */
+  readonly user: { get(): Promise<{ token: string; renewInMs: number }>; forget(): void }
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the state depends on the room.
   onChange(shared: any, own: any): void
   onMessage(messageType: string, data: unknown): void
   onStatus(status: string, userId: string | null): void

@@ -1,26 +1,23 @@
-/**
- * One room as seen from a browser: joins, keeps a copy of its state, acts, and comes back by itself where it left off.
- * Knows nothing of what the state means.
- */
+/** A client of one room: joins, keeps a copy of the state, runs actions, and reconnects with resume. */
 
-/** Pages cannot see the protocol's own pings. A server that says nothing from one of these to the next is gone. */
+/** Interval of pings, since pages cannot see those of WebSockets. Without any message in between the socket is closed. */
 const pingMs = 20_000
 const retryFirstMs = 200
-const retryMostMs = 3000
-/** Kept until they are answered, and sent again over a new connection; more than these are not taken. */
-const actionsMost = 32
-/** Why a room does not want the page back. A token that is not good any longer (4002) is another matter. */
+const retryMaxMs = 3000
+/** Pending actions, which are repeated after a reconnect; further ones are rejected. */
+const pendingMax = 32
+/** Close codes after which the client does not reconnect. After 4002 it reconnects with another token. */
 const finalCodes = new Map([
-  [4000, 'misunderstood'],
+  [4000, 'protocol-error'],
   [4003, 'full'],
   [4004, 'kicked'],
   [4005, 'left'],
 ])
-const tokenRefused = 4002
-/** The server has not begun with the action: it may be sent again. */
-const unbegun = new Set(['NOT_JOINED', 'RATE_LIMITED'])
+const tokenRejected = 4002
+/** Error codes of actions that have not run and can be repeated. */
+const retryable = new Set(['NOT_JOINED', 'RATE_LIMITED'])
 
-/** Sets what lies at each path; null deletes. */
+/** Applies a delta: sets the value at each path; null deletes. */
 function apply(state, delta) {
   for (const [path, value] of Object.entries(delta)) {
     const keys = path.split('.')
@@ -32,111 +29,111 @@ function apply(state, delta) {
 }
 
 /**
- * @typedef {object} Told
- * @property {(shared: object, own: object) => void} onChange What everybody sees, and what only this player does.
+ * @typedef {object} RoomEvents
+ * @property {(shared: object, own: object) => void} onChange The shared state and the state of the player have changed.
  * @property {(messageType: string, data: unknown) => void} onMessage
- * @property {(status: 'connecting' | 'open' | string, userId: string | null) => void} onStatus `misunderstood`, `full`,
- *   `kicked` and `left` are the end.
- * @property {(isResumed: boolean) => void} onJoined With the whole state, or resumed: what was missed comes as deltas.
+ * @property {(status: 'connecting' | 'open' | string, userId: string | null) => void} onStatus `protocol-error`, `full`,
+ *   `kicked` and `left` are final.
+ * @property {(isResumed: boolean) => void} onJoined Joined with the complete state, or resumed with the missed deltas.
  */
 
 /**
- * Joins a room as `person`. `act` sends an action and resolves with its result, whatever happens to the connection
- * meanwhile: it is sent again with the same `requestId`, and the server runs it once. Rejects with what the room says.
- * @param {{ url: string, namespace: string, id: string, person: object } & Told} options
+ * Joins a room as `user`. `act` runs an action and resolves with its result, or rejects with the error of the room. After
+ * a lost connection it is repeated with the same `requestId`, so that the server runs it once.
+ * @param {{ url: string, namespace: string, id: string, user: object } & RoomEvents} options
  */
-export function joinRoom({ url, namespace, id, person, onChange, onMessage, onStatus, onJoined }) {
+export function joinRoom({ url, namespace, id, user, onChange, onMessage, onStatus, onJoined }) {
   const address = `${url.replace(/^http/, 'ws')}/api/room?${new URLSearchParams({ namespace, id })}`
-  /** By `requestId`. */
-  const waiting = new Map()
+  /** Actions without a response, by `requestId`. */
+  const pending = new Map()
   let shared = {}
   let own = {}
-  /** Up to where both are known, as the server counts; null before the first `sync`. */
-  let known = null
+  /** The last versions received; null before the first `sync`. */
+  let position = null
   let socket = null
   let isJoined = false
   let retryMs = retryFirstMs
 
-  const say = (message) => socket.send(JSON.stringify(message))
+  const send = (message) => socket.send(JSON.stringify(message))
 
   function retry() {
     onStatus('connecting', null)
-    // At random, so that those who were cut off together do not come back together.
+    // Jitter prevents that all clients reconnect at the same time after a restart.
     setTimeout(connect, Math.random() * retryMs)
-    retryMs = Math.min(2 * retryMs, retryMostMs)
+    retryMs = Math.min(2 * retryMs, retryMaxMs)
   }
 
   async function connect() {
     onStatus('connecting', null)
     try {
-      listen(await person.get())
+      openSocket(await user.get())
     } catch {
       retry()
     }
   }
 
-  function listen({ token, renewInMs }) {
+  function openSocket({ token, renewInMs }) {
     const connection = new WebSocket(address)
     socket = connection
-    let isHeard = true
+    let isAlive = true
     const renew = async () => {
-      const next = await person.get().catch(() => ({ token: null, renewInMs: retryMostMs }))
+      const next = await user.get().catch(() => ({ token: null, renewInMs: retryMaxMs }))
       if (connection.readyState !== WebSocket.OPEN) return
-      if (next.token !== null) say({ type: 'auth', token: next.token })
+      if (next.token !== null) send({ type: 'auth', token: next.token })
       renewal = setTimeout(renew, next.renewInMs)
     }
     let renewal = setTimeout(renew, renewInMs)
     const pings = setInterval(() => {
-      if (!isHeard) connection.close()
-      else if (connection.readyState === WebSocket.OPEN) say({ type: 'ping' })
-      isHeard = false
+      if (!isAlive) connection.close()
+      else if (connection.readyState === WebSocket.OPEN) send({ type: 'ping' })
+      isAlive = false
     }, pingMs)
 
-    connection.onopen = () => say({ type: 'auth', token, caps: ['resume'] })
+    connection.onopen = () => send({ type: 'auth', token, caps: ['resume'] })
     connection.onmessage = ({ data }) => {
-      isHeard = true
-      hear(JSON.parse(data))
+      isAlive = true
+      receive(JSON.parse(data))
     }
     connection.onclose = ({ code }) => {
       clearInterval(pings)
       clearTimeout(renewal)
       isJoined = false
-      if (code === tokenRefused) person.forget()
+      if (code === tokenRejected) user.forget()
       if (!finalCodes.has(code)) return retry()
       onStatus(finalCodes.get(code), null)
-      for (const { reject } of waiting.values()) reject(new Error(finalCodes.get(code)))
-      waiting.clear()
+      for (const { reject } of pending.values()) reject(new Error(finalCodes.get(code)))
+      pending.clear()
     }
   }
 
   function enter(isResumed) {
     isJoined = true
     retryMs = retryFirstMs
-    for (const { message } of waiting.values()) say(message)
+    for (const { message } of pending.values()) send(message)
     onJoined(isResumed)
   }
 
   function answer({ requestId, code, message, result }, isError) {
-    const action = waiting.get(requestId)
+    const action = pending.get(requestId)
     if (!action) return
-    if (isError && unbegun.has(code)) {
-      setTimeout(() => isJoined && waiting.has(requestId) && say(action.message), retryFirstMs)
+    if (isError && retryable.has(code)) {
+      setTimeout(() => isJoined && pending.has(requestId) && send(action.message), retryFirstMs)
       return
     }
-    waiting.delete(requestId)
+    pending.delete(requestId)
     if (isError) action.reject(new Error(message))
     else action.resolve(result)
   }
 
-  function hear(message) {
+  function receive(message) {
     switch (message.type) {
       case 'auth_success':
         onStatus('open', message.userId)
-        return say({ type: 'join', ...known })
+        return send({ type: 'join', ...position })
       case 'sync':
         shared = message.sharedState
         own = message.playerState
-        known = {
+        position = {
           epoch: message.epoch,
           lastSharedVersion: message.sharedVersion,
           lastPlayerVersion: message.playerVersion,
@@ -147,11 +144,11 @@ export function joinRoom({ url, namespace, id, person, onChange, onMessage, onSt
         return enter(true)
       case 'shared_delta':
         apply(shared, message.delta)
-        known.lastSharedVersion = message.version
+        position.lastSharedVersion = message.version
         return onChange(shared, own)
       case 'player_delta':
         apply(own, message.delta)
-        known.lastPlayerVersion = message.version
+        position.lastPlayerVersion = message.version
         return onChange(shared, own)
       case 'action_result':
         return answer(message, false)
@@ -167,14 +164,14 @@ export function joinRoom({ url, namespace, id, person, onChange, onMessage, onSt
   connect()
   return {
     act(actionType, payload = {}) {
-      if (waiting.size >= actionsMost) return Promise.reject(new Error('Too much is waiting for the room'))
+      if (pending.size >= pendingMax) return Promise.reject(new Error('Too many actions are pending'))
       const message = { type: 'send', actionType, payload, requestId: crypto.randomUUID() }
       return new Promise((resolve, reject) => {
-        waiting.set(message.requestId, { message, resolve, reject })
-        if (isJoined) say(message)
+        pending.set(message.requestId, { message, resolve, reject })
+        if (isJoined) send(message)
       })
     },
-    /** Gives the seat up at once; a page that only closes keeps it for a while. */
-    leave: () => isJoined && say({ type: 'leave' }),
+    /** Frees the seat at once. A page that is closed keeps it during the reconnect grace. */
+    leave: () => isJoined && send({ type: 'leave' }),
   }
 }

@@ -15,7 +15,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
   beforeAll(() => clock.set(startMs))
 
   describe('actions', () => {
-    test('[ROOM-ACT-1] an action is answered to its sender alone', async () => {
+    test('[ROOM-ACT-1] the result of an action is sent only to its sender', async () => {
       const id = newRoomId()
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       expect(await ann.act('echo', { a: [1] }, 'q')).toEqual({
@@ -54,7 +54,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-ACT-2] a namespace without actions has no handler', async () => {
+    test('[ROOM-ACT-2] an action in a namespace without actions is rejected with NO_HANDLER', async () => {
       const ann = await join(server, 'ann', { namespace: 'plain', id: newRoomId() })
       expect(await ann.act('echo')).toMatchObject({ type: 'action_error', code: 'NO_HANDLER' })
       await ann.close()
@@ -71,7 +71,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       },
     )
 
-    test('[ROOM-ACT-5] before the join nothing may be sent', async () => {
+    test('[ROOM-ACT-5] actions, signals and presence before the join are rejected with NOT_JOINED', async () => {
       const ann = await enter(server, 'ann', { id: newRoomId() })
       expect(await ann.act('echo')).toMatchObject({ type: 'action_error', code: 'NOT_JOINED' })
       for (const type of ['member_state', 'signal', 'leave']) {
@@ -81,14 +81,14 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-ACT-6] a rule may refuse an action by what it holds', async () => {
+    test('[ROOM-ACT-6] the action rule can deny an action by its payload', async () => {
       const ann = await join(server, 'ann', { id: newRoomId() })
       expect(await ann.act('echo', 'forbidden')).toMatchObject({ type: 'action_error', code: 'ACTION_DENIED' })
       expect(await ann.act('echo', 'allowed')).toMatchObject({ result: 'allowed' })
       await ann.close()
     })
 
-    test('[ROOM-STATE-2] a handler that throws or rejects has changed nothing and said nothing', async () => {
+    test('[ROOM-STATE-2] a handler that throws or rejects has no effect on state and messages', async () => {
       const id = newRoomId()
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       expect(await ann.act('fail', 'no luck')).toMatchObject({ type: 'action_error', message: expect.any(String) })
@@ -102,7 +102,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [ann, bob, eve]) await client.close()
     })
 
-    test('[ROOM-ACT-7, ROOM-STATE-3] a handler that takes too long is refused, and can do nothing later', async () => {
+    test('[ROOM-ACT-7, ROOM-STATE-3] a handler that times out is rejected, and has no effect afterwards', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       const slow = ann.begin('slow', id)
@@ -129,7 +129,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-ACT-8] actions are run one after the other: of 50 at once each sees the one before', async () => {
+    test('[ROOM-ACT-8] 50 concurrent actions run one after the other, each on the state that the previous one left', async () => {
       const id = newRoomId()
       const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
       const answers = await Promise.all(
@@ -144,7 +144,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of clients) await client.close()
     })
 
-    test('[ROOM-ACT-3] a request that is sent again is answered again, and not run again', async () => {
+    test('[ROOM-ACT-3] a repeated requestId receives the kept response and does not run again', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       expect(await ann.act('count', {}, 'same')).toMatchObject({ result: 1 })
@@ -158,7 +158,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [back, bob]) await client.close()
     })
 
-    test('[ROOM-ACT-9] records are reached as by the service, and a refused one fails the action', async () => {
+    test('[ROOM-ACT-9] room.db accesses records like a service key, and an invalid record fails the action', async () => {
       const ann = await join(server, 'ann', { id: newRoomId() })
       const { result } = await ann.act('record', 'won')
       expect(result).toMatchObject({ made: { title: 'won!', by: 'ann' }, items: 1 })
@@ -168,7 +168,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-ACT-10] more than ten messages a second are refused, pings left out', async () => {
+    test('[ROOM-ACT-10] more than ten messages a second are rejected, not counting pings', async () => {
       clock.advance(60_000)
       const ann = await join(server, 'ann', { namespace: 'strict', id: newRoomId() })
       clock.advance(1000)

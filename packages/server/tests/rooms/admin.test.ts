@@ -56,7 +56,7 @@ for (const engine of engines)
     })
     afterAll(() => opened.close())
 
-    test('[ROOM-ADMIN-4] the list is read in pages, whichever nodes the rooms are on', async () => {
+    test('[ROOM-ADMIN-4] the list of rooms on all nodes is read page by page', async () => {
       const ids = Array.from({ length: 7 }, (_, n) => `page-${n}`)
       const players: RoomClient[] = []
       for (const [n, id] of ids.entries()) {
@@ -92,7 +92,7 @@ for (const engine of engines)
         for (const id of ids) await asked.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
     })
 
-    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] any node shows a room, kicks its players and drops it', async () => {
+    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] any node can inspect a room, kick its players and hibernate it', async () => {
       const room = { namespace: 'game', id: newRoomId() }
       const [ann, bob] = [await join(owner, 'ann', room), await join(owner, 'bob', room)]
       await ann.act('score', 3)
@@ -122,7 +122,7 @@ for (const engine of engines)
       await asked.service.post('/api/room/admin/hibernate', room)
     })
 
-    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] a namespace or id that nothing can be called is refused', async () => {
+    test('[ROOM-ADMIN-2, ROOM-ADMIN-3] an invalid namespace or id is rejected', async () => {
       for (const [namespace, id] of [
         ['\0', 'x'],
         ['game', '\0'],
@@ -134,7 +134,7 @@ for (const engine of engines)
       }
     })
 
-    test('`plinth rooms` does the same from the command line', async () => {
+    test('`plinth rooms` lists, shows, kicks and hibernates from the command line', async () => {
       const id = `${newRoomId()}/of two`
       const room = { namespace: 'game', id }
       const at = ['--url', `${asked.url}/`]
@@ -165,7 +165,7 @@ for (const engine of engines)
         expect(await run([...words, `game/${id}`, ...at])).toEqual(failed('Room not found'))
     })
 
-    test('[ROOM-ADMIN-1] a wrong key sees and does nothing', async () => {
+    test('[ROOM-ADMIN-1] a wrong service key is rejected by every endpoint', async () => {
       const room = { namespace: 'game', id: newRoomId() }
       const ann = await join(owner, 'ann', room)
       const key = { PLINTH_SERVICE_KEY: 'a-key-of-another-server' }
@@ -179,7 +179,7 @@ for (const engine of engines)
     })
   })
 
-describe('the server that `plinth rooms` goes to', () => {
+describe('the server that `plinth rooms` connects to', () => {
   const embedded = engines[0] as Engine
   const servers: TestServer[] = []
   afterEach(async () => {
@@ -196,7 +196,7 @@ describe('the server that `plinth rooms` goes to', () => {
     await ann.close()
   })
 
-  test('is never whoever listens where a server once was', async () => {
+  test('is not another program that listens on the port of a former server', async () => {
     const asked: string[] = []
     const stranger = Bun.serve({
       port: 0,
@@ -216,7 +216,7 @@ describe('the server that `plinth rooms` goes to', () => {
     }
   })
 
-  test('has to be named on PostgreSQL, and has to be a Plinth', async () => {
+  test('must be given on PostgreSQL, and must be a Plinth server', async () => {
     const env = { PLINTH_SERVICE_KEY: rootKey, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
     expect(await run(['list'], env)).toEqual(failed('--url'))
     expect(await run(['list', '--url', 'http://127.0.0.1:9'])).toEqual(failed('does not answer'))
@@ -243,7 +243,7 @@ describe('the server that `plinth rooms` goes to', () => {
 })
 
 describeServer('a server without rooms', { config: {} }, (server) => {
-  test('[ROOM-ADMIN-2, ROOM-ADMIN-3, ERR-7] has none to list, show or change', async () => {
+  test('[ROOM-ADMIN-2, ROOM-ADMIN-3, ERR-7] returns an empty list, and 404 for any room', async () => {
     const admin = '/api/room/admin'
     const { status, body } = await server.service.get(`${admin}/rooms`)
     expect([status, body]).toEqual([200, { rooms: [], cursor: null }])

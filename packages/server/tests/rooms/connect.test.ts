@@ -44,8 +44,8 @@ describeServer(
     const auth = async (socket: TestSocket, claims: Parameters<typeof server.token>[0]) =>
       socket.send({ type: 'auth', token: await server.token(claims) })
 
-    describe('the question beforehand', () => {
-      test('[ROOM-CONNECT-1, ROOM-CONNECT-4] says that a room can be connected to, whether or not it has ever been', async () => {
+    describe('connect-check', () => {
+      test('[ROOM-CONNECT-1, ROOM-CONNECT-4] reports that a room can be connected to, whether or not it exists', async () => {
         const { status, body } = await server.anonymous.get(check({ namespace: 'game', id: 'x' }))
         expect(status).toBe(200)
         expect(body).toEqual({
@@ -90,7 +90,7 @@ describeServer(
         }
       })
 
-      test('[ROOM-CONNECT-3] five sockets of an address may be pending, and those of subscriptions count apart', async () => {
+      test('[ROOM-CONNECT-3] five sockets of an address can be pending, and those of subscriptions count separately', async () => {
         const headers = { 'x-forwarded-for': '203.0.113.7' }
         const params = { namespace: 'game', id: 'crowd' }
         const live = await openSocket(
@@ -125,20 +125,20 @@ describeServer(
         for (;;) if ((await server.anonymous.get(check(params), headers)).body.pendingCount === 0) break
       })
 
-      test('[ROOM-CONNECT-2] a wrong service key is refused before anything else', async () => {
+      test('[ROOM-CONNECT-2] a wrong service key is rejected before anything else', async () => {
         const wrong = { 'x-platform-service-key': 'not-a-key-of-this-server' }
         for (const path of [check({ namespace: 'game', id: 'x' }), roomPath('game', 'x')])
           expect((await server.anonymous.get(path, { ...wrong, ...upgrade })).status).toBe(401)
       })
 
-      test('[ROOM-CONNECT-2] a request that is no upgrade is not answered with a socket', async () => {
+      test('[ROOM-CONNECT-2] a request without an upgrade does not open a socket', async () => {
         expect((await server.anonymous.get(roomPath('game', 'x'))).status).toBe(400)
         expect((await server.anonymous.post(roomPath('game', 'x'), {})).status).toBe(405)
       })
     })
 
     describe('authentication', () => {
-      test('[ROOM-AUTH-1] auth gives the user and the connection, and again when it is refreshed', async () => {
+      test('[ROOM-AUTH-1] auth returns the user and the connection id, and again after a refresh', async () => {
         const socket = await openSocket(server.url, roomPath('game', 'auth'))
         await auth(socket, 'ann')
         const first = await socket.next()
@@ -148,7 +148,7 @@ describeServer(
         await socket.close()
       })
 
-      test("[ROOM-AUTH-2] without auth in time the socket is closed, by the namespace's own time", async () => {
+      test('[ROOM-AUTH-2] a socket that does not authenticate within the authTimeout of its namespace is closed', async () => {
         const [hasty, patient] = [
           await openSocket(server.url, roomPath('game', 'late')),
           await openSocket(server.url, roomPath('patient', 'late')),
@@ -161,7 +161,7 @@ describeServer(
         await patient.close()
       })
 
-      test('[ROOM-AUTH-3] a first token that is none ends the socket', async () => {
+      test('[ROOM-AUTH-3] an invalid first token closes the socket', async () => {
         const socket = await openSocket(server.url, roomPath('game', 'auth'))
         socket.send({ type: 'auth', token: 'nonsense' })
         await socket.expect('auth_error')
@@ -169,7 +169,7 @@ describeServer(
         expect((await socket.closed).code).toBe(4002)
       })
 
-      test("[ROOM-AUTH-4] a later one that is none, or another user's, changes nothing", async () => {
+      test('[ROOM-AUTH-4] an invalid later token, or that of another user, is rejected and changes nothing', async () => {
         const ann = await join(server, 'ann', { namespace: 'pair', id: 'auth' })
         for (const token of ['nonsense', await server.token('bob')]) {
           ann.send({ type: 'auth', token })
@@ -202,7 +202,7 @@ describeServer(
         },
       )
 
-      test('[ROOM-AUTH-6] neither are bytes, or text that is no UTF-8', async () => {
+      test('[ROOM-AUTH-6] binary messages and invalid UTF-8 are rejected', async () => {
         const client = await enter(server, 'ann', { id: 'json' })
         client.sendFrame(new TextEncoder().encode('{"type":"join"}'))
         expect((await client.closed).code).toBe(4000)
@@ -211,7 +211,7 @@ describeServer(
         await raw.readToEnd()
       })
 
-      test('[ROOM-AUTH-7] an unknown type is answered, and the socket stays', async () => {
+      test('[ROOM-AUTH-7] an unknown message type is rejected, and the socket stays open', async () => {
         const client = await enter(server, 'ann', { id: 'types' })
         for (const type of ['constructor', '__proto__', 'toString', 'sync', '', 7]) {
           client.send({ type })
@@ -222,7 +222,7 @@ describeServer(
         await client.close()
       })
 
-      test('[ROOM-AUTH-8] a service key is nobody who could join', async () => {
+      test('[ROOM-AUTH-8] a service key cannot join a room', async () => {
         const key = { 'x-platform-service-key': 'a-key-of-another-kind' }
         const socket = await openSocket(server.url, roomPath('game', 'service'), key)
         socket.send({ type: 'join' })
@@ -231,15 +231,18 @@ describeServer(
       })
     })
 
-    describe('the join', () => {
-      test.each(['closed', 'broken', 'clan'])('[ROOM-JOIN-1] the rule of %j lets nobody in', async (namespace) => {
-        const client = await enter(server, 'ann', { namespace, id: 'red' })
-        client.send({ type: 'join' })
-        expect(await client.next()).toMatchObject({ type: 'error', code: 'JOIN_DENIED' })
-        expect(await client.closed).toEqual({ code: 4003, reason: 'JOIN_DENIED' })
-      })
+    describe('join', () => {
+      test.each(['closed', 'broken', 'clan'])(
+        '[ROOM-JOIN-1] the join rule of %j denies every user',
+        async (namespace) => {
+          const client = await enter(server, 'ann', { namespace, id: 'red' })
+          client.send({ type: 'join' })
+          expect(await client.next()).toMatchObject({ type: 'error', code: 'JOIN_DENIED' })
+          expect(await client.closed).toEqual({ code: 4003, reason: 'JOIN_DENIED' })
+        },
+      )
 
-      test('[ROOM-JOIN-1] a rule sees the claims and the room', async () => {
+      test('[ROOM-JOIN-1] the join rule receives the claims of the user and the id of the room', async () => {
         const socket = await openSocket(server.url, roomPath('clan', 'red'))
         await auth(socket, { id: 'ann', custom: { clan: 'red' } })
         await socket.expect('auth_success')
@@ -253,7 +256,7 @@ describeServer(
         expect((await socket.closed).code).toBe(4003)
       })
 
-      test('[ROOM-SEAT-1] of 40 users who join a room for two at once, two are in', async () => {
+      test('[ROOM-SEAT-1] of 40 users who join a room for two at once, two are admitted', async () => {
         const clients = await Promise.all(
           Array.from({ length: 40 }, (_, n) => {
             const headers = { 'x-forwarded-for': `203.0.113.${n}` }
@@ -277,7 +280,7 @@ describeServer(
         for (const client of clients) await client.close()
       })
 
-      test('[ROOM-SEAT-2] a player who is away for a moment keeps the seat', async () => {
+      test('[ROOM-SEAT-2] a player who disconnects keeps the seat during the reconnect grace', async () => {
         const room = { namespace: 'pair', id: 'grace' }
         const [ann, bob] = [await join(server, 'ann', room), await join(server, 'bob', room)]
         await bob.close()

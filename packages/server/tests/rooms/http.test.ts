@@ -48,7 +48,7 @@ const config = {
 
 const path = (what: string, namespace: string, id: string): string => `/api/room/${what}${query({ namespace, id })}`
 
-describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
+describeServer('rooms over HTTP', { config, mode: 'release' }, (server) => {
   const clients: RoomClient[] = []
   beforeAll(async () => {
     for (const namespace of Object.keys(config.rooms)) {
@@ -62,7 +62,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
   })
 
   describe('one room', () => {
-    test('[ROOM-SUMMARY-1] its summary has what it has set, and who is there', async () => {
+    test('[ROOM-SUMMARY-1] the summary of a room has its metadata and occupancy', async () => {
       const { status, body } = await server.anonymous.get(path('summary', 'open', 'ann'))
       expect(status).toBe(200)
       expect(body).toEqual({
@@ -75,7 +75,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expect((await server.anonymous.get(path('metadata', 'open', 'ann'))).body).toEqual({ title: 'open' })
     })
 
-    test('[ROOM-SUMMARY-2] of one that has never been it is empty, and asking makes none', async () => {
+    test('[ROOM-SUMMARY-2] the summary of a room that never existed is empty, and reading it creates no room', async () => {
       const { body } = await server.anonymous.get(path('summary', 'open', 'never'))
       expect(body).toMatchObject({ metadata: {}, occupancy: { activeMembers: 0, activeConnections: 0 } })
       expect((await server.anonymous.get(path('metadata', 'open', 'never'))).body).toEqual({})
@@ -89,14 +89,17 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expect((await server.service.get(path(what, 'silent', 'ann'))).status).toBe(200)
     })
 
-    test.each(['summary', 'metadata'])('[ROOM-METADATA-2] the rule of %s is asked for each room', async (what) => {
-      expect((await server.as('ann').get(path(what, 'members', 'ann'))).status).toBe(200)
-      expectRefusal(await server.as('bob').get(path(what, 'members', 'ann')), 403)
-      expectRefusal(await server.anonymous.get(path(what, 'members', 'ann')), 401)
-      expectRefusal(await server.as('ann').get(path(what, 'broken', 'ann')), 403)
-    })
+    test.each(['summary', 'metadata'])(
+      '[ROOM-METADATA-2] the metadata rule is evaluated for each room (%s)',
+      async (what) => {
+        expect((await server.as('ann').get(path(what, 'members', 'ann'))).status).toBe(200)
+        expectRefusal(await server.as('bob').get(path(what, 'members', 'ann')), 403)
+        expectRefusal(await server.anonymous.get(path(what, 'members', 'ann')), 401)
+        expectRefusal(await server.as('ann').get(path(what, 'broken', 'ann')), 403)
+      },
+    )
 
-    test.each(['summary', 'metadata'])('[ROOM-SUMMARY-3] %s refuses what names no room', async (what) => {
+    test.each(['summary', 'metadata'])('[ROOM-SUMMARY-3] %s rejects an invalid room', async (what) => {
       expectRefusal(await server.service.get(`/api/room/${what}`), 400, 'namespace')
       expectRefusal(await server.service.get(path(what, 'open', '')), 400, 'id')
       expectRefusal(await server.service.get(path(what, 'open', 'x'.repeat(129))), 400, 'id')
@@ -106,7 +109,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
   })
 
   describe('many rooms', () => {
-    test('[ROOM-SUMMARY-4] summaries come in the order they are asked for, each once', async () => {
+    test('[ROOM-SUMMARY-4] summaries are returned in the order of the ids, without duplicates', async () => {
       const ids = ['never', 'ann', 'never', 'other']
       const { status, body } = await server.anonymous.post('/api/room/summaries', { namespace: 'open', ids })
       expect(status).toBe(200)
@@ -115,7 +118,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expect(body.items[1]).toMatchObject({ metadata: { title: 'open' }, occupancy: { activeMembers: 1 } })
     })
 
-    test('[ROOM-SUMMARY-5] rooms that may not be shown are only named', async () => {
+    test('[ROOM-SUMMARY-5] rooms that are not visible are listed in deniedIds only', async () => {
       const body = { namespace: 'members', ids: ['bob', 'ann'] }
       expect((await server.as('ann').post('/api/room/summaries', body)).body).toMatchObject({
         items: [{ roomId: 'ann' }],
@@ -140,7 +143,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expectRefusal(await server.service.post('/api/room/summaries', body), status)
     })
 
-    test('[ROOM-SUMMARY-6] a thousand ids are taken, and none too', async () => {
+    test('[ROOM-SUMMARY-6] a thousand ids are accepted, and an empty list too', async () => {
       const ids = Array.from({ length: 1000 }, (_, n) => `r${n}`)
       expect((await server.service.post('/api/room/summaries', { namespace: 'open', ids })).body.items).toHaveLength(
         1000,
@@ -155,7 +158,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       inspect: `/api/room/admin/room${query({ namespace: 'open', id: 'ann' })}`,
     }
 
-    test('[ROOM-ADMIN-1] is for service keys with the scope alone', async () => {
+    test('[ROOM-ADMIN-1] requires a service key with the scope', async () => {
       for (const url of Object.values(admin)) {
         expectRefusal(await server.anonymous.get(url), 401)
         expectRefusal(await server.as('ann').get(url), 403)
@@ -170,7 +173,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expect((await server.service.get(path('summary', 'open', 'ann'))).body.occupancy.activeMembers).toBe(1)
     })
 
-    test('[ROOM-ADMIN-2] shows the rooms in memory, and of one everything', async () => {
+    test('[ROOM-ADMIN-2] lists the rooms in memory, and shows the complete state of one', async () => {
       const client = clients[1] as RoomClient
       await client.act('hide', 'deep')
       await client.act('fail')
@@ -202,7 +205,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
       expectRefusal(await server.service.get(`/api/room/admin/room${query({ namespace: 'open', id: 'never' })}`), 404)
     })
 
-    test('[ROOM-ADMIN-3] kicks a player, and drops a room that comes back at once for who is there', async () => {
+    test('[ROOM-ADMIN-3] kicks a player, and hibernates a room, which is loaded again at once for its members', async () => {
       const room = { namespace: 'open', id: 'admin' }
       const [ann, bob] = [await join(server, 'ann', room), await join(server, 'bob', room)]
       await ann.act('hide', 1)
@@ -222,7 +225,7 @@ describeServer('rooms from outside', { config, mode: 'release' }, (server) => {
 })
 
 for (const engine of engines)
-  test(`[ROOM-METADATA-3] in development mode metadata needs no rule, on ${engine.name}`, async () => {
+  test(`[ROOM-METADATA-3] in development mode metadata is visible without a rule, on ${engine.name}`, async () => {
     const server = createServer({ config, mode: 'development' }, engine)
     try {
       await server.open()

@@ -68,8 +68,8 @@ async function untilDeserted(server: TestServer, namespace: string, id: string):
 describeServer('a room', { config, clock, mode: 'release' }, (server) => {
   beforeAll(() => clock.set(startMs))
 
-  describe('that nobody is in', () => {
-    test('[ROOM-LIFE-1, ROOM-METADATA-4] is dropped from memory after its time, and comes back as it was', async () => {
+  describe('without players', () => {
+    test('[ROOM-LIFE-1, ROOM-METADATA-4] hibernates after hibernateAfter, and is restored by the next join', async () => {
       const id = newId()
       const ann = await join(server, 'ann', { id })
       await ann.act('set', { deep: [1] })
@@ -107,7 +107,7 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
       expect(heard).toMatchObject({ rang: { at: 3_600_000 } })
     })
 
-    test('[ROOM-LIFE-2] is woken by its timers, whatever many rooms of a kind that is no more wait for', async () => {
+    test('[ROOM-LIFE-2] is woken by its timers, although timers of many rooms of a removed namespace are due', async () => {
       await server.restart({ rooms: { ...config.rooms, gone: game } })
       for (let at = 0; at < roomsPerSweepMax; at++) {
         const other = await join(server, 'ann', { namespace: 'gone', id: newId() })
@@ -143,7 +143,7 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
     })
   })
 
-  describe('of a server that stops', () => {
+  describe('on a server that stops', () => {
     test.each(['game', 'slow'])(
       '[ROOM-SAVE-1] of %s is as it was after a restart, its timers too',
       async (namespace) => {
@@ -168,7 +168,7 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
       },
     )
 
-    test('[ROOM-LIFE-4] with another configuration other rules hold at once, and other handlers from the next load', async () => {
+    test('[ROOM-LIFE-4] a reload of the configuration applies rules at once, and handlers when a room is loaded again', async () => {
       const id = newId()
       const ann = await join(server, 'ann', { id })
       await server.reload({ rooms: { game: { ...game, access: { ...game.access, join: false } } } })

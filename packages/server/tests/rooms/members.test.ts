@@ -13,7 +13,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
   beforeAll(() => clock.set(startMs))
 
   describe('messages and members', () => {
-    test('[ROOM-MESSAGE-1] a message reaches all, all but some, or one', async () => {
+    test('[ROOM-MESSAGE-1] a message reaches all players, all except some, or one', async () => {
       const id = newRoomId()
       const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
       const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
@@ -36,7 +36,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       expect(counts).toEqual([2, 1, 3])
     })
 
-    test('[ROOM-MEMBER-1] members are told of each other as they come, change and go', async () => {
+    test('[ROOM-MEMBER-1] members are notified of joins, presence and leaves of others', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       const bob = await join(server, 'bob', { id })
@@ -59,7 +59,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-MEMBER-2] who loses the connection leaves after the grace', async () => {
+    test('[ROOM-MEMBER-2] a player who loses the connection leaves after the reconnect grace', async () => {
       const id = newRoomId()
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       await bob.close()
@@ -70,7 +70,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-MEMBER-3] a kicked player is told so, on all sockets, and may be let in again by the rule', async () => {
+    test('[ROOM-MEMBER-3] a kicked player is notified on all sockets, and can join again if the rule allows it', async () => {
       const id = newRoomId()
       const [ann, bob, second] = [
         await join(server, 'ann', { id }),
@@ -87,7 +87,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-SIGNAL-1] a signal reaches the others, or one of them, where the rule allows it', async () => {
+    test('[ROOM-SIGNAL-1] a signal reaches all other members, or one of them, if the rule allows it', async () => {
       const id = newRoomId()
       const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
       const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
@@ -164,7 +164,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [early, ...clients]) await client.close()
     })
 
-    test('[ROOM-MEMBER-4] everyone who joined is sent the members whenever they change; a user counts once', async () => {
+    test('[ROOM-MEMBER-4] all members receive members_sync whenever members change; a user with several sockets counts once', async () => {
       const id = newRoomId()
       const until = async (client: RoomClient, activeMembers: number, activeConnections: number): Promise<string[]> => {
         for (;;) {
@@ -189,7 +189,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-ACT-1] an answer names its action, and so does the kept one', async () => {
+    test('[ROOM-ACT-1] a response names its action, and so does a kept response', async () => {
       const ann = await join(server, 'ann', { id: newRoomId() })
       const first = await ann.act('who', {}, 'same')
       expect(first).toEqual({ type: 'action_result', requestId: 'same', actionType: 'who', result: ['ann'] })
@@ -197,7 +197,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       await ann.close()
     })
 
-    test('[ROOM-TIMER-1] a timer runs when its time has come, and not before', async () => {
+    test('[ROOM-TIMER-1] a timer runs when it is due, and not earlier', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       await ann.act('later', { ms: 2000, data: 'second' })
@@ -210,8 +210,8 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
     })
   })
 
-  describe('what a client may ask for', () => {
-    test('[ROOM-CAPS-1] who comes back with resume is told what was missed, and nothing else', async () => {
+  describe('capabilities', () => {
+    test('[ROOM-CAPS-1] a client that reconnects with resume receives only the missed deltas', async () => {
       const id = newRoomId()
       const [ann, bob] = [
         await join(server, 'ann', { id, auth: { caps: ['resume', 'nonsense'] } }),
@@ -233,7 +233,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [back, bob]) await client.close()
     })
 
-    test('[ROOM-CAPS-1, ROOM-DELTA-6] who comes back to a seat that has been given anew gets the state it has now', async () => {
+    test('[ROOM-CAPS-1, ROOM-DELTA-6] a client that resumes after its player left and joined again receives the current state', async () => {
       const id = newRoomId()
       const caps = { auth: { caps: ['resume'] } }
       const [phone, bob] = [await join(server, 'ann', { id, ...caps }), await join(server, 'bob', { id })]
@@ -253,7 +253,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       for (const client of [laptop, bob]) await client.close()
     })
 
-    test('[ROOM-CAPS-2] with multi several messages may come in one frame, and all of them come', async () => {
+    test('[ROOM-CAPS-2] with multi the server sends several messages in one frame, and none is lost', async () => {
       const id = newRoomId()
       const ann = await enter(server, 'ann', { id, auth: { caps: ['multi'] } })
       const bob = await join(server, 'bob', { id })

@@ -151,7 +151,7 @@ if (sharedEngine) {
       await ann.close()
     })
 
-    test('[ROOM-NODE-1, ROOM-NODE-4] of nodes that are asked for new rooms at once, each room gets one owner', async () => {
+    test('[ROOM-NODE-1, ROOM-NODE-4] concurrent joins of new rooms on several nodes give each room one owner', async () => {
       const { nodes } = await startNodes(2)
       const ids = Array.from({ length: 15 }, (_, n) => `race-${n}`)
       const clients = await Promise.all(
@@ -167,7 +167,7 @@ if (sharedEngine) {
       for (const client of clients.flat()) await client.close()
     })
 
-    test('[ROOM-NODE-5] a room that is dropped from memory goes on for all of its sockets', async () => {
+    test('[ROOM-NODE-5] a room that is dropped from memory is loaded again for all of its sockets', async () => {
       const { nodes } = await startNodes(2)
       const [ann, bob] = [
         await join(nodes[0] as TestServer, 'ann', { id: 'dropped' }),
@@ -206,7 +206,7 @@ if (sharedEngine) {
       expect(back.sync.sharedState).toEqual({ count: 2 })
     })
 
-    test('[ROOM-NODE-7] when the owner dies, another node goes on from what was saved', async () => {
+    test('[ROOM-NODE-7] when the owner crashes, another node restores the room from the last save', async () => {
       const [first, second] = (await spawnNodes(2)) as [SpawnedServer, SpawnedServer]
       const id = 'killed'
       await join(first, 'ann', { id })
@@ -225,7 +225,7 @@ if (sharedEngine) {
       expect((await join(second, 'ann', { id })).sync.sharedState).toEqual({ count: 6 })
     })
 
-    test('[ROOM-NODE-3] an owner that slept beyond its lease changes nothing when it wakes up', async () => {
+    test('[ROOM-NODE-3] an owner that was suspended beyond its lease changes nothing when it resumes', async () => {
       const [first, second] = (await spawnNodes(2)) as [SpawnedServer, SpawnedServer]
       const id = 'slept'
       const ann = await join(first, 'ann', { id })

@@ -33,7 +33,7 @@ const config = {
 }
 
 if (sharedEngine) {
-  test('[ROOM-NODE-8] when the nodes have lost each other, sockets stay, and all is one room again', async () => {
+  test('[ROOM-NODE-8] when the nodes cannot reach each other for less than a lease, sockets stay open and the room recovers', async () => {
     const redis = closing(await openRedis(provideRedis() as string), ({ remove }) => remove())
     const storage = { redisUrl: redis.url }
     const { nodes } = closing(await openNodes(sharedEngine, 2, { config }, storage), ({ close }) => close())

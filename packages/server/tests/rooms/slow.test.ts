@@ -26,7 +26,7 @@ function replay(messages: readonly Message[]): Record<string, string> {
   return state
 }
 
-describeServer('slow sockets', { config, mode: 'release' }, (server) => {
+describeServer('backpressure', { config, mode: 'release' }, (server) => {
   async function openReader(namespace: string, id: string): Promise<RawSocket> {
     const raw = await openRawSocket(server.url, roomPath(namespace, id))
     const say = (message: object): void => raw.write(frame('text', JSON.stringify(message)))
@@ -38,7 +38,7 @@ describeServer('slow sockets', { config, mode: 'release' }, (server) => {
     return raw
   }
 
-  test('[ROOM-SLOW-1] who stops reading is sent nothing but messages, and catches up with one sync', async () => {
+  test('[ROOM-SLOW-1] a client that does not read receives messages but no deltas, and catches up with one sync', async () => {
     const id = 'slow'
     const raw = await openReader('game', id)
     const ann = await join(server, 'ann', { id })
@@ -65,7 +65,7 @@ describeServer('slow sockets', { config, mode: 'release' }, (server) => {
     await ann.close()
   })
 
-  test('[ROOM-STATE-7, ROOM-SYNC-1] a state of many megabytes is taken, sent and kept where the namespace allows it', async () => {
+  test('[ROOM-STATE-7, ROOM-SYNC-1] a state of many megabytes is accepted, sent and saved if the namespace allows it', async () => {
     const id = 'huge'
     const ann = await join(server, 'ann', { namespace: 'huge', id })
     for (const key of ['a', 'b', 'c']) {

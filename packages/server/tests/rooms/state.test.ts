@@ -28,7 +28,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, bob, again]) await client.close()
     })
 
-    test('[ROOM-DELTA-1] a change reaches everybody as a delta of dot paths, with rising versions', async () => {
+    test('[ROOM-DELTA-1] a change reaches all members as a delta of dot paths, with increasing versions', async () => {
       const id = newRoomId()
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       ann.begin('assign', { path: ['board', 'x', 'y'], value: 1 })
@@ -46,7 +46,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, bob]) await client.close()
     })
 
-    test('[ROOM-DELTA-2, ROOM-DELTA-3] keys with dots and depths beyond five are sent with their nearest clean ancestor', async () => {
+    test('[ROOM-DELTA-2, ROOM-DELTA-3] keys with dots and levels beyond five are sent with their nearest ancestor that has a path', async () => {
       const id = newRoomId()
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       const values: [path: string[], value: unknown][] = [
@@ -71,7 +71,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, bob]) await client.close()
     })
 
-    test("[ROOM-SYNC-2] a player's state is told to that player alone, on all of its sockets", async () => {
+    test('[ROOM-SYNC-2] the state of a player is sent only to that player, on all sockets', async () => {
       const id = newRoomId()
       const [ann, second, bob] = [
         await join(server, 'ann', { id }),
@@ -91,7 +91,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, second, bob]) await client.close()
     })
 
-    test("[ROOM-SYNC-3] the server's state is told to nobody", async () => {
+    test('[ROOM-SYNC-3] the server state is never sent', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       expect(await ann.act('secret', 'hidden')).toMatchObject({ result: 'hidden' })
@@ -102,7 +102,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, bob]) await client.close()
     })
 
-    test('[ROOM-SYNC-4] states that a client sends are never believed', async () => {
+    test('[ROOM-SYNC-4] states that a client sends are ignored', async () => {
       const id = newRoomId()
       const forged = {
         lastSharedState: { isAdmin: true },
@@ -128,7 +128,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       },
     )
 
-    test.each(['__proto__', 'constructor', 'prototype'])('[ROOM-STATE-6] %s is no key', async (key) => {
+    test.each(['__proto__', 'constructor', 'prototype'])('[ROOM-STATE-6] %s is rejected as a key', async (key) => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       expect((await ann.act('assign', { path: ['a', key], value: { polluted: 1 } })).type).toBe('action_error')
@@ -154,7 +154,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       },
     )
 
-    test('[ROOM-SAVE-1] a player called __proto__ is one like any other', async () => {
+    test('[ROOM-SAVE-1] a user with the id __proto__ is saved like any other', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { id })
       await untilSaved(server, () => ann.act('count'))
@@ -166,7 +166,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, player, again]) await client.close()
     })
 
-    test('[ROOM-STATE-7] a state over its size refuses the action, and one below it is taken', async () => {
+    test('[ROOM-STATE-7] an action that makes a state exceed its limit is rejected, and one below the limit is accepted', async () => {
       const id = newRoomId()
       const ann = await join(server, 'ann', { namespace: 'small', id })
       const fits = 'x'.repeat(1000 - '{"a":""}'.length)

@@ -7,7 +7,7 @@ import { copyJson, jsonBytes } from '../../../src/features/rooms/engine/json.ts'
 import { clone, watched } from '../../harness/rooms/room-state.ts'
 
 describe('deltas', () => {
-  test('[ROOM-DELTA-1] paths to values, null for what is gone, arrays whole', () => {
+  test('[ROOM-DELTA-1] a delta maps paths to values, with null for deleted keys and complete arrays', () => {
     const { change, tick } = watched({ a: { b: { c: 1, other: 'x'.repeat(50) } }, list: [{ x: 1 }], gone: 1 })
     change((draft) => {
       draft.a.b.c = 2
@@ -18,7 +18,7 @@ describe('deltas', () => {
     expect(tick()).toEqual({})
   })
 
-  test('[ROOM-DELTA-2] at most five levels: what lies deeper is replaced whole', () => {
+  test('[ROOM-DELTA-2] a path has at most five levels: a deeper change replaces its ancestor there', () => {
     const { change, tick } = watched({ a: { b: { c: { d: { e: { f: { g: 1 } }, filler: 'x'.repeat(99) } } } } })
     change((draft) => {
       draft.a.b.c.d.e.f.g = 2
@@ -26,7 +26,7 @@ describe('deltas', () => {
     expect(tick()).toEqual({ 'a.b.c.d.e': { f: { g: 2 } } })
   })
 
-  test('[ROOM-DELTA-3] a key that is empty or holds a dot is sent with its nearest ancestor that can be named', () => {
+  test('[ROOM-DELTA-3] a key that is empty or contains a dot is sent with its nearest ancestor that has a path', () => {
     const { change, tick } = watched({ a: { b: {}, c: 'x'.repeat(50) } })
     change((draft) => {
       draft.a.b['x.y'] = { z: 1 }
@@ -42,7 +42,7 @@ describe('deltas', () => {
     expect(tick()).toEqual({ 'a.b': { 'x.y': { z: 2 }, '': 1 } })
   })
 
-  test('[ROOM-DELTA-3] at the top there is no such ancestor: the state is sent whole', () => {
+  test('[ROOM-DELTA-3] at the top level there is no such ancestor: the complete state is sent', () => {
     const { change, tick } = watched({ a: 1 })
     change((draft) => {
       draft['x.y'] = 1
@@ -50,7 +50,7 @@ describe('deltas', () => {
     expect(tick()).toBeNull()
   })
 
-  test('[ROOM-DELTA-4] changes of one tick are merged, and a parent takes the place of many members', () => {
+  test('[ROOM-DELTA-4] changes of one tick are merged, and one entry for a parent replaces many members', () => {
     const { change, tick } = watched({ cell: { x: 1, y: 1, z: 1, n: 1 }, big: { a: 1, b: 1, filler: 'x'.repeat(50) } })
     for (let at = 0; at < 3; at++)
       change((draft) => {
@@ -63,7 +63,7 @@ describe('deltas', () => {
     expect(tick()).toEqual({ cell: { x: 2, y: 2, z: 2, n: 1 }, 'big.a': 2, 'big.b': 2 })
   })
 
-  test('[ROOM-DELTA-4] what is put back as it was, or is assigned what it is, is no change', () => {
+  test('[ROOM-DELTA-4] assigning the current value, or restoring it, is not a change', () => {
     const { state, change, tick } = watched({ a: { b: 1 }, c: 'x' })
     change((draft) => {
       const { a } = draft
@@ -79,12 +79,12 @@ describe('deltas', () => {
 })
 
 const forbidden = /"(?:__proto__|constructor|prototype)":/
-const mayBeHeld = (value: unknown): boolean => !forbidden.test(JSON.stringify(value))
+const canBeState = (value: unknown): boolean => !forbidden.test(JSON.stringify(value))
 
 /** A random JSON value, as a state may hold it. */
 const json = fc
   .jsonValue({ maxDepth: 3 })
-  .filter(mayBeHeld)
+  .filter(canBeState)
   .map((value) => clone(value))
 const keys = fc.constantFrom('a', 'b', 'c', 'd.e', '', 'é', '7', 'length', 'toString')
 
@@ -129,7 +129,7 @@ function perform(root: RoomState, { path, kind, key, value }: Step): void {
   else at[key] = fresh
 }
 
-describe('whatever handlers do', () => {
+describe('for random changes', () => {
   const runs = fc.array(
     fc.record({ steps: fc.array(step, { maxLength: 8 }), fails: fc.boolean(), ticks: fc.boolean() }),
     {
@@ -138,7 +138,7 @@ describe('whatever handlers do', () => {
   )
   const initial = fc.dictionary(keys, json, { maxKeys: 4 }).map((value) => clone(value) as JsonRecord)
 
-  test('[ROOM-STATE-1, ROOM-STATE-2, ROOM-DELTA-5] the state is what plain objects would be, and a copy that replays the deltas equals it', () => {
+  test('[ROOM-STATE-1, ROOM-STATE-2, ROOM-DELTA-5] the state equals that of plain objects, and a copy that applies the deltas equals the state', () => {
     fc.assert(
       fc.property(initial, runs, (initial, runs) => {
         const { state, change, tick } = watched(initial)
@@ -167,9 +167,9 @@ describe('whatever handlers do', () => {
     )
   })
 
-  test('[ROOM-STATE-7] sizes are those of the JSON', () => {
+  test('[ROOM-STATE-7] sizes are bytes of the JSON text', () => {
     fc.assert(
-      fc.property(fc.jsonValue().filter(mayBeHeld), fc.integer({ min: 0, max: 200 }), (value, most) => {
+      fc.property(fc.jsonValue().filter(canBeState), fc.integer({ min: 0, max: 200 }), (value, most) => {
         const text = JSON.stringify(value)
         const plain = JSON.parse(text)
         expect(jsonBytes(plain)).toBe(Buffer.byteLength(text))

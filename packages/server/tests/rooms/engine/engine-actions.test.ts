@@ -36,7 +36,7 @@ const add = (room: Room, _player: RoomPlayer, { n = 1 }: RoomState) => {
 }
 
 describe('actions', () => {
-  test('[ROOM-ACT-1] the result goes to the sender at once, the change to all with the tick', async () => {
+  test('[ROOM-ACT-1] the result is sent to the sender at once, the change to all with the tick', async () => {
     const { world, join, act } = setting({ actions: { add } })
     const [ann, bob] = [await join('ann'), await join('bob')]
     expect(await act(ann, 'add', { n: 2 }, 'r1')).toEqual({
@@ -121,7 +121,7 @@ describe('actions', () => {
     },
   )
 
-  test('[ROOM-ACT-3] one that is sent again gets the kept answer, an error too, and does not run', async () => {
+  test('[ROOM-ACT-3] a repeated request receives the kept response, also an error, and does not run', async () => {
     const { world, node, join, act } = setting({
       actions: {
         add,
@@ -146,7 +146,7 @@ describe('actions', () => {
     expect(world.logged).toEqual(['ran'])
   })
 
-  test('[ROOM-ACT-3] also after a crash', async () => {
+  test('[ROOM-ACT-3] a repeated request receives the kept response after a crash', async () => {
     const { world, join, act } = setting({ actions: { add } })
     const ann = await join('ann')
     const first = await act(ann, 'add', {}, 'r1')
@@ -160,7 +160,7 @@ describe('actions', () => {
     expect(ann.shared).toEqual({ n: 1 })
   })
 
-  test('[ROOM-ACT-8] one at a time, in the order they came', async () => {
+  test('[ROOM-ACT-8] actions run one at a time in the order received', async () => {
     const { world, node, join } = setting({
       actions: {
         async slow(room) {
@@ -181,12 +181,15 @@ describe('actions', () => {
     expect(viewOf(node.engine, world.key)?.shared).toEqual({ order: ['slow', 'quick'] })
   })
 
-  test.each(['nothing', 'constructor', '__proto__', 'toString', ''])('[ROOM-ACT-2] %p is no handler', async (name) => {
-    const { join, act } = setting({ actions: { add } })
-    expect(await act(await join('ann'), name)).toMatchObject({ type: 'action_error', code: 'NO_HANDLER' })
-  })
+  test.each(['nothing', 'constructor', '__proto__', 'toString', ''])(
+    '[ROOM-ACT-2] the action %p is rejected with NO_HANDLER',
+    async (name) => {
+      const { join, act } = setting({ actions: { add } })
+      expect(await act(await join('ann'), name)).toMatchObject({ type: 'action_error', code: 'NO_HANDLER' })
+    },
+  )
 
-  test('[ROOM-ACT-5] only a joined socket acts', async () => {
+  test('[ROOM-ACT-5] an action of a socket that has not joined is rejected', async () => {
     const { world, node, join } = setting({ actions: { add } })
     const ann = new RoomClient('ann')
     world.clients.set(ann.open(), ann)
@@ -200,7 +203,7 @@ describe('actions', () => {
     expect(viewOf(node.engine, world.key)?.shared).toEqual({})
   })
 
-  test('[ROOM-ACT-11] a room that has too much to do says so, and does what it took', async () => {
+  test('[ROOM-ACT-11] a room with a full queue rejects further actions, and runs the queued ones', async () => {
     const { world, node, join } = setting({ actions: { add, wait: () => world.gate() } })
     const ann = await join('ann')
     world.post(ann.act('wait'), node)
@@ -212,8 +215,8 @@ describe('actions', () => {
   })
 })
 
-describe('what sockets are told', () => {
-  test('[ROOM-MESSAGE-1] deltas of a tick come before its messages, each socket gets its own', async () => {
+describe('messages to sockets', () => {
+  test('[ROOM-MESSAGE-1] the deltas of a tick are sent before its messages, and each socket receives its own', async () => {
     const { world, join, act } = setting({
       actions: {
         go(room, player) {
@@ -237,7 +240,7 @@ describe('what sockets are told', () => {
     expect(ann.ofType('message')[1]).toEqual({ type: 'message', messageType: 'own', data: { a: 1 } })
   })
 
-  test('[ROOM-CAPS-1] who comes back with a place gets what it missed; a place that is not known gets everything', async () => {
+  test('[ROOM-CAPS-1] a client that resumes a known position receives the missed deltas, otherwise the complete state', async () => {
     const filler = 'x'.repeat(500)
     const onCreate = (room: Room) => void Object.assign(room.shared, { filler })
     const { world, join, act } = setting({ onCreate, actions: { add } })
@@ -264,7 +267,7 @@ describe('what sockets are told', () => {
     expect(ann.problems).toEqual([])
   })
 
-  test('[ROOM-SLOW-1] a slow socket gets no deltas until it has read, then what it missed', async () => {
+  test('[ROOM-SLOW-1] a slow socket receives no deltas until it has drained, then those that it missed', async () => {
     const say = (room: Room): void => room.broadcast('news')
     const { world, node, join, act } = setting({ actions: { add, say } })
     const [ann, bob] = [await join('ann'), await join('bob')]
@@ -286,7 +289,7 @@ describe('what sockets are told', () => {
     expect([ann.shared, ann.problems]).toEqual([{ n: 4 }, []])
   })
 
-  test('[ROOM-MEMBER-1, ROOM-SIGNAL-1] members are told of each other: who is there, comes, shows something, signals and goes', async () => {
+  test('[ROOM-MEMBER-1, ROOM-SIGNAL-1] members are notified of the members present, and of joins, presence, signals and leaves', async () => {
     const { world, node, join } = setting({})
     const ann = await join('ann')
     const bob = await join('bob')

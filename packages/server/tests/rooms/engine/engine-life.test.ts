@@ -4,8 +4,8 @@ import type { Room } from '../../../src/config/sections/rooms/room-code.ts'
 import { RoomClient } from '../../harness/rooms/room-client.ts'
 import { setting, sharedOf } from '../../harness/rooms/room-setting.ts'
 
-describe('rest and return', () => {
-  test('[ROOM-ENGINE-1] a tick saves all that happened with one save, in small when little happened; a quiet room with none', async () => {
+describe('persistence', () => {
+  test('[ROOM-ENGINE-1] a tick saves all changes with one save, small changes as a journal entry; an idle room is not saved', async () => {
     const { world, join, act } = setting()
     const ann = await join('ann')
     await world.pass(50)
@@ -19,7 +19,7 @@ describe('rest and return', () => {
     expect(world.saves).toHaveLength(2)
   })
 
-  test('[ROOM-SAVE-2] what was acknowledged a tick before a crash is there after it', async () => {
+  test('[ROOM-SAVE-2] an action acknowledged a tick before a crash is restored', async () => {
     const life = setting()
     const { world, node, join, act, calls } = life
     const ann = await join('ann')
@@ -38,7 +38,7 @@ describe('rest and return', () => {
     expect(calls).toEqual(['create', 'join ann'])
   })
 
-  test('[ROOM-ENGINE-2] with durability interval, a room is saved every interval, and when nobody is left', async () => {
+  test('[ROOM-ENGINE-2] with durability interval, a room is saved every interval, and when its last player leaves', async () => {
     const { world, join, act } = setting({ durability: 'interval', saveIntervalMs: 10_000 })
     const ann = await join('ann')
     for (let at = 0; at < 99; at++) {
@@ -54,7 +54,7 @@ describe('rest and return', () => {
     expect(world.saves).toHaveLength(2)
   })
 
-  test('[ROOM-LIFE-1] a room without players hibernates, and comes back as it was', async () => {
+  test('[ROOM-LIFE-1] a room without players hibernates, and is restored by the next join', async () => {
     const life = setting({ reconnectGraceMs: 0, hibernateAfterMs: 5000 })
     const { world, node, join, act, calls } = life
     const ann = await join('ann')
@@ -70,7 +70,7 @@ describe('rest and return', () => {
     expect(calls).toEqual(['create', 'join ann', 'leave ann disconnected', 'join ann'])
   })
 
-  test('[ROOM-LIFE-3] a state that expired is looked at by onDestroy and is gone; a room that lives does not expire', async () => {
+  test('[ROOM-LIFE-3] an expired state is passed to onDestroy and deleted; a room in memory does not expire', async () => {
     const { world, node, join, act, calls } = setting({
       reconnectGraceMs: 0,
       hibernateAfterMs: 1000,
@@ -94,7 +94,7 @@ describe('rest and return', () => {
     expect(calls.slice(-2)).toEqual(['create', 'join ann'])
   })
 
-  test('[ROOM-LIFE-3] who joins before an expired state is looked for finds a new room too', async () => {
+  test('[ROOM-LIFE-3] a join before the sweep of an expired state finds a new room', async () => {
     const { world, join, act, calls } = setting({ reconnectGraceMs: 0, hibernateAfterMs: 1000, stateTtlMs: 20_000 })
     const ann = await join('ann')
     await act(ann, 'add')
@@ -106,7 +106,7 @@ describe('rest and return', () => {
     expect(calls.slice(-3)).toEqual(['destroy 1', 'create', 'join ann'])
   })
 
-  test('[ROOM-LIFE-3] nor does one that somebody saved while it was about to be forgotten', async () => {
+  test('[ROOM-LIFE-3] a room that another node saves during its expiry is not deleted', async () => {
     const { world, node, join, act, calls } = setting({ reconnectGraceMs: 0, hibernateAfterMs: 1000 })
     const ann = await join('ann')
     await act(ann, 'add')
@@ -122,7 +122,7 @@ describe('rest and return', () => {
     expect(ann.shared).toEqual({ n: 1 })
   })
 
-  test('[ROOM-ENGINE-3, ROOM-DELTA-6] while the store is away everything goes on until the reserved versions are used; none repeats', async () => {
+  test('[ROOM-ENGINE-3, ROOM-DELTA-6] while the store is unavailable rooms continue until the reserved versions are used; none repeats', async () => {
     const life = setting()
     const { world, node, join, act } = life
     const ann = await join('ann')
@@ -147,7 +147,7 @@ describe('rest and return', () => {
     expect(ann.sharedVersion).toBeGreaterThan(10_003)
   })
 
-  test('[ROOM-ENGINE-3] what waits for versions is in the next save', async () => {
+  test('[ROOM-ENGINE-3] changes that wait for versions are part of the next save', async () => {
     // So large that a save says what happened, and not everything.
     const filler = 'x'.repeat(900_000)
     const life = setting({}, { onCreate: (room) => void Object.assign(room.shared, { filler, n: 0 }) })
@@ -172,7 +172,7 @@ describe('rest and return', () => {
     expect([ann.shared.n, ann.problems]).toEqual([10_010, []])
   })
 
-  test('[ROOM-TIMER-1, ROOM-LIFE-2, ROOM-ENGINE-4] a timer rings once, also after hibernation and a crash; one that fails does not ring again', async () => {
+  test('[ROOM-TIMER-1, ROOM-LIFE-2, ROOM-ENGINE-4] a timer runs once, also after hibernation and a crash, and also if its handler fails', async () => {
     const life = setting({ reconnectGraceMs: 0, hibernateAfterMs: 1000 })
     const { world, node, join, act, calls } = life
     const ann = await join('ann')
@@ -201,7 +201,7 @@ describe('rest and return', () => {
     expect(next.engine.stats.rooms).toBe(0)
   })
 
-  test('[ROOM-ENGINE-4] names, delays and numbers of timers have their bounds', async () => {
+  test('[ROOM-ENGINE-4] names, delays and the number of timers are limited', async () => {
     const { world, join, act } = setting()
     const ann = await join('ann')
     for (const after of [
@@ -217,8 +217,8 @@ describe('rest and return', () => {
   })
 })
 
-describe('owners', () => {
-  test('[ROOM-NODE-1, ROOM-NODE-3] an owner that slept longer than its lease changes nothing and answers nobody', async () => {
+describe('ownership', () => {
+  test('[ROOM-NODE-1, ROOM-NODE-3] an owner that was suspended beyond its lease changes and sends nothing', async () => {
     const life = setting()
     const { world, node, join, act } = life
     const ann = await join('ann')
@@ -242,7 +242,7 @@ describe('owners', () => {
     expect(sharedOf(life)).toEqual({ n: 2 })
   })
 
-  test('[ROOM-NODE-2] a save with an old fence is refused, and ends the room that tried', async () => {
+  test('[ROOM-NODE-2] a save with an old fence is refused, and ends the room of the former owner', async () => {
     const { world, node, join, act } = setting()
     const ann = await join('ann')
     await world.pass(50)
@@ -255,7 +255,7 @@ describe('owners', () => {
     expect(row?.journal.size).toBe(0)
   })
 
-  test('[ROOM-NODE-6, ROOM-ENGINE-6] a drain hands over within its time: saved, sockets sent on, what waits done by the next owner', async () => {
+  test('[ROOM-NODE-6, ROOM-ENGINE-6] a drain hands rooms over in time: saved, with sockets rejoining and queued commands run by the next owner', async () => {
     const life = setting({}, { actions: { hang: () => new Promise(() => {}) } })
     const { world, node, join, act } = life
     const ann = await join('ann')
@@ -278,7 +278,7 @@ describe('owners', () => {
     expect(late.isJoined).toBe(true)
   })
 
-  test('[ROOM-ENGINE-6] a socket that is slow meanwhile does not make what a handler had not finished forgotten', async () => {
+  test('[ROOM-ENGINE-6] a slow socket during a drain does not lose the command of an aborted handler', async () => {
     let hangs = true
     const actions = { hang: () => (hangs ? new Promise(() => {}) : 'done') }
     const { world, node, join } = setting({}, { actions })
@@ -295,7 +295,7 @@ describe('owners', () => {
     expect([...ann.answers.values()]).toMatchObject([{ type: 'action_result', result: 'done' }])
   })
 
-  test('[ROOM-ENGINE-6] nor does a timer that waited behind it', async () => {
+  test('[ROOM-ENGINE-6] a timer queued during a drain does not lose the command of an aborted handler', async () => {
     let hangs = true
     const actions = { hang: () => (hangs ? new Promise(() => {}) : 'done') }
     const life = setting({}, { actions })
@@ -314,7 +314,7 @@ describe('owners', () => {
     expect(ann.ofType('action_result')).toMatchObject([{}, { result: 'done' }])
   })
 
-  test('[ROOM-ENGINE-6] a drain without a store gives up in time', async () => {
+  test('[ROOM-ENGINE-6] a drain ends in time while the store is unavailable', async () => {
     const { world, node, join, act } = setting()
     const ann = await join('ann')
     await world.pass(50)
@@ -326,7 +326,7 @@ describe('owners', () => {
     expect(node.engine.stats.rooms).toBe(0)
   })
 
-  test('[ROOM-ENGINE-5] a room that cannot be created lets nobody in and is tried anew', async () => {
+  test('[ROOM-ENGINE-5] a room whose onCreate fails denies the join, and is created by the next one', async () => {
     let isBroken = true
     const onCreate = (room: Room) => {
       if (isBroken) throw new Error('no')
@@ -342,7 +342,7 @@ describe('owners', () => {
     expect(ann.shared).toEqual({ n: 1 })
   })
 
-  test('[ROOM-ENGINE-5] a room whose store is away lets nobody in, who may try again', async () => {
+  test('[ROOM-ENGINE-5] a join while the store is unavailable is closed with 1012 and can be repeated', async () => {
     const { world, node, join } = setting()
     world.storeMode = 'fails'
     const ann = await join('ann')

@@ -6,7 +6,7 @@ import { type RoomSetting, setting, sharedOf } from '../../harness/rooms/room-se
 import { viewOf } from '../../harness/rooms/room-view.ts'
 
 describe('seats', () => {
-  test('[ROOM-SEAT-1] of fifty who want the last seat one gets it, also while onJoin takes its time', async () => {
+  test('[ROOM-SEAT-1] of fifty concurrent joins for the last seat one succeeds, also with an asynchronous onJoin', async () => {
     const { world, node, calls } = setting({ maxPlayers: 1 }, { onJoin: () => world.gate() })
     const clients = Array.from({ length: 50 }, (_, at) => new RoomClient(`u${at}`))
     for (const client of clients) {
@@ -24,7 +24,7 @@ describe('seats', () => {
     expect(calls).toEqual(['create'])
   })
 
-  test('[ROOM-SEAT-2, ROOM-MEMBER-2] a player who drops keeps the seat and the state for the grace, then leaves', async () => {
+  test('[ROOM-SEAT-2, ROOM-MEMBER-2] a player who disconnects keeps seat and state during the reconnect grace, then leaves', async () => {
     const life = setting({ maxPlayers: 1, reconnectGraceMs: 1000 })
     const { world, node, calls, join } = life
     const ann = await join('ann')
@@ -41,7 +41,7 @@ describe('seats', () => {
     expect((await join('bob')).isJoined).toBe(true)
   })
 
-  test('[ROOM-SEAT-2] a second socket of a player is no new join and shares the state; one that goes is no leave', async () => {
+  test('[ROOM-SEAT-2] a second socket of a player is not a new join and shares the state; closing it is not a leave', async () => {
     const { world, node, calls, act } = setting(
       { reconnectGraceMs: 0 },
       {
@@ -65,7 +65,7 @@ describe('seats', () => {
     expect(calls).toEqual(['create', 'join ann'])
   })
 
-  test('[ROOM-MEMBER-3] who is kicked hears what was said before, then kicked, and is gone before anything else happens', async () => {
+  test('[ROOM-MEMBER-3] a kicked player receives earlier messages, then kicked, and leaves before other work is processed', async () => {
     const { world, node, calls, join, act } = setting(
       {},
       {
@@ -94,7 +94,7 @@ describe('seats', () => {
     expect(calls.slice(4)).toEqual(['join bob', 'leave bob kicked'])
   })
 
-  test('[ROOM-JOIN-2] an onJoin that throws denies, takes no seat and leaves no trace', async () => {
+  test('[ROOM-JOIN-2] an onJoin that throws denies the join, takes no seat and changes nothing', async () => {
     const { world, node, calls, join } = setting(
       { maxPlayers: 1 },
       {

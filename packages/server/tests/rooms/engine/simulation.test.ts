@@ -7,8 +7,8 @@ import { RoomLife } from '../../harness/rooms/room-life.ts'
 const seedsRun = 2000
 const only = Number(process.env.PLINTH_ROOM_SEED ?? Number.NaN)
 
-describe('the life of a room', () => {
-  test('[ROOM-ACT-3, ROOM-SAVE-2, ROOM-DELTA-5, ROOM-NODE-1, ROOM-SEAT-1, ROOM-DELTA-6] nothing twice, nothing lost, every copy equal, one owner, no seat too many, no version twice', async () => {
+describe('simulated rooms', () => {
+  test('[ROOM-ACT-3, ROOM-SAVE-2, ROOM-DELTA-5, ROOM-NODE-1, ROOM-SEAT-1, ROOM-DELTA-6] after any sequence of failures no action ran twice or was lost, all copies are equal, and owner, seats and versions are consistent', async () => {
     const seeds = Number.isNaN(only) ? Array.from({ length: seedsRun }, (_, at) => at + 1) : [only]
     let acknowledged = 0
     const failures: string[] = []

@@ -5,7 +5,7 @@ import { LiveState } from '../../../src/features/rooms/engine/state.ts'
 import { change, clone, code, stateBytesMax, watched } from '../../harness/rooms/room-state.ts'
 
 describe('assignment', () => {
-  test('[ROOM-STATE-1] plain assignment, deletion and array methods change the state as they change any object', () => {
+  test('[ROOM-STATE-1] assignment, deletion and array methods change a state as they change plain objects', () => {
     const { state, change } = watched({ a: { b: [1, 2, 3] }, gone: 1, list: [{ id: 1 }, { id: 2 }, { id: 3 }] })
     change((draft) => {
       draft.a.b.push(4)
@@ -25,7 +25,7 @@ describe('assignment', () => {
     })
   })
 
-  test('[ROOM-STATE-1] a draft reads as what was assigned: keys, spread, JSON, iteration', () => {
+  test('[ROOM-STATE-1] a draft shows the assigned values: keys, spread, JSON, iteration', () => {
     const { change } = watched({ a: 1, b: { c: 2 }, list: [1, 2] })
     change((draft) => {
       draft.d = [5]
@@ -42,7 +42,7 @@ describe('assignment', () => {
     })
   })
 
-  test('[ROOM-STATE-2] an error leaves no trace', () => {
+  test('[ROOM-STATE-2] a handler that throws leaves the state unchanged', () => {
     const { state, change, tick } = watched({ a: { b: 1 }, list: [1, { x: 1 }] })
     const before = clone(state.value)
     const failing = () =>
@@ -59,7 +59,7 @@ describe('assignment', () => {
     expect(tick()).toEqual({})
   })
 
-  test('[ROOM-STATE-3] a draft is dead when its handler has ended', () => {
+  test('[ROOM-STATE-3] a draft cannot be used after its handler has ended', () => {
     const { state, change } = watched({ a: { b: 1 } })
     let kept: RoomState = {}
     const draft = change((draft) => {
@@ -77,7 +77,7 @@ describe('assignment', () => {
     expect(state.value).toEqual({ a: { b: 1 } })
   })
 
-  test('[ROOM-STATE-3] an object that was assigned is not the state: changing it later changes nothing', () => {
+  test('[ROOM-STATE-3] changing an assigned object after the handler has ended does not change the state', () => {
     const { state, change } = watched()
     const mine = { x: 1, list: [1] }
     change((draft) => {
@@ -107,7 +107,7 @@ describe('assignment', () => {
   })
 })
 
-describe('what a state may hold', () => {
+describe('values of a state', () => {
   class Instance {
     x = 1
   }
@@ -157,7 +157,7 @@ describe('what a state may hold', () => {
     expect(state.isChanged).toBe(false)
   })
 
-  test('[ROOM-STATE-5] a state that holds itself is a cycle', () => {
+  test('[ROOM-STATE-5] a state that contains itself is rejected as a cycle', () => {
     const { state, change } = watched({ a: { b: 1 } })
     expect(
       code(() =>
@@ -169,7 +169,7 @@ describe('what a state may hold', () => {
     expect(state.value).toEqual({ a: { b: 1 } })
   })
 
-  test('[ROOM-STATE-5] an index from a stranger makes no huge array', () => {
+  test('[ROOM-STATE-5] an assignment far beyond the end of an array is rejected', () => {
     const { state, change } = watched({ list: [1] })
     expect(
       code(() =>
@@ -198,41 +198,44 @@ describe('what a state may hold', () => {
     expect(state.value).toEqual({ list: [1, null, null, 4] })
   })
 
-  test.each(['__proto__', 'constructor', 'prototype'])('[ROOM-STATE-6] %s is no key, to write or to read', (key) => {
-    const { state, change } = watched({ a: {}, list: [] })
-    expect(
-      code(() =>
-        change((draft) => {
-          draft[key] = { polluted: 1 }
-        }),
-      ),
-    ).toBe('INVALID_STATE')
-    expect(
-      code(() =>
-        change((draft) => {
-          draft.a[key] = 1
-        }),
-      ),
-    ).toBe('INVALID_STATE')
-    expect(
-      code(() =>
-        change((draft) => {
-          draft.a[key].polluted = 1
-        }),
-      ),
-    ).toBe('TypeError')
-    expect(
-      code(() =>
-        change((draft) => {
-          draft.list[key].polluted = 1
-        }),
-      ),
-    ).toBe('TypeError')
-    expect(({} as Record<string, unknown>).polluted).toBeUndefined()
-    expect(state.value).toEqual({ a: {}, list: [] })
-  })
+  test.each(['__proto__', 'constructor', 'prototype'])(
+    '[ROOM-STATE-6] %s cannot be written or read as a key',
+    (key) => {
+      const { state, change } = watched({ a: {}, list: [] })
+      expect(
+        code(() =>
+          change((draft) => {
+            draft[key] = { polluted: 1 }
+          }),
+        ),
+      ).toBe('INVALID_STATE')
+      expect(
+        code(() =>
+          change((draft) => {
+            draft.a[key] = 1
+          }),
+        ),
+      ).toBe('INVALID_STATE')
+      expect(
+        code(() =>
+          change((draft) => {
+            draft.a[key].polluted = 1
+          }),
+        ),
+      ).toBe('TypeError')
+      expect(
+        code(() =>
+          change((draft) => {
+            draft.list[key].polluted = 1
+          }),
+        ),
+      ).toBe('TypeError')
+      expect(({} as Record<string, unknown>).polluted).toBeUndefined()
+      expect(state.value).toEqual({ a: {}, list: [] })
+    },
+  )
 
-  test('[ROOM-STATE-6] names that objects inherit are not there', () => {
+  test('[ROOM-STATE-6] inherited properties of objects are undefined', () => {
     const { change } = watched({ a: 1 })
     change((draft) => {
       for (const name of ['toString', 'hasOwnProperty', 'valueOf', '__defineGetter__']) {
@@ -242,7 +245,7 @@ describe('what a state may hold', () => {
     })
   })
 
-  test('[ROOM-STATE-7] over the limit refuses the handler, and a state that is over it may still shrink', () => {
+  test('[ROOM-STATE-7] a handler that exceeds the limit is rejected, and a state above a lowered limit can shrink', () => {
     const state = new LiveState({ a: 'x'.repeat(80), b: 'y'.repeat(40) }, 100)
     expect(
       code(() =>
