@@ -1,6 +1,6 @@
 /**
- * The rules of the game. They run on the server: a page requests steps and receives the positions of all players. A round
- * lasts a minute; the player with the highest score wins.
+ * The rules of the game. They run on the server: a page requests steps and receives the positions of all players. A
+ * round lasts a minute; the player with the highest score wins.
  */
 import type { Room, RoomPlayer } from 'plinth'
 

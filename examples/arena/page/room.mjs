@@ -1,6 +1,8 @@
 /** A client of one room: joins, keeps a copy of the state, runs actions, and reconnects with resume. */
 
-/** Interval of pings, since pages cannot see those of WebSockets. Without any message in between the socket is closed. */
+/**
+ * Interval of pings, since pages cannot see those of WebSockets. Without any message in between the socket is closed.
+ */
 const pingMs = 20_000
 const retryFirstMs = 200
 const retryMaxMs = 3000
@@ -32,14 +34,14 @@ function apply(state, delta) {
  * @typedef {object} RoomEvents
  * @property {(shared: object, own: object) => void} onChange The shared state and the state of the player have changed.
  * @property {(messageType: string, data: unknown) => void} onMessage
- * @property {(status: 'connecting' | 'open' | string, userId: string | null) => void} onStatus `protocol-error`, `full`,
- *   `kicked` and `left` are final.
+ * @property {(status: 'connecting' | 'open' | string, userId: string | null) => void} onStatus `protocol-error`,
+ *   `full`, `kicked` and `left` are final.
  * @property {(isResumed: boolean) => void} onJoined Joined with the complete state, or resumed with the missed deltas.
  */
 
 /**
- * Joins a room as `user`. `act` runs an action and resolves with its result, or rejects with the error of the room. After
- * a lost connection it is repeated with the same `requestId`, so that the server runs it once.
+ * Joins a room as `user`. `act` runs an action and resolves with its result, or rejects with the error of the room.
+ * After a lost connection it is repeated with the same `requestId`, so that the server runs it once.
  * @param {{ url: string, namespace: string, id: string, user: object } & RoomEvents} options
  */
 export function joinRoom({ url, namespace, id, user, onChange, onMessage, onStatus, onJoined }) {

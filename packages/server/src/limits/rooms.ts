@@ -67,7 +67,10 @@ export const roomDrainMs = 2000
 export const roomPathDepthMax = 5
 /** Nesting of a state: the same as of a request body. */
 export const roomStateDepthMax = jsonDepthMax
-/** Elements by which an assignment beyond the end can extend an array, so that no index from a client allocates millions. */
+/**
+ * Elements by which an assignment beyond the end can extend an array, so that no index from a client allocates
+ * millions.
+ */
 export const roomArrayGapMax = 1000
 /** Deltas kept for clients that reconnect: 25 s of a room that changes with every tick. */
 export const roomHistoryEntriesMax = 512

@@ -1,6 +1,6 @@
 /**
- * Evaluates the access rules of a namespace: join, action, signal and metadata. A rule allows by `true`, by a filter that
- * matches the room, or by a promise of either. Any other result denies, as does an error, which is logged.
+ * Evaluates the access rules of a namespace: join, action, signal and metadata. A rule allows by `true`, by a filter
+ * that matches the room, or by a promise of either. Any other result denies, as does an error, which is logged.
  */
 import type { Auth, Caller } from '../../access/caller.ts'
 import { decide, denied, roomsTable } from '../../access/check.ts'

@@ -1,6 +1,6 @@
 /**
- * The rooms feature: wires the engine to tables, nodes, sockets and endpoints, and drives its ticks. The engine runs the
- * rooms.
+ * The rooms feature: wires the engine to tables, nodes, sockets and endpoints, and drives its ticks. The engine runs
+ * the rooms.
  */
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Clock } from '../../base/clock.ts'

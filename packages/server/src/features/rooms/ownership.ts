@@ -112,7 +112,9 @@ export class Ownership implements RoomOwnership {
     }
   }
 
-  /** Records this node as the owner and returns the fence; or returns the name of another owner, unless it is `dead`. */
+  /**
+   * Records this node as the owner and returns the fence; or returns the name of another owner, unless it is `dead`.
+   */
   private async recordOwner(
     tx: Transaction,
     key: RoomKey,

@@ -5,7 +5,9 @@ export class PeerRequests {
   private readonly pending = new Map<number, (response: unknown) => void>()
   private lastId = 0
 
-  /** Sends a request under a new id. Resolves with the response, or with null after a timeout or with too many pending. */
+  /**
+   * Sends a request under a new id. Resolves with the response, or with null after a timeout or with too many pending.
+   */
   begin(send: (id: number) => void): Promise<unknown> {
     if (this.pending.size >= roomRequestsMax) return Promise.resolve(null)
     this.lastId += 1

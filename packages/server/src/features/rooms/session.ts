@@ -207,8 +207,8 @@ export class RoomSession implements SocketHandler<RoomServerMessage> {
 
   /**
    * Continues with the result of a rule: synchronously where the rule is synchronous, as most are, so that a message
-   * costs no tick of the event loop. Later messages of the socket wait for an asynchronous rule. `onUnavailable` runs if
-   * the rule cannot be evaluated.
+   * costs no tick of the event loop. Later messages of the socket wait for an asynchronous rule. `onUnavailable` runs
+   * if the rule cannot be evaluated.
    */
   private decide(
     allowed: boolean | Promise<boolean>,

@@ -1,6 +1,6 @@
 /**
- * Persistent rooms in SQL: a snapshot, and a journal of later changes. Every write carries the fence of its owner and has
- * no effect if a higher one has been seen. `ownership` determines the owner; the engine defines the texts.
+ * Persistent rooms in SQL: a snapshot, and a journal of later changes. Every write carries the fence of its owner and
+ * has no effect if a higher one has been seen. `ownership` determines the owner; the engine defines the texts.
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { RoomKey, RoomSave, RoomStore, SavedRoom } from './engine/ports.ts'

@@ -4,8 +4,8 @@ import type { DecisionResult } from '../../../access/definition.ts'
 import type { RoomCode } from './room-code.ts'
 
 /**
- * An access rule: `true`, `false`, or a function. The function returns one of them, a promise of one, or a filter on the
- * room's `id`, in which `exists` queries tables of the namespace `shared`. Any falsy result denies.
+ * An access rule: `true`, `false`, or a function. The function returns one of them, a promise of one, or a filter on
+ * the room's `id`, in which `exists` queries tables of the namespace `shared`. Any falsy result denies.
  */
 type RoomRule<Args extends unknown[]> =
   | boolean

@@ -1,4 +1,6 @@
-/** Parses and validates the configuration section `rooms`. Its types for users are in `define-rooms` and `room-code`. */
+/**
+ * Parses and validates the configuration section `rooms`. Its types for users are in `define-rooms` and `room-code`.
+ */
 import { z } from 'zod'
 import type { Auth } from '../../../access/caller.ts'
 import { parseByteSize } from '../../../base/text/bytes.ts'

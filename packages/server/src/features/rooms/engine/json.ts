@@ -90,8 +90,8 @@ export interface Copied {
 
 /**
  * Copies a value from a handler and counts its bytes. Undefined members are omitted and undefined elements become null,
- * as in JSON. Throws `INVALID_STATE` for values without a JSON form (functions, NaN, dates, instances, cycles, forbidden
- * keys) and for nesting beyond the limit, counted from `depth`; `STATE_TOO_LARGE` above `bytesMax`.
+ * as in JSON. Throws `INVALID_STATE` for values without a JSON form (functions, NaN, dates, instances, cycles,
+ * forbidden keys) and for nesting beyond the limit, counted from `depth`; `STATE_TOO_LARGE` above `bytesMax`.
  */
 export function copyJson(source: unknown, depth: number, bytesMax: number): Copied {
   const open: object[] = []
