@@ -104,7 +104,7 @@ export const sweepIntervalMs = 60_000
 /** Looking for blobs without a row reads the whole store, and finds any only where a database lost its last commits. */
 export const strayScanIntervalMs = 24 * 60 * 60 * 1000
 /** A piece of a resumable upload: what a broken connection can cost. Larger files have larger pieces. */
-export const tusPieceBytes = 16 * MiB
+export const tusChunkBytes = 16 * MiB
 /** Streamed answers up to this size are read first, so that they can say their length. */
 export const bufferedAnswerBytes = MiB
 

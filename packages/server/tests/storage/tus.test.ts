@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { where } from '../../src/config/define.ts'
-import { tusPieceBytes } from '../../src/limits/storage.ts'
+import { tusChunkBytes } from '../../src/limits/storage.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
 import {
@@ -167,7 +167,7 @@ describeServer('tus', { config }, (server) => {
   })
 
   test('[STORE-TUS-3] a connection that breaks costs no more than the piece it was in', async () => {
-    const size = tusPieceBytes + 1_000_000
+    const size = tusChunkBytes + 1_000_000
     const location = await begin('broken', size)
     const { port } = new URL(server.url)
     const head = [
@@ -182,9 +182,9 @@ describeServer('tus', { config }, (server) => {
     const socket = connect(Number(port), '127.0.0.1')
     socket.on('error', () => {})
     socket.write(`${head.join('\r\n')}\r\n\r\n`)
-    socket.write('a'.repeat(tusPieceBytes + 1000))
+    socket.write('a'.repeat(tusChunkBytes + 1000))
     let kept = 0
-    while (kept < tusPieceBytes) kept = (await offsetOf(location)) ?? 0
+    while (kept < tusChunkBytes) kept = (await offsetOf(location)) ?? 0
     const gone = new Promise((resolve) => socket.once('close', resolve))
     socket.resetAndDestroy()
     await gone
@@ -195,8 +195,8 @@ describeServer('tus', { config }, (server) => {
       offset = (await offsetOf(location)) ?? 0
       status = (await tusPatch(alice, location, offset, 'b'.repeat(size - offset))).status
     }
-    expect(offset).toBeGreaterThanOrEqual(tusPieceBytes)
-    expect(offset).toBeLessThanOrEqual(tusPieceBytes + 1000)
+    expect(offset).toBeGreaterThanOrEqual(tusChunkBytes)
+    expect(offset).toBeLessThanOrEqual(tusChunkBytes + 1000)
     const { text } = await alice.get(filePath('files', 'broken'))
     expect(text === 'a'.repeat(offset) + 'b'.repeat(size - offset)).toBe(true)
   })

@@ -87,7 +87,7 @@ for (const kind of vectorKinds)
       const before = await dumpIndex(server, 'docs', ['a', 'b'])
       const wider = { docs: { ...docs, dimensions: 3 } }
       const words =
-        'vector.docs: there are 2 vectors of 2 dimensions, compared by euclidean; 3 dimensions compared by euclidean'
+        'vector.docs: 2 stored vectors have 2 dimensions and the metric euclidean, but 3 dimensions and euclidean'
       // Nothing of a configuration that cannot be served is.
       const message = await refusalOf(server.reload(onKind(kind, { ...wider, other: docs })))
       expect(message).toStartWith(words)

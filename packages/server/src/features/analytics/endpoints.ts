@@ -1,4 +1,4 @@
-/** The HTTP surface of analytics: what each endpoint takes and answers. What happens is the handlers' matter. */
+/** HTTP endpoints of analytics. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam, wordParam, wordParamOr } from '../../http/input/query-schema.ts'
@@ -9,7 +9,7 @@ import { type TrackBody, trackBody } from './track-input.ts'
 
 export const eventMetrics = ['list', 'count', 'timeSeries', 'topEvents'] as const
 
-/** SPEC's limits are 1 to 1,000: more is refused instead of clamped. */
+/** The limit is 1 to 1,000; larger values are rejected, not clamped. */
 const limit = limitParam({ default: eventListLimitDefault, max: eventListLimitMax, clamps: false })
 const groupBy = wordParamOr(units, 'hour')
 const range = wordParamOr(ranges, '24h')
@@ -18,7 +18,7 @@ const requestsQuery = z.object({
   metric: wordParamOr(requestMetrics, 'overview'),
   range,
   groupBy,
-  category: wordParam(requestCategories, 'Only requests of this part of the API'),
+  category: wordParam(requestCategories, 'Only requests to this part of the API'),
   limit,
 })
 
@@ -26,7 +26,7 @@ const eventsQuery = z.object({
   metric: wordParamOr(eventMetrics, 'list'),
   range,
   groupBy,
-  event: textParam('Only events of this name'),
+  event: textParam('Only events with this name'),
   userId: textParam('Only events of this user'),
   limit,
   cursor: cursorParam(),
@@ -64,12 +64,15 @@ const report = z.object({
       label: z.string(),
       count: z.number(),
       avgLatency: z.number(),
-      errorRate: z.number().meta({ description: 'Share of errors, 0 to 1' }),
+      errorRate: z.number().meta({ description: 'Fraction of failed requests, 0 to 1' }),
     }),
   ),
 })
 
-const truncated = z.literal(true).optional().meta({ description: 'Present where not all fitted into the response' })
+const truncated = z
+  .literal(true)
+  .optional()
+  .meta({ description: 'Present if the result was truncated to fit into the response' })
 
 const eventReport = z.union([
   z.object({
@@ -95,8 +98,8 @@ const eventReport = z.union([
 ])
 
 const tag = 'Analytics'
-/** SPEC "Versioning". */
-const beta = 'Beta: what it does is settled, its form may still change.'
+/** Beta endpoints follow the versioning policy for unstable response formats. */
+const beta = 'Beta: the behavior is stable; the format may still change.'
 const scope = (): string => 'analytics:*:*:*'
 
 export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
@@ -107,7 +110,7 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
       paths: ['/api/analytics/track'],
       tag,
       summary: 'Store events',
-      description: `All or none. Events belong to the user who sends them; without credentials to nobody. The answer comes when they are on disk and counted. ${beta}`,
+      description: `Stores all events or none. Events are attributed to the user who sends them; without credentials they are anonymous. The response is sent after they are durable and counted. ${beta}`,
       credentials: 'public',
       scope,
       rateLimit: 'events',
@@ -123,8 +126,8 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/analytics/query'],
       tag,
-      summary: 'Requests in numbers',
-      description: `\`overview\` gives everything; another metric gives its member, the summary, and the rest empty. Minutes, hours and days without requests are left out of the series. ${beta}`,
+      summary: 'Get request statistics',
+      description: `\`overview\` returns all members; any other metric returns the summary and its own member, and leaves the others empty. Time series omit intervals without requests. ${beta}`,
       credentials: 'service',
       scope,
       rateLimit: 'global',
@@ -137,13 +140,13 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/analytics/events'],
       tag,
-      summary: 'Events, and what there were of them',
+      summary: 'List events or get event statistics',
       description: beta,
       credentials: 'service',
       scope,
       rateLimit: 'global',
       query: eventsQuery,
-      replies: { 200: { description: 'The report that `metric` asks for', schema: eventReport } },
+      replies: { 200: { description: 'The report selected by `metric`', schema: eventReport } },
       handle: handlers.events,
     }),
   ]

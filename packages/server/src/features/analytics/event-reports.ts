@@ -1,4 +1,4 @@
-/** Reports on events: the list, page by page, and what their counts say. */
+/** Reports on events: the paged list, and statistics from their counts. */
 import { mapInSlices } from '../../base/concurrency/slices.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
@@ -18,7 +18,7 @@ import {
 import type { Store } from './tables.ts'
 import { idBound, msOfId, msOfMinute, type Range, rangeStart, type Unit, unitMinutes } from './time.ts'
 
-/** Which events a report is about. */
+/** Selects the events of a report. */
 export interface EventFilter {
   readonly event: string | null
   readonly userId: string | null
@@ -37,12 +37,12 @@ export interface EventPage {
   readonly events: readonly ListedEvent[]
   readonly cursor: string | null
   readonly hasMore: boolean
-  /** Present where the page ends early, because a response has a bound. */
+  /** Present if the page was truncated to fit into the response. */
   readonly truncated?: true
 }
 
 export interface EventReports {
-  /** Newest first. Throws 400 for a cursor that is not of this list. */
+  /** Newest first. Throws 400 for a cursor of another list. */
   list(filter: EventFilter, page: { readonly limit: number; readonly cursor: string | null }): Promise<EventPage>
   count(filter: EventFilter): Promise<{ totalEvents: number; uniqueUsers: number }>
   timeSeries(filter: EventFilter, unit: Unit): Promise<{ timeSeries: { timestamp: string; count: number }[] }>
@@ -68,7 +68,7 @@ interface EventRow {
   readonly properties: string
 }
 
-/** Where a page ended: the first minute of its range, and the id of its last event. */
+/** The end of a page: the first minute of its range and the id of its last event. */
 type Position = readonly [start: number, id: string]
 
 const namePrefix = eventSeries('')
@@ -90,8 +90,8 @@ export function createEventReports({
   const listOf = ({ event, userId, range }: EventFilter) => [event, userId, range]
 
   /**
-   * The events of a filter from a minute on. Where a user is asked for, that user's index is the one to take, however
-   * rare the name: an expression in place of the name hides the other.
+   * Selects the events of a filter from a minute on. With a user, that user's index must be used even if the name is
+   * rare: the expression in place of the column hides the other index from the planner.
    */
   function matching({ event, userId }: EventFilter, start: number): SqlText {
     const name = event === null ? sql`` : userId === null ? sql` AND name = ${event}` : sql` AND name || '' = ${event}`
@@ -99,7 +99,7 @@ export function createEventReports({
     return sql`id >= ${idBound(msOfMinute(start))}${name}${user}`
   }
 
-  /** What one user did is counted event by event: nobody does very much. */
+  /** Counts the events of one user individually; a single user has few. */
   async function countGrouped(filter: EventFilter, start: number, by: SqlText): Promise<readonly GroupRow[]> {
     return database.all<GroupRow>(
       sql`SELECT ${by} AS grouped, count(*) AS n FROM ${events} WHERE ${matching(filter, start)} GROUP BY ${by}

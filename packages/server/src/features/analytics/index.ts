@@ -1,7 +1,4 @@
-/**
- * Analytics: SPEC's Analytics chapter. This factory turns endpoint calls into stored events and reports, keeps the log
- * of all requests, and rolls up what has grown old.
- */
+/** Analytics. Stores events, serves reports, writes the request log and rolls up old data. */
 
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
@@ -25,11 +22,11 @@ import { parseEvents, type TrackedEvent } from './track-input.ts'
 export interface AnalyticsDeps {
   readonly sql: Sql
   readonly config: () => AnalyticsConfig
-  /** Every path the program answers, by the name of its endpoint. */
+  /** The path of each endpoint by name. */
   readonly pathOf: (endpoint: string) => string | null
   /** Seals cursors. */
   readonly secret: string
-  /** Bytes of a JSON response, at most. */
+  /** Largest JSON response, in bytes. */
   readonly responseBytes: () => number
   readonly clock: Clock
   readonly log: Log
@@ -53,19 +50,19 @@ const parseFilter = ({ event, userId, range }: EventsCall['query']): EventFilter
   range,
 })
 
-/** Throws what keeps a caller from tracking these events, where the configuration says so. */
+/** Throws if the configuration does not permit this caller or these events. */
 function checkWanted({ caller }: TrackCall, events: readonly TrackedEvent[], wanted: AnalyticsConfig): void {
   if (caller.kind === 'service') return
   if (!wanted.anonymous && caller.kind === 'anonymous') throw authenticationRequired()
   if (!wanted.anonymous && caller.kind === 'user' && caller.auth.isAnonymous) throw accessDenied()
   const { events: names } = wanted
-  const strange = names === null ? [] : [...events.entries()].filter(([, { name }]) => !names.has(name))
-  if (strange.length === 0) return
-  const wrong = { code: 'unknown', message: 'is not an event of the configuration' } as const
-  throw invalid(Object.fromEntries(strange.map(([at]) => [`events[${at}].name`, wrong])))
+  const unknown = names === null ? [] : [...events.entries()].filter(([, { name }]) => !names.has(name))
+  if (unknown.length === 0) return
+  const wrong = { code: 'unknown', message: 'is not an event declared in the configuration' } as const
+  throw invalid(Object.fromEntries(unknown.map(([at]) => [`events[${at}].name`, wrong])))
 }
 
-/** Makes the tables and begins to write the request log. Must be closed. */
+/** Creates the tables and starts the request log. Must be closed. */
 export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   const { sql, config, pathOf, secret, responseBytes, clock, log } = deps
   const store = await prepareAnalytics(sql)
@@ -86,7 +83,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
     now,
   })
   let isFailing = false
-  /** Says so once, not twice a second for as long as a database is away. */
+  /** Logs the first failure only, not two per second while the database is unavailable. */
   const flush = (): Promise<void> =>
     requests.flush().then(
       () => {
@@ -127,7 +124,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
 
       async query({ query }) {
         const { metric, range, groupBy: unit, category = null, limit } = query
-        // So that whoever asks this node sees everything it has answered.
+        // Reports include every request that this node has answered.
         await requests.flush()
         return json(await reportRequests({ metric, range, unit, category, limit }))
       },

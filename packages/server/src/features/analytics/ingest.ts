@@ -1,6 +1,6 @@
 /**
- * Events on their way into the database. Requests that arrive together share a transaction, in which the events and
- * their counts are written, so what is acknowledged is on disk and counted. Also owns which names events may have.
+ * Writes events. Requests that arrive together share a transaction, which stores the events and their counts: an
+ * acknowledged event is durable and counted. Also enforces the limit of event names.
  */
 import type { ManyColumn } from '../../engines/sql/dialect.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
@@ -34,11 +34,11 @@ import type { TrackedEvent } from './track-input.ts'
 
 export interface Ingest {
   /**
-   * Stores events; resolves when they are on disk. Throws 400 that names the events whose names are one too many,
-   * unless the caller is trusted; 503 while too many wait.
+   * Stores events; resolves when they are durable. Throws 400 that names the events beyond the limit of event names,
+   * unless the caller is trusted; 503 while too many are queued.
    */
   add(events: readonly TrackedEvent[], options: { readonly isTrusted: boolean; readonly nowMs: number }): Promise<void>
-  /** Events that wait. */
+  /** Number of queued events. */
   readonly waiting: number
 }
 
@@ -63,10 +63,10 @@ const bytesOf = ({ name, userId, properties }: TrackedEvent): number =>
 export function createIngest(store: Store): Ingest {
   const { database } = store
   const { dialect } = database
-  /** Names that there is room for, and since when: what nobody has asked for in months is forgotten by the roll-up. */
+  /** Accepted event names and the time of acceptance: the roll-up removes names that were unused for months. */
   let known = new Set<string>()
   let knownSinceMs = 0
-  /** Users by series who were part of it in the newest minute. */
+  /** Users seen in the newest minute, by series. */
   const seen = new Map<string, Set<string>>()
   let newest = 0
   let remembered = 0
@@ -74,7 +74,7 @@ export function createIngest(store: Store): Ingest {
   let waiting = 0
   let writing = false
 
-  /** Lists names, as asked for now; gives those there is no room for, and then lists none. */
+  /** Registers event names; returns those beyond the limit, in which case none is registered. */
   async function admitNames(names: readonly string[], isTrusted: boolean, minute: number): Promise<Set<string>> {
     const wanted = names.map(eventSeries)
     const refused = await database.write(async (tx) => {
@@ -96,7 +96,7 @@ export function createIngest(store: Store): Ingest {
     return refused
   }
 
-  /** Whether a user was part of a series in the newest minute there has been: then that is written down. */
+  /** Whether a user was already recorded for a series in the newest minute. */
   const isKnown = (series: string, userId: string, minute: number): boolean =>
     minute === newest && seen.get(series)?.has(userId) === true
 
@@ -118,7 +118,7 @@ export function createIngest(store: Store): Ingest {
     return lastSeen
   }
 
-  /** Only of the newest minute: who comes in one request often comes in the next. */
+  /** Covers the newest minute only: users of one request often appear in the next. */
   function remember(lastSeen: LastSeen): void {
     for (const [series, users] of lastSeen)
       for (const [userId, minute] of users) {
@@ -169,7 +169,7 @@ export function createIngest(store: Store): Ingest {
       const names = [...new Set(events.map(({ name }) => name))].filter((name) => !known.has(name))
       const refused = names.length > 0 ? await admitNames(names, isTrusted, minuteOf(nowMs)) : new Set<string>()
       if (refused.size > 0) {
-        const wrong: FieldError = { code: 'max', message: `is one more name than the ${eventNamesMax} there may be` }
+        const wrong: FieldError = { code: 'max', message: `exceeds the limit of ${eventNamesMax} event names` }
         const at = events.flatMap(({ name }, index) => (refused.has(name) ? [`events[${index}].name`] : []))
         throw invalid(Object.fromEntries(at.map((path) => [path, wrong])))
       }

@@ -1,7 +1,7 @@
 /**
- * The request log. Every request is counted in memory, off the way of its answer, and what was counted is written twice
- * a second in one transaction: sums per minute for every request, and rows of single requests up to a bound. A crash
- * loses what was not written yet, less than a second of it; a shutdown nothing.
+ * The request log. Requests are counted in memory, off the response path, and written twice a second in one
+ * transaction: sums per minute for all requests, and rows of single requests up to a bound. A crash loses less than a
+ * second of unwritten counts; a shutdown loses none.
  */
 import type { ManyColumn } from '../../engines/sql/dialect.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
@@ -31,19 +31,19 @@ export interface RequestLog {
   noteOf(endpoint: string): ResponseListener
   /** Writes what has been counted; rejects when it could not, and then keeps it for the next time. */
   flush(): Promise<void>
-  /** Rows of single requests that were left out, and minutes that could not be written for too long. */
+  /** Number of single-request rows that were omitted and of minutes that could not be written in time. */
   readonly dropped: number
 }
 
 export interface RequestLogDeps {
   readonly store: Store
   readonly categoryOf: (endpoint: string) => string
-  /** False writes nothing. */
+  /** False disables writing. */
   readonly isOn: () => boolean
   readonly now: () => number
 }
 
-/** What an endpoint was asked within a minute. */
+/** Requests to one endpoint within a minute. */
 interface Tally {
   count: number
   errors: number
@@ -51,14 +51,14 @@ interface Tally {
   readonly users: Set<string>
 }
 
-/** A minute that is being counted. */
+/** A minute in progress. */
 interface Minute {
   readonly minute: number
   readonly tallies: Map<string, Tally>
 }
 
 interface RequestRow {
-  /** When it was answered. */
+  /** Time of the response, in milliseconds since 1970. */
   readonly ms: number
   readonly endpoint: string
   readonly method: string
@@ -80,7 +80,7 @@ const rowColumns: readonly ManyColumn[] = [
 export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDeps): RequestLog {
   const { database } = store
   const { dialect } = database
-  /** By series, users and the last minute they were part of it, as it is written down. */
+  /** Last minutes of users by series, as stored. */
   const seen: LastSeen = new Map()
   let minutes: Minute[] = []
   let rows: RequestRow[] = []
@@ -109,7 +109,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     return tally
   }
 
-  /** Sums of the endpoint, its category and all requests; users are told apart later. */
+  /** Sums of the endpoint, its category and all requests; distinct users are counted later. */
   function countsOf({ minute, tallies }: Minute): { counts: Counts; users: Map<string, Set<string>> } {
     const counts: Counts = new Map()
     const users = new Map<string, Set<string>>()
@@ -127,13 +127,13 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
   }
 
   /**
-   * Counts users where they are seen first: in the minute, its hour, its day. Requests come in the order of time, so
-   * whoever was last seen before one of these began has not been part of it yet.
+   * Counts users at their first request in the minute, its hour and its day. Requests are processed in order of time,
+   * so a user whose last request was before the interval has not been counted in it.
    */
   async function countUsers(tx: Transaction, count: Count, users: ReadonlySet<string>): Promise<Map<string, number>> {
     const { series, minute } = count
     const known = seen.get(series)
-    // A sighting of a time to come is of a clock that was ahead, and says nothing.
+    // A time in the future was written by a clock running ahead and is ignored.
     const ahead = minuteOf(now() + clockSkewMs)
     const past = (seenAt = 0): number => (seenAt > ahead ? 0 : seenAt)
     const fresh = [...users].filter((userId) => past(known?.get(userId)) < minute)
@@ -162,7 +162,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     return lastSeen
   }
 
-  /** Only the last minute of each series: who asks once often asks again. */
+  /** Covers the last minute of each series only: recent users are likely to return. */
   function remember(written: readonly LastSeen[]): void {
     for (const lastSeen of written) for (const [series, users] of lastSeen) rememberSeries(series, users)
   }
@@ -201,7 +201,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     rows = []
     try {
       const written = await database.write(async (tx) => {
-        // Serializes the nodes, so that each sees the users that the others have counted.
+        // Serializes nodes, so that each sees the users that others have counted.
         await tx.lock('analytics requests')
         writeRows(tx, takenRows)
         const lastSeen: LastSeen[] = []
@@ -215,7 +215,7 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     }
   }
 
-  /** What could not be written waits with what has come since. */
+  /** Merges counts that could not be written with those that came later. */
   function putBack(taken: readonly Minute[], takenRows: readonly RequestRow[]): void {
     const merged = new Map(taken.map((minute) => [minute.minute, minute]))
     for (const { minute, tallies } of minutes) {

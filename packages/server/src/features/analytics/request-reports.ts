@@ -1,4 +1,4 @@
-/** Reports on requests, from their counts alone. */
+/** Reports on requests, computed from their counts alone. */
 
 import { mapInSlices } from '../../base/concurrency/slices.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
@@ -21,7 +21,7 @@ import { msOfMinute, type Range, rangeStart, type Unit } from './time.ts'
 export const requestMetrics = ['overview', 'timeSeries', 'breakdown', 'topEndpoints'] as const
 export type RequestMetric = (typeof requestMetrics)[number]
 
-/** What requests are sorted into: the parts of the API. `other` are those that found no endpoint. */
+/** Categories of requests, by part of the API. `other` has requests that matched no endpoint. */
 export const requestCategories = [
   'db',
   'storage',
@@ -37,7 +37,7 @@ export const requestCategories = [
 ] as const
 export type RequestCategory = (typeof requestCategories)[number]
 
-/** The category of an endpoint, by its path. */
+/** The category of an endpoint's path. */
 export function categoryOfPath(path: string): RequestCategory {
   const [, api, part = ''] = path.split('/')
   if (api !== 'api') return 'system'
@@ -73,13 +73,13 @@ export interface RequestReportQuery {
   readonly range: Range
   readonly unit: Unit
   readonly category: RequestCategory | null
-  /** Of endpoints that are listed. */
+  /** Largest number of listed endpoints. */
   readonly limit: number
 }
 
 export type ReportRequests = (question: RequestReportQuery) => Promise<RequestReport>
 
-/** Categories, or endpoints of one: never as many. */
+/** Upper bound of categories, or of endpoints in one. */
 const partsMax = 1000
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))
@@ -102,7 +102,7 @@ const showItem = (item: Ranked) => ({
   errorRate: rounded(item.errors / item.count, 4),
 })
 
-/** A report has all of its members; those that were not asked for are empty. */
+/** A report has all members; those that were not requested are empty. */
 export function createRequestReports({
   store,
   responseBytes,
@@ -116,19 +116,19 @@ export function createRequestReports({
     const start = rangeStart(range, now())
     const series = category === null ? allRequests : categorySeries(category)
     const endpoints = category === null ? 'endpoint:' : endpointSeries(category, '')
-    const isWanted = (part: RequestMetric): boolean => metric === 'overview' || metric === part
+    const isRequested = (part: RequestMetric): boolean => metric === 'overview' || metric === part
     const nothing = Promise.resolve([])
     const [total, users, points, parts, top] = await Promise.all([
       readTotal(store, series, start),
       countUsers(store, series, start),
-      isWanted('timeSeries') ? readPoints(store, series, start, unit, pointsMax(responseBytes())) : nothing,
-      isWanted('breakdown')
+      isRequested('timeSeries') ? readPoints(store, series, start, unit, pointsMax(responseBytes())) : nothing,
+      isRequested('breakdown')
         ? rankSeries(store, category === null ? categorySeries('') : endpoints, start, partsMax)
         : nothing,
-      isWanted('topEndpoints') ? rankSeries(store, endpoints, start, limit) : nothing,
+      isRequested('topEndpoints') ? rankSeries(store, endpoints, start, limit) : nothing,
     ])
-    // Of what the parts were when they were read: the total may be a request older.
-    const fullDays = parts.reduce((sum, { count }) => sum + count, 0)
+    // The sum of the parts as they were read; the total may be older by a request.
+    const partsTotal = parts.reduce((sum, { count }) => sum + count, 0)
     return {
       summary: {
         totalRequests: total.count,
@@ -140,7 +140,7 @@ export function createRequestReports({
       breakdown: parts.map((part) => ({
         label: labelOf(part),
         count: part.count,
-        percentage: rounded((100 * part.count) / fullDays, 2),
+        percentage: rounded((100 * part.count) / partsTotal, 2),
       })),
       topItems: top.map(showItem),
     }

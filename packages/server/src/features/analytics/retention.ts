@@ -1,8 +1,8 @@
 /**
- * What happens to what is past its time. Rows of the request log go after their own time, or beyond their size. As for
- * what is older than 90 days: a day of events is closed, which counts its users once and for all, and
- * then removed in small steps; the same age ends counts of minutes and lastSeen. Any step may be cut
- * off, or be done by two nodes at once: closing is one transaction that happens once, and removing can be done again.
+ * Retention. Rows of the request log expire by age or total size. Data older than 90 days is rolled up: a day of events
+ * is closed, which counts its distinct users once and for all, and its events are removed in small steps; counts of
+ * minutes and last-seen rows expire at the same age. Each step may be interrupted or run on two nodes at once: closing
+ * is a transaction that takes effect once, and removal is idempotent.
  */
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
@@ -12,7 +12,7 @@ import { allEvents, allRequests, eventBytes, eventSeries, within } from './serie
 import type { Store } from './tables.ts'
 import { dayOf, dayStart, idBound, minuteOf, msOfId, msOfMinute, unitMinutes } from './time.ts'
 
-/** Does what is due, no further step after the signal. */
+/** Runs all due steps; starts none after the signal. */
 export type RollUp = (signal?: AbortSignal) => Promise<void>
 
 interface DayOfName {
@@ -54,7 +54,7 @@ async function findSeries({ database, series }: Store, table: SqlText, before: n
 
 export function createRollUp(store: Store, now: () => number, bounds: () => RawBounds): RollUp {
   const { database, events, daily, logs, series, counts, seen } = store
-  /** The minute before which this process has found nothing any more: looking for it reads every sighting. */
+  /** The minute before which this process has found nothing left: the search reads all last-seen rows. */
   let clearedTo = 0
   /** Events before this minute exceeded the bound and are removed. It never decreases. */
   let excessTo = 0
@@ -70,8 +70,8 @@ export function createRollUp(store: Store, now: () => number, bounds: () => RawB
     tx.run(sql`UPDATE ${daily} SET users = ${Number(users)} WHERE series = ${name} AND day = ${day} AND users IS NULL`)
 
   /**
-   * Counts the users of a day while all of its events are there. Whoever closes it first has the say: events are
-   * removed only after that, so a reader that came late has read too few but may no longer write.
+   * Counts the users of a day while all its events exist. The first to close the day wins: events are removed only
+   * afterwards, so a later reader, which has counted too few, no longer writes.
    */
   async function closeDay(start: number): Promise<void> {
     const day = dayOf(start)
@@ -89,8 +89,8 @@ export function createRollUp(store: Store, now: () => number, bounds: () => RawB
   }
 
   /**
-   * Removes rows a few at a time, until there are none. `column` tells rows apart within the condition. A statement a
-   * row, in one order: the engine takes each for a page of its log, which these scattered rows are.
+   * Removes rows in batches. `column` identifies rows within the condition. One statement per row, in order: the engine
+   * writes a log page for each anyway, since the rows are scattered.
    */
   async function remove(table: SqlText, condition: SqlText, column: SqlText, signal?: AbortSignal): Promise<void> {
     while (!signal?.aborted) {
@@ -115,7 +115,9 @@ export function createRollUp(store: Store, now: () => number, bounds: () => RawB
     )
   }
 
-  /** Rows written under a clock that was ahead are dated now, or they would stay until that time has come. */
+  /**
+   * Rows written by a clock running ahead get the current time; otherwise they would stay until that time is reached.
+   */
   async function clampFutureRows(signal?: AbortSignal): Promise<void> {
     const nowMs = now()
     const ahead = idBound(nowMs + clockSkewMs)

@@ -1,7 +1,7 @@
 /**
- * Series: what is counted together. All events, the events of one name, all requests, those of a category, those of an
- * endpoint are a series each. They are counted per minute and per day in the transaction that stores what is counted,
- * so reports add up counts instead of reading events. Who counts what is `ingest`'s and `request-log`'s matter.
+ * Series of counts: all events, events of one name, all requests, requests of a category, requests to an endpoint. They
+ * are counted per minute and per day in the transaction that stores the events or requests, so reports add up counts
+ * and read no events. `ingest` and `request-log` decide what is counted.
  */
 import type { Dialect, ManyColumn, TableRef } from '../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../engines/sql/sql.ts'
@@ -20,11 +20,11 @@ export const allRequests = 'requests'
 export const categorySeries = (category: string): string => `requests:${category}`
 export const endpointSeries = (category: string, endpoint: string): string => `endpoint:${category}:${endpoint}`
 
-/** Series whose names begin with a prefix that ends in a colon. */
+/** Selects series by a name prefix that ends in a colon. */
 export const within = (column: SqlText, prefix: string): SqlText =>
   sql`${column} > ${prefix} AND ${column} < ${`${prefix.slice(0, -1)};`}`
 
-/** What happened in a minute of a series. */
+/** Counts of one minute of a series. */
 export interface Count {
   readonly series: string
   readonly minute: number
@@ -32,19 +32,19 @@ export interface Count {
   errors: number
   /** Total duration in microseconds. */
   durationUs: number
-  /** Users whose first part in the series in this minute, in its hour, on its day this is. */
+  /** Users whose first activity in the minute, in its hour, on its day this is. */
   users: number
   usersHour: number
   usersDay: number
 }
 
-/** Users who were part of a series, and the last minute of it: by series and user. */
+/** The last minute of activity of each user, by series and user. */
 export type LastSeen = Map<string, Map<string, number>>
 
-/** Counts by series and minute. */
+/** Counts, by series and minute. */
 export type Counts = Map<string, Map<number, Count>>
 
-/** The count of a minute, to be added to. */
+/** Returns the count of a minute to add to; creates it if absent. */
 export function countOf(counts: Counts, series: string, minute: number): Count {
   let minutes = counts.get(series)
   if (!minutes) {
@@ -59,14 +59,14 @@ export function countOf(counts: Counts, series: string, minute: number): Count {
   return count
 }
 
-/** Takes a user's part in a series down, unless a later one is known. */
+/** Records a user's activity in a series, unless a later one is known. */
 export function recordLastSeen(lastSeen: LastSeen, series: string, userId: string, minute: number): void {
   const users = lastSeen.get(series)
   if (!users) lastSeen.set(series, new Map([[userId, minute]]))
   else if ((users.get(userId) ?? 0) < minute) users.set(userId, minute)
 }
 
-/** Counts added up. */
+/** A sum of counts. */
 export interface Total {
   readonly count: number
   readonly errors: number
@@ -75,7 +75,7 @@ export interface Total {
 }
 
 export interface Point extends Total {
-  /** First minute of its hour or day. */
+  /** The first minute of the hour or day. */
   readonly minute: number
   readonly users: number
 }
@@ -90,7 +90,7 @@ interface TotalRow {
   readonly us: unknown
 }
 
-/** Sums come as text from engines with integers beyond 2^53, and as null of nothing. */
+/** Engines return sums as text if integers may exceed 2^53, and null for no rows. */
 const totalOf = ({ count, errors, us }: TotalRow): Total => ({
   count: Number(count ?? 0),
   errors: Number(errors ?? 0),
@@ -104,8 +104,7 @@ const countColumns = ['count', 'errors', 'us', 'users', 'users_hour', 'users_day
 const totalColumns = ['count', 'errors', 'us'].map(integer)
 
 /**
- * Inserts rows, each of a primary key of its own. They are sent in the order of their keys, so that two writers of the
- * same ones never wait for each other.
+ * Inserts rows with distinct primary keys, in key order, so that concurrent writers of the same keys cannot deadlock.
  */
 export function insertRows(
   tx: Transaction,
@@ -127,7 +126,7 @@ export function insertRows(
   )
   const placeholders = columns.map(() => '?').join(', ')
   const { text: into } = sql`INSERT INTO ${target(table)} (${names}) VALUES`
-  // A statement a row: the engine takes each for a page of its log, which these scattered rows are.
+  // One statement per row: the engine writes a log page for each anyway, since the rows are scattered.
   const statement = `${into} (${placeholders})${onConflict.text}`
   for (const values of rows) tx.send({ text: statement, values })
 }
@@ -135,14 +134,14 @@ export function insertRows(
 const inOrder = <Key extends string | number, Value>(map: ReadonlyMap<Key, Value>): [Key, Value][] =>
   [...map].sort(([a], [b]) => (a < b ? -1 : 1))
 
-/** Adds each of the columns to what is there. */
+/** Adds the new values to the stored ones. */
 const adding = (table: SqlText, columns: readonly ManyColumn[]): SqlText =>
   join(
     columns.map(({ column }) => sql`${column} = ${table}.${column} + excluded.${column}`),
     ', ',
   )
 
-/** A row per day of what happened in its minutes: series, day, count, errors, microseconds, users. */
+/** Rows per day: series, day, count, errors, microseconds, users. */
 function daysOf(counts: readonly Count[]): (string | number)[][] {
   const rows: (string | number)[][] = []
   for (const { series, minute, count, errors, durationUs, usersDay } of counts) {
@@ -159,8 +158,8 @@ function daysOf(counts: readonly Count[]): (string | number)[][] {
 }
 
 /**
- * Adds to the counts of minutes and days. Users of a day are left alone where `knowsUsers` is false: they are counted
- * when it is closed.
+ * Adds to the counts of minutes and days. With `knowsUsers` false, daily users are not written: they are counted when
+ * the day is closed.
  */
 export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUsers: boolean): void {
   const { dialect } = store.database
@@ -184,10 +183,13 @@ export function addCounts(tx: Transaction, store: Store, counts: Counts, knowsUs
   )
 }
 
-/** Later than any minute, for callers that know no time to come. */
+/** Later than any minute, for callers without a bound. */
 const lastMinute = 2 ** 31 - 1
 
-/** Remembers the last minute in which each user was part of a series. One after `aheadMinute` is not believed. */
+/**
+ * Stores the last minute of each user's activity. Stored minutes after `aheadMinute`, from a clock running ahead, are
+ * replaced.
+ */
 export function saveLastSeen(
   tx: Transaction,
   store: Store,
@@ -195,7 +197,7 @@ export function saveLastSeen(
   aheadMinute: number = lastMinute,
 ): void {
   const { seen, database } = store
-  // A number of ours as text: what follows the rows has no values of its own.
+  // An internal number as literal text: the clause after the rows cannot have parameters.
   const ahead: SqlText = { text: String(Math.trunc(aheadMinute)), values: [] }
   insertRows(
     tx,
@@ -208,7 +210,7 @@ export function saveLastSeen(
   )
 }
 
-/** Lists series among those that are counted, as asked for in this minute. */
+/** Registers series with the current minute. */
 export function addSeries(tx: Transaction, { database }: Store, names: Iterable<string>, minute: number): void {
   const rows = [...names].sort().map((series) => [series, minute])
   const columns = [text('series'), integer('since')]
@@ -216,7 +218,7 @@ export function addSeries(tx: Transaction, { database }: Store, names: Iterable<
   insertRows(tx, database.dialect, seriesTable, columns, rows, renewing)
 }
 
-/** What was in a series since a minute. Whole days come from their own counts. */
+/** The total of a series since a minute. Full days are read from the daily counts. */
 export async function readTotal({ database, daily, counts }: Store, series: string, start: number): Promise<Total> {
   const fullDays = nextDayStart(start)
   const [row] = await database.all<TotalRow>(
@@ -236,8 +238,8 @@ const userColumns: Readonly<Record<Unit, SqlText>> = {
 }
 
 /**
- * A series since a minute, by minute, hour or day; those in which nothing happened are left out. The first counts what
- * is in the range, but users of the whole of it.
+ * Points of a series since a minute, by minute, hour or day, without empty ones. The first point counts events within
+ * the range only, but users of its full interval.
  */
 export async function readPoints(
   store: Store,
@@ -247,11 +249,10 @@ export async function readPoints(
   most: number,
 ): Promise<Point[]> {
   const length = unitMinutes[unit]
-  // Minutes are in the order of the table already. The length is text: some engines divide by a parameter as by a
-  // fraction.
+  // Minutes are already in table order. The length is literal text: some engines divide by a parameter as a fraction.
   const bucket: SqlText = { text: unit === 'minute' ? 'minute' : `minute / ${length}`, values: [] }
   const since = (column: SqlText): SqlText => sql`sum(CASE WHEN minute >= ${start} THEN ${column} ELSE 0 END)`
-  // One text of JSON: a hundred thousand rows cost more to be handed from a thread than to be read.
+  // One JSON text: transferring a hundred thousand rows between threads costs more than reading them.
   const [row] = await store.database.all<{ points: string | null }>(
     sql`SELECT string_agg(point, ',') AS points FROM (
         SELECT '[' || (${bucket}) || ',' || ${since(sql`count`)} || ',' || ${since(sql`errors`)} || ','
@@ -266,24 +267,24 @@ export async function readPoints(
     .sort((a, b) => a.minute - b.minute)
 }
 
-/** Points of a series in a response of so many bytes. */
+/** Number of points that fit into a response. */
 export const pointsMax = (responseBytes: number): number =>
   Math.min(reportPointsMax, Math.floor(itemBytesMax(responseBytes) / reportPointBytes))
 
-/** The points, unless there are too many. Throws 400. */
+/** Returns the points. Throws 400 if there are too many. */
 export function withinPoints<T>(points: readonly T[], most: number): readonly T[] {
   if (points.length > most)
     throw invalidField(
       'groupBy',
       'max',
-      `gives more than ${most} points in this range: group by longer times, or take a shorter range`,
+      `produces more than ${most} points in this range; use a longer interval or a shorter range`,
     )
   return points
 }
 
 type WrittenPoint = readonly [bucket: number, count: number, errors: number, durationUs: number, users: number]
 
-/** Users who were part of a series since a minute: those whose last part in it was no earlier. */
+/** Number of users active in a series since a minute. */
 export async function countUsers({ database, seen }: Store, series: string, start: number): Promise<number> {
   const [row] = await database.all<{ n: unknown }>(
     sql`SELECT count(*) AS n FROM ${seen} WHERE series = ${series} AND minute >= ${start}`,
@@ -291,7 +292,7 @@ export async function countUsers({ database, seen }: Store, series: string, star
   return Number(row?.n)
 }
 
-/** The same for several. */
+/** As `countUsers`, for several series. */
 export async function countUsersOf(
   { database, seen }: Store,
   names: readonly string[],
@@ -304,11 +305,11 @@ export async function countUsersOf(
   return new Map(found.map(({ series, n }) => [series, Number(n)]))
 }
 
-/** The series of a prefix with the most in them since a minute, at most `limit`. */
+/** The series of a prefix with the highest counts since a minute, at most `limit`. */
 export async function rankSeries(store: Store, prefix: string, start: number, limit: number): Promise<Ranked[]> {
   const { daily, counts, series } = store
   const fullDays = nextDayStart(start)
-  // The order of the join is meant: for each series a stretch of its minutes.
+  // The join order is deliberate: a range of minutes for each series.
   const rows = await store.database.all<TotalRow & { series: string }>(
     sql`SELECT part.series AS series, sum(part.count) AS count, sum(part.errors) AS errors, sum(part.us) AS us FROM (
         SELECT series, count, errors, us FROM ${daily}
@@ -322,7 +323,7 @@ export async function rankSeries(store: Store, prefix: string, start: number, li
   return rows.map((row) => ({ ...totalOf(row), series: row.series }))
 }
 
-/** The last minutes of users in a series, of those it knows. Locks the rows until the end of a transaction. */
+/** Last minutes of users in a series, for those with a row. Locks the rows until the end of the transaction. */
 export async function readLastSeen(
   tx: Reader,
   { database, seen }: Store,

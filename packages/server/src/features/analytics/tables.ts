@@ -1,14 +1,14 @@
 /**
- * The tables of analytics: how they are made and what they are called in statements. They have a database of their own,
- * so that on the embedded engine their writes never wait for those of records, nor the other way round. What stands in
- * them is said in decision 20.
+ * Tables of analytics: their migrations and their names in statements. They are in a database of their own, so that on
+ * the embedded engine their writes and those of records never wait for each other. Decision 20 describes their
+ * contents.
  */
 import type { Dialect } from '../../engines/sql/dialect.ts'
 import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Database, Sql } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 
-/** No declared namespace begins so. */
+/** Declared namespaces cannot start with an underscore. */
 export const analyticsNamespace = '_analytics'
 
 export const eventsTable = platformTable(analyticsNamespace, '_events')
@@ -18,20 +18,20 @@ export const seriesTable = platformTable(analyticsNamespace, '_series')
 export const countsTable = platformTable(analyticsNamespace, '_counts')
 export const seenTable = platformTable(analyticsNamespace, '_seen')
 
-/** The feature's database, and its tables as statements name them. */
+/** The feature's database and its tables in statements. */
 export interface Store {
   readonly database: Database
-  /** Events as they came; the id says when they happened, `minute` less exactly. */
+  /** Raw events; the id contains the time, `minute` is a coarser one for grouping. */
   readonly events: SqlText
-  /** Per day and series what there was, kept for ever. Of events, `users` is null until the day is closed. */
+  /** Counts per day and series, kept forever. For events, `users` is null until the day is closed. */
   readonly daily: SqlText
-  /** Requests one by one. */
+  /** Single requests. */
   readonly logs: SqlText
-  /** What is counted, by a minute in which it was asked for. */
+  /** Registered series, with the minute of their last registration. */
   readonly series: SqlText
-  /** Per minute and series what there was, for as long as the events themselves. */
+  /** Counts per minute and series, kept as long as raw events. */
   readonly counts: SqlText
-  /** Which user was part of a series, and the last minute of it. */
+  /** Last minute of each user's activity, by series. */
   readonly seen: SqlText
 }
 
@@ -67,7 +67,7 @@ const storeOf = (database: Database, { target }: Dialect): Store => ({
   seen: target(seenTable),
 })
 
-/** Makes the tables, or brings them to the newest version. Throws when a newer version of the program made them. */
+/** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */
 export async function prepareAnalytics(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: analyticsNamespace, instanceId: null })
   await preparePlatformTables(database, analyticsNamespace, 'analytics', [firstStep])

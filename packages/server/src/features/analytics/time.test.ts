@@ -6,7 +6,7 @@ import { createEventId, dayOf, dayStart, idBound, minuteOf, msOfId, nextDayStart
 const instants = fc.integer({ min: 0, max: Date.UTC(2200, 0, 1) })
 const sequences = fc.integer({ min: 0, max: 4095 })
 
-test('an id is a UUID v7, says when its event happened, and sorts by time and place', () => {
+test('an id is a UUID v7, contains the time of its event, and sorts by time and sequence number', () => {
   fc.assert(
     fc.property(instants, sequences, instants, sequences, (ms, sequence, otherMs, otherSequence) => {
       const id = createEventId(ms, sequence)
@@ -21,11 +21,11 @@ test('an id is a UUID v7, says when its event happened, and sorts by time and pl
   )
 })
 
-test('ids of one place in one millisecond differ', () => {
+test('ids with equal time and sequence number differ', () => {
   expect(new Set(Array.from({ length: 1000 }, () => createEventId(1, 1))).size).toBe(1000)
 })
 
-test('minutes and days in UTC', () => {
+test('minutes, days and ranges are computed in UTC', () => {
   const ms = Date.UTC(2026, 0, 31, 12, 34, 56, 789)
   expect(dayOf(minuteOf(ms))).toBe('2026-01-31')
   expect(dayStart(ms)).toBe(minuteOf(Date.UTC(2026, 0, 31)))

@@ -1,4 +1,4 @@
-/** What `track` takes: events as clients send them, judged one by one so that a refusal names the one that is bad. */
+/** Input of `track`: events from clients, validated one by one so that errors name the invalid ones. */
 import { z } from 'zod'
 import type { Caller } from '../../access/caller.ts'
 import { findDatetime } from '../../base/text/datetime.ts'
@@ -17,7 +17,7 @@ import {
 } from '../../limits/analytics.ts'
 import { createEventId, minuteOf } from './time.ts'
 
-/** An event as it is stored. The id says when it happened, `minute` less exactly. */
+/** An event as stored. The id contains the time, `minute` is a coarser one for grouping. */
 export interface TrackedEvent {
   readonly id: string
   readonly minute: number
@@ -28,7 +28,7 @@ export interface TrackedEvent {
 }
 
 const storable = 'must be well-formed text without NUL'
-/** Names that mean something else to JavaScript, and are nobody's property. */
+/** Names with a special meaning in JavaScript, not accepted as properties. */
 const reservedNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 const printable = new RegExp(`^[^\\p{C}]{1,${eventPropertyNameCharsMax}}$`, 'u')
 
@@ -45,7 +45,7 @@ function findPropertyMistake(properties: unknown): PropertyMistake | null {
   const entries = Object.entries(properties)
   if (entries.length > eventPropertiesMax) return wrong('max', `must have at most ${eventPropertiesMax} fields`)
   for (const [name, value] of entries) {
-    if (!printable.test(name) || reservedNames.has(name)) return wrong('pattern', 'is not a name for a property', name)
+    if (!printable.test(name) || reservedNames.has(name)) return wrong('pattern', 'is not a valid property name', name)
     const isFlat = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
     if (!isFlat) return wrong('type', 'must be a string, a number, true or false', name)
     if (typeof value === 'string' && !isStorableText(value)) return wrong('pattern', storable, name)
@@ -67,19 +67,19 @@ const event = z.strictObject({
     })
     .optional()
     .meta({
-      description: `At most ${eventPropertiesMax} strings, numbers and booleans, ${eventPropertiesBytesMax} bytes as JSON together`,
+      description: `At most ${eventPropertiesMax} strings, numbers and booleans, ${eventPropertiesBytesMax} bytes as JSON in total`,
     }),
   timestamp: z
     .union([z.string(), z.number()])
     .optional()
-    .meta({ description: 'ISO 8601 or milliseconds since 1970, within the last 90 days; now if not said' }),
+    .meta({ description: 'ISO 8601, or milliseconds since 1970, within the last 90 days; defaults to now' }),
   userId: z
     .string()
     .min(1)
     .max(eventUserIdCharsMax)
     .refine(isStorableText, storable)
     .optional()
-    .meta({ description: 'Whose event it is; with a service key only' }),
+    .meta({ description: 'The user of the event; accepted from service keys only' }),
 })
 
 export const trackBody = z
@@ -87,18 +87,18 @@ export const trackBody = z
   .meta({ examples: [{ events: [{ name: 'purchase', properties: { amount: 12.5 } }] }] })
 export type TrackBody = z.infer<typeof trackBody>
 
-/** Milliseconds since 1970, or what is wrong. */
+/** Milliseconds since 1970, or the validation error. */
 function readTimestamp(written: string | number | undefined, nowMs: number): number | FieldError {
   if (written === undefined) return nowMs
   const iso = typeof written === 'number' ? null : findDatetime(written)
   const ms = typeof written === 'number' ? Math.floor(written) : iso === null ? Number.NaN : Date.parse(iso)
   if (Number.isNaN(ms)) return { code: 'pattern', message: 'must be an ISO 8601 timestamp' }
-  if (ms > nowMs + eventSkewMs) return { code: 'max', message: 'must not be ahead of now' }
+  if (ms > nowMs + eventSkewMs) return { code: 'max', message: 'must not be in the future' }
   if (ms < nowMs - rawRetentionMs) return { code: 'min', message: 'must be within the last 90 days' }
   return Math.min(ms, nowMs)
 }
 
-/** The events of a body, in its order. Throws 400 that names every bad one. */
+/** The events of a body, in its order. Throws 400 that names every invalid one. */
 export function parseEvents({ events }: TrackBody, caller: Caller, nowMs: number): TrackedEvent[] {
   const wrong: Record<string, FieldError> = {}
   const own = caller.kind === 'user' ? caller.auth.id : null
@@ -106,7 +106,7 @@ export function parseEvents({ events }: TrackBody, caller: Caller, nowMs: number
     const ms = readTimestamp(timestamp, nowMs)
     if (typeof ms !== 'number') wrong[`events[${at}].timestamp`] = ms
     if (userId !== undefined && caller.kind !== 'service')
-      wrong[`events[${at}].userId`] = { code: 'unknown', message: 'may be said with a service key only' }
+      wrong[`events[${at}].userId`] = { code: 'unknown', message: 'requires a service key' }
     const [id, minute] = typeof ms === 'number' ? [createEventId(ms, at), minuteOf(ms)] : ['', 0]
     return { id, minute, name, userId: userId ?? own, properties: JSON.stringify(properties) }
   })

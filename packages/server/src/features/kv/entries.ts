@@ -1,6 +1,6 @@
 /**
- * Entries in SQL: one row for each key, and one statement for each operation. A deleted key keeps its row, without a
- * value, for as long as the last write of it matters. What may be asked, and of which namespace, is `index`'s.
+ * Entries in SQL: one row per key and one statement per operation. A deleted key keeps its row, without a value, for
+ * the namespace's write interval.
  */
 import type { Clock } from '../../base/clock.ts'
 import { findPrefixEnd } from '../../base/text/text.ts'
@@ -11,11 +11,11 @@ import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { rateLimited } from '../../errors.ts'
 import { kvSweepRowsMax } from '../../limits/resources.ts'
 
-/** No declared namespace begins so. */
+/** Declared namespaces cannot start with an underscore. */
 const kvNamespace = '_kv'
 const table = platformTable(kvNamespace, 'entries')
 
-/** Times are milliseconds since 1970. The value comes last: what follows a large one is slow to reach. */
+/** Times are milliseconds since 1970. The value is the last column: columns behind a large one are slow to read. */
 const steps: readonly PlatformStep[] = [
   ({ target, columnTypes }) => {
     const text: SqlText = { text: columnTypes.text, values: [] }
@@ -27,28 +27,28 @@ const steps: readonly PlatformStep[] = [
   },
 ]
 
-/** What is asked of a namespace here. */
+/** The part of a namespace's configuration that writes use. */
 type Written = Pick<KvNamespace, 'name' | 'writeIntervalMs'>
 
 export interface KeyRange {
   readonly prefix: string
-  /** The keys behind this one; null for all. */
+  /** Return keys after this one; null for all. */
   readonly after: string | null
   readonly limit: number
 }
 
 export interface Entries {
-  /** Makes the tables, or brings them to the newest version. */
+  /** Creates the tables or migrates them to the current version. */
   prepare(): Promise<void>
-  /** The value as JSON; null where there is none. */
+  /** The value as JSON; null if absent. */
   find(namespace: string, key: string): Promise<string | null>
-  /** `value` is JSON. Throws 429 within the namespace's interval after another write, with nothing changed. */
+  /** `value` is JSON. Throws 429, without a change, within the namespace's interval after another write. */
   put(namespace: Written, key: string, value: string, ttlSeconds: number | null): Promise<void>
-  /** Throws like `put`. Of a key that is not there it is a write as well. */
+  /** Throws as `put`. Removing an absent key counts as a write as well. */
   remove(namespace: Written, key: string): Promise<void>
   /** In order of code points. */
   list(namespace: string, range: KeyRange): Promise<{ keys: readonly string[]; hasMore: boolean }>
-  /** Removes rows that nobody can see any more. */
+  /** Removes expired rows. */
   sweep(): Promise<void>
 }
 
@@ -62,8 +62,8 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
   const isThere = (): SqlText => sql`value IS NOT NULL AND (expires_at IS NULL OR expires_at > ${clock.now()})`
 
   /**
-   * The interval is judged by the statement that writes, on the row as it then is: of many writes at once one finds it
-   * over. A last write that is as far in the future is none of this clock's: one that was set back stops nobody.
+   * The writing statement checks the interval on the current row, so only one of several concurrent writes succeeds. A
+   * last write that is at least an interval in the future came from a clock that was set back, and blocks nothing.
    */
   async function write(
     { name, writeIntervalMs }: Written,
@@ -103,7 +103,7 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
       write(namespace, key, value, ttlSeconds === null ? null : ttlSeconds * 1000),
 
     async remove(namespace, key) {
-      // Where no write waits for the one before, there is nothing to remember of this one.
+      // Without an interval the time of the last write need not be kept.
       if (namespace.writeIntervalMs > 0) return write(namespace, key, null, namespace.writeIntervalMs)
       await database.write((tx) => tx.run(sql`DELETE FROM ${entries} WHERE ${at(namespace.name, key)}`))
     },
@@ -124,9 +124,9 @@ export function createEntries(engine: Sql, clock: Clock): Entries {
       for (;;) {
         const nowMs = clock.now()
         const removed = await database.write(async (tx) => {
-          // Two nodes that sweep at once could deadlock on each other's rows.
+          // Prevents deadlocks between nodes that sweep at once.
           await tx.lock('kv sweep')
-          // Said twice: a key may be written anew between its being found and its being removed.
+          // The condition is repeated: a key may be written between being selected and being deleted.
           return tx.run(sql`DELETE FROM ${entries} WHERE expires_at <= ${nowMs} AND (namespace, key) IN
             (SELECT namespace, key FROM ${entries} WHERE expires_at <= ${nowMs} ORDER BY expires_at
               LIMIT ${kvSweepRowsMax})`)

@@ -1,6 +1,6 @@
 /**
- * Key-value stores: SPEC's "Key-value store". This factory turns commands into operations on entries: who may, in which
- * namespace, with which value. Rows and their times are `entries`'.
+ * Key-value stores. Authorizes commands, resolves namespaces, validates values and calls `entries`, which owns rows and
+ * expiry.
  */
 
 import { permitsScope } from '../../access/service-keys.ts'
@@ -21,11 +21,11 @@ import { createEntries } from './entries.ts'
 
 export interface KvDeps {
   readonly sql: Sql
-  /** Those that are served; what others hold is kept. */
+  /** The declared namespaces; data of others is kept but not served. */
   readonly namespaces: () => ReadonlyMap<string, KvNamespace>
   /** Seals cursors. */
   readonly secret: string
-  /** Bytes of a JSON response, at most; one value is answered whole, whatever its size. */
+  /** Largest JSON response, in bytes; a single value may exceed it. */
   readonly responseBytes: () => number
   readonly clock: Clock
 }
@@ -44,7 +44,7 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
   const cursors = createListCursors<[key: string]>(secret, 'kv list')
   let prepared: Promise<void> | null = null
 
-  /** Throws 401 before it says whether there is such a namespace. */
+  /** Checks the scope before the namespace, so that 401 does not reveal whether a namespace exists. */
   function admit({ params, caller, body }: Call<unknown, KvCommand>): KvNamespace {
     const { namespace: name = '' } = params
     const scopes = caller.kind === 'service' ? caller.scopes : []
@@ -75,7 +75,7 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
         const { body: command } = call
         switch (command.action) {
           case 'get':
-            // Stored as the text it is sent as.
+            // The stored text is sent unchanged.
             return jsonText(`{"value":${(await entries.find(namespace.name, command.key)) ?? 'null'}}`)
           case 'set': {
             const value = formatValue(command.value, namespace.valueBytesMax)
@@ -91,7 +91,7 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
       },
     }),
 
-    /** Creates the tables once there is a namespace. */
+    /** Creates the tables when the first namespace is declared. */
     async configure({ kv: configured }) {
       if (configured.size === 0) return
       prepared ??= entries.prepare().catch((error) => {
@@ -113,11 +113,13 @@ export function createKv({ sql, namespaces, secret, responseBytes, clock }: KvDe
   }
 }
 
-/** The value as it is stored: JSON, of numbers that are doubles. Throws 400, and 413 for one of more bytes. */
+/**
+ * Serializes a value for storage: JSON with numbers in the range of a double. Throws 400, and 413 for too many bytes.
+ */
 function formatValue(value: unknown, bytesMax: number): string {
   const { text, isExact } =
     value instanceof JsonText ? value : { text: JSON.stringify(value), isExact: isExactJson(value) }
-  if (!isExact) throw invalidField('value', 'type', 'must not have numbers beyond the range of a double')
+  if (!isExact) throw invalidField('value', 'type', 'must not contain numbers beyond the range of a double')
   if (Buffer.byteLength(text) > bytesMax) throw payloadTooLarge(bytesMax, 'value')
   return text
 }

@@ -1,6 +1,6 @@
 /**
- * Attempts at providers: so many at once, tried again after a pause when the moment was wrong. Owns the pauses and the
- * bound; what an attempt is and what becomes of its outcome is the callers' matter. Lives in memory.
+ * Delivery attempts: bounded concurrency, and retries with exponential backoff. Callers define an attempt and handle
+ * its outcome. State is in memory.
  */
 import { type Clock, waitOn } from '../../base/clock.ts'
 import { createSemaphore } from '../../base/concurrency/semaphore.ts'
@@ -15,12 +15,9 @@ import {
 import { type Attempt, failed, type Later, type Outcome } from './provider.ts'
 
 export interface Delivery {
-  /**
-   * Makes the attempt, and again up to three times. Throws 503 when too many wait for their turn, with nothing
-   * attempted.
-   */
+  /** Makes the attempt, with up to `pushRetriesMax` retries. Throws 503 without an attempt if too many are queued. */
   deliver<T>(attempt: Attempt<T>): Promise<T | Outcome>
-  /** Ends every pause and makes no other: what waits is tried once more. */
+  /** Ends all pauses and makes no others: each waiting message is attempted once more. For shutdown. */
   skipPauses(): void
   readonly retries: number
 }
@@ -45,7 +42,7 @@ export function createDelivery({ clock }: { readonly clock: Clock }): Delivery {
         if (!isLater(answer)) return answer
         const pauseMs = answer.afterMs ?? pauseOf(round)
         if (isLast || pauseMs > pushRetryAfterMaxMs) return failed(answer.error)
-        // Others use the place meanwhile.
+        // The slot is free for others during the pause.
         await Promise.race([waitOn(clock, pauseMs), pausesSkipped.promise])
         retries += 1
       }
@@ -62,5 +59,5 @@ export function createDelivery({ clock }: { readonly clock: Clock }): Delivery {
 
 const isLater = (answer: unknown): answer is Later => (answer as { status?: unknown }).status === 'later'
 
-/** Twice as long each time, and never the same for all who were turned away at once. */
+/** Exponential backoff with jitter, so that messages rejected together are not retried together. */
 const pauseOf = (round: number): number => Math.round(pushRetryPauseMs * 2 ** round * (1 + Math.random() / 4))

@@ -1,6 +1,6 @@
 /**
- * Devices: who has registered which token, and what goes with them when they go. A token belongs to one user, a device
- * id to each user anew. Every change of what a token hears of leaves marks for `topic-sync`, in the same transaction.
+ * Devices: registrations of tokens, and removal of what depends on them. A token belongs to one user; a device id is
+ * scoped to its user. Every change to the topics of a token sets dirty flags for `topic-sync` in the same transaction.
  */
 import type { UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -24,13 +24,13 @@ export interface Device {
   readonly createdAtMs: number
 }
 
-/** A session that ends, or with null everything that a user has. */
+/** A session that ends, or all sessions of a user (null). */
 export interface Ending {
   readonly userId: string
   readonly sessionId: string | null
 }
 
-/** Devices as their user names them: those that have the token, or the id. */
+/** Selects devices of a user by token or by id. */
 export interface NamedDevice {
   readonly token?: string | undefined
   readonly deviceId?: string | undefined
@@ -38,35 +38,35 @@ export interface NamedDevice {
 
 export interface Devices {
   /**
-   * The caller's device, made or renewed. Takes the token from whoever had it, and drops the user's oldest beyond ten.
-   * Throws 401 when the caller's session has ended meanwhile.
+   * Creates or updates the caller's device. Takes the token over from any other registration, and removes the user's
+   * oldest devices beyond `pushDevicesPerUserMax`. Throws 401 if the caller's session has ended.
    */
   register(user: UserCaller, device: { id: string; token: string; platform: Platform }): Promise<Device>
-  /** Of this user alone; nothing happens where no device of theirs has the token or the id. */
+  /** Removes matching devices of this user only; no effect without a match. */
   unregister(userId: string, device: NamedDevice): Promise<void>
   ofUsers(userIds: readonly string[]): Promise<Device[]>
-  /** In the order of their registration. */
+  /** In order of registration. */
   list(userId: string): Promise<Device[]>
   findByToken(token: string): Promise<Device | null>
-  /** Throws 404 for a device that the user does not have. */
+  /** Throws 404 if the user has no such device. */
   setMetadata(userId: string, deviceId: string, metadata: JsonObject): Promise<void>
-  /** Forgets a token that its provider calls dead. */
+  /** Removes a token that its provider has reported as unregistered. */
   forgetToken(tx: Transaction, token: string): void
-  /** Forgets what was registered by what ends, as part of the transaction that ends it. */
+  /** Removes the devices registered by an ending session, in the transaction that ends it. */
   forgetEnded(tx: Transaction, ending: Ending): void
 }
 
-/** Every device hears of this (SPEC "Push notifications"). */
+/** The topic that every device subscribes to. */
 export const topicOfAll = 'all'
 
 export interface DevicesDeps {
   readonly tables: PushTables
-  /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
+  /** Whether the caller's user and session are active; locks both until the transaction ends. */
   readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
   readonly clock: Clock
 }
 
-/** As it is stored. */
+/** A device as stored. */
 export interface DeviceRow {
   readonly token_hash: string
   readonly token: string
@@ -96,7 +96,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
   const select = (on: Reader, condition: SqlText): Promise<DeviceRow[]> =>
     on.all<DeviceRow>(sql`SELECT * FROM ${devices} AS d WHERE ${condition} ORDER BY registered`)
 
-  /** Marks every topic of these devices, whose rows are `d`, as something that FCM may not know yet. */
+  /** Sets dirty flags for every topic of these devices; the condition refers to the device rows as `d`. */
   function setDirtyFlags(tx: Transaction, condition: SqlText): void {
     tx.send(sql`INSERT INTO ${marks} (token_hash, topic, token, change, busy_until)
       SELECT d.token_hash, t.topic, d.token, ${newId()}, 0 FROM ${devices} AS d
@@ -105,16 +105,16 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
       ON CONFLICT (token_hash, topic) DO UPDATE SET change = excluded.change`)
   }
 
-  /** `d` is the device's row in the condition. */
+  /** The condition refers to the device rows as `d`. */
   function remove(tx: Transaction, condition: SqlText): void {
     setDirtyFlags(tx, condition)
-    // From the few devices to their topics: the other way round every topic of everybody would be looked at.
+    // Starts from the few devices; the other direction would scan the topics of all devices.
     tx.send(sql`DELETE FROM ${topics} WHERE (user_id, device_id) IN
       (SELECT d.user_id, d.device_id FROM ${devices} AS d WHERE ${condition})`)
     tx.send(sql`DELETE FROM ${devices} AS d WHERE ${condition}`)
   }
 
-  /** Those of a user who have the longest time not registered, beyond what one may have beside this one. */
+  /** Removes the user's least recently registered devices beyond the limit, not counting this one. */
   async function removeSurplus(tx: Transaction, userId: string, deviceId: string): Promise<void> {
     const others = await select(tx, sql`user_id = ${userId} AND device_id <> ${deviceId}`)
     for (const { token_hash } of others.slice(0, Math.max(0, others.length + 1 - pushDevicesPerUserMax)))
@@ -132,7 +132,7 @@ export function createDevices({ tables, lockActiveUser, clock }: DevicesDeps): D
         remove(tx, sql`d.token_hash = ${hash} AND NOT (${isThis})`)
         await removeSurplus(tx, userId, id)
         const [known] = await select(tx, isThis)
-        // The topics are the device's: the old token leaves them, and the new one takes its place.
+        // Topics belong to the device: its old token leaves them and its new token joins them.
         if (known && known.token_hash !== hash) setDirtyFlags(tx, isThis)
         const kind = kindOf(token, platform)
         tx.send(sql`INSERT INTO ${devices} (token_hash, token, kind, user_id, device_id, platform, session_id, metadata,

@@ -1,4 +1,4 @@
-/** The HTTP surface of SPEC's chapter "Push notifications", as a table. What happens is the handlers' matter. */
+/** HTTP endpoints of push notifications. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { cursorParam, limitParam } from '../../http/input/query-schema.ts'
@@ -21,7 +21,7 @@ const platform = z.enum(platforms)
 const anyObject = z.record(z.string(), z.unknown())
 
 const payload = anyObject.meta({
-  description: 'As of `send`.',
+  description: 'As for `send`.',
   examples: [{ title: 'News', body: 'There is a new champion.' }],
 })
 
@@ -31,12 +31,12 @@ const unregisterBody = z
   .refine((body) => body.token !== undefined || body.deviceId !== undefined, {
     path: ['token'],
     params: { code: 'required' },
-    error: 'is required, or deviceId instead',
+    error: 'is required unless deviceId is given',
   })
 const topicBody = z.object({ topic: z.string().min(1) })
 const sendBody = z
   .object({ userId, ...flatPayloadShape })
-  .meta({ examples: [{ userId: '…', title: 'Your move', body: 'Bob has taken your queen.' }] })
+  .meta({ examples: [{ userId: '…', title: 'Your move', body: 'Bob has accepted your queen.' }] })
 const sendManyBody = z
   .object({ userIds: z.array(userId).max(pushUsersMax), ...flatPayloadShape })
   .meta({ examples: [{ userIds: ['…'], title: 'Tonight', body: 'The games begin at eight.' }] })
@@ -72,25 +72,25 @@ const logEntry = z.object({
 })
 
 const done = { 200: { description: 'Done', schema: z.object({ ok: z.literal(true) }) } }
-const taken = { 200: { description: 'Taken', schema: z.object({ success: z.literal(true) }) } }
+const accepted = { 200: { description: 'Accepted', schema: z.object({ success: z.literal(true) }) } }
 
-type Answer = Reply | Promise<Reply>
-type Of<Body extends z.ZodType> = (call: Call<unknown, z.output<Body>>) => Answer
-type Asked<Query extends z.ZodType> = (call: Call<z.output<Query>>) => Answer
+type HandlerReply = Reply | Promise<Reply>
+type BodyHandler<Body extends z.ZodType> = (call: Call<unknown, z.output<Body>>) => HandlerReply
+type QueryHandler<Query extends z.ZodType> = (call: Call<z.output<Query>>) => HandlerReply
 
 export interface PushHandlers {
-  readonly register: Of<typeof registerBody>
-  readonly unregister: Of<typeof unregisterBody>
-  readonly subscribe: Of<typeof topicBody>
-  readonly unsubscribe: Of<typeof topicBody>
-  readonly send: Of<typeof sendBody>
-  readonly sendMany: Of<typeof sendManyBody>
-  readonly sendToToken: Of<typeof sendToTokenBody>
-  readonly sendToTopic: Of<typeof sendToTopicBody>
-  readonly broadcast: Of<typeof broadcastBody>
-  readonly setMetadata: Of<typeof metadataBody>
-  readonly tokens: Asked<typeof tokensQuery>
-  readonly logs: Asked<typeof logsQuery>
+  readonly register: BodyHandler<typeof registerBody>
+  readonly unregister: BodyHandler<typeof unregisterBody>
+  readonly subscribe: BodyHandler<typeof topicBody>
+  readonly unsubscribe: BodyHandler<typeof topicBody>
+  readonly send: BodyHandler<typeof sendBody>
+  readonly sendMany: BodyHandler<typeof sendManyBody>
+  readonly sendToToken: BodyHandler<typeof sendToTokenBody>
+  readonly sendToTopic: BodyHandler<typeof sendToTopicBody>
+  readonly broadcast: BodyHandler<typeof broadcastBody>
+  readonly setMetadata: BodyHandler<typeof metadataBody>
+  readonly tokens: QueryHandler<typeof tokensQuery>
+  readonly logs: QueryHandler<typeof logsQuery>
 }
 
 const common = { tag: 'Push', rateLimit: 'push' } as const
@@ -110,7 +110,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     paths: ['/api/push/register'],
     summary: 'Register a device of the caller',
     description:
-      'A token of FCM, or for `web` the JSON of a browser’s own subscription. The device hears of the topic `all`. A token that somebody else had registered is the caller’s from now on.',
+      'The token is an FCM token or, for `web`, a web push subscription as JSON. The device subscribes to the topic `all`. A token registered by another user is transferred to the caller.',
     body: registerBody,
     replies: { 200: { description: 'The device', schema: device } },
     errors: [403],
@@ -120,8 +120,8 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     ...client,
     name: 'push.unregister',
     paths: ['/api/push/unregister'],
-    summary: 'Forget a device of the caller',
-    description: 'By its token or its `deviceId`; with both, every device that has either.',
+    summary: 'Unregister a device of the caller',
+    description: 'Selects by `token` or `deviceId`; with both, every device that matches either.',
     body: unregisterBody,
     replies: done,
     errors: [403],
@@ -132,11 +132,11 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     name: 'push.subscribe',
     paths: ['/api/push/topic/subscribe'],
     answerSeconds: pushAnswerSeconds,
-    summary: 'Have all devices of the caller hear of a topic',
+    summary: 'Subscribe all devices of the caller to a topic',
     body: topicBody,
     replies: {
       200: {
-        description: 'How many do',
+        description: 'Number of subscribed devices, and of those whose subscription is pending',
         schema: z.object({ ok: z.literal(true), subscribed: z.number(), failed: z.number() }),
       },
     },
@@ -148,7 +148,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     name: 'push.unsubscribe',
     paths: ['/api/push/topic/unsubscribe'],
     answerSeconds: pushAnswerSeconds,
-    summary: 'Have no device of the caller hear of a topic',
+    summary: 'Unsubscribe all devices of the caller from a topic',
     body: topicBody,
     replies: {
       200: {
@@ -165,7 +165,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     paths: ['/api/push/send'],
     summary: 'Send to all devices of a user',
     body: sendBody,
-    replies: { 200: { description: 'What became of it', schema: tally } },
+    replies: { 200: { description: 'Number of sent and failed messages', schema: tally } },
     errors: [404, 503],
     handle: handlers.send,
   }),
@@ -175,7 +175,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     paths: ['/api/push/send-many'],
     summary: 'Send to all devices of many users',
     body: sendManyBody,
-    replies: { 200: { description: 'What became of it', schema: tally } },
+    replies: { 200: { description: 'Number of sent and failed messages', schema: tally } },
     errors: [503],
     handle: handlers.sendMany,
   }),
@@ -185,7 +185,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     paths: ['/api/push/send-to-token'],
     summary: 'Send to a token, registered or not',
     body: sendToTokenBody,
-    replies: { 200: { description: 'What became of it', schema: tally } },
+    replies: { 200: { description: 'Number of sent and failed messages', schema: tally } },
     errors: [503],
     handle: handlers.sendToToken,
   }),
@@ -193,9 +193,9 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     ...sender,
     name: 'push.sendToTopic',
     paths: ['/api/push/send-to-topic'],
-    summary: 'Send to every device that hears of a topic',
+    summary: 'Send to every device subscribed to a topic',
     body: sendToTopicBody,
-    replies: taken,
+    replies: accepted,
     errors: [503],
     handle: handlers.sendToTopic,
   }),
@@ -205,7 +205,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     paths: ['/api/push/broadcast'],
     summary: 'Send to every device',
     body: broadcastBody,
-    replies: taken,
+    replies: accepted,
     errors: [503],
     handle: handlers.broadcast,
   }),
@@ -227,13 +227,13 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     name: 'push.tokens',
     method: 'GET',
     paths: ['/api/push/tokens'],
-    summary: 'The devices of a user',
+    summary: 'List the devices of a user',
     credentials: 'key',
     scope: () => 'push:token:*:read',
     query: tokensQuery,
     replies: {
       200: {
-        description: 'In the order of their registration',
+        description: 'In order of registration',
         schema: z.object({ tokens: z.array(deviceWithMetadata) }),
       },
     },
@@ -244,7 +244,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
     name: 'push.logs',
     method: 'GET',
     paths: ['/api/push/logs'],
-    summary: 'What became of the messages of the last 24 hours',
+    summary: 'List the messages of the last 24 hours with their results',
     credentials: 'key',
     scope: () => 'push:log:*:read',
     query: logsQuery,
@@ -253,7 +253,7 @@ export const pushEndpoints = (handlers: PushHandlers): readonly Endpoint[] => [
         description: 'Newest first',
         schema: z.object({
           logs: z.array(logEntry),
-          truncated: z.literal(true).optional().meta({ description: 'The page ended early: `cursor` continues it' }),
+          truncated: z.literal(true).optional().meta({ description: 'The page is incomplete; `cursor` continues it' }),
           cursor: z.string().optional(),
         }),
       },

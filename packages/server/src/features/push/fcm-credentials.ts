@@ -1,6 +1,6 @@
 /**
- * Access tokens for FCM: a service account's assertion, signed here, for a token that is kept until shortly before its
- * end. Owns when a new one is asked for; requests go through `fcm`.
+ * Access tokens for FCM: exchanges a signed assertion of the service account for a token, which is cached until shortly
+ * before it expires. `fcm` makes the requests that use it.
  */
 import { SignJWT } from 'jose'
 import type { Clock } from '../../base/clock.ts'
@@ -12,13 +12,13 @@ import { failed, type Later, later, type Outcome, retryAfterOf, unreachable } fr
 const scope = 'https://www.googleapis.com/auth/firebase.messaging'
 const grantType = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
-/** A token, or why there is none. */
+/** A token, or the reason why there is none. */
 type Grant = { readonly token: string; readonly endsMs: number } | Later | Outcome
 
 export interface FcmCredentials {
-  /** The token at hand, or a new one; whoever asks meanwhile waits for the same. Never rejects. */
+  /** The cached token or a new one; concurrent callers share one request. Never rejects. */
   get(): Promise<Grant>
-  /** Forgets a token that was refused, unless another has taken its place. */
+  /** Drops a rejected token from the cache, unless it was replaced meanwhile. */
   discard(token: string): void
 }
 
@@ -38,7 +38,7 @@ export function createFcmCredentials(config: FcmConfig, fetch: BoundedFetch, clo
       .sign(config.privateKey)
   }
 
-  async function ask(): Promise<Grant> {
+  async function requestToken(): Promise<Grant> {
     const body = new URLSearchParams({ grant_type: grantType, assertion: await sign() })
     const response = await fetch(config.endpoints.token, { method: 'POST', body })
     if (response.status === 429 || response.status >= 500)
@@ -50,9 +50,9 @@ export function createFcmCredentials(config: FcmConfig, fetch: BoundedFetch, clo
   }
 
   async function renew(): Promise<Grant> {
-    const grant = await ask().catch(unreachable)
+    const grant = await requestToken().catch(unreachable)
     if ('token' in grant) known = { grant, goodUntilMs: grant.endsMs - fcmTokenMarginMs }
-    // Thousands of messages do not each ask again for what was refused.
+    // Caches a rejection, so that thousands of messages do not repeat the request.
     else known = { grant, goodUntilMs: grant.status === 'failed' ? clock.now() + fcmRefusalMs : 0 }
     return grant
   }

@@ -1,4 +1,4 @@
-/** A payload in the form of FCM's HTTP v1 API: what all devices share, and what Android, iOS and browsers need. */
+/** Maps a payload to FCM's HTTP v1 API: the common part, and the parts for Android, iOS and browsers. */
 import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/text/json.ts'
 import type { Payload } from './message.ts'
@@ -6,7 +6,7 @@ import { webTopicOf } from './web-push-topic.ts'
 
 export type FcmTarget = { readonly token: string } | { readonly topic: string }
 
-/** The request's body. Overrides come last, and the target after them. */
+/** The request body. Overrides are applied last, before the target. */
 export function fcmMessage(payload: Payload, target: FcmTarget, clock: Clock): JsonObject {
   const { title, body, image, data, silent = false, fcm = {} } = payload
   const common = compact({
@@ -19,7 +19,7 @@ export function fcmMessage(payload: Payload, target: FcmTarget, clock: Clock): J
   return { message: { ...overlay(common, fcm), ...target } }
 }
 
-/** FCM takes nothing but texts. */
+/** FCM accepts only string values. */
 const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 const androidOf = ({ sound, badge, collapseId, ttl, silent = false }: Payload): JsonObject =>
@@ -31,11 +31,11 @@ const androidOf = ({ sound, badge, collapseId, ttl, silent = false }: Payload): 
   })
 
 function apnsOf({ image, sound, badge, collapseId, ttl, silent = false }: Payload, clock: Clock): JsonObject {
-  // Zero is "now or never" to Apple, and not a time.
+  // Zero means "deliver immediately or discard" to APNs, not a time.
   const expiration = ttl === undefined ? undefined : ttl === 0 ? 0 : Math.floor(clock.now() / 1000) + ttl
   return compact({
     headers: compact({
-      // A message that shows nothing and claims to be urgent is refused.
+      // APNs rejects silent messages with high priority.
       'apns-push-type': silent ? 'background' : 'alert',
       'apns-priority': silent ? '5' : '10',
       'apns-collapse-id': collapseId,
@@ -63,7 +63,7 @@ const webpushOf = ({ collapseId, ttl, silent = false }: Payload): JsonObject =>
     notification: silent || collapseId === undefined ? undefined : { tag: collapseId },
   })
 
-/** Without the members that are undefined. */
+/** Removes undefined members. */
 const compact = (members: Readonly<Record<string, unknown>>): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 
@@ -73,7 +73,7 @@ const filled = (members: JsonObject): JsonObject | undefined =>
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** One object over another, member by member; lists and plain values replace. */
+/** Merges objects recursively; lists and plain values are replaced. */
 function overlay(under: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map(Object.entries(under))
   for (const [name, value] of Object.entries(over)) {

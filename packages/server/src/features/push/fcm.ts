@@ -1,6 +1,6 @@
 /**
- * Firebase Cloud Messaging: one attempt at a message or at a change of topics, and what the answer means. Trying again
- * is `delivery`'s; the form of a message is `fcm-message`'s.
+ * Firebase Cloud Messaging: one attempt to send a message or to change topic memberships, and the meaning of the
+ * response. `delivery` retries; `fcm-message` formats messages.
  */
 import type { Clock } from '../../base/clock.ts'
 import type { JsonObject } from '../../base/text/json.ts'
@@ -12,16 +12,16 @@ import { type FcmTarget, fcmMessage } from './fcm-message.ts'
 import type { Payload } from './message.ts'
 import { failed, type Later, later, type Outcome, removed, retryAfterOf, sent, unreachable } from './provider.ts'
 
-/** What the Instance ID API says of each token, in their order: null when done. */
+/** Results of the Instance ID API per token, in order; null for success. */
 export interface TopicAnswer {
   readonly status: 'answered'
   readonly errors: readonly (string | null)[]
 }
 
-/** Every function is one attempt, and never rejects. */
+/** Every method makes one attempt and never rejects. */
 export interface Fcm {
   send(target: FcmTarget, payload: Payload): Promise<Outcome | Later>
-  /** At most `fcmTopicTokensMax` tokens. */
+  /** Accepts at most `fcmTopicTokensMax` tokens. */
   changeTopic(
     change: 'batchAdd' | 'batchRemove',
     topic: string,
@@ -35,8 +35,11 @@ export function createFcm(config: FcmConfig, clock: Clock, fetch: BoundedFetch =
   const credentials = createFcmCredentials(config, fetch, clock)
   const { endpoints } = config
 
-  /** Asks with a token, and once more with a new one where it is refused; or says why there is none to ask with. */
-  async function ask(url: string, body: unknown, headers: Readonly<Record<string, string>> = {}) {
+  /**
+   * Makes a request with an access token, and repeats it once with a new token if the first is rejected. Returns the
+   * failure if no token is available.
+   */
+  async function request(url: string, body: unknown, headers: Readonly<Record<string, string>> = {}) {
     for (let isLast = false; ; isLast = true) {
       const grant = await credentials.get()
       if (!('token' in grant)) return grant
@@ -50,22 +53,22 @@ export function createFcm(config: FcmConfig, clock: Clock, fetch: BoundedFetch =
     }
   }
 
-  const isWrongMoment = ({ status }: Response): boolean => status === 429 || status >= 500
+  const isRetryable = ({ status }: Response): boolean => status === 429 || status >= 500
   const postpone = (response: Response, error: string): Later =>
     later(error, retryAfterOf(response.headers, clock.now()))
 
   return {
     async send(target, payload) {
       try {
-        const response = await ask(endpoints.send, fcmMessage(payload, target, clock))
+        const response = await request(endpoints.send, fcmMessage(payload, target, clock))
         if (!(response instanceof Response)) return response
         if (response.status === 200) return sent
         const { isOfFcm, code, message } = await errorOf(response)
-        const said = message === '' ? code : `${code}: ${message}`
-        if (isWrongMoment(response)) return postpone(response, said)
-        // Any other 404 is a wrong address, by which no device must be forgotten.
-        const isGone = code === 'UNREGISTERED' || (isOfFcm && response.status === 404)
-        return isGone ? removed('UNREGISTERED') : failed(said)
+        const reason = message === '' ? code : `${code}: ${message}`
+        if (isRetryable(response)) return postpone(response, reason)
+        // Any other 404 means a wrong address and must not remove devices.
+        const isUnregistered = code === 'UNREGISTERED' || (isOfFcm && response.status === 404)
+        return isUnregistered ? removed('UNREGISTERED') : failed(reason)
       } catch (error) {
         return unreachable(error)
       }
@@ -74,9 +77,9 @@ export function createFcm(config: FcmConfig, clock: Clock, fetch: BoundedFetch =
     async changeTopic(change, topic, tokens) {
       const body = { to: `/topics/${topic}`, registration_tokens: tokens }
       try {
-        const response = await ask(`${endpoints.topics}:${change}`, body, { access_token_auth: 'true' })
+        const response = await request(`${endpoints.topics}:${change}`, body, { access_token_auth: 'true' })
         if (!(response instanceof Response)) return response
-        if (isWrongMoment(response)) return postpone(response, `HTTP_${response.status}`)
+        if (isRetryable(response)) return postpone(response, `HTTP_${response.status}`)
         if (response.status !== 200) return failed(`HTTP_${response.status}`)
         const { results } = (await response.json()) as { results?: unknown }
         return { status: 'answered', errors: tokens.map((_, at) => errorAt(results, at)) }
@@ -87,7 +90,7 @@ export function createFcm(config: FcmConfig, clock: Clock, fetch: BoundedFetch =
   }
 }
 
-/** The error of one token, in an answer that may be anything. */
+/** The error of one token, in a response of unchecked shape. */
 function errorAt(results: unknown, at: number): string | null {
   const result: unknown = Array.isArray(results) ? results[at] : undefined
   if (typeof result !== 'object' || result === null) return 'NO_ANSWER'
@@ -95,7 +98,7 @@ function errorAt(results: unknown, at: number): string | null {
   return error === undefined ? null : String(error)
 }
 
-/** What a refusal of FCM says; of an answer that is none of its, the status alone. */
+/** The details of an FCM error response; for a response from anything else, only the status. */
 async function errorOf(response: Response): Promise<{ isOfFcm: boolean; code: string; message: string }> {
   const body = (await response.json().catch(() => null)) as { error?: JsonObject } | null
   const error = body?.error

@@ -1,7 +1,4 @@
-/**
- * Push: SPEC's chapter of notifications. Wires devices, topics, providers and sending, and turns endpoint calls into
- * them. Users are `features/users`', which this feature knows only through what `app` hands in.
- */
+/** Push notifications. Connects devices, topics, providers and sending, and implements the endpoints. */
 
 import { type Caller, requireUser, type UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -35,9 +32,9 @@ import { createWebPush } from './web-push.ts'
 export interface PushDeps {
   readonly sql: Sql
   readonly config: () => PushConfig
-  /** Whether the caller's user and session are still good; they stay as found until the transaction ends. */
+  /** Whether the caller's user and session are active; locks both until the transaction ends. */
   readonly lockActiveUser: (tx: Transaction, user: UserCaller) => Promise<boolean>
-  /** Bytes of a JSON response, at most. */
+  /** Largest JSON response, in bytes. */
   readonly responseBytes: () => number
   /** Seals cursors. */
   readonly secret: string
@@ -48,11 +45,11 @@ export interface PushDeps {
 export interface Push extends Feature {
   /** `room.push`. */
   readonly room: RoomPush
-  /** Forgets the devices of a session that ends, in the transaction that ends it. */
+  /** Removes the devices of an ending session, in the transaction that ends it. */
   forget(tx: Transaction, ending: Ending): void
 }
 
-/** A device as its user sees it: what the service key has written of it is not theirs to see. */
+/** A device as its user sees it, without the metadata that service keys write. */
 const show = ({ id, token, platform, userId, createdAtMs }: Device) => ({
   id,
   token,
@@ -62,10 +59,10 @@ const show = ({ id, token, platform, userId, createdAtMs }: Device) => ({
 })
 
 const ok = json({ ok: true })
-const taken = json({ success: true })
+const accepted = json({ success: true })
 const tallied = (tally: Tally) => json({ ok: true, ...tally })
 
-/** The providers of the configuration in force; made anew when it is replaced. */
+/** The providers of the current configuration; recreated after a reload. */
 function createProviders(config: () => PushConfig, clock: Clock): () => Providers {
   let of: PushConfig | null = null
   let made: Providers = { fcm: null, web: null }
@@ -79,7 +76,7 @@ function createProviders(config: () => PushConfig, clock: Clock): () => Provider
   }
 }
 
-/** Makes the tables where they are missing. */
+/** Creates missing tables. */
 export async function openPush(deps: PushDeps): Promise<Push> {
   const { sql, config, lockActiveUser, responseBytes, secret, clock, log } = deps
   const cursors = createListCursors<[id: string]>(secret, 'push logs')
@@ -90,11 +87,11 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   const topics = createTopics(tables, clock)
   const logs = createLogs(tables, clock)
   const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })
-  const forgotten = topicSync.schedule
-  const sending: Sending = createSending({ tables, devices, topics, logs, delivery, providers, forgotten, log })
+  const onDevicesRemoved = topicSync.schedule
+  const sending: Sending = createSending({ tables, devices, topics, logs, delivery, providers, onDevicesRemoved, log })
   const trusts = (origin: string): boolean => config().vapid?.localServices.has(origin) ?? false
 
-  /** How many devices stand as asked now, and how many only will. */
+  /** Returns how many devices have the requested state, and how many will get it later. */
   async function changeTopic(
     caller: Caller,
     written: string,
@@ -107,8 +104,8 @@ export async function openPush(deps: PushDeps): Promise<Push> {
       if ((await devices.list(auth.id)).length === 0) throw notFound('Device')
       throw pushNotConfigured()
     }
-    const { devices: changed, unclaimed } = await topics.change(auth.id, topic, isWanted)
-    const unsynced = unclaimed.length === 0 ? new Set<string>() : await topicSync.syncTopic(topic, unclaimed)
+    const { devices: changed, leasedTokens } = await topics.change(auth.id, topic, isWanted)
+    const unsynced = leasedTokens.length === 0 ? new Set<string>() : await topicSync.syncTopic(topic, leasedTokens)
     const isFailed = ({ kind, token }: Device): boolean => (kind === 'web' ? !web : !fcm || unsynced.has(token))
     const failed = changed.filter(isFailed).length
     return [changed.length - failed, failed]
@@ -143,11 +140,11 @@ export async function openPush(deps: PushDeps): Promise<Push> {
     },
     async sendToTopic({ body: { topic, payload } }) {
       await sending.toTopic(parseTopic(topic), parsePayload(payload))
-      return taken
+      return accepted
     },
     async broadcast({ body: { payload } }) {
       await sending.toTopic(topicOfAll, parsePayload(payload))
-      return taken
+      return accepted
     },
     async setMetadata({ body: { userId, deviceId, metadata } }) {
       if (jsonBytes(metadata) > pushDeviceMetadataBytesMax)
@@ -167,9 +164,9 @@ export async function openPush(deps: PushDeps): Promise<Push> {
     },
   }
 
-  // What a server that was killed did not come to.
+  // Continues what a killed server left unsynced.
   topicSync.schedule()
-  /** Sends without further pauses, and waits for it within a bounded time. */
+  /** Ends retry pauses and waits a bounded time for pending messages. */
   async function drain(): Promise<void> {
     delivery.skipPauses()
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -180,8 +177,8 @@ export async function openPush(deps: PushDeps): Promise<Push> {
     clearTimeout(timer)
   }
 
-  /** Removes old logs, and brings FCM's topics in line with the rows. */
-  async function tidy(): Promise<void> {
+  /** Removes old logs and syncs FCM topics. */
+  async function cleanUp(): Promise<void> {
     await logs.trim()
     topicSync.schedule()
     await topicSync.idle()
@@ -190,16 +187,24 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   return {
     name: 'push',
     endpoints: pushEndpoints(handlers),
-    jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: tidy }],
+    jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: cleanUp }],
     metrics(metrics) {
-      metrics.counter('push_sent_total', 'Messages that a provider took.', () => sending.counts.sent)
-      metrics.counter('push_failed_total', 'Messages that no provider took.', () => sending.counts.failed)
-      metrics.counter('push_removed_total', 'Messages to devices that no longer exist.', () => sending.counts.removed)
-      metrics.counter('push_retries_total', 'Attempts beyond the first.', () => delivery.retries)
+      metrics.counter('push_sent_total', 'Messages accepted by a provider.', () => sending.counts.sent)
+      metrics.counter(
+        'push_failed_total',
+        'Messages that could not be delivered to a provider.',
+        () => sending.counts.failed,
+      )
+      metrics.counter(
+        'push_removed_total',
+        'Messages whose device was unregistered and has been removed.',
+        () => sending.counts.removed,
+      )
+      metrics.counter('push_retries_total', 'Delivery attempts after the first.', () => delivery.retries)
     },
     drain: { stage: 'requests', run: drain },
     room: {
-      // Somebody without a device is nothing that an action should fail for.
+      // A user without a device must not fail the action.
       send: async (userId, message) => ({ ok: true, ...(await sending.toUsers([userId], parsePayload(message))) }),
     },
     forget(tx, ending) {

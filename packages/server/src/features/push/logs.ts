@@ -1,4 +1,4 @@
-/** What became of messages, for a day (SPEC "Push log entry"). */
+/** Log of sent messages, kept for a day. */
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
@@ -21,7 +21,7 @@ export interface LogEntry {
   readonly error: string | null
 }
 
-/** To whom a message went; a token that nobody has registered is nobody's, which is the empty text. */
+/** The recipient of a message; the user id of an unregistered token is empty. */
 export interface Addressee {
   readonly userId: string
   readonly platform: string
@@ -29,9 +29,9 @@ export interface Addressee {
 
 export interface Logs {
   add(tx: Transaction, to: Addressee, payload: Payload, outcome: Outcome): void
-  /** Newest first, not older than a day, and after an entry by its id; of one user, or of all with null. */
+  /** Newest first, within the retention, after an entry by id; of one user, or of all for null. */
   list(userId: string | null, page: { readonly limit: number; readonly after: string | null }): Promise<LogEntry[]>
-  /** Forgets what is older. */
+  /** Removes entries beyond the retention. */
   trim(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ interface Row extends Omit<LogEntry, 'userId' | 'timestamp'> {
 export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
   const newId = createUuid7(clock)
 
-  /** A statement on the rows of a condition, some at a time. */
+  /** Runs a statement on the selected rows in bounded batches. */
   async function changeSome(statement: SqlText, condition: SqlText): Promise<void> {
     for (let changed = pushLogsTrimmedMax; changed === pushLogsTrimmedMax; )
       changed = await database.write((tx) =>
@@ -76,7 +76,8 @@ export function createLogs({ database, logs }: PushTables, clock: Clock): Logs {
     async trim() {
       const nowMs = clock.now()
       const before = nowMs - pushLogRetentionMs
-      // Written under a clock that was ahead: dated now, or it would stay until that time has come.
+      // Entries written by a clock running ahead get the current time; otherwise they would stay until that time is
+      // reached.
       await changeSome(sql`UPDATE ${logs} SET created_at = ${nowMs}`, sql`created_at > ${nowMs + clockSkewMs}`)
       await changeSome(sql`DELETE FROM ${logs}`, sql`created_at <= ${before}`)
     },

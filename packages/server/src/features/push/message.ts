@@ -1,6 +1,6 @@
 /**
- * A message as callers write it: its form, its bounds, and what of it may not go into a header or change where it goes.
- * What providers make of it is `fcm-message`'s and `web-push`'s.
+ * The payload of a message: its schema, its bounds, and the protected fields. `fcm-message` and `web-push` convert it
+ * for providers.
  */
 import { z } from 'zod'
 import { type JsonObject, jsonBytes } from '../../base/text/json.ts'
@@ -15,7 +15,7 @@ import {
   pushTtlSecondsMax,
 } from '../../limits/push.ts'
 
-/** What of an FCM message may be written by hand: everything but where it goes. */
+/** Fields of an FCM message that may be overridden: all but the target. */
 const overridable = ['data', 'notification', 'android', 'webpush', 'apns', 'fcm_options', 'fcmOptions']
 
 /** Text that every engine can store. */
@@ -37,31 +37,37 @@ const optional = {
   image: text.max(pushImageCharsMax).refine(isWebUrl, withPattern('must be an http or https URL')).optional(),
   sound: text.min(1).max(pushSoundCharsMax).optional(),
   badge: z.int().min(0).max(2_147_483_647).optional(),
-  data: z.record(z.string(), z.unknown()).optional().describe('Reaches apps as texts, what is no text as JSON.'),
-  silent: z.boolean().optional().describe('Wakes the app with `data` and shows nothing.'),
+  data: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Apps receive strings; other values are sent as JSON text.'),
+  silent: z.boolean().optional().describe('Delivers `data` in the background without a notification.'),
   collapseId: z
     .string()
     .max(pushCollapseIdBytesMax)
     .regex(/^[\x20-\x7e]+$/)
     .optional()
     .describe('A later message with the same id replaces this one.'),
-  ttl: z.int().min(0).max(pushTtlSecondsMax).optional().describe('Seconds to keep it for a device that is away.'),
-  fcm: fcmOverrides.optional().describe('Laid over the message for FCM; cannot change where it goes.'),
+  ttl: z.int().min(0).max(pushTtlSecondsMax).optional().describe('Seconds to keep the message for an offline device.'),
+  fcm: fcmOverrides.optional().describe('Merged into the FCM message; cannot change its target.'),
 }
 
-/** SPEC's "Push payload object". */
+/** The push payload. */
 export const payloadShape = z.object({ title: text.min(1), body: text.min(1), ...optional })
 export type Payload = z.infer<typeof payloadShape>
 
-/** The payload beside other fields, or under `payload`: what an endpoint's body may hold. */
+/** The payload's fields beside other fields, or under `payload`. */
 export const flatPayloadShape = {
   title: text.optional(),
   body: text.optional(),
   ...optional,
-  payload: z.record(z.string(), z.unknown()).optional().describe('The payload, instead of beside this.'),
+  payload: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('The payload as a nested object, in place of its fields at the top level.'),
 }
 
-/** Throws 400 naming every bad field. */
+/** Throws 400 that names every invalid field. */
 export function parsePayload(input: unknown): Payload {
   const payload = validate(payloadShape, input)
   if (jsonBytes(payload) > pushPayloadBytesMax)

@@ -1,15 +1,15 @@
-/** What a way of delivering messages is to the rest of the feature, and the error there is where none is configured. */
+/** Common outcomes of delivery attempts, for all providers. */
 import { parseHttpDate } from '../../http/replies/http-date.ts'
 import { pushErrorCharsMax } from '../../limits/push.ts'
 
-/** What became of a message to one device; `removed`: the device is no more. */
+/** The result for one device; `removed` means that the token is unregistered. */
 export interface Outcome {
   readonly status: 'sent' | 'failed' | 'removed'
   /** Null when sent. */
   readonly error: string | null
 }
 
-/** The moment is wrong, not the message. `afterMs` is what the provider asks for, null where it says nothing. */
+/** A retryable failure. `afterMs` is the pause that the provider requests; null if it names none. */
 export interface Later {
   readonly status: 'later'
   readonly error: string
@@ -29,7 +29,7 @@ export const later = (error: string, afterMs: number | null = null): Later => ({
   afterMs,
 })
 
-/** Milliseconds that the header `Retry-After` asks for, in seconds or as a date; null without one, or a bad one. */
+/** The pause in milliseconds that `Retry-After` requests, in seconds or as a date; null if absent or invalid. */
 export function retryAfterOf(headers: Headers, nowMs: number): number | null {
   const text = headers.get('retry-after')?.trim() ?? ''
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
@@ -37,6 +37,6 @@ export function retryAfterOf(headers: Headers, nowMs: number): number | null {
   return dateMs === null ? null : Math.max(0, dateMs - nowMs)
 }
 
-/** A request that came to nothing: a name that does not resolve, no connection, no answer in time. */
+/** A request without a response: DNS failure, no connection, timeout. */
 export const unreachable = (error: unknown): Later =>
   later(`UNREACHABLE: ${error instanceof Error ? error.name : 'Error'}`)

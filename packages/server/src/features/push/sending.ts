@@ -1,6 +1,6 @@
 /**
- * Sending: from whom a message is for to what became of it. Owns who is sent to, in which portions, what is logged and
- * which devices are forgotten; attempts and pauses are `delivery`'s. Jobs for many are bounded, and live in memory.
+ * Sends messages: resolves recipients, sends in batches, logs results and removes unregistered devices. `delivery`
+ * makes attempts and retries. Jobs for many recipients are bounded, and are lost in a crash.
  */
 import { createSemaphore } from '../../base/concurrency/semaphore.ts'
 import type { Log } from '../../base/log.ts'
@@ -17,7 +17,7 @@ import type { PushTables } from './tables.ts'
 import type { DevicePosition, Topics } from './topics.ts'
 import type { WebPush } from './web-push.ts'
 
-/** The configured ways to devices; null is none. */
+/** The configured providers; null if not configured. */
 export interface Providers {
   readonly fcm: Fcm | null
   readonly web: WebPush | null
@@ -25,21 +25,21 @@ export interface Providers {
 
 export interface Tally {
   readonly sent: number
-  /** Removed ones included. */
+  /** Includes removed devices. */
   readonly failed: number
 }
 
-/** Everything throws 503 where no credentials are configured, and when too much is waiting. */
+/** All methods throw 503 without configured credentials and when too many messages are queued. */
 export interface Sending {
-  /** Throws 404 when the user has no device. */
+  /** Throws 404 if the user has no device. */
   toUser(userId: string, payload: Payload): Promise<Tally>
   toUsers(userIds: readonly string[], payload: Payload): Promise<Tally>
   toToken(token: string, platform: Platform, payload: Payload): Promise<Tally>
-  /** Resolves once FCM has taken it; browsers' own subscriptions are sent to beside whatever follows. */
+  /** Resolves once FCM has accepted the message; web push subscriptions are sent to in the background. */
   toTopic(topic: string, payload: Payload): Promise<void>
-  /** Resolves when no job is left. */
+  /** Resolves when all jobs have finished. */
   idle(): Promise<void>
-  /** Messages so far, by what became of them. */
+  /** Messages since start, by result. */
   readonly counts: Readonly<Record<Outcome['status'], number>>
 }
 
@@ -50,12 +50,12 @@ export interface SendingDeps {
   readonly logs: Logs
   readonly delivery: Delivery
   readonly providers: () => Providers
-  /** Tells FCM of what was forgotten. */
-  readonly forgotten: () => void
+  /** Called after devices have been removed. */
+  readonly onDevicesRemoved: () => void
   readonly log: Log
 }
 
-/** A device, or a token that nobody has registered. */
+/** A device, or an unregistered token. */
 type Target = Pick<Device, 'token' | 'kind' | 'platform' | 'userId'>
 
 const nothing: Tally = Object.freeze({ sent: 0, failed: 0 })
@@ -78,7 +78,7 @@ export function createSending(deps: SendingDeps): Sending {
     return fcm ? delivery.deliver(() => fcm.send({ token }, payload)) : failed('FCM_NOT_CONFIGURED')
   }
 
-  /** To each target, a few at a time; then what became of it is written down at once. */
+  /** Sends to all targets with bounded concurrency, then records the results in one transaction. */
   async function sendAll(targets: readonly Target[], payload: Payload): Promise<Tally> {
     const ways = providers()
     const outcomes = new Array<Outcome | undefined>(targets.length)
@@ -90,7 +90,7 @@ export function createSending(deps: SendingDeps): Sending {
       }
     }
     const workers = Array.from({ length: Math.min(pushJobSendsMax, targets.length) }, worker)
-    // What was sent is written down, also where the rest could not be.
+    // Results of sent messages are recorded even if others failed.
     const ended = await Promise.allSettled(workers)
     const finished = targets.flatMap((target, at) => {
       const outcome = outcomes[at]
@@ -111,10 +111,10 @@ export function createSending(deps: SendingDeps): Sending {
       }
     })
     for (const { outcome } of finished) counts[outcome.status] += 1
-    if (finished.some(({ outcome }) => outcome.status === 'removed')) deps.forgotten()
+    if (finished.some(({ outcome }) => outcome.status === 'removed')) deps.onDevicesRemoved()
   }
 
-  /** A job for many; throws 503 when too many wait. */
+  /** Runs a job for many recipients. Throws 503 if too many are queued. */
   function asJob<T>(work: () => Promise<T>): Promise<T> {
     const entered = jobs.run(work)
     if (!entered) throw unavailable()
@@ -130,7 +130,7 @@ export function createSending(deps: SendingDeps): Sending {
     }
   }
 
-  /** A job that nobody waits for but the end of the server. Throws 503 when too many wait. */
+  /** A background job, which only shutdown waits for. Throws 503 if too many are queued. */
   function startJob(topic: string, work: () => Promise<unknown>): void {
     const job = asJob(work)
       .catch((error) => log.error('push.topic_send_failed', { topic, error }))
@@ -143,7 +143,7 @@ export function createSending(deps: SendingDeps): Sending {
     counts[outcome.status] += 1
     if (outcome.status === 'sent') return
     log.warn('push.topic_message_rejected', { topic, error: outcome.error })
-    if (outcome.error?.startsWith('INVALID_ARGUMENT')) throw badRequest('FCM refuses the message')
+    if (outcome.error?.startsWith('INVALID_ARGUMENT')) throw badRequest('FCM rejected the message')
     throw unavailable()
   }
 
@@ -178,14 +178,14 @@ export function createSending(deps: SendingDeps): Sending {
 
     async toTopic(topic, payload) {
       const { fcm, web } = providers()
-      const taken = Promise.withResolvers<boolean>()
-      // Has its place before FCM is asked: what FCM has taken cannot be refused any more.
-      if (web) startJob(topic, async () => (await taken.promise) && sendToBrowsers(topic, payload))
+      const accepted = Promise.withResolvers<boolean>()
+      // The job is queued before the call to FCM: what FCM has accepted cannot be rejected afterwards.
+      if (web) startJob(topic, async () => (await accepted.promise) && sendToBrowsers(topic, payload))
       try {
         if (fcm) await publish(fcm, topic, payload)
-        taken.resolve(true)
+        accepted.resolve(true)
       } catch (error) {
-        taken.resolve(false)
+        accepted.resolve(false)
         throw error
       }
     },

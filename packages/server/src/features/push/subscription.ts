@@ -1,6 +1,6 @@
 /**
- * What a device's token is: FCM's, or a browser's own subscription as JSON. Owns which tokens are taken at all; where a
- * subscription leads is looked at again with every message.
+ * Device tokens: an FCM token, or a web push subscription as JSON. Validates tokens at registration; the endpoint of a
+ * subscription is checked again with every message.
  */
 import { createECDH } from 'node:crypto'
 import { mayBePublic } from '../../engines/fetch/public-fetch.ts'
@@ -10,7 +10,7 @@ import type { WebPushKeys } from './web-push-encryption.ts'
 export const platforms = ['android', 'ios', 'web'] as const
 export type Platform = (typeof platforms)[number]
 
-/** Who delivers. */
+/** The provider that delivers. */
 export type Kind = 'fcm' | 'web'
 
 export interface WebSubscription {
@@ -18,11 +18,11 @@ export interface WebSubscription {
   readonly keys: WebPushKeys
 }
 
-/** A browser's subscription is JSON; a token of FCM never begins so. */
+/** A web push subscription is JSON; FCM tokens never start with a brace. */
 export const kindOf = (token: string, platform: Platform): Kind =>
   platform === 'web' && token.startsWith('{') ? 'web' : 'fcm'
 
-/** Null for what no browser gives out. */
+/** Null for anything but a valid web push subscription. */
 export function findSubscription(token: string): WebSubscription | null {
   const { endpoint, keys } = objectOf(parsed(token))
   const { p256dh, auth } = objectOf(keys)
@@ -33,17 +33,17 @@ export function findSubscription(token: string): WebSubscription | null {
   return { endpoint: url, keys: { p256dh: point, auth: secret } }
 }
 
-/** Throws 400 for a token that nothing could ever be sent to. `trusts`: the origins that need not be public. */
+/** Throws 400 for a token that can never be sent to. `trusts` accepts origins that need not be public. */
 export function checkToken(token: string, platform: Platform, trusts: (origin: string) => boolean): void {
   if (kindOf(token, platform) === 'fcm') {
-    // It goes into JSON alone, but no provider gives out others.
+    // FCM tokens consist of these characters only.
     if (!/^[\x21-\x7e]+$/.test(token)) throw invalidField('token', 'pattern', 'must be printable ASCII without spaces')
     return
   }
   const subscription = findSubscription(token)
-  if (!subscription) throw invalidField('token', 'pattern', 'is not a subscription with an endpoint and keys')
+  if (!subscription) throw invalidField('token', 'pattern', 'must be a web push subscription with an endpoint and keys')
   if (!trusts(subscription.endpoint.origin) && !mayBePublic(subscription.endpoint))
-    throw invalidField('token', 'pattern', 'has an endpoint that is not a public https URL')
+    throw invalidField('token', 'pattern', 'must have a public https URL as its endpoint')
 }
 
 function parsed(text: string): unknown {
@@ -57,7 +57,7 @@ function parsed(text: string): unknown {
 const objectOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
 
-/** Browsers write base64url, and some libraries base64. */
+/** Browsers write base64url, some libraries base64. */
 const bytesOf = (text: unknown): Buffer | null =>
   typeof text === 'string' && /^[\w+/-]{1,128}={0,2}$/.test(text) ? Buffer.from(text, 'base64') : null
 

@@ -1,6 +1,6 @@
 /**
- * The tables of push notifications, made in the database of the namespace `shared`: whatever ends a user's session
- * takes its devices along in the same transaction. What the rows mean is for the files that read and write them.
+ * Tables of push notifications, in the database of the namespace `shared`, so that the transaction that ends a user's
+ * session also removes its devices.
  */
 import { type PlatformStep, platformTable, preparePlatformTables } from '../../engines/sql/platform-tables.ts'
 import type { Database, Sql } from '../../engines/sql/sql.ts'
@@ -9,8 +9,8 @@ import { ident, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 const namespace = 'shared'
 
 /**
- * `devices`: who has registered what. `topics`: what a device is to hear of. `marks`: tokens and topics of which FCM
- * may not know yet how they stand. `logs`: what became of messages.
+ * `devices`: registered tokens. `topics`: the topics of each device. `marks`: dirty flags, tokens and topics whose
+ * membership at FCM may be outdated. `logs`: results of messages.
  */
 const names = ['devices', 'topics', 'marks', 'logs'] as const
 export type PushTable = (typeof names)[number]
@@ -20,7 +20,7 @@ const refOf = (name: PushTable) => platformTable(namespace, `_push_${name}`)
 /** The feature's tables, as targets of statements. */
 export interface PushTables extends Readonly<Record<PushTable, SqlText>> {
   readonly database: Database
-  /** The table in `FROM` under a name of one's own, for joins. */
+  /** The table in `FROM` under an alias, for joins. */
   as(name: PushTable, alias: string): SqlText
 }
 
@@ -40,7 +40,7 @@ const steps: readonly PlatformStep[] = [
     const text: SqlText = { text: dialect.columnTypes.text, values: [] }
     const table = (name: PushTable): SqlText => dialect.target(refOf(name))
     return [
-      // `kind` says who delivers: 'fcm' or 'web'. `registered` orders a user's devices by their last registration.
+      // `kind` is the provider: 'fcm' or 'web'. `registered` orders a user's devices by their last registration.
       sql`CREATE TABLE ${table('devices')} (token_hash ${text} PRIMARY KEY, token ${text} NOT NULL, kind ${text} NOT NULL,
         user_id ${text} NOT NULL, device_id ${text} NOT NULL, platform ${text} NOT NULL, session_id ${text},
         metadata ${text} NOT NULL, created_at BIGINT NOT NULL, registered ${text} NOT NULL, UNIQUE (user_id, device_id))`,
@@ -60,7 +60,7 @@ const steps: readonly PlatformStep[] = [
   },
 ]
 
-/** Makes the tables, or brings them to the newest version. Throws when a newer version of the program made them. */
+/** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */
 export async function preparePushTables(engine: Sql): Promise<PushTables> {
   const database = engine.database({ namespace, instanceId: null })
   await preparePlatformTables(database, namespace, 'push', steps)

@@ -1,7 +1,7 @@
 /**
- * Telling FCM which tokens hear of which topics. What is wanted stands in rows; a flag says that FCM may not know it
- * yet. Whoever takes a flag has it to itself for a while, asks what is wanted now, tells FCM, and removes the flag
- * unless something has changed meanwhile. So a crash, an outage or a race leaves a flag, and never a wrong membership.
+ * Synchronizes FCM topic membership with the desired memberships in the database. Every change sets a dirty flag for
+ * its token and topic. A worker leases a batch of flags, reads the desired state, calls FCM, and deletes the flags
+ * unless the state has changed meanwhile. A crash, an outage or a race leaves a flag, never a wrong membership.
  */
 import type { Clock } from '../../base/clock.ts'
 import { sha256 } from '../../base/crypto/hash.ts'
@@ -14,17 +14,17 @@ import type { Fcm } from './fcm.ts'
 import type { PushTables } from './tables.ts'
 
 export interface TopicSync {
-  /** Tells FCM of tokens and a topic whose marks are the caller's. Gives those of which it does not know now. */
+  /** Syncs tokens and a topic whose flags the caller has leased. Returns the tokens that remain unsynced. */
   syncTopic(topic: string, tokens: readonly string[]): Promise<ReadonlySet<string>>
-  /** Tells it of everything that is marked, beside whatever else goes on. */
+  /** Starts a background sync of all unleased flags. */
   schedule(): void
-  /** Resolves when nothing is being told. */
+  /** Resolves when no sync is running. */
   idle(): Promise<void>
 }
 
 export interface TopicSyncDeps {
   readonly tables: PushTables
-  /** Null while there are no credentials: marks wait for them. */
+  /** Null without credentials; flags are kept until there are some. */
   readonly fcm: () => Fcm | null
   readonly delivery: Delivery
   readonly clock: Clock
@@ -39,7 +39,7 @@ interface DirtyFlag {
   readonly is_wanted: unknown
 }
 
-/** What FCM says of tokens that it will never take. */
+/** FCM errors of tokens that it will never accept. */
 const permanentErrors = new Set(['NOT_FOUND', 'INVALID_ARGUMENT', 'UNREGISTERED'])
 
 export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSyncDeps): TopicSync {
@@ -52,14 +52,14 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
     JOIN ${topics} AS t ON t.user_id = d.user_id AND t.device_id = d.device_id
     WHERE d.token_hash = m.token_hash AND t.topic = m.topic)`
 
-  /** Marks with what is wanted at the same moment: in one statement, so that the two fit. */
+  /** Flags with the desired state, read in one statement so that the two are consistent. */
   const read = (hashes: readonly string[], topic: string | null, on: Reader = database): Promise<DirtyFlag[]> =>
     on.all<DirtyFlag>(sql`SELECT m.token_hash, m.topic, m.token, m.change,
       CASE WHEN ${isWanted} THEN 1 ELSE 0 END AS is_wanted FROM ${marks} AS m
       WHERE ${dialect.inList(sql`m.token_hash`, hashes, 'text')}${topic === null ? sql`` : sql` AND m.topic = ${topic}`}
       ORDER BY m.topic`)
 
-  /** Marks that nobody is at, taken. */
+  /** Leases unleased flags. */
   const claim = (): Promise<DirtyFlag[]> =>
     database.write(async (tx) => {
       const nowMs = clock.now()
@@ -69,20 +69,20 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
       for (const flag of free)
         tx.send(sql`UPDATE ${marks} SET busy_until = ${nowMs + dirtyFlagLeaseMs} WHERE ${isFlag(flag)}`)
       if (free.length === 0) return []
-      // Looked at only now that nobody else can change them: a flag and what is wanted must be of one moment.
+      // Read after the rows are locked, so that flags and desired state are of the same snapshot.
       const own = new Set(free.map(keyOf))
       const claimed = await read([...new Set(free.map(({ token_hash }) => token_hash))], null, tx)
       return claimed.filter((flag) => own.has(keyOf(flag)))
     })
 
-  /** Gives marks back, for somebody to take after a pause. */
+  /** Ends the lease of flags; after the pause others can lease them. */
   const release = (group: readonly DirtyFlag[], pauseMs: number): Promise<void> =>
     database.write(async (tx) => {
       for (const flag of group)
         tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + pauseMs} WHERE ${isFlag(flag)}`)
     })
 
-  /** What became of one flag: done unless it has changed, or to be tried again after a pause. */
+  /** Records the result for one flag: deleted unless it has changed, or retried after a pause. */
   function recordResult(tx: Transaction, flag: DirtyFlag, error: string | null): void {
     if (error !== null && !permanentErrors.has(error)) {
       tx.send(sql`UPDATE ${marks} SET busy_until = ${clock.now() + topicRetryMs} WHERE ${isFlag(flag)}`)
@@ -95,7 +95,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
     tx.send(sql`UPDATE ${marks} SET busy_until = 0 WHERE ${isFlag(flag)} AND change <> ${flag.change}`)
   }
 
-  /** One call for each topic and direction. Gives the marks that FCM was not told of. */
+  /** Makes one call per topic and direction. Returns the flags that remain unsynced. */
   async function sync(taken: readonly DirtyFlag[]): Promise<readonly DirtyFlag[]> {
     const [provider, endMs] = [fcm(), clock.now() + topicSyncBudgetMs]
     const calls = Map.groupBy(taken, ({ topic, is_wanted }) => `${Number(is_wanted)}${topic}`)
@@ -130,7 +130,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
   async function run(): Promise<void> {
     while (isRequested && fcm()) {
       isRequested = false
-      // A reload may take the credentials away in between: what is left would be taken and given back for ever.
+      // A configuration reload may remove the credentials: flags would be leased and released forever.
       while (fcm()) {
         const taken = await claim()
         if (taken.length === 0) break
@@ -145,7 +145,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
       .catch((error) => log.error('push.topic_sync_failed', { error }))
       .finally(() => {
         running = null
-        // Asked for between the last look and now.
+        // A request arrived after the last check.
         if (isRequested && fcm()) schedule()
       })
   }
@@ -153,7 +153,7 @@ export function createTopicSync({ tables, fcm, delivery, clock, log }: TopicSync
   return {
     async syncTopic(topic, tokens) {
       const unsynced = await sync(await read(tokens.map(sha256), topic))
-      // What has changed meanwhile is nobody's again.
+      // Flags that changed meanwhile are unleased again.
       schedule()
       return new Set(unsynced.map(({ token }) => token))
     },

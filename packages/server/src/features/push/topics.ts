@@ -1,6 +1,6 @@
 /**
- * Topics: what a user's devices are to hear of. Rows here are what is wanted; that FCM does as much is `topic-sync`'s,
- * and browsers' own subscriptions are sent to from here.
+ * Topic subscriptions of users' devices: the rows are the desired state. `topic-sync` applies it to FCM; web push
+ * subscriptions are read from here when a message is sent.
  */
 import type { Clock } from '../../base/clock.ts'
 import { createUuid7 } from '../../base/crypto/ids.ts'
@@ -16,7 +16,7 @@ import {
 import { type Device, type DeviceRow, deviceOf } from './devices.ts'
 import type { PushTables } from './tables.ts'
 
-/** A device's place in the order in which those of a topic are read. */
+/** Position of a device in the order of a topic's devices. */
 export interface DevicePosition {
   readonly userId: string
   readonly id: string
@@ -24,26 +24,26 @@ export interface DevicePosition {
 
 export interface TopicChange {
   readonly devices: readonly Device[]
-  /** Tokens of which FCM is to be told, and whose marks are the caller's. */
-  readonly unclaimed: readonly string[]
+  /** FCM tokens to be synced, whose dirty flags the caller has leased. */
+  readonly leasedTokens: readonly string[]
 }
 
 export interface Topics {
   /**
-   * Every device of the user hears of the topic from now on, or does not. Throws 404 when there are none, and 400 for
-   * one topic too many.
+   * Subscribes or unsubscribes every device of the user. Throws 404 if there are none, and 400 beyond the limit of
+   * topics per device.
    */
   change(userId: string, topic: string, isWanted: boolean): Promise<TopicChange>
-  /** A page of browsers' own subscriptions that hear of a topic, behind a place. */
+  /** A page of the web push subscriptions of a topic, after a position. */
   browsersOf(topic: string, after: DevicePosition | null): Promise<Device[]>
 }
 
-/** CONTRACT "Push": what can stand in a path and in a condition of FCM, and mean nothing there. */
+/** Validates a topic: only characters without a meaning in paths and in FCM conditions (PUSH-TOPIC). Throws 400. */
 export function parseTopic(topic: string): string {
   if (topic.length > pushTopicCharsMax)
     throw invalidField('topic', 'max', `must have at most ${pushTopicCharsMax} characters`)
   if (!/^[A-Za-z0-9_.~%-]+$/.test(topic))
-    throw invalidField('topic', 'pattern', 'must be of letters, digits and - _ . ~ %')
+    throw invalidField('topic', 'pattern', 'must contain only letters, digits and - _ . ~ %')
   return topic
 }
 
@@ -52,8 +52,8 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
   const { dialect } = database
   const newId = createUuid7(clock)
 
-  /** Those that somebody is at: whoever it is will see that they have changed. */
-  async function leasedFlags(tx: Transaction, topic: string, rows: readonly DeviceRow[]): Promise<Map<string, number>> {
+  /** Dirty flags that another worker has leased; it will notice the change. */
+  async function readLeases(tx: Transaction, topic: string, rows: readonly DeviceRow[]): Promise<Map<string, number>> {
     const hashes = rows.map(({ token_hash }) => token_hash)
     const busy = await tx.all<{ token_hash: string; busy_until: unknown }>(sql`SELECT token_hash, busy_until
       FROM ${marks} WHERE topic = ${topic} AND ${dialect.inList(sql`token_hash`, hashes, 'text')}
@@ -69,8 +69,8 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
           sql`SELECT * FROM ${devices} WHERE user_id = ${userId} ORDER BY registered`,
         )
         if (rows.length === 0) throw notFound('Device')
-        const [nowMs, unclaimed] = [clock.now(), [] as string[]]
-        const busy = await leasedFlags(tx, topic, rows)
+        const [nowMs, leasedTokens] = [clock.now(), [] as string[]]
+        const busy = await readLeases(tx, topic, rows)
         for (const { token_hash, token, kind, device_id } of rows) {
           const isThis = sql`user_id = ${userId} AND device_id = ${device_id}`
           if (isWanted) {
@@ -78,18 +78,18 @@ export function createTopics(tables: PushTables, clock: Clock): Topics {
               sql`SELECT count(*) AS count FROM ${topics} WHERE ${isThis} AND topic <> ${topic}`,
             )
             if (Number(count) >= pushTopicsPerDeviceMax)
-              throw invalidField('topic', 'max', `is one more than the ${pushTopicsPerDeviceMax} of a device`)
+              throw invalidField('topic', 'max', `exceeds the limit of ${pushTopicsPerDeviceMax} topics per device`)
             tx.send(sql`INSERT INTO ${topics} (user_id, device_id, topic) VALUES (${userId}, ${device_id}, ${topic})
               ON CONFLICT (user_id, device_id, topic) DO NOTHING`)
           } else tx.send(sql`DELETE FROM ${topics} WHERE ${isThis} AND topic = ${topic}`)
           if (kind !== 'fcm') continue
           const busyUntilMs = busy.get(token_hash) ?? nowMs + dirtyFlagLeaseMs
-          if (!busy.has(token_hash)) unclaimed.push(token)
+          if (!busy.has(token_hash)) leasedTokens.push(token)
           tx.send(sql`INSERT INTO ${marks} (token_hash, topic, token, change, busy_until)
             VALUES (${token_hash}, ${topic}, ${token}, ${newId()}, ${busyUntilMs})
             ON CONFLICT (token_hash, topic) DO UPDATE SET change = excluded.change, busy_until = excluded.busy_until`)
         }
-        return { devices: rows.map(deviceOf), unclaimed }
+        return { devices: rows.map(deviceOf), leasedTokens }
       }),
 
     async browsersOf(topic, after) {

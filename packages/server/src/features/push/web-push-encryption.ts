@@ -1,10 +1,10 @@
 /**
- * Encryption of a message for one browser (RFC 8291 with `aes128gcm` of RFC 8188): the push service in between carries
- * it and cannot read it. One record per message, since messages are below 4 KiB.
+ * Encrypts a message for one browser (RFC 8291 with `aes128gcm` of RFC 8188), so that the push service cannot read it.
+ * One record per message, since messages are smaller than 4 KiB.
  */
 import { createCipheriv, createECDH, type ECDH, hkdfSync, randomBytes } from 'node:crypto'
 
-/** What a browser gives out: its public key and a secret shared with whoever may send to it. */
+/** The keys of a subscription: the browser's public key and a secret shared with its senders. */
 export interface WebPushKeys {
   /** An uncompressed point of P-256, 65 bytes. */
   readonly p256dh: Buffer
@@ -12,7 +12,7 @@ export interface WebPushKeys {
   readonly auth: Buffer
 }
 
-/** Of one message, and never of another; tests give those of the standard's example. */
+/** Unique per message; tests inject those of the RFC's example. */
 export interface MessageSecrets {
   readonly sender: ECDH
   /** 16 bytes. */
@@ -20,7 +20,7 @@ export interface MessageSecrets {
 }
 
 const recordBytes = 4096
-/** Ends the last record. */
+/** Padding delimiter of the last record. */
 const lastDelimiter = Buffer.from([2])
 
 function newSecrets(): MessageSecrets {
@@ -32,7 +32,7 @@ function newSecrets(): MessageSecrets {
 const derive = (secret: Buffer, salt: Buffer, info: string | Buffer, length: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, salt, info, length))
 
-/** The body of the request to the push service. Throws when the browser's key is no point of the curve. */
+/** The request body for the push service. Throws if the browser's key is not a point on the curve. */
 export function encryptWebPush(
   text: string,
   { p256dh, auth }: WebPushKeys,

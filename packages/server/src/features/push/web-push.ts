@@ -1,6 +1,6 @@
 /**
- * Web push by VAPID (RFC 8030, 8292): one attempt at a message for one browser, and what the answer of its push service
- * means. Where that service is, a stranger has said: requests go through `public-fetch`.
+ * Web push with VAPID (RFC 8030, 8292): one attempt to send a message, and the meaning of the push service's response.
+ * Endpoints are untrusted input: requests use `public-fetch`.
  */
 import { SignJWT } from 'jose'
 import type { Clock } from '../../base/clock.ts'
@@ -23,11 +23,11 @@ import { encryptWebPush } from './web-push-encryption.ts'
 import { webTopicOf } from './web-push-topic.ts'
 
 export interface WebPush {
-  /** One attempt, which never rejects. */
+  /** Makes one attempt; never rejects. */
   send(token: string, payload: Payload): Promise<Outcome | Later>
 }
 
-/** What the service worker is given. */
+/** The data that the service worker receives. */
 function textOf({ title, body, image, badge, data, silent, collapseId }: Payload): string {
   return JSON.stringify({ title, body, image, badge, data, silent, tag: collapseId })
 }
@@ -42,7 +42,7 @@ export function createWebPush(config: VapidConfig, clock: Clock, ownFetch?: Boun
     })
   const tokens = createLru<string, { readonly text: string; readonly renewMs: number }>(vapidTokensMax)
 
-  /** Says who we are to one push service. */
+  /** The VAPID `Authorization` header for one push service. */
   async function authorization(origin: string): Promise<string> {
     const known = tokens.get(origin)
     if (known && clock.now() < known.renewMs) return known.text

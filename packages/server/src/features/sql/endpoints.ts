@@ -1,21 +1,21 @@
-/** The HTTP surface of SQL databases. What a statement does is the database's; which there are is `index`'s. */
+/** HTTP endpoint of SQL databases. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import { sqlParamsMax, sqlTimeoutMsMax, sqlWaitMs } from '../../limits/resources.ts'
 
 const statementBody = z.object({
-  query: z.string().meta({ description: 'One statement. Parameters are ? or ?1' }),
+  query: z.string().meta({ description: 'A single statement. Parameters are `?` or `?1`' }),
   params: z
     .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
     .max(sqlParamsMax)
     .default([])
-    .meta({ description: 'A value for each parameter' }),
+    .meta({ description: 'One value per parameter' }),
 })
 
 const answer = z.object({
   results: z.array(z.record(z.string(), z.unknown())),
   meta: z.object({
-    changes: z.number().meta({ description: 'Rows that the statement itself changed' }),
+    changes: z.number().meta({ description: 'Rows changed by the statement itself' }),
     duration: z.number().meta({ description: 'Milliseconds' }),
     rows_read: z.number(),
     rows_written: z.number(),
@@ -32,13 +32,13 @@ export const sqlEndpoints = (handlers: { exec(call: StatementCall): Promise<Repl
     tag: 'SQL',
     summary: 'Run a SQL statement',
     description:
-      'One statement, all or nothing. A mistake in it is 400 with the database’s message; so are too many rows and too much time. 413 when the database is full.',
+      'Runs one statement atomically. Returns 400 with the database’s message for an invalid statement, too many rows or a timeout, and 413 if the database is full.',
     credentials: 'service',
     scope: ({ database }) => `sql:database:${database}:exec`,
     rateLimit: 'db',
     body: statementBody,
     answerSeconds: (sqlTimeoutMsMax + sqlWaitMs) / 1000 + 5,
-    replies: { 200: { description: 'Rows, and what was done', schema: answer } },
+    replies: { 200: { description: 'Rows and statistics', schema: answer } },
     errors: [404, 413, 503],
     handle: handlers.exec,
   }),

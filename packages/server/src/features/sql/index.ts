@@ -1,7 +1,4 @@
-/**
- * SQL databases: SPEC's "SQL database" under Native resources. This factory finds the database that a call names and
- * puts its answer into the API's words; keeping statements in is the engine's.
- */
+/** SQL databases. Resolves the database of a call and formats its response; the engine isolates statements. */
 
 import { type Sandbox, type Sandboxes, type SandboxLimits, StatementError } from '../../engines/sandbox/sandbox.ts'
 import { badRequest, invalidField, notFound, quotaExceeded } from '../../errors.ts'
@@ -11,13 +8,13 @@ import { sqlAnswerBytesMax } from '../../limits/resources.ts'
 import type { Feature } from '../feature.ts'
 import { type StatementCall, sqlEndpoints } from './endpoints.ts'
 
-/** By name; what a response may have is no matter of one database. */
+/** Limits by database name, without the response bound, which applies to all databases. */
 type Declared = ReadonlyMap<string, Omit<SandboxLimits, 'answerBytesMax'>>
 
 interface Opened {
   readonly limits: SandboxLimits
   readonly sandbox: Sandbox
-  /** What is asked of it just now. */
+  /** Running statements. */
   readonly running: Set<Promise<unknown>>
 }
 
@@ -27,7 +24,7 @@ const isSame = (a: SandboxLimits, b: SandboxLimits): boolean =>
   a.bytesMax === b.bytesMax &&
   a.answerBytesMax === b.answerBytesMax
 
-/** Milliseconds to the microsecond. */
+/** Rounds milliseconds to microseconds. */
 const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
 /** Serves no database before `configure`. Must be closed. */
@@ -44,7 +41,7 @@ export function createSqlDatabases(sandboxes: Sandboxes): Feature {
       const meta = { changes, duration: rounded(durationMs), rows_read: rowsRead, rows_written: rowsWritten }
       return jsonText(`{"results":${rows},"meta":${JSON.stringify(meta)}}`)
     } catch (error) {
-      throw error instanceof StatementError ? refusalOf(error) : error
+      throw error instanceof StatementError ? apiErrorOf(error) : error
     } finally {
       database.running.delete(run)
     }
@@ -53,7 +50,7 @@ export function createSqlDatabases(sandboxes: Sandboxes): Feature {
   const closeAll = (some: Iterable<Opened>): Promise<unknown> =>
     Promise.all([...some].map(({ sandbox }) => sandbox.close()))
 
-  /** Serves these databases and no others. Throws with the previous ones still served. Their data always stays. */
+  /** Serves these databases only. On failure the previous ones stay in service. Data is never removed. */
   async function replace(wanted: Declared, responseBytes: number): Promise<void> {
     const answerBytesMax = Math.min(sqlAnswerBytesMax, itemBytesMax(responseBytes))
     const next = new Map([...wanted].map(([name, limits]) => [name, { ...limits, answerBytesMax }]))
@@ -69,7 +66,7 @@ export function createSqlDatabases(sandboxes: Sandboxes): Feature {
     }
     const ended = [...databases].filter(([name]) => !kept.has(name)).map(([, one]) => one)
     databases = new Map([...kept, ...opened])
-    // Not waited for: what runs in them may end as it would have.
+    // Not awaited: running statements finish normally.
     for (const one of ended) void Promise.allSettled(one.running).then(() => one.sandbox.close())
   }
 
@@ -83,10 +80,10 @@ export function createSqlDatabases(sandboxes: Sandboxes): Feature {
   }
 }
 
-/** Limits that nothing has. */
+/** Placeholder that equals no real limits. */
 const none: SandboxLimits = { timeoutMs: 0, rowsMax: 0, bytesMax: 0, answerBytesMax: 0 }
 
-function refusalOf({ kind, message }: StatementError): Error {
+function apiErrorOf({ kind, message }: StatementError): Error {
   switch (kind) {
     case 'params':
       return invalidField('params', 'type', message)

@@ -1,6 +1,6 @@
 /**
- * From a name and a caller to a bucket they may work with. The one place that knows which buckets there are and asks
- * `access/check` what a caller may do in them; whatever is done with an object needs a `BucketCall`.
+ * Resolves a bucket name and a caller to a `BucketCall`, which every operation on objects requires. The only module
+ * that knows the declared buckets and asks `access/check` for the caller's permissions in them.
  */
 import type { Caller } from '../../access/caller.ts'
 import { denied, type Permissions, permissionsOf } from '../../access/check.ts'
@@ -13,16 +13,16 @@ import type { Row } from '../../query/matches.ts'
 
 export type BucketDefinitions = ReadonlyMap<string, BucketDefinition>
 
-/** What a service key needs for a bucket of this name (CONTRACT "Everywhere"). */
+/** The scope that a service key needs for an action in this bucket. */
 export const scopeOf = (bucket: string | undefined, action: 'read' | 'write' | 'delete'): string =>
   `storage:bucket:${bucket}:${action}`
 
-/** One caller's way to one bucket. */
+/** One caller's permissions in one bucket. */
 export interface BucketCall {
   readonly bucket: BucketDefinition
   readonly caller: Caller
   readonly permissions: Permissions
-  /** Whether a rule's tree is true of an object; see `RuleEvaluator`. */
+  /** Evaluates a rule's expression for an object; see `RuleEvaluator`. */
   isTrue(rule: Expr, object: Row): boolean | Promise<boolean>
 }
 
@@ -53,7 +53,7 @@ export function createBuckets(deps: {
   }
 }
 
-/** Rejects with 401 or 403 where the tree is not true of the object. */
+/** Rejects with 401 or 403 unless the rule's expression is true for the object. */
 export async function requireRule(call: BucketCall, rule: Expr, object: Row): Promise<void> {
   if (!(await call.isTrue(rule, object))) throw denied(call.caller)
 }

@@ -1,6 +1,6 @@
 /**
- * Sending bytes: conditions, ranges and headers of every download, public, authenticated or signed. Whoever calls has
- * judged that the caller may have them.
+ * Sends the bytes of objects: conditions, ranges and headers of every download, whether public, authenticated or
+ * signed. Callers have authorized the request before.
  */
 import { randomBytes } from 'node:crypto'
 import { openFileSlice } from '../../base/files/file-slice.ts'
@@ -15,7 +15,7 @@ import { bufferedAnswerBytes } from '../../limits/storage.ts'
 import type { BlobPart } from './blobs/blob-registry.ts'
 import { contentHeaders } from './uploads/content.ts'
 
-/** What is sent: an object, or a picture made from it. */
+/** The content of a response: an object, or an image variant made from it. */
 export interface Content {
   readonly key: string
   readonly size: number
@@ -26,15 +26,17 @@ export interface Content {
   readonly blobs: readonly BlobPart[]
 }
 
-/** What a request says of the answer it wants. */
+/** The parts of a request that determine the response. */
 export interface DownloadRequest {
   readonly method: string
   readonly headers: Headers
-  /** For how long a browser may show its copy without asking; it always asks where this is left out. */
+  /**
+   * Seconds for which a browser may use its copy without revalidation; undefined requires revalidation on every use.
+   */
   readonly cacheSeconds?: number
 }
 
-/** Throws 412 for a failed condition, 416 for ranges that are not there. */
+/** Throws 412 for a failed precondition, 416 for unsatisfiable ranges. */
 export async function sendContent(blobs: Blobs, content: Content, request: DownloadRequest): Promise<Reply> {
   const { size, createdAt } = content
   const etag = `"${content.etag}"`
@@ -62,7 +64,7 @@ export async function sendContent(blobs: Blobs, content: Content, request: Downl
 
 const findDate = (text: string | null): number | null => (text === null ? null : parseHttpDate(text))
 
-/** The conditions of RFC 9110 §13.2.2, in its order. True for 304; throws 412. */
+/** Evaluates the preconditions in the order of RFC 9110 §13.2.2. True for 304; throws 412. */
 function isUnchanged(headers: Headers, etag: string, modifiedMs: number): boolean {
   const ifMatch = headers.get('if-match')
   if (ifMatch !== null) {
@@ -77,7 +79,7 @@ function isUnchanged(headers: Headers, etag: string, modifiedMs: number): boolea
   return modifiedSince !== null && modifiedMs <= modifiedSince
 }
 
-/** The ranges to send; null for the whole. */
+/** The ranges to send; null for the full content. */
 function findSpans(headers: Headers, etag: string, modifiedMs: number, size: number): readonly ByteSpan[] | null {
   const range = headers.get('range')
   if (range === null) return null
@@ -89,24 +91,24 @@ function findSpans(headers: Headers, etag: string, modifiedMs: number, size: num
 async function readAll(blobs: Blobs, { blobs: parts, size }: Content, hasRange: boolean): Promise<BytesSource> {
   if (size === 0) return new Uint8Array()
   const source = await readSpan(blobs, parts, { start: 0, end: size })
-  // The runtime answers a range of a whole file by itself, also where we have decided against one.
+  // The runtime applies `Range` to a complete file by itself, even where this request must get the full content.
   const decided = hasRange && source.kind === 'file' ? { kind: 'stream' as const, stream: streamOf(source) } : source
   return buffered(decided, size)
 }
 
 type BytesSource = NonNullable<Reply['source']>
 
-/** The runtime cannot say how long a stream is; a short one is read first, so that its answer has a length. */
+/** The runtime sends streams without a `Content-Length`; short ones are buffered so that the response has one. */
 async function buffered(source: BlobSource, size: number): Promise<BytesSource> {
   if (source.kind === 'file' || size > bufferedAnswerBytes) return source
   return new Response(source.stream).bytes() as Promise<Uint8Array<ArrayBuffer>>
 }
 
-/** The bytes of a source, to be read here. */
+/** The bytes of a source as a stream. */
 export const streamOf = (source: BlobSource): ReadableStream<Uint8Array> =>
   source.kind === 'file' ? openFileSlice(source.path, source.start, source.end).stream() : source.stream
 
-/** The ranges of single blobs that make a range of their sequence. */
+/** Maps a range of an object to the ranges of the blobs that contain it. */
 function* cut(parts: readonly BlobPart[], { start, end }: ByteSpan): Generator<{ id: string; range: ByteRange }> {
   let at = 0
   for (const [id, size] of parts) {
@@ -117,11 +119,12 @@ function* cut(parts: readonly BlobPart[], { start, end }: ByteSpan): Generator<{
   }
 }
 
-/** Bytes of an object, from as many blobs as they lie in. */
+/** Reads a range of an object, which may span several blobs. */
 export async function readSpan(blobs: Blobs, parts: readonly BlobPart[], span: ByteSpan): Promise<BlobSource> {
   const [first, ...rest] = cut(parts, span)
   if (!first) return { kind: 'stream', stream: new Blob([]).stream() }
-  // Read at once, so that a store that is away is a refusal and not a broken answer.
+  // The first blob is opened before the response starts, so that an unavailable store causes an error response, not a
+  // truncated body.
   const opened = await blobs.read(first.id, first.range)
   if (rest.length === 0) return opened
   return {
@@ -137,10 +140,10 @@ export async function readSpan(blobs: Blobs, parts: readonly BlobPart[], span: B
   }
 }
 
-/** What a chain is made of: bytes, or a source, opened already or when its turn comes. */
+/** An element of a chain: bytes, an open source, or a function that opens one when it is reached. */
 type Link = BlobSource | Uint8Array | (() => Promise<BlobSource>)
 
-/** One stream after another, each opened when the one before has ended, and let go of when nobody reads on. */
+/** Concatenates streams. Each is opened when the one before has ended; canceling releases all of them. */
 function chain(links: readonly Link[]): ReadableStream<Uint8Array> {
   const waiting = [...links]
   let current: ReadableStreamDefaultReader<Uint8Array> | null = null
@@ -166,7 +169,7 @@ function chain(links: readonly Link[]): ReadableStream<Uint8Array> {
   })
 }
 
-/** Several ranges in one answer (RFC 9110 §14.6). */
+/** Sends several ranges as `multipart/byteranges` (RFC 9110 §14.6). */
 function sendSeveral(
   blobs: Blobs,
   content: Content,

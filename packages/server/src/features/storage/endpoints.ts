@@ -1,7 +1,4 @@
-/**
- * The HTTP surface of SPEC's Storage chapter but for uploads in parts, readable as a table. Meaning is in the noun
- * files beside it.
- */
+/** HTTP endpoints of storage, without multipart and tus uploads (`uploads/upload-endpoints.ts`). */
 import { z } from 'zod'
 import { imageFits, imageFormats } from '../../engines/images/images.ts'
 import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
@@ -11,7 +8,7 @@ import { batchKeysMax, imageSideMax } from '../../limits/storage.ts'
 import { scopeOf } from './buckets.ts'
 
 export const signedQuery = z.object({
-  token: textParam('Of a signed upload URL, instead of credentials'),
+  token: textParam('Token of a signed upload URL; replaces credentials'),
   key: textParam('The key of the signed upload URL'),
 })
 const downloadQuery = z.object({
@@ -22,14 +19,14 @@ const downloadQuery = z.object({
   format: wordParam([...imageFormats, 'jpg'], 'Images: as stored by default'),
 })
 const listQuery = z.object({
-  prefix: textParam('What keys begin with'),
+  prefix: textParam('Prefix of the keys'),
   limit: limitParam({ default: listLimitDefault, max: listLimitMax }),
   cursor: cursorParam(),
 })
 const noQuery = z.object({})
 
 const key = z.string().meta({ description: 'Key of the file' })
-const expiresIn = z.string().optional().meta({ description: 'Such as 30m or 1h; at most 7d' })
+const expiresIn = z.string().optional().meta({ description: 'Lifetime, for example `30m` or `1h`; at most `7d`' })
 const keys = z.array(z.string()).min(1).max(batchKeysMax)
 const keysBody = z.object({ keys })
 const signedUrlBody = z.object({ key, expiresIn })
@@ -37,7 +34,10 @@ const signedUrlsBody = z.object({ keys, expiresIn })
 const signedUploadBody = z.object({
   key,
   expiresIn,
-  maxFileSize: z.union([z.string(), z.number()]).optional().meta({ description: 'Such as 5MB, or bytes' }),
+  maxFileSize: z
+    .union([z.string(), z.number()])
+    .optional()
+    .meta({ description: 'Number of bytes, or a size such as `5MB`' }),
 })
 const metadataBody = z
   .unknown()
@@ -82,7 +82,7 @@ export interface StorageHandlers {
   signedUploadUrl(call: Call<unknown, z.infer<typeof signedUploadBody>>): Promise<Reply>
 }
 
-/** `rules` where a public rule or a signed URL may stand for credentials. */
+/** `rules` for endpoints that accept public rules or signed URLs in place of credentials. */
 const common = { tag: 'Storage', credentials: 'user', rateLimit: 'storage' } as const
 export const open = { ...common, credentials: 'rules' } as const
 
@@ -94,7 +94,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       method: 'GET',
       paths: at(),
       summary: 'List files',
-      description: 'In order of key; only what the read rule allows.',
+      description: 'In order of their keys; only files that the read rule allows.',
       scope: reads,
       query: listQuery,
       replies: {
@@ -102,7 +102,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
           description: 'A page of files',
           schema: z.object({
             objects: z.array(listed),
-            files: z.array(listed).describe('The same as `objects`'),
+            files: z.array(listed).describe('Identical to `objects`'),
             truncated: z.boolean(),
             cursor: z.string().nullable(),
           }),
@@ -117,7 +117,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       method: 'POST',
       paths: at('/upload'),
       summary: 'Upload a file',
-      description: 'With `token` and `key` of a signed upload URL no credentials are needed.',
+      description: 'A signed upload URL (`token` and `key`) replaces credentials.',
       scope: writes,
       query: signedQuery,
       accepts: { contentType: 'multipart/form-data', schema: uploadForm },
@@ -132,13 +132,13 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       paths: at('/:key+'),
       summary: 'Download a file',
       description:
-        'Ranges and conditions are answered. Slashes of the key may be escaped (`%2F`), which always reaches it.',
+        'Supports range and conditional requests. Slashes in the key may be escaped as `%2F`, which addresses every key unambiguously.',
       scope: reads,
       query: downloadQuery,
       replies: {
         200: { description: 'The bytes' },
-        206: { description: 'The ranges asked for' },
-        304: { description: 'The client has it' },
+        206: { description: 'The requested ranges' },
+        304: { description: 'The client’s copy is current' },
       },
       errors: [404, 412, 416],
       handle: handlers.download,
@@ -161,13 +161,13 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       method: 'POST',
       paths: at('/delete-batch'),
       summary: 'Delete several files',
-      description: `At most ${batchKeysMax}; each is judged for itself.`,
+      description: `At most ${batchKeysMax} keys; the delete rule is evaluated for each file.`,
       scope: deletes,
       query: noQuery,
       body: keysBody,
       replies: {
         200: {
-          description: 'What was deleted and what was not',
+          description: 'The deleted keys, and the keys that failed with their errors',
           schema: z.object({
             deleted: z.array(z.string()),
             failed: z.array(z.object({ key: z.string(), error: z.string() })),
@@ -182,7 +182,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       name: 'storage.metadata',
       method: 'GET',
       paths: at('/:key+/metadata'),
-      summary: 'Get what is known of a file',
+      summary: 'Get file metadata',
       scope: reads,
       query: noQuery,
       replies: { 200: { description: 'The stored file', schema: storedFile } },
@@ -194,7 +194,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       name: 'storage.updateMetadata',
       method: 'PATCH',
       paths: at('/:key+/metadata'),
-      summary: 'Set custom metadata of a file',
+      summary: 'Update custom metadata',
       scope: writes,
       query: noQuery,
       body: metadataBody,
@@ -208,7 +208,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       isSecret: true,
       method: 'POST',
       paths: at('/signed-url'),
-      summary: 'Make a signed download URL',
+      summary: 'Create a signed download URL',
       scope: reads,
       query: noQuery,
       body: signedUrlBody,
@@ -222,8 +222,8 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       isSecret: true,
       method: 'POST',
       paths: at('/signed-urls'),
-      summary: 'Make several signed download URLs',
-      description: `At most ${batchKeysMax} keys; those of files that are not there are left out.`,
+      summary: 'Create several signed download URLs',
+      description: `At most ${batchKeysMax} keys; keys of files that do not exist are omitted.`,
       scope: reads,
       query: noQuery,
       body: signedUrlsBody,
@@ -242,7 +242,7 @@ export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
       isSecret: true,
       method: 'POST',
       paths: at('/signed-upload-url'),
-      summary: 'Make a signed upload URL, good for one upload',
+      summary: 'Create a signed upload URL for one upload',
       scope: writes,
       query: noQuery,
       body: signedUploadBody,

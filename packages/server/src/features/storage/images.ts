@@ -1,6 +1,6 @@
 /**
- * Pictures in other sizes and formats, made when they are first asked for and kept beside the object. Owns who may have
- * one made when (a fair queue, one rendering for equal requests) and what is kept; rendering is the `images` engine.
+ * Image variants: other sizes and formats of stored images, rendered on first request and cached beside the object.
+ * Owns scheduling (a fair queue, single flight for equal requests) and caching; the `images` engine renders.
  */
 
 import { type Caller, callerKey } from '../../access/caller.ts'
@@ -48,23 +48,24 @@ export interface VariantQuery {
   readonly format?: ImageFormat | 'jpg' | undefined
 }
 
-/** The variant that the query asks for; null where it asks for the file as it is. */
+/** The variant that the query requests; null for the unmodified file. */
 export function variantOf({ width, height, fit = 'cover', format }: VariantQuery): ImageVariant | null {
   if (width === undefined && height === undefined && format === undefined) return null
   return { width: width ?? null, height: height ?? null, fit, format: format === 'jpg' ? 'jpeg' : (format ?? null) }
 }
 
-/** For whom a picture is made. */
+/** The caller of a rendering, for scheduling and cancellation. */
 export interface VariantRequest {
   readonly caller: Caller
-  /** Aborts when the client has gone away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 
 export interface ImageVariants {
   /**
-   * The object as a variant. Throws 400 for what is no picture or would be too large, 413 for a source too large, 429
-   * with too many of the caller's waiting, 503 with too many waiting or where it takes too long.
+   * The object as a variant. Throws 400 if the file is not an image or the result would be too large, 413 if the source
+   * is too large, 429 if too many renderings of the caller are queued, 503 if the queue is full or rendering takes too
+   * long.
    */
   derive(
     bucket: BucketDefinition,
@@ -74,13 +75,13 @@ export interface ImageVariants {
   ): Promise<Content>
 }
 
-/** The types the engine reads and we send as imageVariants. */
+/** Types that the engine decodes. */
 const readable = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
-const notAnImage = 'The file is not a picture'
+const notAnImage = 'The file is not an image in a supported format'
 
 /**
- * The bytes unchanged. Throws 400 before the first of them where they begin like no picture: what the bytes are
- * decides, not the declared type, since other decoders of the library must not see what a stranger sends.
+ * Passes the bytes through. Throws 400 before the first of them if they do not begin like a supported image. The
+ * content decides, not the declared type: other decoders of the library must not process untrusted input.
  */
 async function* onlyImage(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   let head: Uint8Array | null = new Uint8Array()
@@ -100,8 +101,8 @@ async function* onlyImage(stream: ReadableStream<Uint8Array>): AsyncGenerator<Ui
   yield head
 }
 
-/** What the caller is answered for a failure of the queue or the engine. */
-function refusalOf(error: unknown): unknown {
+/** Maps errors of the queue and the engine to API errors. */
+function apiErrorOf(error: unknown): unknown {
   if (error instanceof QueueFullError) return error.bound === 'caller' ? rateLimited(1) : unavailable()
   if (error instanceof QueueTimeoutError) return unavailable()
   if (!(error instanceof ImageError)) return error
@@ -134,7 +135,7 @@ export function createImageVariants({
     waitingPerCaller: imagesWaitingPerCallerMax,
     waitMs: imageWaitMs,
   })
-  /** Variants that took too long, with the time until which they are not tried again. */
+  /** Variants that exceeded the time limit, each with the time until which it is rejected without another attempt. */
   const slow = createLru<string, { readonly untilMs: number; readonly error: ImageError }>(imageSlowMax)
 
   async function render(object: StoredObject, variant: ImageVariant, signal: AbortSignal): Promise<Uint8Array> {
@@ -145,14 +146,14 @@ export function createImageVariants({
   async function make(
     bucket: BucketDefinition,
     object: StoredObject,
-    picture: Uint8Array,
+    image: Uint8Array,
     name: string,
   ): Promise<Variant> {
-    const type = sniffImage(picture) ?? object.contentType
+    const type = sniffImage(image) ?? object.contentType
     const scope = { bucket, owner: null }
     const blob = await blobRegistry.stage(
-      once(picture),
-      { bytesMax: picture.length, size: picture.length, isUncounted: true as const },
+      once(image),
+      { bytesMax: image.length, size: image.length, isUncounted: true as const },
       scope,
     )
     const row = { blob: blob.id, size: blob.size, etag: etagOf(blob.sha256), type }
@@ -160,7 +161,7 @@ export function createImageVariants({
       variantCache.fits(bucket, row.size) &&
       (await database.write(async (tx) => {
         await tx.lock(`storage picture ${object.version}`)
-        // The object may have been replaced meanwhile, and a picture of what is gone would stay for ever.
+        // The object may have been replaced meanwhile; a variant of a removed version would never be released.
         const [there] = await tx.all(sql`SELECT version FROM ${tables.objects} WHERE bucket = ${bucket.name}
         AND key = ${object.key} AND version = ${object.version}${database.dialect.forUpdate}`)
         const known = await tx.all<{ variant: string; made: number }>(sql`SELECT variant, made FROM ${tables.derived}
@@ -170,7 +171,7 @@ export function createImageVariants({
         const [oldest] = known
         if (oldest && known.length >= imageVariantsMax) {
           const ageMs = clock.now() - oldest.made
-          // One of a time to come was made under a clock that was ahead.
+          // A negative age comes from a clock that was ahead.
           if (ageMs >= 0 && ageMs < variantCachedMs) return false
           gone = await variantCache.remove(tx, bucket, object.version, oldest.variant)
         }
@@ -187,7 +188,7 @@ export function createImageVariants({
     return (await variantCache.find({ version: object.version, variant: name })) ?? row
   }
 
-  /** Keeps in mind what took too long, so that asking again and again does not take the processes. */
+  /** Remembers variants that exceeded the time limit, so that repeated requests do not occupy the processes. */
   async function unlessSlow<T>(id: string, work: () => Promise<T>): Promise<T> {
     const known = slow.get(id)
     if (known && known.untilMs > clock.now()) throw known.error
@@ -214,13 +215,13 @@ export function createImageVariants({
             id,
             (wanted) =>
               unlessSlow(id, async () => {
-                const picture = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
-                return make(bucket, object, picture, name)
+                const image = await queue.enter(callerKey(caller), wanted, () => render(object, variant, wanted))
+                return make(bucket, object, image, name)
               }),
             signal,
           )
           .catch((error: unknown) => {
-            throw signal.aborted ? clientClosedRequest() : refusalOf(error)
+            throw signal.aborted ? clientClosedRequest() : apiErrorOf(error)
           }))
       const { blob, size, etag, type } = row
       return { key: object.key, createdAt: object.createdAt, contentType: type, size, etag, blobs: [[blob, size]] }

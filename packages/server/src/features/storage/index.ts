@@ -1,6 +1,6 @@
 /**
- * Storage: SPEC's Storage chapter. This factory turns endpoint calls into operations on objects and uploads; who asks
- * is `admission`'s, what they may do is judged in `objects`, bytes are the blobs engine's.
+ * Storage. Maps endpoint calls to operations on objects and uploads. `admission` authenticates callers and signed URLs,
+ * `objects` evaluates access rules, and the blobs engine stores bytes.
  */
 
 import type { UserCaller } from '../../access/caller.ts'
@@ -45,30 +45,33 @@ export interface StorageDeps {
   readonly blobs: Blobs
   readonly images: Images
   readonly buckets: () => BucketDefinitions
-  /** Decides rules that ask tables. */
+  /** Evaluates rules that read tables. */
   readonly ruleEvaluator: RuleEvaluator
   /** Signs URLs and seals cursors. */
   readonly secret: string
-  /** Bytes of a JSON response, at most. */
+  /** Largest JSON response, in bytes. */
   readonly responseBytes: () => number
-  /** A user as they are now, for whom what they signed stands; null for one who may no longer act. */
+  /**
+   * The user with the current role and claims; null for a disabled or deleted user. Signed URLs are honored while their
+   * issuer is active.
+   */
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
-  /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
+  /** The user with the current role and claims. Rejects with 401 after the session has ended. */
   readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
-  /** Where browsers reach the server, without a slash at the end; null while it is not known. */
+  /** Public base URL without a trailing slash; null if it is not configured. */
   readonly publicUrl: () => string | null
-  /** Whether the service key of this name is still good and has the scope. */
+  /** Whether the service key of this name is valid and has the scope. */
   readonly keyPermits: (keyName: string, scope: string) => boolean
   readonly clock: Clock
   readonly log: Log
 }
 
 export interface Storage extends Feature {
-  /** Keeps released files for backups. */
+  /** Leases that keep released files for backups. */
   readonly leases: Leases
 }
 
-/** An object as SPEC's "Stored file object" shows it. */
+/** The public representation of an object. */
 const show = ({ key, size, contentType, customMetadata, createdAt, etag, uploadedBy }: StoredObject) => ({
   key,
   size,
@@ -80,7 +83,9 @@ const show = ({ key, size, contentType, customMetadata, createdAt, etag, uploade
   uploadedBy,
 })
 
-/** The part of an object that a write of metadata answers a caller who may not read it: what was sent, and where. */
+/**
+ * The response to a metadata update by a caller without read permission: only the fields that the request contained.
+ */
 const showSent = ({ key, createdAt, customMetadata }: StoredObject, sent: object) => ({
   key,
   customMetadata: Object.fromEntries(Object.entries(customMetadata).filter(([name]) => Object.hasOwn(sent, name))),
@@ -135,7 +140,7 @@ export function createStorage(deps: StorageDeps): Storage {
         call.query.token,
       )
       const variant = variantOf(call.query)
-      if (variant && !reader.bucket.images) throw badRequest('This bucket does not change pictures')
+      if (variant && !reader.bucket.images) throw badRequest('Image transformations are not enabled for this bucket')
       const object = await objects.getReadable(reader, key, token ?? undefined)
       const content = variant
         ? await imageVariants.derive(reader.bucket, object, variant, {
@@ -161,7 +166,7 @@ export function createStorage(deps: StorageDeps): Storage {
         contentType,
         etag,
       }))
-      // Each is in the response twice.
+      // Each object appears in the response twice (`objects` and `files`).
       const { items: shown, isCut } = await fitItems(listed, itemBytesMax(deps.responseBytes()) / 2)
       const last = isCut ? (shown.at(-1)?.key ?? null) : next
       return json({

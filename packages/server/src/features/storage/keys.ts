@@ -4,7 +4,7 @@ import { objectKeyBytesMax } from '../../limits/storage.ts'
 
 const controlCharacter = /\p{Cc}/u
 
-/** What is wrong with a text as a key, or null. */
+/** The error of a key, or null. */
 export function findKeyMistake(text: string): string | null {
   if (text === '') return 'must not be empty'
   if (!text.isWellFormed() || Buffer.byteLength(text) > objectKeyBytesMax)
@@ -15,13 +15,13 @@ export function findKeyMistake(text: string): string | null {
   return segments.includes('.') || segments.includes('..') ? 'must not have "." or ".." between slashes' : null
 }
 
-/** Gives the key back. Throws 400 naming `field`. */
+/** Returns a valid key. Throws 400 naming `field`. */
 export function parseKey(text: string, field = 'key'): string {
   const mistake = findKeyMistake(text)
   if (mistake !== null) throw invalidField(field, 'pattern', mistake)
   return text
 }
 
-/** A key as it stands in a path: its slashes escaped too, so that no route is ever mistaken for it. */
+/** Escapes a key for a path, including its slashes, so that it matches no other route. */
 export const keyInPath = (key: string): string =>
   encodeURIComponent(key).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)

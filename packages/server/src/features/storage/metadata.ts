@@ -7,10 +7,10 @@ import { findUndeclaredNameError } from '../../query/field-name.ts'
 
 export type Metadata = Readonly<Record<string, string>>
 
-/** Begins the name under which rules know a member. */
+/** Prefix of the names under which rules access custom metadata. */
 const prefix = 'customMetadata.'
 
-/** Throws 400 naming every member that is wrong, or `field` where it is too much or no object. */
+/** Throws 400 naming every invalid member, or `field` if the value is not an object or is too large. */
 export function parseMetadata(value: unknown, field: string): Metadata {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField(field, 'type', 'must be an object of strings')
@@ -32,7 +32,7 @@ export function parseMetadata(value: unknown, field: string): Metadata {
   return value as Metadata
 }
 
-/** The same from text; undefined is no metadata. */
+/** As `parseMetadata`, from JSON text; undefined is empty metadata. */
 export function parseMetadataText(text: string | undefined, field: string): Metadata {
   if (text === undefined) return {}
   let value: unknown
@@ -44,10 +44,10 @@ export function parseMetadataText(text: string | undefined, field: string): Meta
   return parseMetadata(value, field)
 }
 
-/** The members under the names rules have for them. */
+/** Custom metadata under the names that rules use. */
 export const toExtra = (metadata: Metadata): Record<string, string> =>
   Object.fromEntries(Object.entries(metadata).map(([name, text]) => [prefix + name, text]))
 
-/** The members under their own names. */
+/** The inverse of `toExtra`. */
 export const fromExtra = (extra: Metadata): Record<string, string> =>
   Object.fromEntries(Object.entries(extra).map(([name, text]) => [name.slice(prefix.length), text]))

@@ -1,7 +1,6 @@
 /**
- * Objects: rows over lists of blobs. Every way to an object ends here, where the rules are judged on the row itself:
- * reading one, listing, putting one in place of another, changing what is said of one, removing. What travels over HTTP
- * is decided by those who call.
+ * Objects: rows that refer to lists of blobs. Every operation on an object passes through this module, which evaluates
+ * the access rules on the row: read, list, put, set metadata, remove. Callers handle HTTP.
  */
 import { randomUUID } from 'node:crypto'
 import { callerKey } from '../../access/caller.ts'
@@ -24,23 +23,23 @@ import { fromExtra, type Metadata, toExtra } from './metadata.ts'
 import type { Store } from './schema.ts'
 import type { VariantCache } from './variant-cache.ts'
 
-/** An object as everything but the database sees it. */
+/** An object as the other modules use it. */
 export interface StoredObject {
   readonly key: string
   readonly size: number
   readonly contentType: string
-  /** A user's id; null for the service's own. */
+  /** The uploading user's id; null for uploads by a service key. */
   readonly uploadedBy: string | null
   readonly createdAt: string
   readonly customMetadata: Metadata
-  /** Another one for every content that was ever stored under a key. */
+  /** Unique for every content that is stored under a key. */
   readonly version: string
   /** Without quotes. */
   readonly etag: string
   readonly blobs: readonly BlobPart[]
 }
 
-/** What is to be stored under a key. */
+/** An object to be stored. */
 export interface NewObject {
   readonly key: string
   readonly contentType: string
@@ -50,7 +49,7 @@ export interface NewObject {
   readonly blobs: readonly BlobPart[]
 }
 
-/** What a signed URL was made for. */
+/** The version of an object that a signed URL refers to. */
 export interface Expected {
   readonly size: number
   /** Media type. */
@@ -63,26 +62,31 @@ const isExpected = ({ size, contentType, etag }: StoredObject, expected: Expecte
 
 export interface Page {
   readonly objects: readonly StoredObject[]
-  /** The key to go on after; null at the end. */
+  /** The key after which the next page starts; null on the last page. */
   readonly next: string | null
 }
 
 export interface Objects {
   /**
-   * Throws 404 for an absent object, 412 for one that is not the expected one, 401 or 403 where the read rule denies.
+   * Throws 404 for an absent object, 412 for one that differs from `expected`, 401 or 403 if the read rule denies
+   * access.
    */
   getReadable(call: BucketCall, key: string, expected?: Expected): Promise<StoredObject>
-  /** Those the read rule allows, in order of key, after one; without their custom metadata and blobs. */
+  /** Objects that the read rule allows, in order of their keys, after `after`; without custom metadata and blobs. */
   list(call: BucketCall, page: { prefix: string; after: string | null; limit: number }): Promise<Page>
-  /** Throws 401 or 403 where what is there may not be overwritten; for those who would rather know before an upload. */
+  /**
+   * Throws 401 or 403 if the existing object may not be overwritten. Rejects an upload before its bytes are received.
+   */
   checkOverwrite(call: BucketCall, key: string): Promise<void>
   /**
-   * Stores an object in place of whatever is there. Its blobs must be live, or adopted in the same transaction. Throws
-   * 401 or 403 where the write rule is not true of it or of the one there, 413 over a quota.
+   * Stores an object and replaces an existing one. Its blobs must be live, or adopted in the same transaction.
+   * `counted` bytes are already part of the usage counts. Throws 401 or 403 if the write rule rejects the new or the
+   * existing object, 413 over a quota.
    */
   put(tx: Transaction, call: BucketCall, object: NewObject, usage: { counted: number }): Promise<StoredObject>
   /**
-   * Sets members of the custom metadata. Write is judged before and after; what may be shown of it, by the read rule.
+   * Sets members of the custom metadata. The write rule is evaluated before and after the change; `isReadable` is the
+   * result of the read rule for the new state.
    */
   setMetadata(
     call: BucketCall,
@@ -111,7 +115,7 @@ const columns = join(
   columnNames.map((name) => sql`${alias}.${ident(name)}`),
   ', ',
 )
-/** What is left out of a list, and what stands for it. */
+/** Columns that lists omit, and their placeholders. */
 const emptyColumns: ReadonlyMap<string, SqlText> = new Map([
   ['blobs', sql`'[]' AS blobs`],
   ['_extra', sql`'{}' AS ${ident('_extra')}`],
@@ -121,9 +125,9 @@ const columnsWithout = (left: readonly string[]): SqlText =>
     columnNames.map((name) => (left.includes(name) && emptyColumns.get(name)) || sql`${alias}.${ident(name)}`),
     ', ',
   )
-/** What a list shows: without custom metadata and blobs, of which an object of many parts has a long list. */
+/** Columns of a list: without custom metadata and blobs, which can be large. */
 const listedColumns = columnsWithout(['blobs', '_extra'])
-/** What a rule is judged on. */
+/** Columns that a rule can refer to. */
 const judgedColumns = columnsWithout(['blobs'])
 
 const toObject = ({ _extra, blobs, ...row }: ObjectRow): StoredObject => ({
@@ -132,7 +136,7 @@ const toObject = ({ _extra, blobs, ...row }: ObjectRow): StoredObject => ({
   blobs: JSON.parse(blobs),
 })
 
-/** An object as rules see it. */
+/** The object as a row for rule evaluation. */
 const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, customMetadata }: StoredObject): Row => ({
   ...toExtra(customMetadata),
   key,
@@ -145,8 +149,9 @@ const toRuleRow = ({ key, size, contentType, uploadedBy, createdAt, customMetada
 export const sizeOf = (blobs: readonly BlobPart[]): number => blobs.reduce((sum, [, size]) => sum + size, 0)
 
 /**
- * A page under a rule that asks tables of another database: objects that the rest of the rule allows are read in
- * portions and judged one by one, each question once. The page ends early where too many were looked at in vain.
+ * Reads a page under a rule that reads tables of another database: objects that satisfy the rest of the rule are read
+ * in batches and evaluated one by one, each distinct condition once. The page ends early after `judgedObjectsMax`
+ * objects.
  */
 async function judgedPage(
   call: BucketCall,
@@ -170,7 +175,7 @@ async function judgedPage(
       const answer = answers.get(key) ?? (await call.isTrue(question, row))
       answers.set(key, answer)
       if (answer && objects.length === limit) return { objects, next: objects.at(-1)?.key ?? null }
-      // Its metadata was for the rule, and a page of them would be large.
+      // The metadata was read for the rule only; a page with it would be large.
       if (answer) objects.push({ ...object, customMetadata: {} })
       last = object.key
       judged += 1
@@ -188,7 +193,7 @@ export function createObjects(deps: {
   const { store, blobRegistry, variantCache, clock } = deps
   const { database, tables } = store
   const { dialect } = database
-  /** For rules without `exists`: objects stand in a database of their own, which has no tables to ask. */
+  /** For rules without `exists`: the objects' database has no other tables. */
   const backEnd = createSqlBackEnd(dialect, () => {
     throw new Error('The objects’ database has no other tables')
   })
@@ -202,7 +207,7 @@ export function createObjects(deps: {
     return row ? toObject(row) : null
   }
 
-  /** The row as it stays until the end of the transaction; nobody else puts or removes this key meanwhile. */
+  /** The row, locked until the end of the transaction against concurrent puts and removals of the key. */
   async function findLocked(tx: Transaction, call: BucketCall, key: string): Promise<StoredObject | null> {
     await tx.lock(`storage ${call.bucket.name} ${key}`)
     const [row] = await tx.all<ObjectRow>(sql`${select(call, key)}${dialect.forUpdate}`)
@@ -211,7 +216,7 @@ export function createObjects(deps: {
 
   const at = (call: BucketCall, key: string): SqlText => sql`bucket = ${call.bucket.name} AND key = ${key}`
 
-  /** Objects that a condition selects, in order of key. */
+  /** Objects that satisfy a condition, in order of their keys. */
   async function readPage(
     call: BucketCall,
     condition: Expr,
@@ -230,7 +235,7 @@ export function createObjects(deps: {
     return rows.map(toObject)
   }
 
-  /** Releases the blobs of a version and of the pictures made from it, which no user has uploaded. */
+  /** Releases the blobs of a version and of its image variants. Variants have no owner, since no user uploaded them. */
   async function releaseVersion(
     tx: Transaction,
     bucket: BucketDefinition,

@@ -1,4 +1,4 @@
-/** Making signed URLs: who may, for how long, and where they lead. What they permit is in their tokens. */
+/** Issues signed URLs: authorization, lifetime and address. `uploads/tokens` defines what a token contains. */
 import { randomUUID } from 'node:crypto'
 import { required } from '../../access/check.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -21,13 +21,13 @@ export interface SignedUrl {
 export interface SignedUrls {
   /** Throws 404, 401 or 403 as a download by the caller would. */
   read(bucket: BucketCall, call: Call, body: { key: string; expiresIn?: string | undefined }): Promise<SignedUrl>
-  /** Absent keys are left out. Throws 401 or 403 when one that is there may not be read. */
+  /** Omits absent keys. Throws 401 or 403 if one of the existing files is not readable. */
   readMany(
     bucket: BucketCall,
     call: Call,
     body: { keys: readonly string[]; expiresIn?: string | undefined },
   ): Promise<readonly (SignedUrl & { readonly key: string })[]>
-  /** Throws 401 or 403 where the caller may not write. */
+  /** Throws 401 or 403 if the caller may not write the file. */
   write(bucket: BucketCall, call: Call, body: SignedUploadBody): Promise<SignedUrl & { maxFileSize?: number }>
 }
 
@@ -37,7 +37,7 @@ export interface SignedUploadBody {
   readonly maxFileSize?: string | number | undefined
 }
 
-/** Throws 400 for what is no duration, or too long. */
+/** Throws 400 for an invalid or too long duration. */
 function parseLifetime(text: string | undefined, defaultMs: number): number {
   if (text === undefined) return defaultMs
   let ms: number
@@ -54,7 +54,7 @@ function parseMaxFileSize(size: string | number | undefined): number | null {
   if (size === undefined) return null
   if (typeof size === 'number') {
     if (Number.isSafeInteger(size) && size > 0) return size
-    throw invalidField('maxFileSize', 'min', 'must be a whole number of bytes, at least 1')
+    throw invalidField('maxFileSize', 'min', 'must be a positive integer number of bytes')
   }
   try {
     return parseByteSize(size)
@@ -64,12 +64,12 @@ function parseMaxFileSize(size: string | number | undefined): number | null {
 }
 
 /**
- * Where the caller found us, for a server that was not told where it is. It is what the caller said itself and goes
- * back to nobody else, so a false `Host` deceives only who sent it. A relative URL where it said nothing that is an
- * address.
+ * The base URL of the request, for a server without a configured public URL. It comes from the request's own headers
+ * and is returned to the same caller only, so a forged `Host` affects no other client. Empty (a relative URL) if the
+ * request has no valid address.
  */
-function originOf({ url: asked, headers }: Call): string {
-  const url = URL.parse(asked)
+function originOf({ url: requestUrl, headers }: Call): string {
+  const url = URL.parse(requestUrl)
   if (!url) return ''
   if (headers.get('x-forwarded-proto')?.toLowerCase() === 'https') url.protocol = 'https:'
   return url.origin

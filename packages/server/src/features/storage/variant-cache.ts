@@ -1,6 +1,6 @@
 /**
- * Which variants of pictures are kept: their rows, how many bytes they are per bucket and in all, and which go when
- * that is too much: the least recently used. Making them is `images`.
+ * Cache of image variants: their rows, their total size per bucket and overall, and LRU eviction beyond the bounds.
+ * `images` renders them.
  */
 import type { Clock } from '../../base/clock.ts'
 import { createSingleFlight } from '../../base/concurrency/single-flight.ts'
@@ -31,24 +31,24 @@ export interface VariantName {
   readonly variant: string
 }
 
-/** Bytes of kept variants, without a quota. */
+/** Bounds of the cache, in bytes, for buckets without a quota. */
 export interface VariantBounds {
   readonly bucketBytes: number
   readonly bytes: number
 }
 
 export interface VariantCache {
-  /** A kept variant, which counts as used now; null where there is none. */
+  /** A cached variant, marked as used; null if absent. */
   find(name: VariantName): Promise<Variant | null>
-  /** Whether a variant of so many bytes is worth keeping at all. */
+  /** Whether a variant of this size can be cached at all. */
   fits(bucket: QuotaBucket, bytes: number): boolean
-  /** Keeps a variant whose blob the same transaction adopts. */
+  /** Adds a variant whose blob is adopted in the same transaction. */
   add(tx: Transaction, bucket: QuotaBucket, name: VariantName, variant: Variant): Promise<void>
-  /** Forgets variants of a version, one or all, and gives their blobs, which the caller releases. */
+  /** Removes one or all variants of a version and returns their blobs for the caller to release. */
   remove(tx: Transaction, bucket: QuotaBucket, version: string, variant?: string): Promise<readonly BlobPart[]>
   /**
-   * Releases the least recently used until the bucket, and all buckets together, are within their bounds. Equal calls
-   * share one pass. Never rejects: what is left over goes with the next variant that is kept.
+   * Evicts least recently used variants until the bucket and the whole cache are within their bounds. Concurrent calls
+   * for one bucket share a pass. Never rejects: the next addition evicts what is left.
    */
   evict(bucket: QuotaBucket): Promise<void>
 }
@@ -78,7 +78,7 @@ export function createVariantCache(deps: VariantCacheDeps): VariantCache {
     tx.run(sql`INSERT INTO ${tables.kept} AS counted (bucket, bytes) VALUES (${bucket}, ${bytes})
       ON CONFLICT (bucket) DO UPDATE SET bytes = counted.bytes + excluded.bytes`)
 
-  /** One transaction for each, which locks one variant and then the count: it cannot wait for another in a circle. */
+  /** One transaction per variant, which locks the variant and then the count, so that evictions cannot deadlock. */
   async function evictOne(bucket: QuotaBucket, isAnywhere: boolean): Promise<boolean> {
     const candidates = isAnywhere ? sql`bucket IS NOT NULL` : sql`bucket = ${bucket.name}`
     const [oldest] = await database.all<VariantName & BlobRef>(sql`SELECT version, variant, bucket, blob, size
@@ -113,7 +113,7 @@ export function createVariantCache(deps: VariantCacheDeps): VariantCache {
       if (!row) return null
       const { used, ...variant } = row
       const nowMs = clock.now()
-      // One that was used under a clock that was ahead is dated again as well.
+      // Also resets a timestamp that a clock running ahead has written.
       if (Math.abs(nowMs - (used ?? 0)) >= variantUsedStepMs)
         await database
           .write((tx) => tx.run(sql`UPDATE ${tables.derived} SET used = ${nowMs} WHERE ${at(name)}`))

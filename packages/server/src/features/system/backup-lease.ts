@@ -1,6 +1,6 @@
 /**
- * Leases over HTTP: a backup takes one before its moment and renews it until it has copied every file. Files that are
- * replaced or deleted meanwhile keep their bytes, on every node.
+ * Backup leases over HTTP: a backup takes one before it pauses writes and renews it until it has copied every file.
+ * Files replaced or deleted meanwhile keep their bytes, on every node.
  */
 import { z } from 'zod'
 import { formatDatetime } from '../../base/text/datetime.ts'
@@ -17,11 +17,11 @@ interface Lease {
 
 /** See `Leases` of storage. */
 export interface BackupLeases {
-  /** Null where too many live already. */
+  /** Null if too many leases are active. */
   take(): Promise<Lease | null>
-  /** Null where it has ended. */
+  /** Null if the lease has expired. */
   renew(id: string): Promise<Lease | null>
-  /** False where it had ended before. */
+  /** False if the lease had expired. */
   end(id: string): Promise<boolean>
 }
 
@@ -36,13 +36,13 @@ export function createLeaseEndpoints(leases: BackupLeases): readonly Endpoint[] 
       name: 'system.leaseForBackup',
       method: 'POST',
       paths: ['/api/backup/lease'],
-      summary: 'Keep the bytes of files that are replaced or deleted from now on',
-      description: `For backups. The lease ends ${backupLeaseMs / 1000} seconds after it was last renewed.`,
+      summary: 'Create a lease that keeps the bytes of replaced and deleted files',
+      description: `For backups. The lease expires ${backupLeaseMs / 1000} seconds after its last renewal.`,
       replies: { 200: { description: 'The lease', schema: leaseSchema } },
       errors: [409],
       async handle() {
         const lease = await leases.take()
-        if (!lease) throw conflict('Too many backups hold leases: try again once one of them has ended')
+        if (!lease) throw conflict('Too many backups are running; retry after one of them has finished')
         return show(lease)
       },
     }),
@@ -52,7 +52,7 @@ export function createLeaseEndpoints(leases: BackupLeases): readonly Endpoint[] 
       method: 'POST',
       paths: ['/api/backup/lease/:id'],
       summary: 'Renew a lease',
-      description: '404 when it has ended: files that the backup needs may have been removed since.',
+      description: '404 if it has expired: files that the backup needs may have been removed since.',
       replies: { 200: { description: 'The lease', schema: leaseSchema } },
       errors: [404],
       async handle({ params }) {
@@ -67,9 +67,9 @@ export function createLeaseEndpoints(leases: BackupLeases): readonly Endpoint[] 
       method: 'DELETE',
       paths: ['/api/backup/lease/:id'],
       summary: 'End a lease',
-      description: '404 when it had ended before: files that the backup needs may have been removed since.',
+      description: '404 if it had expired: files that the backup needs may have been removed since.',
       replies: {
-        200: { description: 'No file was removed while it lasted', schema: z.object({ ok: z.literal(true) }) },
+        200: { description: 'No file was removed during the lease', schema: z.object({ ok: z.literal(true) }) },
       },
       errors: [404],
       async handle({ params }) {

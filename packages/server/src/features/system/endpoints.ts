@@ -1,4 +1,4 @@
-/** The HTTP surface of the system feature, as a table, and the few lines behind each entry. */
+/** HTTP endpoints of the system feature: health, public configuration, schema, OpenAPI, documentation and metrics. */
 import { z } from 'zod'
 import type { Caller } from '../../access/caller.ts'
 import { permitsScope } from '../../access/service-keys.ts'
@@ -12,21 +12,24 @@ import { passwordCharsMax } from '../../limits/api.ts'
 import { createHomeEndpoint, type HomeParts } from './home.ts'
 import { describeSchema, type SchemaDescription } from './schema.ts'
 
-/** The parts of the config that are told. Asked for at each request, since a development reload replaces the config. */
+/**
+ * The parts of the configuration that endpoints expose. Read for each request, since a development reload replaces the
+ * configuration.
+ */
 export type SystemConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
 
 export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
   readonly config: () => SystemConfig
   readonly clock: Clock
-  /** By engine, why it cannot do its work, for an operator; null where it can. A failure counts as a fault of `sql`. */
+  /** Faults by engine, for operators; null for a working engine. A rejection counts as a fault of `sql`. */
   readonly findFaults: () => Promise<EngineFaults>
-  /** Everything counted so far, in the text format of Prometheus. */
+  /** All metrics in the Prometheus text format. */
   readonly metrics: () => string | Promise<string>
-  /** The OpenAPI document of every endpoint; with the tables and fields of a schema, or with null naming none. */
+  /** The OpenAPI document of all endpoints; with the tables and fields of a schema, or without any for null. */
   readonly openApi: (schema: SchemaDescription | null) => object
-  /** The HTML page that shows the document. */
+  /** The HTML page that renders the document. */
   readonly docsPage: string
-  /** Its policy, as far as only headers can say it. */
+  /** Its security headers. */
   readonly docsPageHeaders: Readonly<Record<string, string>>
 }
 
@@ -52,15 +55,15 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/health'],
       tag,
-      summary: 'Whether the server takes requests',
+      summary: 'Check server health',
       description:
-        '503 while it drains, or while an engine is away or a write to it fails. No credentials are refused. A service ' +
-        'key with the scope `system:health:*:read` also gets the state of each engine and the reason of a fault. Query ' +
-        'parameters change nothing, so that monitors may append one against caches.',
+        '503 while the server drains, or while an engine is unavailable or rejects writes. Credentials are never rejected. A service ' +
+        'key with the scope `system:health:*:read` also gets the state of each engine and the reason of each fault. Query ' +
+        'parameters are ignored, so that monitors can append one to bypass caches.',
       credentials: 'public',
       ignoresCredentials: true,
       rateLimit: null,
-      replies: { 200: { description: 'It does', schema: healthSchema } },
+      replies: { 200: { description: 'The server is healthy', schema: healthSchema } },
       errors: [503],
       handle: ({ caller }) => health(parts, caller),
     }),
@@ -69,7 +72,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/config'],
       tag,
-      summary: 'What a client needs to know before anybody has signed in',
+      summary: 'Get the public client configuration',
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'Public configuration', schema: clientConfigSchema } },
@@ -80,9 +83,9 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/schema'],
       tag,
-      summary: 'Tables and their fields',
+      summary: 'Get the table schema',
       description:
-        'Governed by `api.schemaEndpoint`: absent, public, or for users and service keys. Never shows access rules or hidden fields.',
+        'Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields.',
       credentials: 'rules',
       scope: () => schemaScope,
       rateLimit: 'global',
@@ -100,8 +103,8 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/openapi.json'],
       tag,
-      summary: 'This API as an OpenAPI document',
-      description: 'Names tables and fields only to those whom `/api/schema` would show them.',
+      summary: 'Get the OpenAPI document',
+      description: 'Contains tables and fields only if the caller may read `/api/schema`.',
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'OpenAPI 3.1', schema: z.record(z.string(), z.unknown()) } },
@@ -116,7 +119,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/docs'],
       tag,
-      summary: 'The OpenAPI document as a page',
+      summary: 'Read the API documentation',
       credentials: 'public',
       rateLimit: 'global',
       replies: { 200: { description: 'HTML' } },
@@ -132,7 +135,7 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/metrics'],
       tag,
-      summary: 'Counters for Prometheus',
+      summary: 'Get Prometheus metrics',
       credentials: 'service',
       scope: () => metricsScope,
       rateLimit: null,
@@ -179,14 +182,14 @@ const schemaSchema = z.object({
   ),
 })
 
-/** Of each engine whether it works, and the reasons of those that do not, which name files and hosts. */
+/** The state of each engine, and the reasons of faults, which may contain file and host names. */
 function describeEngines(faults: EngineFaults) {
   const engines = Object.fromEntries(engineNames.map((name) => [name, faults[name] === null ? 'ok' : 'unavailable']))
   const reasons = engineNames.flatMap((name) => (faults[name] === null ? [] : [`${name}: ${faults[name]}`]))
   return { engines, ...(reasons.length === 0 ? {} : { reason: reasons.join('; ') }) }
 }
 
-/** An unavailable server says so both ways: as a health report and as a refusal like any other. */
+/** An unavailable server returns both a health report and a regular error body. */
 async function health({ findFaults, version, clock }: SystemParts, caller: Caller): Promise<Reply> {
   const faults = await findFaults().catch(
     (error: unknown): EngineFaults => ({ sql: String(error), blobs: null, cluster: null }),
@@ -198,11 +201,11 @@ async function health({ findFaults, version, clock }: SystemParts, caller: Calle
     ...(maySeeEngines ? describeEngines(faults) : {}),
   }
   if (engineNames.every((name) => faults[name] === null)) return json({ status: 'ok', ...report })
-  const refusal = unavailable()
-  return json({ ...refusal.body(), status: 'unavailable', ...report }, refusal.status, refusal.headers)
+  const failure = unavailable()
+  return json({ ...failure.body(), status: 'unavailable', ...report }, failure.status, failure.headers)
 }
 
-/** Nothing that follows from a secret may ever stand here: the answer is public. */
+/** The response is public and must not contain anything derived from a secret. */
 const describeClientConfig = ({ captcha, auth, push }: SystemConfig): z.infer<typeof clientConfigSchema> => ({
   captcha: captcha && { siteKey: captcha.siteKey },
   auth: {
@@ -221,7 +224,7 @@ function maySeeSchema(mode: SystemConfig['schemaEndpoint'], caller: Caller): boo
   return mode === true || caller.kind === 'user'
 }
 
-/** Builds once for each loaded config: a reload brings a new object, and the old text goes with the old one. */
+/** Caches a value per loaded configuration object; a reload replaces both. */
 function perConfig<T>(config: () => SystemConfig, build: (config: SystemConfig) => T): () => T {
   let last: { readonly of: SystemConfig; readonly built: T } | null = null
   return () => {

@@ -1,4 +1,4 @@
-/** The address `/`: where everything is, as a page for browsers and as JSON for programs. */
+/** The endpoint `/`: an overview as HTML for browsers and as JSON for programs. */
 import { z } from 'zod'
 import type { Caller } from '../../access/caller.ts'
 import type { Config } from '../../config/config.ts'
@@ -11,13 +11,13 @@ type HomeConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint'>
 
 export interface HomeParts {
   readonly config: () => HomeConfig
-  /** The program's version, as in package.json. */
+  /** The server's version, as in package.json. */
   readonly version: string
-  /** Where the server is reached, without a slash at its end. */
+  /** The server's base URL without a trailing slash. */
   readonly url: () => string
-  /** Whether there is no administrator yet; asked in development mode only. */
+  /** Whether no administrator exists; called in development mode only. */
   readonly needsSetup: () => Promise<boolean>
-  /** Whether `/api/schema` shows the tables to this caller. */
+  /** Whether this caller may read `/api/schema`. */
   readonly maySeeSchema: (mode: HomeConfig['schemaEndpoint'], caller: Caller) => boolean
 }
 
@@ -32,16 +32,21 @@ interface Link extends HomeLink {
 }
 
 const publicLinks: readonly Link[] = [
-  { name: 'docs', href: '/docs', title: 'API reference', about: 'Every endpoint, with its parameters and replies' },
-  { name: 'openapi', href: '/openapi.json', title: 'OpenAPI', about: 'The same for tools and generated clients' },
-  { name: 'health', href: '/api/health', title: 'Health', about: 'Whether the server takes requests' },
+  { name: 'docs', href: '/docs', title: 'API reference', about: 'Every endpoint with its parameters and responses' },
+  {
+    name: 'openapi',
+    href: '/openapi.json',
+    title: 'OpenAPI',
+    about: 'The API description for tools and generated clients',
+  },
+  { name: 'health', href: '/api/health', title: 'Health', about: 'The state of the server' },
 ]
 
-/** Where the notice about it leads; without the token of the printed link its form is refused. */
+/** Target of the setup notice; without the token of the printed link its form is rejected. */
 const setupPath = '/setup'
 
 const setupNotice =
-  'There is no administrator yet. Open the link that `plinth dev` printed when it started (`/setup#…`), or run ' +
+  'No administrator exists. Open the link that `plinth dev` printed at startup (`/setup#…`), or run ' +
   '`plinth users create --email you@example.com --role admin`.'
 
 export const createHomeEndpoint = (parts: HomeParts): Endpoint =>
@@ -51,9 +56,9 @@ export const createHomeEndpoint = (parts: HomeParts): Endpoint =>
     method: 'GET',
     paths: ['/'],
     tag: 'System',
-    summary: 'Where everything is',
+    summary: 'Get the home page',
     description:
-      'HTML for clients that ask for `text/html`, JSON for all others. In release mode it names what is public and no ' +
+      'HTML for clients that accept `text/html`, JSON for all others. In release mode it lists public links only and no ' +
       'version.',
     credentials: 'public',
     rateLimit: 'global',
@@ -74,31 +79,31 @@ interface Home {
 const releaseHome: Home = { version: null, needsSetup: false, commands: [] }
 
 async function describeDevelopment(parts: HomeParts, caller: Caller): Promise<Home> {
-  // The links are of use while the database is away, too.
+  // The page is useful while the database is unavailable, too.
   const needsSetup = await parts.needsSetup().catch(() => false)
   return { version: parts.version, needsSetup, commands: listCommands(parts, caller) }
 }
 
-/** The first commands of the guides. They name a table only to a caller who may see the schema. */
+/** The first commands of the guides. They name a table only if the caller may read the schema. */
 function listCommands({ config, url, maySeeSchema }: HomeParts, caller: Caller): Home['commands'] {
   const { namespaces, schemaEndpoint } = config()
   const path = maySeeSchema(schemaEndpoint, caller) ? findTablePath(namespaces) : null
   const table = `${url()}${path ?? '/api/db/shared/tables/TABLE'}`
-  const replace = path === null ? ' Put the name of one of your tables in place of `TABLE`.' : ''
+  const replace = path === null ? ' Replace `TABLE` with the name of one of your tables.' : ''
   return [
-    { about: 'Ask whether the server takes requests:', command: `curl ${url()}/api/health` },
+    { about: 'Check the server’s health:', command: `curl ${url()}/api/health` },
     {
-      about: `List records with the service key, which the server printed when it started, in \`KEY\`.${replace}`,
+      about: `List records with the service key that the server printed at startup, in \`KEY\`.${replace}`,
       command: `curl '${table}?limit=3' -H "X-Platform-Service-Key: $KEY"`,
     },
     {
-      about: 'List them as the user `alice`, so that your rules decide:',
+      about: 'List them as the user `alice`, subject to your access rules:',
       command: `curl '${table}?limit=3' -H "Authorization: Bearer $(plinth token alice)"`,
     },
   ]
 }
 
-/** The path of a table that can be used without an instance. */
+/** The path of a table that needs no instance. */
 function findTablePath(namespaces: HomeConfig['namespaces']): string | null {
   for (const { name, instance, tables } of namespaces.values()) {
     const [table] = tables.keys()
@@ -129,5 +134,7 @@ const formatPage = ({ version, needsSetup, commands }: Home): Reply => ({
   headers: homePageHeaders,
 })
 
-/** Caches must tell the two forms apart. An answer's own `Vary` replaces the common one, which may name the origin. */
+/**
+ * Caches must distinguish the two representations. This `Vary` replaces the common one, which may contain the origin.
+ */
 const withVary = (reply: Reply): Reply => ({ ...reply, headers: { ...reply.headers, Vary: 'Accept, Origin' } })

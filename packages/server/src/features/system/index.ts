@@ -1,6 +1,6 @@
 /**
- * The system feature: what the server says about itself. Knows no engine and no other feature; all it tells it is
- * handed.
+ * The system feature: endpoints about the server itself. Depends on no engine and no other feature; `app` supplies
+ * their parts.
  */
 
 import type { Feature } from '../feature.ts'

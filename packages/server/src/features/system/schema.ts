@@ -1,6 +1,6 @@
 /**
- * The public description of the tables: field definitions, search and indexes, and nothing of access rules or hidden
- * fields. Who may see it is decided in `endpoints`.
+ * The public description of tables: fields, search and indexes, without access rules and hidden fields. `endpoints`
+ * decides who may read it.
  */
 import type { NamespaceDefinition } from '../../access/definition.ts'
 import type { Field, FieldType, Index, Table } from '../../query/table.ts'
@@ -25,7 +25,7 @@ export interface TableDescription {
 }
 
 export interface SchemaDescription {
-  /** By the table's name, or by `namespace.name` where several namespaces use the name. */
+  /** Keyed by table name, or by `namespace.name` if several namespaces have the table. */
   readonly tables: Readonly<Record<string, TableDescription>>
 }
 

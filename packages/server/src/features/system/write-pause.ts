@@ -1,6 +1,6 @@
 /**
- * The moment of a backup: writes wait while the command that makes the backup opens the databases. Given back when it
- * says so, and by itself soon after, so that a command that dies delays writes and no more.
+ * Write pause for backups: writes wait while `plinth backup` opens the databases. The command ends the pause; it also
+ * ends by itself after `backupPauseMs`, so that a killed command only delays writes.
  */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
@@ -12,7 +12,7 @@ import { backupPauseMs } from '../../limits/jobs.ts'
 /** See `Sql`. */
 export type PauseWrites = (() => Promise<() => void>) | null
 
-/** What a service key needs for everything about backups. */
+/** The scope that a service key needs for backups. */
 export const backupScope = (): string => 'system:backup:*:hold'
 
 interface WritePause {
@@ -20,14 +20,14 @@ interface WritePause {
   readonly end: () => void
 }
 
-/** `pauseWrites` is null where databases are not the server's own files. */
+/** `pauseWrites` is null if the databases are not the server's own files. */
 export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoint[] {
   let current: WritePause | null = null
   let isPending = false
 
   async function begin(): Promise<WritePause> {
     if (pauseWrites === null) throw notFound('Backup')
-    if (current || isPending) throw conflict('Another backup is at its moment')
+    if (current || isPending) throw conflict('Another backup is starting; retry in a few seconds')
     isPending = true
     const release = await pauseWrites().finally(() => {
       isPending = false
@@ -48,12 +48,12 @@ export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoi
       method: 'POST',
       paths: ['/api/backup/hold'],
       tag: 'System',
-      summary: 'Have writes wait while a backup begins',
-      description: `For \`plinth backup\`. Writes go on when the hold is given back, or after ${backupPauseMs} ms.`,
+      summary: 'Pause writes while a backup starts',
+      description: `For \`plinth backup\`. Writes resume when the pause is released, or after ${backupPauseMs} ms.`,
       credentials: 'service',
       scope: backupScope,
       rateLimit: 'global',
-      replies: { 200: { description: 'Nobody writes', schema: z.object({ id: z.string() }) } },
+      replies: { 200: { description: 'Writes are paused', schema: z.object({ id: z.string() }) } },
       errors: [404, 409],
       handle: async () => json({ id: (await begin()).id }),
     }),
@@ -62,13 +62,13 @@ export function createBackupEndpoints(pauseWrites: PauseWrites): readonly Endpoi
       method: 'DELETE',
       paths: ['/api/backup/hold/:id'],
       tag: 'System',
-      summary: 'Let writes go on',
-      description: '404 when the hold was over by itself: then what was opened meanwhile is not of one moment.',
+      summary: 'Resume writes',
+      description: '404 if the pause had expired: the databases opened meanwhile are not a consistent snapshot.',
       credentials: 'service',
       scope: backupScope,
       rateLimit: 'global',
       replies: {
-        200: { description: 'Nobody has written since the hold began', schema: z.object({ ok: z.literal(true) }) },
+        200: { description: 'No write was committed during the pause', schema: z.object({ ok: z.literal(true) }) },
       },
       errors: [404],
       handle({ params }) {

@@ -1,4 +1,4 @@
-/** The HTTP surface of vector indexes: one path, seven actions. What they do is `index`'s, `rows`' and `search`'s. */
+/** HTTP endpoint of vector indexes: one path, seven actions. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
 import {
@@ -13,7 +13,7 @@ import {
 } from '../../limits/resources.ts'
 import { findIdMistake, findNamespaceMistake } from './input.ts'
 
-/** A text in which `find` finds no mistake. */
+/** A text in which `find` finds no error. */
 const nameText = (find: (text: string) => string | null, description: string) =>
   z
     .string()
@@ -27,10 +27,10 @@ const nameText = (find: (text: string) => string | null, description: string) =>
 const id = nameText(findIdMistake, `1 to ${vectorIdBytesMax} bytes of UTF-8`)
 const namespace = nameText(findNamespaceMistake, `1 to ${vectorNamespaceBytesMax} bytes of UTF-8`)
 
-/** Checked by a loop of our own: a request has hundreds of thousands. */
+/** Validated by a loop in `input.ts`, not by zod: a request has hundreds of thousands of numbers. */
 const values = z
   .unknown()
-  .meta({ type: 'array', items: { type: 'number' }, description: 'As many as the index has dimensions' })
+  .meta({ type: 'array', items: { type: 'number' }, description: 'One number per dimension of the index' })
 
 const vectors = z
   .array(
@@ -45,7 +45,7 @@ const vectors = z
           description: `At most ${vectorMetadataBytesMax} bytes as JSON`,
           additionalProperties: true,
         }),
-      namespace: namespace.nullish().meta({ description: 'Instead of that of the request' }),
+      namespace: namespace.nullish().meta({ description: 'Overrides the namespace of the request' }),
     }),
   )
   .min(1)
@@ -55,18 +55,21 @@ const query = {
   topK: z.int().min(1).max(vectorMatchesMax).default(vectorMatches),
   filter: z.unknown().optional().meta({
     type: 'object',
-    description: 'Member of the metadata to its value, or to operators: $eq $ne $gt $gte $lt $lte $in $nin',
+    description: 'Maps a metadata field to a value or to operators: $eq $ne $gt $gte $lt $lte $in $nin',
     additionalProperties: true,
   }),
-  namespace: namespace.optional().meta({ description: 'Only vectors of this one' }),
+  namespace: namespace.optional().meta({ description: 'Restricts the search to this namespace' }),
   returnValues: z.boolean().default(false),
   returnMetadata: z
     .union([z.boolean(), z.enum(['all', 'indexed', 'none'])])
     .default(false)
-    .meta({ description: 'True is `all`, false is `none`' }),
+    .meta({ description: '`true` means `all`, `false` means `none`' }),
 }
 
-const write = { vectors, namespace: namespace.optional().meta({ description: 'Of vectors that name none' }) }
+const write = {
+  vectors,
+  namespace: namespace.optional().meta({ description: 'Namespace of vectors without their own' }),
+}
 
 const commandBody = z.discriminatedUnion('action', [
   z.object({ action: z.literal('upsert'), ...write }),
@@ -84,7 +87,10 @@ export type VectorCommandOf<Action extends VectorCommand['action']> = Extract<Ve
 const floats = z.array(z.number())
 const metadata = z.record(z.string(), z.unknown()).nullable()
 const written = z.object({ ok: z.literal(true), count: z.number(), ids: z.array(z.string()) })
-const truncated = z.literal(true).optional().meta({ description: 'Some did not fit into the response' })
+const truncated = z
+  .literal(true)
+  .optional()
+  .meta({ description: 'Present if the result was truncated to fit into the response' })
 const found = z.object({
   matches: z.array(
     z.object({
@@ -104,7 +110,7 @@ const fetched = z.object({
 })
 const described = z.object({ vectorCount: z.number(), dimensions: z.number(), metric: z.string() })
 
-/** What a service key needs for actions of one kind. */
+/** The scope that a service key needs for actions of one kind. */
 export const scopeOf = (index: string, kind: 'query' | 'write'): string => `vector:index:${index}:${kind}`
 
 export const vectorEndpoints = (
@@ -117,7 +123,7 @@ export const vectorEndpoints = (
     tag: 'Vector',
     summary: 'Write, search, fetch or delete vectors of an index, or describe it',
     description:
-      'Needs the scope `vector:index:{index}:write` for `upsert`, `insert` and `delete`, `vector:index:{index}:query` for the others. An `insert` with an id that is taken is 409 and inserts nothing.',
+      'Needs the scope `vector:index:{index}:write` for `upsert`, `insert` and `delete`, `vector:index:{index}:query` for the others. An `insert` with an existing id returns 409 and inserts nothing.',
     credentials: 'service',
     scope: ({ index = '' }) => [scopeOf(index, 'query'), scopeOf(index, 'write')],
     rateLimit: 'auth',
@@ -125,7 +131,7 @@ export const vectorEndpoints = (
     bodyBytesMax: vectorBodyBytesMax,
     replies: {
       200: {
-        description: 'What was written or deleted, the matches (best first), the vectors, or the description',
+        description: 'The written or deleted ids, the matches (best first), the vectors, or the description',
         schema: z.union([written, found, fetched, described]),
       },
     },

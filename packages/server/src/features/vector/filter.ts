@@ -1,7 +1,4 @@
-/**
- * The filter of a search: members of the metadata and what they must be, as conditions that every engine of searches
- * understands.
- */
+/** Parses metadata filters of searches into conditions that every search engine supports. */
 import { isStorableText } from '../../base/text/text.ts'
 import type { VectorCondition, VectorMetadataValue } from '../../engines/vectors/vectors.ts'
 import { badRequest, type FieldErrorCode, invalidField } from '../../errors.ts'
@@ -12,7 +9,7 @@ const comparisons = { $eq: '=', $ne: '!=', $gt: '>', $gte: '>=', $lt: '<', $lte:
 const lists = { $in: 'in', $nin: 'not in' } as const
 const operatorNames = [...Object.keys(comparisons), ...Object.keys(lists)].join(', ')
 
-/** Throws 400 for whatever is no filter over the fields. */
+/** Throws 400 for an invalid filter. */
 export function parseFilter(filter: unknown, fields: readonly string[]): readonly VectorCondition[] {
   if (filter === undefined) return []
   if (typeof filter !== 'object' || filter === null || Array.isArray(filter))
@@ -20,7 +17,7 @@ export function parseFilter(filter: unknown, fields: readonly string[]): readonl
   const conditions: VectorCondition[] = []
   for (const [field, wanted] of Object.entries(filter)) {
     if (!fields.includes(field))
-      throw mistake(field, 'unknown', `is not among the metadata indexes: ${fields.join(', ') || 'there are none'}`)
+      throw mistake(field, 'unknown', `is not a metadata index; declared are: ${fields.join(', ') || 'none'}`)
     conditions.push(...parseMember(field, wanted))
     if (conditions.length > filterConditionsMax)
       throw badRequest(`filter: must have at most ${filterConditionsMax} conditions`)
@@ -28,7 +25,7 @@ export function parseFilter(filter: unknown, fields: readonly string[]): readonl
   return conditions
 }
 
-/** Whatever the field's name is, the answer stays short. */
+/** Truncates the field's name, so that the error stays short. */
 const mistake = (field: string, code: FieldErrorCode, message: string): Error =>
   invalidField(`filter.${field.slice(0, vectorFieldNameCharsMax).toWellFormed()}`, code, message)
 
@@ -36,7 +33,7 @@ function parseMember(field: string, wanted: unknown): VectorCondition[] {
   if (typeof wanted !== 'object' || wanted === null) return [{ field, operator: '=', value: parseValue(field, wanted) }]
   const operators = Array.isArray(wanted) ? [] : Object.entries(wanted)
   if (operators.length === 0)
-    throw mistake(field, 'type', 'must be a text, a number, true, false, null, or an object of operators')
+    throw mistake(field, 'type', 'must be a string, a number, true, false, null, or an object of operators')
   return operators.map(([name, value]) => parseOperator(field, name, value))
 }
 
@@ -49,7 +46,7 @@ function parseOperator(field: string, name: string, value: unknown): VectorCondi
   const operator = comparisons[name as keyof typeof comparisons]
   const parsed = parseValue(field, value)
   if (operator !== '=' && operator !== '!=' && typeof parsed !== 'number' && typeof parsed !== 'string')
-    throw mistake(field, 'type', `${name} compares texts and numbers`)
+    throw mistake(field, 'type', `${name} compares strings and numbers`)
   return { field, operator, value: parsed }
 }
 
@@ -63,5 +60,5 @@ function parseValue(field: string, value: unknown): VectorMetadataValue {
   if (value === null || typeof value === 'boolean') return value
   if (typeof value === 'number' && Number.isFinite(value)) return value
   if (typeof value === 'string' && isStorableText(value)) return value
-  throw mistake(field, 'type', 'must be compared with a text without NUL, a number, true, false or null')
+  throw mistake(field, 'type', 'must be compared with a string without NUL, a number, true, false or null')
 }

@@ -1,7 +1,6 @@
 /**
- * Vector indexes: SPEC's "Vector index". This factory turns commands into operations on rows and searches: who may, in
- * which index, with which vectors. Where the vectors are kept is `rows`' matter, and how they are found that of
- * `search` and `pgvector`.
+ * Vector indexes. Authorizes commands and calls operations on rows and searches. `rows` stores vectors; `search` and
+ * `pgvector` find them.
  */
 
 import { permitsScope } from '../../access/service-keys.ts'
@@ -29,23 +28,23 @@ import { createVectorTables, type StoredIndex, vectorNamespace, vectorTableSteps
 
 export interface VectorDeps {
   readonly sql: Sql
-  /** Copies of vectors in memory, for searches. */
+  /** In-memory copies of vectors, for searches. */
   readonly vectors: Vectors
   readonly limits: ResponseLimits
   readonly log: Log
 }
 
-/** An index that is served. */
+/** An index in service. */
 interface Served {
   readonly stored: StoredIndex
   readonly searcher: Searcher
-  /** Tells it from one that is declared differently, or runs elsewhere. */
+  /** Changes with the index's declaration and search engine. */
   readonly fingerprint: string
-  /** Vectors that there may be. */
+  /** Largest number of vectors. */
   readonly sizeMax: number
 }
 
-/** An index before it is served. */
+/** An index before it is in service. */
 interface Prepared {
   readonly stored: StoredIndex
   readonly isInDatabase: boolean
@@ -80,7 +79,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
   const pgvector = createPgvector(tables.database, rows, log)
   let served: ReadonlyMap<string, Served> = new Map()
 
-  /** Throws 401 before it says whether there is such an index. */
+  /** Checks the scope before the index, so that 401 does not reveal whether an index exists. */
   function admit({ params, caller, body }: Call<unknown, VectorCommand>): Served {
     const { index: name = '' } = params
     const scopes = caller.kind === 'service' ? caller.scopes : []
@@ -97,7 +96,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
     return parsed.map(({ id }) => id)
   }
 
-  /** The values a search begins from. Throws 404 for a vector that is not there. */
+  /** The query vector of a search. Throws 404 if the vector to search by does not exist. */
   async function getValues({ stored }: Served, command: Query): Promise<Float32Array> {
     if (command.action === 'search') return parseValues(command.vector, stored.definition, 'vector')
     const { vectorId } = command
@@ -170,7 +169,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
     }
   }
 
-  /** Whether the index's searches run in the database. Throws where they must and cannot. */
+  /** Whether searches of the index run in the database. Throws if they must and cannot. */
   async function isInDatabase({ name, engine, dimensions }: VectorIndexDefinition): Promise<boolean> {
     if (engine === 'memory' || dimensions > pgvectorDimensionsMax) return false
     const isThere = await pgvector.find()
@@ -204,7 +203,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
     return { stored, searcher: createMemorySearcher(stored, rows, index), fingerprint, sizeMax }
   }
 
-  /** Serves these, and closes what is not among them or has changed before its like is opened. */
+  /** Puts these indexes into service and first closes those that were removed or changed. */
   function serve(prepared: readonly Prepared[]): void {
     const fingerprints = prepared.map(({ stored, isInDatabase }) => JSON.stringify([stored.definition, isInDatabase]))
     const kept = new Set(fingerprints)
@@ -222,7 +221,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
   return {
     name: 'vector',
     endpoints: vectorEndpoints(perform),
-    /** Creates the tables of these indexes and serves them, and no others, from now on. */
+    /** Creates the tables of these indexes and serves these only. */
     async configure({ vector: definitions }) {
       if (definitions.size === 0) return serve([])
       await preparePlatformTables(tables.database, vectorNamespace, 'vector', vectorTableSteps)

@@ -1,4 +1,4 @@
-/** Vectors as requests bring them, checked against their index: as many finite numbers as it has dimensions. */
+/** Validates vectors of requests against their index. */
 import { isStorableText } from '../../base/text/text.ts'
 import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
 import { ApiError, type FieldError, invalid, invalidField } from '../../errors.ts'
@@ -16,7 +16,7 @@ export interface NewVector {
   readonly values: Float32Array
 }
 
-/** A vector as it was sent. */
+/** A vector as sent by the client. */
 export interface WrittenVector {
   readonly id: string
   readonly values?: unknown
@@ -24,17 +24,17 @@ export interface WrittenVector {
   readonly namespace?: string | null | undefined
 }
 
-/** What is wrong with a text that names something, or null. */
+/** The error of a name, or null. */
 function findNameMistake(text: string, bytesMax: number): string | null {
   if (text === '') return 'must not be empty'
-  if (!isStorableText(text) || /\p{Cc}/u.test(text)) return 'must not hold control or broken characters'
+  if (!isStorableText(text) || /\p{Cc}/u.test(text)) return 'must be well-formed text without control characters'
   return Buffer.byteLength(text) > bytesMax ? `must have at most ${bytesMax} bytes of UTF-8` : null
 }
 
-/** What is wrong with an id, or null. */
+/** The error of an id, or null. */
 export const findIdMistake = (id: string): string | null => findNameMistake(id, vectorIdBytesMax)
 
-/** What is wrong with the name of a namespace, or null. */
+/** The error of a namespace's name, or null. */
 export const findNamespaceMistake = (name: string): string | null => findNameMistake(name, vectorNamespaceBytesMax)
 
 /** The numbers of a vector, rounded to 32-bit floats. Throws 400. */
@@ -58,11 +58,11 @@ export function parseValues(
     squares += (floats[at] as number) ** 2
   }
   if (metric === 'cosine' && squares < vectorLengthMin ** 2)
-    throw invalidField(field, 'min', 'must not be zero: it has no direction to compare')
+    throw invalidField(field, 'min', 'must not be the zero vector, which has no direction')
   return floats
 }
 
-/** The vectors of a request. Throws 400 that names each bad vector, and an id that is there twice. */
+/** The vectors of a request. Throws 400 that names each invalid vector and each duplicate id. */
 export function parseVectors(
   written: readonly WrittenVector[],
   namespace: string,
@@ -77,7 +77,7 @@ export function parseVectors(
   const ids = new Set<string>()
   for (const [at, vector] of written.entries()) {
     const { id } = vector
-    if (ids.has(id)) note({ [`vectors[${at}].id`]: { code: 'unique', message: 'is there twice' } })
+    if (ids.has(id)) note({ [`vectors[${at}].id`]: { code: 'unique', message: 'is a duplicate' } })
     ids.add(id)
     try {
       vectors.push({

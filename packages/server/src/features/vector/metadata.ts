@@ -1,4 +1,4 @@
-/** Metadata of vectors: what may be stored, and what of it searches can filter by. */
+/** Metadata of vectors: validation, and the part that searches can filter by. */
 import { isStorableText } from '../../base/text/text.ts'
 import type { VectorMetadataValue } from '../../engines/vectors/vectors.ts'
 import { invalidField } from '../../errors.ts'
@@ -6,7 +6,10 @@ import { vectorMetadataBytesMax } from '../../limits/resources.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Whether every engine stores and returns it unchanged: `1e999` is read as infinity, which JSON would make null. */
+/**
+ * Whether every engine stores and returns the value unchanged: `1e999` is parsed as infinity, which JSON would turn
+ * into null.
+ */
 function isStorable(value: unknown): boolean {
   if (typeof value === 'string') return isStorableText(value)
   if (typeof value === 'number') return Number.isFinite(value)
@@ -21,7 +24,7 @@ export function formatMetadata(metadata: unknown, field: string): string | null 
   if (metadata === undefined || metadata === null) return null
   if (typeof metadata !== 'object' || Array.isArray(metadata)) throw invalidField(field, 'type', 'must be an object')
   if (!isStorable(metadata))
-    throw invalidField(field, 'type', 'must not hold NUL, broken characters, or numbers beyond the range of a double')
+    throw invalidField(field, 'type', 'must not contain NUL, malformed text, or numbers beyond the range of a double')
   const text = JSON.stringify(metadata)
   if (Buffer.byteLength(text) > vectorMetadataBytesMax)
     throw invalidField(field, 'max', `must have at most ${vectorMetadataBytesMax} bytes as JSON`)
@@ -31,7 +34,7 @@ export function formatMetadata(metadata: unknown, field: string): string | null 
 const isIndexable = (value: unknown): value is Exclude<VectorMetadataValue, null> =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
 
-/** The values of the indexed fields, null for those that are missing or of no type that can be compared. */
+/** Values of the indexed fields; null for missing ones and types that cannot be compared. */
 export function indexedMetadata(fields: readonly string[], metadata: string | null): VectorMetadataValue[] {
   if (metadata === null || fields.length === 0) return fields.map(() => null)
   const members = JSON.parse(metadata) as Members
@@ -41,10 +44,10 @@ export function indexedMetadata(fields: readonly string[], metadata: string | nu
   })
 }
 
-/** How much of the metadata an answer shows. */
+/** The part of the metadata that a response contains. */
 export type ShownMetadata = 'all' | 'indexed' | 'none'
 
-/** Metadata as it is shown, from what is stored. */
+/** The metadata for a response, from its stored form. */
 export function showMetadata(metadata: string | null, shown: ShownMetadata, fields: readonly string[]): Members | null {
   if (metadata === null) return null
   const members = JSON.parse(metadata) as Members

@@ -1,6 +1,6 @@
 /**
- * Searches in PostgreSQL itself, where its extension pgvector is. The vectors stay the plain lists that they are
- * without it: all that is added is an index over them, which can come and go.
+ * Searches in PostgreSQL with pgvector. Vectors are stored as the same plain arrays as without it; only an index over
+ * them is added, which can be created and dropped.
  */
 import type { Log } from '../../base/log.ts'
 import { EngineError } from '../../engines/sql/error.ts'
@@ -12,10 +12,10 @@ import type { VectorRow, VectorRows } from './rows.ts'
 import type { Match, Search, Searcher } from './search.ts'
 import type { StoredIndex } from './tables.ts'
 
-/** The first with scans that go on until enough rows satisfy a condition. */
+/** The first version with iterative index scans, which continue until enough rows satisfy a condition. */
 const versionMin = [0, 8] as const
 
-/** How each metric is asked for, and the score that a distance is. */
+/** The operator of each metric, and the score of a distance. */
 const metrics = {
   cosine: { operator: sql`<=>`, operators: sql`vector_cosine_ops`, scoreOf: (distance: number) => 1 - distance },
   euclidean: { operator: sql`<->`, operators: sql`vector_l2_ops`, scoreOf: (distance: number) => distance },
@@ -30,16 +30,16 @@ const comparisons = {
 } as const
 
 export interface Pgvector {
-  /** Whether the database has it; makes it usable where that is all that is missing. Asked once. */
+  /** Whether the extension is available; creates it if only that is missing. Checked once. */
   find(): Promise<boolean>
-  /** Sees that an index of vectors has what its searches need. */
+  /** Creates the database indexes that searches need. */
   prepareIndex(index: StoredIndex): Promise<void>
-  /** Removes what `prepareIndex` made, which only costs where nothing uses it. */
+  /** Drops the database indexes, which cost writes and are unused. */
   removeIndex(index: StoredIndex): Promise<void>
   openSearcher(index: StoredIndex): Searcher
 }
 
-/** The vector of a row, of the type that the extension compares. */
+/** The vector of a row, cast to the type of the extension. */
 const vectorOf = ({ definition: { dimensions } }: StoredIndex): SqlText => sql`(floats::${typeOf(dimensions)})`
 
 const typeOf = (dimensions: number): SqlText => ({ text: `vector(${dimensions})`, values: [] })
@@ -59,7 +59,7 @@ export function createPgvector(
   const { dialect } = database
   let found: Promise<boolean> | null = null
 
-  async function look(): Promise<boolean> {
+  async function detect(): Promise<boolean> {
     if (!dialect.findExtension) return false
     const [extension] = await database.all<{ available: string; installed: string | null }>(
       dialect.findExtension('vector'),
@@ -93,19 +93,19 @@ export function createPgvector(
     }
   }
 
-  /** The indexes that searches use, by name, each with what follows `CREATE INDEX … ON`. */
+  /** The database indexes of a vector index: name and the definition after `CREATE INDEX … ON`. */
   function indexesOf(index: StoredIndex): readonly (readonly [name: string, definition: SqlText])[] {
     const { vectors, prefix, definition } = index
     const { operators } = metrics[definition.metric]
     return [
       [`${prefix}_nearest`, sql`${vectors} USING hnsw (${vectorOf(index)} ${operators})`],
       [`${prefix}_namespace`, sql`${vectors} (namespace) WHERE id IS NOT NULL`],
-      // By hashes of its members, since other kinds of index refuse long texts.
+      // Indexes hashes of members, since other index types reject long texts.
       [`${prefix}_metadata`, sql`${vectors} USING gin ((metadata::jsonb) jsonb_path_ops)`],
     ]
   }
 
-  async function isThere(index: StoredIndex, name: string): Promise<boolean> {
+  async function exists(index: StoredIndex, name: string): Promise<boolean> {
     const { text } = dialect.indexName(index.table, name)
     const [row] = await database.all<{ found: boolean }>(sql`SELECT to_regclass(${text}::text) IS NOT NULL AS found`)
     return row?.found === true
@@ -113,7 +113,7 @@ export function createPgvector(
 
   return {
     find() {
-      found ??= look().catch((error) => {
+      found ??= detect().catch((error) => {
         found = null
         throw error
       })
@@ -122,7 +122,7 @@ export function createPgvector(
 
     async prepareIndex(index) {
       const missing: (readonly [string, SqlText])[] = []
-      for (const one of indexesOf(index)) if (!(await isThere(index, one[0]))) missing.push(one)
+      for (const one of indexesOf(index)) if (!(await exists(index, one[0]))) missing.push(one)
       if (missing.length === 0) return
       const { size } = await rows.state(index)
       if (size > builtAtStartMax) {
@@ -167,17 +167,17 @@ function createSearcher(database: Database, rows: VectorRows, index: StoredIndex
     return join(where, ' AND ')
   }
 
-  /** The best of some candidates: the index gives them only nearly in their order. */
+  /** Sorts candidates exactly: the index returns them in approximate order. */
   function statementOf(search: Search, candidates: number): SqlText {
     const { vector, topK, wanted } = search
-    const asked = sql`${`[${vector.join(',')}]`}::text::${typeOf(dimensions)}`
-    const distance = sql`${vectorOf(index)} ${operator} ${asked}`
+    const target = sql`${`[${vector.join(',')}]`}::text::${typeOf(dimensions)}`
+    const distance = sql`${vectorOf(index)} ${operator} ${target}`
     return sql`WITH near AS MATERIALIZED (SELECT ${rows.columns(wanted)}, ${distance} AS distance FROM ${vectors}
         WHERE ${whereOf(search)} ORDER BY ${distance} LIMIT ${candidates})
       SELECT * FROM near ORDER BY distance, key LIMIT ${topK}`
   }
 
-  /** Whether so few satisfy the conditions that comparing them all is quick. */
+  /** Whether few enough vectors satisfy the conditions to compare all of them. */
   async function areFew(tx: Transaction, search: Search): Promise<boolean> {
     if (search.namespace === null && search.conditions.length === 0) return false
     const some = sql`SELECT 1 FROM ${vectors} WHERE ${whereOf(search)} LIMIT ${pgvectorComparedMax + 1}`
@@ -195,13 +195,13 @@ function createSearcher(database: Database, rows: VectorRows, index: StoredIndex
           const found = await tx.all<Found>(statementOf(search, candidates))
           return found.map((row) => ({ ...rows.toVector(row), score: scoreOf(row.distance) }))
         }
-        // What is quick depends on the values that are searched for.
+        // The best plan depends on the searched values.
         set('plan_cache_mode', 'force_custom_plan')
         if (!(await areFew(tx, search))) {
           set('hnsw.ef_search', String(candidates))
           set('hnsw.iterative_scan', 'relaxed_order')
           const found = await find()
-          // The index may give up before it has found as many as there are.
+          // The index scan may stop before it has found enough rows.
           if (found.length === topK) return found
         }
         set('enable_indexscan', 'off')
@@ -217,11 +217,11 @@ interface Found extends VectorRow {
   readonly distance: number
 }
 
-/** Conditions as SQL over the metadata as it is stored. */
+/** Translates conditions to SQL over the stored metadata. */
 function createConditions({ dialect }: Database): (condition: VectorCondition) => SqlText {
   const metadata = sql`metadata`
   const types = ['string', 'number', 'boolean'] as const
-  const holds = (condition: SqlText): SqlText => sql`coalesce(${condition}, FALSE)`
+  const isTrue = (condition: SqlText): SqlText => sql`coalesce(${condition}, FALSE)`
   const isMissing = (field: string): SqlText =>
     join(
       types.map((type) => sql`${dialect.memberAs(metadata, field, type)} IS NULL`),
@@ -230,10 +230,12 @@ function createConditions({ dialect }: Database): (condition: VectorCondition) =
 
   function compare(field: string, operator: SqlText, value: VectorMetadataValue): SqlText {
     if (value === null) return sql`FALSE`
-    return holds(sql`${dialect.memberAs(metadata, field, typeof value as (typeof types)[number])} ${operator} ${value}`)
+    return isTrue(
+      sql`${dialect.memberAs(metadata, field, typeof value as (typeof types)[number])} ${operator} ${value}`,
+    )
   }
 
-  /** In the form that the index over the metadata knows. Of a vector without metadata it is neither true nor false. */
+  /** In the form that the metadata index supports. NULL for vectors without metadata. */
   function isEqual(field: string, value: VectorMetadataValue): SqlText {
     if (value === null) return sql`(${isMissing(field)})`
     return sql`metadata::jsonb @> ${JSON.stringify({ [field]: value })}::text::jsonb`
@@ -244,7 +246,7 @@ function createConditions({ dialect }: Database): (condition: VectorCondition) =
       const ofType = values.filter((value) => typeof value === type) as (string | number | boolean)[]
       if (ofType.length === 0) return []
       const stored = type === 'string' ? 'text' : type
-      return [holds(dialect.inList(dialect.memberAs(metadata, field, type), ofType, stored))]
+      return [isTrue(dialect.inList(dialect.memberAs(metadata, field, type), ofType, stored))]
     })
     if (values.includes(null)) found.push(sql`(${isMissing(field)})`)
     return found.length === 0 ? sql`FALSE` : join(found, ' OR ')
@@ -256,7 +258,7 @@ function createConditions({ dialect }: Database): (condition: VectorCondition) =
       case '=':
         return isEqual(field, condition.value)
       case '!=':
-        return sql`NOT ${holds(isEqual(field, condition.value))}`
+        return sql`NOT ${isTrue(isEqual(field, condition.value))}`
       case 'in':
         return condition.values.length === 0 || condition.values.length > shortListMax
           ? sql`(${isAmong(field, condition.values)})`
@@ -272,5 +274,5 @@ function createConditions({ dialect }: Database): (condition: VectorCondition) =
   }
 }
 
-/** Values of a list that are looked up in the index, each by itself. */
+/** Longest list whose values are looked up in the index one by one. */
 const shortListMax = 16

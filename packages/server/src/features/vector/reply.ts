@@ -1,6 +1,6 @@
 /**
- * Responses of many vectors: a few are serialized in one step, many in slices of the event loop, and no more than a
- * response may have.
+ * Responses with many vectors: small ones are serialized in one step, large ones in slices of the event loop, truncated
+ * at the response bound.
  */
 import type { Reply } from '../../http/endpoint.ts'
 import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../http/replies/large-responses.ts'
@@ -11,11 +11,11 @@ interface Shown<Vector> {
   readonly name: 'matches' | 'vectors'
   readonly found: readonly Vector[]
   readonly show: (vector: Vector) => unknown
-  /** Whether the response says how many there are. */
+  /** Whether the response contains the number of items. */
   readonly count: boolean
 }
 
-/** The response to a search or a fetch; `truncated: true` where vectors did not fit into it. */
+/** The response to a search or a fetch; has `truncated: true` if vectors did not fit. */
 export async function vectorsReply<Vector extends { readonly values: Float32Array | null }>(
   { name, found, show, count }: Shown<Vector>,
   limits: ResponseLimits,

@@ -1,7 +1,6 @@
 /**
- * Vectors in SQL, which is the truth: written and deleted all or nothing, found by id, and told in the order of their
- * changes to the copies that searches use. The index's row is locked by every write, so that versions are committed in
- * their order.
+ * Vectors in SQL, the system of record: atomic writes and deletions, look-ups by id, and an ordered change log for the
+ * copies that searches use. Every write locks the index's row, so that versions are committed in order.
  */
 
 import { EngineError } from '../../engines/sql/error.ts'
@@ -14,20 +13,20 @@ import type { NewVector } from './input.ts'
 import { indexedMetadata } from './metadata.ts'
 import type { StoredIndex, VectorTables } from './tables.ts'
 
-/** A vector as it is shown. */
+/** A stored vector. */
 export interface StoredVector {
   readonly key: number
   readonly version: number
   readonly id: string
   /** Empty for none. */
   readonly namespace: string
-  /** JSON; null for none, and where it was not asked for. */
+  /** JSON; null if absent or not requested. */
   readonly metadata: string | null
-  /** Null where they were not asked for. */
+  /** Null if not requested. */
   readonly values: Float32Array | null
 }
 
-/** What is to be read of vectors beside their names. */
+/** The optional parts to read. */
 export interface Wanted {
   readonly values: boolean
   readonly metadata: boolean
@@ -35,26 +34,26 @@ export interface Wanted {
 
 export interface VectorRows {
   /**
-   * Stores vectors with different ids. Throws 409 where `replaces` is false and one of the ids is taken, and 413 where
-   * there would be more than `sizeMax` vectors.
+   * Stores vectors with distinct ids. Throws 409 if `replaces` is false and an id exists, 413 if the index would exceed
+   * `sizeMax` vectors.
    */
   put(index: StoredIndex, vectors: readonly NewVector[], options: { replaces: boolean; sizeMax: number }): Promise<void>
-  /** Deletes those that are there, and gives their ids in the order asked for. */
+  /** Deletes existing vectors and returns their ids in the given order. */
   remove(index: StoredIndex, ids: readonly string[]): Promise<readonly string[]>
-  /** By id; those that are not there are missing. */
+  /** By id; absent vectors are omitted. */
   find(index: StoredIndex, ids: readonly string[], wanted: Wanted): Promise<ReadonlyMap<string, StoredVector>>
-  /** By key; those that are not there any more are missing. */
+  /** By key; deleted vectors are omitted. */
   findByKeys(index: StoredIndex, keys: readonly number[], wanted: Wanted): Promise<ReadonlyMap<number, StoredVector>>
-  /** How many vectors there are, and the version of the last change. */
+  /** The number of vectors and the version of the last change. */
   state(index: StoredIndex): Promise<{ readonly size: number; readonly version: number }>
-  /** What statements of others select, for `toVector` to read. */
+  /** The columns that `toVector` reads, for other statements. */
   columns(wanted: Wanted): SqlText
   toVector(row: VectorRow): StoredVector
-  /** As `VectorSource` wants it. */
+  /** Implements `VectorSource`. */
   readChanges(index: StoredIndex, after: number, begun: number, rowsMax: number): Promise<VectorPage | null>
 }
 
-/** Columns as they come; the engines differ in what they make of large whole numbers. */
+/** A row as returned; engines differ in the representation of large integers. */
 export interface VectorRow {
   readonly key: unknown
   readonly version: unknown
@@ -64,7 +63,7 @@ export interface VectorRow {
   readonly floats: unknown
 }
 
-/** As it is stored. */
+/** The row of an index. */
 interface StateRow {
   readonly dimensions: unknown
   readonly metric: string
@@ -103,7 +102,7 @@ export function createVectorRows(
     values: selected === null ? null : toFloats(floats.toBytes(selected)),
   })
 
-  /** Throws `EngineError` where another node has made an index without vectors anew, of another definition. */
+  /** Throws `EngineError` if another node has recreated an empty index with a different definition. */
   const stateOf = async (reader: Reader, index: StoredIndex, lock: SqlText): Promise<IndexState> => {
     const { name, dimensions, metric } = index.definition
     const [row] = await reader.all<StateRow>(
@@ -120,7 +119,7 @@ export function createVectorRows(
     }
   }
 
-  /** The state as it stays until the end of the transaction: nobody else writes to the index meanwhile. */
+  /** The state, locked against other writers until the end of the transaction. */
   const lockState = (tx: Transaction, index: StoredIndex): Promise<IndexState> => stateOf(tx, index, dialect.forUpdate)
 
   const setState = (tx: Transaction, index: StoredIndex, { version, forgotten, lastKey, size }: IndexState) =>
@@ -136,7 +135,7 @@ export function createVectorRows(
     return new Map(found.map(({ id, key }) => [id, Number(key)]))
   }
 
-  /** Forgets deletions that few copies can be behind of; gives the version up to which none is known any more. */
+  /** Removes old deletion records; returns the version up to which none are left. */
   async function trim(tx: Transaction, { vectors }: StoredIndex, version: number): Promise<number | null> {
     const before = version - deletionsKept
     if (before <= 0) return null
@@ -220,10 +219,10 @@ export function createVectorRows(
       const { vectors, definition } = index
       const { version, forgotten } = await stateOf(database, index, sql``)
       if (after > version || (after > 0 && Math.max(after, begun) < forgotten)) return null
-      const living = after === 0 ? sql` AND id IS NOT NULL` : sql``
+      const existing = after === 0 ? sql` AND id IS NOT NULL` : sql``
       const rows = await database.all<Omit<VectorRow, 'id'> & { readonly id: string | null }>(
         sql`SELECT key, version, id, namespace, metadata, ${floats.select(sql`floats`)} AS floats FROM ${vectors}
-          WHERE version > ${after} AND version <= ${version}${living} ORDER BY version LIMIT ${rowsMax}`,
+          WHERE version > ${after} AND version <= ${version}${existing} ORDER BY version LIMIT ${rowsMax}`,
       )
       const isLast = rows.length < rowsMax
       return {
@@ -242,7 +241,7 @@ export function createVectorRows(
   }
 }
 
-/** Repeats the last key up to a power of two, so that few texts of statements are enough for all lengths. */
+/** Pads the list to a power of two with its last key, so that few statement texts cover all lengths. */
 function listOf(keys: readonly number[]): SqlText {
   const length = 2 ** Math.ceil(Math.log2(keys.length))
   const padded = Array.from({ length }, (_, at) => keys[Math.min(at, keys.length - 1)] as number)
@@ -252,7 +251,7 @@ function listOf(keys: readonly number[]): SqlText {
   )
 }
 
-/** Names every id that is taken. */
+/** A conflict that names every existing id. */
 const taken = (ids: readonly string[], known: ReadonlyMap<string, number>) =>
   conflict(
     'A vector with this id exists',
@@ -261,5 +260,5 @@ const taken = (ids: readonly string[], known: ReadonlyMap<string, number>) =>
     ),
   )
 
-/** Floats may begin at any byte of what the database gave. */
+/** The database's bytes may be unaligned, so they are copied. */
 const toFloats = (bytes: Uint8Array): Float32Array => new Float32Array(bytes.slice().buffer)

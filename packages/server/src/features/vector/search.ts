@@ -1,18 +1,18 @@
-/** What a search is, whatever runs it, and the one that runs in this server's memory. */
+/** The interface of searches, and the implementation over in-memory copies. */
 import type { VectorCondition, VectorIndex } from '../../engines/vectors/vectors.ts'
 import { vectorSearchesMax } from '../../limits/resources.ts'
 import type { StoredVector, VectorRows, Wanted } from './rows.ts'
 import type { StoredIndex } from './tables.ts'
 
-/** A search whose every part has been checked against its index. */
+/** A search, validated against its index. */
 export interface Search {
   readonly vector: Float32Array
   readonly topK: number
-  /** Null for vectors of all. */
+  /** Null for all namespaces. */
   readonly namespace: string | null
-  /** All of them must hold. */
+  /** Combined with AND. */
   readonly conditions: readonly VectorCondition[]
-  /** What is read of the matches. */
+  /** Optional parts of the matches to read. */
   readonly wanted: Wanted
 }
 
@@ -20,16 +20,16 @@ export interface Match extends StoredVector {
   readonly score: number
 }
 
-/** Searches one index. Every change that was acknowledged before is seen. */
+/** Searches one index. Results reflect every change that was acknowledged before the search. */
 export interface Searcher {
-  /** Best first. Rejects with `EngineError`. */
+  /** Best match first. Rejects with `EngineError`. */
   search(search: Search): Promise<readonly Match[]>
-  /** To be told of every write, so that the next search need not wait for what it has to learn. Never fails. */
+  /** Called after every write, so that copies catch up before the next search. Never fails. */
   notice(): void
   close(): void
 }
 
-/** Searches a copy in memory, and reads what it finds from SQL. */
+/** Searches an in-memory copy and reads the matches from SQL. */
 export function createMemorySearcher(stored: StoredIndex, rows: VectorRows, index: VectorIndex): Searcher {
   return {
     async search({ wanted, ...query }) {
@@ -40,7 +40,7 @@ export function createMemorySearcher(stored: StoredIndex, rows: VectorRows, inde
         const vectors = await rows.findByKeys(stored, keys, wanted)
         const matches = found.flatMap(({ key, score }): Match[] => {
           const vector = vectors.get(key)
-          // One that was written meanwhile may be elsewhere now, and its score that of another.
+          // A vector written meanwhile may have moved, and its score is outdated.
           return vector && vector.version <= version ? [{ ...vector, score }] : []
         })
         if (matches.length === found.length || searches === vectorSearchesMax) return matches

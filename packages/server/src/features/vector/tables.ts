@@ -9,7 +9,7 @@ import { type PlatformStep, platformTable } from '../../engines/sql/platform-tab
 import type { Database, Reader, Sql, Transaction } from '../../engines/sql/sql.ts'
 import { ident, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 
-/** No declared namespace begins so. */
+/** Declared namespaces cannot start with an underscore. */
 export const vectorNamespace = '_vector'
 
 const indexes = platformTable(vectorNamespace, 'indexes')
@@ -24,24 +24,24 @@ export const vectorTableSteps: readonly PlatformStep[] = [
   ],
 ]
 
-/** An index as it is stored, ready for statements. */
+/** A stored index, ready for statements. */
 export interface StoredIndex {
   readonly definition: VectorIndexDefinition
-  /** The table of its vectors, and what statements call it. */
+  /** The table of its vectors, and its name in statements. */
   readonly table: TableRef
   readonly vectors: SqlText
-  /** Begins the names of what belongs to that table. */
+  /** Prefix of the names of that table's indexes. */
   readonly prefix: string
 }
 
 export interface VectorTables {
   readonly database: Database
   readonly indexes: SqlText
-  /** Throws `ConfigError` as `prepareIndexes` would; makes nothing but the list of indexes. */
+  /** Throws `ConfigError` as `prepareIndexes` would; creates only the list of indexes. */
   checkIndexes(definitions: readonly VectorIndexDefinition[]): Promise<void>
   /**
-   * Makes the tables of these indexes, or finds those made before. Throws `ConfigError` where there are vectors that do
-   * not fit a definition, with nothing changed.
+   * Creates the tables of these indexes, or finds existing ones. Throws `ConfigError`, with nothing changed, if stored
+   * vectors do not fit a definition.
    */
   prepareIndexes(definitions: readonly VectorIndexDefinition[]): Promise<readonly StoredIndex[]>
 }
@@ -65,19 +65,19 @@ export function createVectorTables(all: Sql): VectorTables {
     return known ?? null
   }
 
-  /** Whether the table is what is declared. Throws where it is not and has vectors. */
+  /** Whether the table fits the declaration. Throws if it does not and has vectors. */
   function fits({ name, dimensions, metric }: VectorIndexDefinition, known: IndexRow): boolean {
     if (Number(known.dimensions) === dimensions && known.metric === metric) return true
     if (Number(known.size) > 0)
       throw new ConfigError(
-        `vector.${name}: there are ${known.size} vectors of ${known.dimensions} dimensions, compared by ${known.metric}; ` +
-          `${dimensions} dimensions compared by ${metric} are declared. Declare it as it was, or declare an index of ` +
-          'another name and write the vectors to that one',
+        `vector.${name}: ${known.size} stored vectors have ${known.dimensions} dimensions and the metric ${known.metric}, but ` +
+          `${dimensions} dimensions and ${metric} are declared. Restore the declaration, or declare an index with ` +
+          'another name and write the vectors to it',
       )
     return false
   }
 
-  /** The index's number: that of its table. A table without vectors is made again where it does not fit. */
+  /** Returns the index's table number. An empty table that does not fit is recreated. */
   async function prepareIn(tx: Transaction, definition: VectorIndexDefinition): Promise<number> {
     const { name, dimensions, metric } = definition
     const known = await findIndex(tx, name, dialect.forUpdate)
@@ -95,7 +95,7 @@ export function createVectorTables(all: Sql): VectorTables {
     if (fits(definition, known)) return number
     await tx.run(sql`DROP TABLE ${dialect.target(vectorsOf(number))}`)
     for (const statement of createStatements(dialect, number)) await tx.run(statement)
-    // Versions and keys go on: what copies know of the old table is known to be gone.
+    // Versions and keys continue: copies discard what they know of the old table.
     await tx.run(
       sql`UPDATE ${listed} SET dimensions = ${dimensions}, metric = ${metric}, version = version + 1,
         forgotten = version + 1 WHERE name = ${name}`,
@@ -131,8 +131,8 @@ export function createVectorTables(all: Sql): VectorTables {
 }
 
 /**
- * A vector's key is its own for good, its version the index's last change when it was written. A row without an id is
- * a vector that was deleted, so that copies hear of it.
+ * A vector's key is permanent; its version is the index's version when it was last written. A row without an id is a
+ * tombstone, from which copies learn of the deletion.
  */
 function createStatements({ target, columnTypes, floats }: Dialect, number: number): readonly SqlText[] {
   const typed = (type: string): SqlText => ({ text: type, values: [] })

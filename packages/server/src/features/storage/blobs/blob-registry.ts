@@ -1,6 +1,7 @@
 /**
- * Which blobs anything refers to. A blob has a row before it has a byte, and the row says after which time it may be
- * removed; for one in use it says nothing. Bytes are the engine's, removal is `garbage`'s.
+ * Registry of blobs. A blob's row is written before its bytes. While the blob is unreferenced (staged or released) the
+ * row has the time after which it may be removed; for a live blob that time is null. The blobs engine stores bytes,
+ * `garbage` removes them.
  */
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -21,27 +22,28 @@ export interface StagedBlob extends WrittenBlob {
 }
 
 export interface StageOptions extends WriteOptions {
-  /** About how many bytes will come, where `size` is not known. */
+  /** Estimated number of bytes, if `size` is unknown. */
   readonly aboutBytes?: number
-  /** Reserves nothing: bytes of the server's own, which other bounds keep few. */
+  /** Skips the reservation: for bytes that the server itself produces, which other limits bound. */
   readonly isUncounted?: true
 }
 
 export interface BlobRegistry {
   /**
-   * Writes a blob that nothing refers to yet, once released blobs of the same scope are back within their bounds. Its
-   * bytes are reserved before they are written, until it is adopted, released or abandoned. Throws 413, 429 or 503
-   * where there is no reservation for them, and what the engine and the body throw; the sweeper removes what was
-   * written.
+   * Writes an unreferenced blob, after released blobs in the same quota scope have been reduced to their bounds. Its
+   * bytes are reserved before they are written, until it is adopted, released or abandoned. Throws 413, 429 or 503 if
+   * the reservation fails, and errors of the engine and the body; the sweeper removes what was written.
    */
   stage(body: AsyncIterable<Uint8Array>, options: StageOptions, scope: QuotaScope): Promise<StagedBlob>
-  /** Makes a staged blob the transaction's own. Throws 503 for one that is gone or has been staged for too long. */
+  /**
+   * Makes a staged blob live, as part of the transaction. Throws 503 if it was removed or has been staged for too long.
+   */
   adopt(tx: Transaction, blob: StagedBlob): Promise<void>
-  /** Releases live blobs and counts them against the bounds of their scope; downloads under way may finish. */
+  /** Releases live blobs and counts them as garbage of their scope; downloads in progress can finish. */
   release(tx: Transaction, scope: QuotaScope, blobs: readonly BlobPart[]): Promise<void>
-  /** As `release`, for a staged blob that is still to be sent. Never rejects. */
+  /** As `release`, for a staged blob that is still being sent. Never rejects. */
   releaseStaged(blob: StagedBlob, scope: QuotaScope, graceMs: number): Promise<void>
-  /** Removes a staged blob; nothing happens to one that was adopted after all. Never rejects. */
+  /** Removes a staged blob; has no effect on an adopted one. Never rejects. */
   abandon(id: string): Promise<void>
 }
 
@@ -57,13 +59,13 @@ export function createBlobRegistry({ store, blobs, garbage, staging, clock }: Bl
   const { database, tables, deployment } = store
   const table = tables.blobs
 
-  /** Never before the beginning of a living lease, whatever the clock does: the lease must protect the blob. */
+  /** Not earlier than the start of any active lease, even if the clock is behind: the lease must protect the blob. */
   const releasedNow = (): SqlText => {
     const nowMs = clock.now()
     return sql`(SELECT CASE WHEN max(since) > ${nowMs} THEN max(since) ELSE ${nowMs} END FROM ${tables.leases})`
   }
 
-  /** False for a blob that is not staged any more. */
+  /** Returns false if the blob is not staged. */
   const expire = async (id: string): Promise<boolean> => {
     staging.end(id)
     const changed = await database.write((tx) =>
@@ -77,7 +79,7 @@ export function createBlobRegistry({ store, blobs, garbage, staging, clock }: Bl
     { rows, scope, graceMs }: { rows: SqlText; scope: QuotaScope; graceMs: number },
     { bytes, blobs }: { bytes: number; blobs: number },
   ): Promise<void> {
-    // Rows from before sizes were kept get their share of what the caller knows.
+    // Rows from before sizes were stored get an equal share of the known total.
     const changed = await tx.run(sql`UPDATE ${table} SET sweepafter = ${clock.now() + graceMs},
       released = ${releasedNow()}, reserved = NULL, bucket = ${scope.bucket.name}, owner = ${scope.owner},
       size = COALESCE(size, ${bytes / blobs}) WHERE ${rows}`)
@@ -124,10 +126,10 @@ export function createBlobRegistry({ store, blobs, garbage, staging, clock }: Bl
 
     async abandon(id) {
       try {
-        // From here on it cannot be adopted any more.
+        // From here on the blob cannot be adopted.
         if (await expire(id)) await garbage.remove([id])
       } catch {
-        // The sweeper finds it by its row.
+        // The sweeper removes the blob, which still has its row.
       }
     },
   }

@@ -1,6 +1,6 @@
 /**
- * Released blobs: how many bytes of them each bucket and each of its users may leave, which of them may be removed, and
- * their removal. Blobs that were released since a living lease of a backup began stay, whatever their age or number.
+ * Garbage: released blobs, their bounds per bucket and per user, and their removal. Blobs released after the start of
+ * an active backup lease are kept, regardless of age and bounds.
  */
 import type { Clock } from '../../../base/clock.ts'
 import { createSingleFlight } from '../../../base/concurrency/single-flight.ts'
@@ -21,7 +21,7 @@ import {
 import type { Store } from '../schema.ts'
 import { type QuotaBucket, total } from './usage.ts'
 
-/** Whom released blobs count against: a bucket and, unless null, one of its users. */
+/** What blobs count against: a bucket and, unless null, one of its users. */
 export interface QuotaScope {
   readonly bucket: QuotaBucket
   readonly owner: string | null
@@ -33,22 +33,22 @@ export interface BlobCount {
 }
 
 export interface Garbage {
-  /** Counts blobs that the transaction has released. */
+  /** Counts blobs released by the transaction. */
   count(tx: Transaction, scope: QuotaScope, released: BlobCount): Promise<void>
   /**
-   * Removes the oldest released blobs of a bucket and a user that are over their bounds, before more bytes come. Equal
-   * calls share one removal. A store that fails is logged and left to the sweeper; rejects where the database does.
+   * Removes the oldest released blobs of a scope that exceeds its bounds, before more bytes are written. Concurrent
+   * equal calls share one run. A failing blob store is logged and left to the sweeper; rejects if the database fails.
    */
   makeRoom(scope: QuotaScope): Promise<void>
-  /** Removes blobs that are past their time. Rejects with what the engines reject with. */
+  /** Removes blobs whose grace period has ended. Rejects with errors of the engines. */
   removeDue(signal?: AbortSignal): Promise<void>
-  /** Removes the oldest released blobs of every bucket and user over their bounds. Rejects as `removeDue`. */
+  /** Removes the oldest released blobs of every scope that exceeds its bounds. Rejects as `removeDue`. */
   removeExcess(signal?: AbortSignal): Promise<void>
-  /** Removes blobs that nothing refers to, and their rows, at once. */
+  /** Removes unreferenced blobs and their rows immediately. */
   remove(ids: readonly string[]): Promise<void>
 }
 
-/** A bucket (owner `''`) or user over its bounds. */
+/** A bucket (owner `''`) or a user that exceeds its bounds. */
 interface Excess extends BlobCount {
   readonly bucket: string
   readonly owner: string
@@ -67,7 +67,7 @@ interface GarbageRow {
 const bytesMaxOf = (quotaBytes: number | null, withoutQuota: number): number =>
   quotaBytes === null ? withoutQuota : Math.max(quotaBytes, garbageBytesMin)
 
-/** The oldest rows that must go for a count to be within its bounds. */
+/** The oldest rows whose removal brings a count within its bounds. */
 function chooseOldest(rows: readonly { id: string; size: number | null }[], excess: Excess): string[] {
   let { bytes, blobs } = excess
   const chosen: string[] = []
@@ -80,7 +80,7 @@ function chooseOldest(rows: readonly { id: string; size: number | null }[], exce
   return chosen
 }
 
-/** Sums of released rows by bucket and owner, the bucket's total first: the order in which counts are locked. */
+/** Sums of released rows by bucket and owner, sorted with the bucket's total first: the lock order of counts. */
 function sumByScope(rows: readonly GarbageRow[]): readonly (BlobCount & { bucket: string; owner: string })[] {
   const sums = new Map<string, BlobCount & { bucket: string; owner: string }>()
   for (const { bucket, owner, size, released } of rows) {
@@ -102,8 +102,8 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
   const flights = createSingleFlight<void>()
 
   /**
-   * True of the rows of `blob` that no lease protects. Part of the statement that chooses the rows: a lease that begins
-   * later protects only what is released later still. The margin covers transactions under way and clocks that differ.
+   * A condition for rows of `blob` that no lease protects. It is part of the statement that selects the rows: a lease
+   * that starts later protects only blobs released later. The margin covers open transactions and clock skew.
    */
   const isNotLeased = (): SqlText => sql`NOT EXISTS (SELECT 1 FROM ${tables.leases} AS lease
     WHERE lease.expires > ${clock.now() - clockSkewMs} AND lease.since <= blob.released + ${clockSkewMs})`
@@ -121,7 +121,7 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
     const list = dialect.inList(sql`id`, ids, 'text')
     const rows = sql`${list} AND sweepafter IS NOT NULL`
     await database.write(async (tx) => {
-      // In one order: nodes that remove the same rows take turns.
+      // Sorted, so that nodes that remove the same rows cannot deadlock.
       const gone = await tx.all<GarbageRow>(sql`SELECT id, bucket, owner, size, released FROM ${tables.blobs}
         WHERE ${rows} ORDER BY id${dialect.forUpdate}`)
       if (gone.length === 0) return
@@ -130,12 +130,12 @@ export function createGarbage(deps: { store: Store; blobs: Blobs; clock: Clock; 
     })
   }
 
-  /** Removes some of an excess; false where nothing more of it may be removed. */
+  /** Removes one batch of an excess; returns false if nothing else may be removed. */
   async function reduce(excess: Excess): Promise<boolean> {
     const { bucket, owner } = excess
-    const isTheirs = owner === total ? sql`` : sql` AND blob.owner = ${owner} AND blob.owner IS NOT NULL`
+    const isOfOwner = owner === total ? sql`` : sql` AND blob.owner = ${owner} AND blob.owner IS NOT NULL`
     const oldest = await database.all<{ id: string; size: number | null }>(sql`SELECT blob.id, blob.size
-      FROM ${tables.blobs} AS blob WHERE blob.bucket = ${bucket}${isTheirs} AND blob.released IS NOT NULL
+      FROM ${tables.blobs} AS blob WHERE blob.bucket = ${bucket}${isOfOwner} AND blob.released IS NOT NULL
       AND ${isNotLeased()} ORDER BY blob.released LIMIT ${sweepRowsMax}`)
     const ids = chooseOldest(oldest, excess)
     if (ids.length === 0) return false

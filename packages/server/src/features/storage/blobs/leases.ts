@@ -1,6 +1,6 @@
 /**
- * Leases of backups: while one lives, blobs that were released since it began are not removed. Rows in the database, so
- * that they hold on every node; each ends a minute after it was last renewed.
+ * Leases of backups: while one is active, blobs released after its start are not removed. Leases are rows in the
+ * database, so that they apply on every node; each expires `backupLeaseMs` after its last renewal.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -11,16 +11,16 @@ import type { Store } from '../schema.ts'
 
 export interface Lease {
   readonly id: string
-  /** Milliseconds since 1970; it must be renewed before. */
+  /** Milliseconds since 1970; the lease must be renewed before. */
   readonly expiresMs: number
 }
 
 export interface Leases {
-  /** Null where too many live already. */
+  /** Null if too many leases are active. */
   take(): Promise<Lease | null>
-  /** Null where it has ended: files may have been removed since. */
+  /** Null if the lease has expired: files may have been removed since. */
   renew(id: string): Promise<Lease | null>
-  /** False where it had ended before: files may have been removed since. */
+  /** False if the lease had expired: files may have been removed since. */
   end(id: string): Promise<boolean>
 }
 
@@ -30,10 +30,10 @@ export function createLeases({ database, tables }: Store, clock: Clock): Leases 
       database.write(async (tx) => {
         await tx.lock('storage leases')
         const nowMs = clock.now()
-        const [row] = await tx.all<{ living: number }>(
-          sql`SELECT count(*) AS living FROM ${tables.leases} WHERE expires > ${nowMs}`,
+        const [row] = await tx.all<{ active: number }>(
+          sql`SELECT count(*) AS active FROM ${tables.leases} WHERE expires > ${nowMs}`,
         )
-        if (Number(row?.living) >= backupLeasesMax) return null
+        if (Number(row?.active) >= backupLeasesMax) return null
         const lease = { id: randomUUID(), expiresMs: nowMs + backupLeaseMs }
         await tx.run(sql`INSERT INTO ${tables.leases} (id, since, expires)
           VALUES (${lease.id}, ${nowMs}, ${lease.expiresMs})`)
@@ -41,7 +41,7 @@ export function createLeases({ database, tables }: Store, clock: Clock): Leases 
       }),
 
     async renew(id) {
-      // Not every engine can be asked for any text.
+      // Not every engine accepts arbitrary text as a parameter.
       if (!isStorableText(id)) return null
       const nowMs = clock.now()
       const expiresMs = nowMs + backupLeaseMs

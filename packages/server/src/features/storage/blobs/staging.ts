@@ -1,7 +1,7 @@
 /**
- * Bytes of uploads that are under way: reserved before they are written, so that concurrent uploads of one caller
- * cannot fill a disk that their quota would protect. A reservation is part of the row of the staged blob, so that it
- * holds on every node and ends with the row, and it lapses some minutes after its node has stopped renewing it.
+ * Reservations for uploads in progress: bytes are reserved before they are written, so that concurrent uploads of one
+ * caller cannot fill a disk that their quota should protect. A reservation is part of the staged blob's row, so it
+ * applies on every node and ends with the row. It expires when its node stops renewing it.
  */
 import { type Clock, waitOn } from '../../../base/clock.ts'
 import type { Log } from '../../../base/log.ts'
@@ -21,37 +21,40 @@ import {
 import type { Store } from '../schema.ts'
 import type { QuotaScope } from './garbage.ts'
 
-/** What is known of a body before its first byte. */
+/** What is known about a body before its first byte. */
 export interface ExpectedBody {
-  /** The exact size in bytes, where it was declared. */
+  /** The declared size in bytes. */
   readonly size?: number
-  /** About how many bytes will come, where the size itself is not known: the length of a form, for instance. */
+  /** An estimate in bytes if the size is not declared: the length of a form, for example. */
   readonly aboutBytes?: number
   readonly bytesMax: number
 }
 
 export interface Reservation {
-  /** The body unchanged, each piece once there is a reservation for it. Throws 413, 429 or 503 where there is none. */
+  /**
+   * Passes the body through; each chunk after its bytes have been reserved. Throws 413, 429 or 503 if a reservation
+   * fails.
+   */
   within(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>
 }
 
 export interface Staging {
   /**
-   * Writes the row of a blob that is to come, with a reservation. Without a scope nothing is reserved. Throws 413 over
-   * a quota, 429 where the scope's uploads have too many bytes, 503 where all have.
+   * Inserts the row of a staged blob with its reservation; without a scope nothing is reserved. Throws 413 over a
+   * quota, 429 if the owner's uploads in progress exceed their bound, 503 if all uploads together do.
    */
   begin(id: string, scope: QuotaScope | null, expected: ExpectedBody): Promise<Reservation>
-  /** Renews the reservation of a blob no longer; its row says that it has none. */
+  /** Stops renewing the reservation of a blob whose row has none anymore. */
   end(id: string): void
 }
 
-/** Bytes under way, without a quota. */
+/** Bounds of bytes in progress without a quota. */
 export interface StagedBounds {
   readonly userBytes: number
   readonly bytes: number
 }
 
-/** Bytes that are reserved: in all, in a bucket and of a user in it. */
+/** Reserved bytes: in total, in a bucket, and of a user in it. */
 interface Sums {
   readonly everywhere: number | null
   readonly bucket: number | null
@@ -65,16 +68,16 @@ const withinQuota = (known: number, more: number, quotaBytes: number | null): bo
 /** A bound without a quota never refuses the only upload: `maxFileSize` bounds that. */
 const isOver = (known: number, more: number, bound: number): boolean => known > 0 && known + more > bound
 
-function refusalOf({ bucket, owner }: QuotaScope, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
+function quotaErrorOf({ bucket, owner }: QuotaScope, sums: Sums, more: number, bounds: StagedBounds): ApiError | null {
   const inBucket = Number(sums.bucket ?? 0)
   const ofOwner = Number(sums.owner ?? 0)
   if (!withinQuota(inBucket, more, bucket.quotaBytes)) return quotaExceeded('The bucket')
   if (owner !== null && !withinQuota(ofOwner, more, bucket.userQuotaBytes))
     return quotaExceeded('Your space in this bucket')
   if (owner !== null && bucket.userQuotaBytes === null && isOver(ofOwner, more, bounds.userBytes))
-    return rateLimited(1, `Your uploads under way have more than ${bounds.userBytes} bytes; wait until some have ended`)
+    return rateLimited(1, `Your uploads in progress exceed ${bounds.userBytes} bytes; retry after some have finished`)
   return isOver(Number(sums.everywhere ?? 0), more, bounds.bytes)
-    ? unavailable(1, 'Too many uploads are under way')
+    ? unavailable(1, 'Too many uploads are in progress; retry later')
     : null
 }
 
@@ -89,8 +92,8 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
   const { database, tables } = store
   const { dialect } = database
   const table = tables.blobs
-  /** Blobs whose reservations this node renews, with the time until which it does. */
-  const living = new Map<string, number>()
+  /** Blobs whose reservations this node renews, each with the time until which it does. */
+  const renewed = new Map<string, number>()
   let isRenewing = false
 
   /** Throws where so many bytes more are too many. Uploads to one bucket are judged one after the other. */
@@ -102,7 +105,7 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
       sum(CASE WHEN ${isInBucket} THEN reserved END) AS bucket,
       sum(CASE WHEN ${isInBucket} AND owner = ${owner} THEN reserved END) AS owner
       FROM ${table} WHERE reserved IS NOT NULL AND reserveduntil > ${clock.now()}`)
-    const refusal = refusalOf(scope, sums as Sums, more, bounds)
+    const refusal = quotaErrorOf(scope, sums as Sums, more, bounds)
     if (refusal) throw refusal
   }
 
@@ -120,13 +123,13 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
       await judge(tx, scope, more)
       const changed = await tx.run(sql`UPDATE ${table} SET reserved = reserved + ${more},
         reserveduntil = ${clock.now() + reservationLivesMs} WHERE id = ${id} AND reserved IS NOT NULL`)
-      // The row is gone or was given up: what comes would be uncounted.
+      // The row was removed or abandoned: further bytes would not be counted.
       if (changed !== 1) throw unavailable()
     })
 
   const isRefusal = (error: unknown): boolean => error instanceof ApiError && [413, 429].includes(error.status)
 
-  /** Runs `attempt` with as many bytes as would be good to have; where these are too many, with those it must have. */
+  /** Runs `attempt` with the preferred number of bytes; if these are rejected, with the required number. */
   async function withFallback(good: number, must: number, attempt: (bytes: number) => Promise<void>): Promise<number> {
     try {
       await attempt(good)
@@ -140,19 +143,19 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
 
   async function renew(): Promise<void> {
     const nowMs = clock.now()
-    for (const [id, untilMs] of living) if (untilMs <= nowMs) living.delete(id)
-    if (living.size === 0) return
-    const ids = dialect.inList(sql`id`, [...living.keys()], 'text')
+    for (const [id, untilMs] of renewed) if (untilMs <= nowMs) renewed.delete(id)
+    if (renewed.size === 0) return
+    const ids = dialect.inList(sql`id`, [...renewed.keys()], 'text')
     await database.write((tx) =>
       tx.run(sql`UPDATE ${table} SET reserveduntil = ${nowMs + reservationLivesMs}
         WHERE ${ids} AND reserved IS NOT NULL`),
     )
   }
 
-  async function renewWhileLiving(): Promise<void> {
-    while (living.size > 0) {
+  async function renewPeriodically(): Promise<void> {
+    while (renewed.size > 0) {
       await waitOn(clock, reservationRenewMs)
-      // A database that is away for longer than a reservation lives takes no uploads either.
+      // A database that is unavailable for longer than a reservation's lifetime accepts no uploads either.
       await renew().catch((error: unknown) => log.warn('storage.reservations_not_renewed', { error }))
     }
     isRenewing = false
@@ -166,19 +169,19 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
       }
       const wanted = Math.min(size ?? aboutBytes ?? reservedStepBytesMin, bytesMax, reservedStepBytesMin)
       const must = size === undefined ? 0 : wanted
-      if (size !== undefined && size > wanted) refuseHopeless(scope, size)
+      if (size !== undefined && size > wanted) rejectImpossible(scope, size)
       let reserved = await withFallback(wanted, must, (bytes) => insert(id, scope, bytes))
-      living.set(id, clock.now() + stagedBlobMs - adoptMarginMs)
+      renewed.set(id, clock.now() + stagedBlobMs - adoptMarginMs)
       if (!isRenewing) {
         isRenewing = true
-        void renewWhileLiving()
+        void renewPeriodically()
       }
       return {
         async *within(body) {
           let received = 0
           for await (const piece of body) {
             received += piece.length
-            // A body beyond its bounds is refused by the store, whose refusal says what they are.
+            // The store rejects a body beyond its bounds, with an error that states them.
             const needed = Math.min(received, size ?? bytesMax, bytesMax) - reserved
             if (needed > 0) {
               const step = Math.max(reservedStepBytesMin, reserved / 8, needed)
@@ -191,12 +194,12 @@ export function createStaging({ store, clock, log, bounds = defaultBounds }: Sta
       }
     },
 
-    end: (id) => void living.delete(id),
+    end: (id) => void renewed.delete(id),
   }
 }
 
 /** Refuses what no upload that ends meanwhile could make room for, before a byte of it is read. */
-function refuseHopeless({ bucket, owner }: QuotaScope, size: number): void {
+function rejectImpossible({ bucket, owner }: QuotaScope, size: number): void {
   if (bucket.quotaBytes !== null && size > bucket.quotaBytes) throw quotaExceeded('The bucket')
   if (owner !== null && bucket.userQuotaBytes !== null && size > bucket.userQuotaBytes)
     throw quotaExceeded('Your space in this bucket')

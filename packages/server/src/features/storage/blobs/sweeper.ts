@@ -1,6 +1,6 @@
 /**
- * What goes away by itself: sessions nobody continues, blobs nobody refers to, grants past their time. Small steps, any
- * of which may fail or run on several nodes at once: a row goes last, so what a step leaves undone the next one finds.
+ * Background cleanup: idle upload sessions, unreferenced blobs, expired tickets. Works in small steps, each of which
+ * may fail or run on several nodes at once: the row is removed last, so the next run finds unfinished work.
  */
 import type { Clock } from '../../../base/clock.ts'
 import type { Blobs } from '../../../engines/blobs/blobs.ts'
@@ -30,7 +30,7 @@ export interface SweeperDeps {
   readonly clock: Clock
 }
 
-/** Does what is due, in steps of a bounded size, none after the signal; to be called now and then. */
+/** Runs all due cleanup in bounded steps and starts none after the signal. Called periodically. */
 export type Sweep = (signal?: AbortSignal) => Promise<void>
 
 export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }: SweeperDeps): Sweep {
@@ -45,7 +45,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
       for (const { id, bucket } of idle) {
         const quotas = buckets().get(bucket) ?? withoutQuota(bucket)
         await database.write(async (tx) => {
-          // Somebody may have gone on with it since the list was made.
+          // The upload may have been continued since the list was read.
           const stillIdle = sql`SELECT id FROM ${tables.uploads} WHERE id = ${id} AND touched <= ${before}`
           const [found] = await tx.all(sql`${stillIdle}${database.dialect.forUpdate}`)
           if (found) await uploads.close(tx, id, quotas)
@@ -56,7 +56,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
   }
 
   async function removeExpiredTickets(): Promise<void> {
-    // A clock that is set back must not make a used ticket good again.
+    // A clock that is set back must not make a used ticket valid again.
     const before = clock.now() - adoptMarginMs
     await database.write((tx) => tx.run(sql`DELETE FROM ${tables.grants} WHERE expires <= ${before}`))
   }
@@ -66,7 +66,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
     await database.write((tx) => tx.run(sql`DELETE FROM ${tables.leases} WHERE expires <= ${before}`))
   }
 
-  /** Blobs of ours without a row: only a database that lost its last commits leaves such. */
+  /** Removes blobs of this deployment without a row; these exist only after a database has lost its last commits. */
   async function removeStrays(): Promise<void> {
     const before = clock.now() - stagedBlobMs
     let page: string[] = []
@@ -86,8 +86,8 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
   }
 
   /**
-   * What was dated under a clock that was ahead is dated as if that had been now: nobody could give a later time, and
-   * it would stay until then. A used ticket stays as long as a token of it may be good.
+   * Resets timestamps that a clock running ahead has written to their latest valid value; otherwise they would take
+   * effect only when that time is reached. A used ticket is kept for as long as a token for it may be valid.
    */
   async function clampFuture(): Promise<void> {
     const nowMs = clock.now()
@@ -117,7 +117,7 @@ export function createSweeper({ store, blobs, garbage, uploads, buckets, clock }
     await garbage.removeExcess(signal)
     await removeExpiredTickets()
     await removeExpiredLeases()
-    // A clock that was ahead put off the next scan.
+    // A clock that was ahead may have postponed the next scan.
     nextScanMs = Math.min(nextScanMs, clock.now() + strayScanIntervalMs)
     if (signal?.aborted || clock.now() < nextScanMs) return
     nextScanMs = clock.now() + strayScanIntervalMs

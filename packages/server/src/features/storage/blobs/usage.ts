@@ -1,5 +1,5 @@
 /**
- * How many bytes each bucket and each of its users holds, kept in the transactions that change it, and the quotas on
+ * Bytes used by each bucket and each of its users, updated in the transactions that change them, and the quotas on
  * them.
  */
 import type { BucketDefinition } from '../../../access/definition.ts'
@@ -8,25 +8,22 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { quotaExceeded } from '../../../errors.ts'
 import type { Store } from '../schema.ts'
 
-/** Bytes that come (or go) in somebody's name; null for the service's own. */
+/** Bytes added (or removed, if negative) for an owner; null for uploads by a service key. */
 export interface UsageChange {
   readonly owner: string | null
   readonly bytes: number
 }
 
-/** What is asked of a bucket here; one that is no longer declared has no quotas. */
+/** The quota-related part of a bucket. Buckets that are no longer declared have no quotas. */
 export type QuotaBucket = Pick<BucketDefinition, 'name' | 'quotaBytes' | 'userQuotaBytes'>
 
-/** A bucket that is no longer declared. */
+/** Stands for a bucket that is no longer declared. */
 export const withoutQuota = (name: string): QuotaBucket => ({ name, quotaBytes: null, userQuotaBytes: null })
 
-/** The owner of a bucket's total; no user's id is empty. */
+/** Owner of a bucket's total; no user id is empty. */
 export const total = ''
 
-/**
- * Counts changes of one bucket. Throws 413 where a quota would be exceeded by bytes that come; what goes is never
- * refused.
- */
+/** Applies changes to one bucket's counts. Throws 413 if added bytes exceed a quota; removals never fail. */
 export async function changeUsage(
   tx: Transaction,
   { tables }: Store,
@@ -38,7 +35,7 @@ export async function changeUsage(
     sums.set(total, (sums.get(total) as number) + bytes)
     if (owner !== null) sums.set(owner, (sums.get(owner) ?? 0) + bytes)
   }
-  // In one order, so that two transactions never wait for each other.
+  // Sorted, so that concurrent transactions cannot deadlock.
   for (const [owner, bytes] of [...sums].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (bytes === 0) continue
     await tx.run(sql`INSERT INTO ${tables.usage} AS counted (bucket, owner, bytes) VALUES (${bucket.name}, ${owner}, ${bytes})

@@ -1,6 +1,6 @@
 /**
- * Who asks for a bucket, by credentials or by a signed URL. A URL's token stands for its issuer, who must still be who
- * they were; a token that is not good is refused, whatever the rules would have allowed its bearer.
+ * Authenticates requests to a bucket, by credentials or by a signed URL. A signed URL acts for its issuer, who must
+ * still be active. An invalid token is rejected even where the rules would allow the request without it.
  */
 import { type Caller, callerKey, type UserCaller } from '../../../access/caller.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
@@ -11,7 +11,7 @@ import { type BucketCall, type Buckets, scopeOf } from '../buckets.ts'
 import type { Store } from '../schema.ts'
 import { callerOf, type DownloadTicket, type Tokens, type UploadTicket } from './tokens.ts'
 
-/** The query parameters of a signed URL; undefined where they were not sent. */
+/** Query parameters of a signed URL; undefined if not sent. */
 export interface SignedQuery {
   readonly token?: string | undefined
   readonly key?: string | undefined
@@ -25,11 +25,11 @@ export interface DownloadAuthorization {
 export interface UploadAuthorization {
   readonly call: BucketCall
   readonly ticket: UploadTicket | null
-  /** Whose the upload is: its session can be continued by this one alone. */
+  /** Identifies the owner of an upload session; only the same owner can continue it. */
   readonly owner: string
-  /** The user who counts as uploader; null for the service's own. */
+  /** The user recorded as uploader; null for a service key. */
   readonly uploader: string | null
-  /** Of one file, by the bucket and by the ticket. */
+  /** Largest file in bytes, by the bucket and the ticket. */
   readonly bytesMax: number
 }
 
@@ -41,16 +41,16 @@ export interface Admission {
     key: string,
     token: string | undefined,
   ): Promise<DownloadAuthorization>
-  /** Throws the same, and 401 for an anonymous caller without a token. */
+  /** Throws as `authorizeDownload`, and 401 for an anonymous caller without a token. */
   authorizeUpload(bucket: string, caller: Caller, query: SignedQuery): Promise<UploadAuthorization>
   /**
-   * To be asked when the bytes are there, which may be hours later. Throws 401 where the user was thrown out since;
-   * that their token has expired meanwhile is no matter.
+   * Checks the user again after the body has been received, which may take hours. Throws 401 if the user was disabled
+   * or signed out meanwhile; an access token that expired meanwhile is accepted.
    */
   checkActive(authorization: UploadAuthorization): Promise<void>
-  /** Throws 401 for a ticket that was used: early, for those who would send bytes in vain. */
+  /** Throws 401 for a used ticket. An early check, which saves clients a futile upload. */
   checkTicket(ticket: UploadTicket | null): Promise<void>
-  /** Uses the ticket up. Throws 401 where somebody else has. */
+  /** Redeems the ticket. Throws 401 if it was used before. */
   redeemTicket(tx: Transaction, ticket: UploadTicket | null): Promise<void>
 }
 
@@ -58,11 +58,11 @@ export interface AdmissionDeps {
   readonly store: Store
   readonly buckets: Buckets
   readonly tokens: Tokens
-  /** A user with the role and the claims of now; null for one who is disabled or deleted. */
+  /** The user with the current role and claims; null for a disabled or deleted user. */
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>
-  /** A user with the role and the claims of now. Rejects with 401 once their session has ended. */
+  /** The user with the current role and claims. Rejects with 401 after the session has ended. */
   readonly refreshClaims: (user: UserCaller) => Promise<UserCaller>
-  /** Whether the service key of this name is still good and has the scope. */
+  /** Whether the service key of this name is valid and has the scope. */
   readonly keyPermits: (keyName: string, scope: string) => boolean
 }
 
@@ -115,7 +115,7 @@ export function createAdmission({
 
     async checkActive({ call: { caller }, ticket }) {
       if (caller.kind !== 'user') return
-      // A signed URL outlives the session that it was made in.
+      // A signed URL remains valid after the session that created it.
       if (!ticket) await refreshClaims(caller)
       else if (!(await reloadUser(caller))) throw invalidToken()
     },

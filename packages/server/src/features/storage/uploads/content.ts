@@ -1,6 +1,6 @@
 /**
- * What a file is said to be, and what it is sent as. The one place that decides the headers under which a browser meets
- * bytes that somebody else uploaded: every way to the bytes takes them from here.
+ * Content types of files. The only module that decides the response headers of user-uploaded bytes; every download uses
+ * it.
  */
 import { contentTypeCharsMax } from '../../../limits/storage.ts'
 
@@ -9,7 +9,7 @@ export const unknownType = 'application/octet-stream'
 const token = "[a-z0-9!#$%&'*+.^_`|~-]+"
 const typePattern = new RegExp(`^${token}/${token}$`)
 
-/** Lower case, without parameters; `application/octet-stream` for a text that is no media type. */
+/** Lower case without parameters; `application/octet-stream` for an invalid media type. */
 export function normalizeType(text: string | null | undefined): string {
   const type = (text ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
   return type.length <= contentTypeCharsMax && typePattern.test(type) ? type : unknownType
@@ -18,10 +18,10 @@ export function normalizeType(text: string | null | undefined): string {
 const latin = (bytes: Uint8Array, start: number, end: number): string =>
   Buffer.from(bytes.subarray(start, end)).toString('latin1')
 
-/** Sizes of the header that follows the 14 bytes of a bitmap's own. */
+/** Sizes of the BMP header that follows the 14-byte file header. */
 const bitmapHeaders = new Set([12, 40, 52, 56, 64, 108, 124])
 
-/** The type of a raster image by its first bytes, whatever it was said to be; null for anything else. */
+/** Detects the type of a raster image by its first bytes; null for anything else. */
 export function sniffImage(head: Uint8Array): string | null {
   if (latin(head, 0, 8) === '\x89PNG\r\n\x1a\n') return 'image/png'
   if (latin(head, 0, 3) === '\xff\xd8\xff') return 'image/jpeg'
@@ -39,10 +39,10 @@ const passiveTypes = new Set([
 ])
 const passiveKinds = /^(?:audio|video|font)\//
 
-/** Nothing in a file of such a type is ever run by a browser. */
+/** Whether browsers never execute anything in files of this type. */
 export const isPassive = (type: string): boolean => passiveTypes.has(type) || passiveKinds.test(type)
 
-/** `name` in the form every header can carry, and again in full for those who read it (RFC 6266, RFC 8187). */
+/** `filename` in plain ASCII, plus `filename*` with the full name if it differs (RFC 6266, RFC 8187). */
 function fileNameParameters(key: string): string {
   const name = key.slice(key.lastIndexOf('/') + 1)
   const plain = name.replace(/[^A-Za-z0-9._-]/g, '_')
@@ -50,7 +50,7 @@ function fileNameParameters(key: string): string {
   return plain === name ? `filename="${plain}"` : `filename="${plain}"; filename*=UTF-8''${full}`
 }
 
-/** The headers that keep a stored file harmless; `nosniff` is on every answer of the server. */
+/** Headers that prevent browsers from executing stored files; every response of the server has `nosniff`. */
 export function contentHeaders(key: string, type: string): Record<string, string> {
   const name = fileNameParameters(key)
   if (isPassive(type)) return { 'Content-Type': type, 'Content-Disposition': `inline; ${name}` }

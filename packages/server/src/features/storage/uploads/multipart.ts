@@ -1,4 +1,4 @@
-/** Uploads in numbered parts: SPEC's "Multipart". Rows and rules are `uploads`' and `objects`'. */
+/** Multipart uploads. `uploads` stores sessions and parts, `objects` evaluates access rules. */
 import { required } from '../../../access/check.ts'
 import { badRequest, invalidToken, payloadTooLarge } from '../../../errors.ts'
 import type { Call } from '../../../http/endpoint.ts'
@@ -19,7 +19,7 @@ export interface CreateBody {
 
 export interface Multipart {
   create(authorization: UploadAuthorization, body: CreateBody): Promise<OpenUpload>
-  /** Takes a part from the request's body. */
+  /** Stores the request's body as a part. */
   uploadPart(
     authorization: UploadAuthorization,
     call: Call,
@@ -39,17 +39,18 @@ export interface CompleteBody {
 export function createMultipart(shared: UploadParts, uploads: Uploads): Multipart {
   const { objects, blobRegistry, admission } = shared
 
-  /** A signed URL is for its one key, in the body as in the query. */
+  /** A signed URL permits one key, which the body must name as well. */
   function keyFor({ ticket }: UploadAuthorization, key: string): string {
     if (ticket && key !== ticket.key) throw invalidToken()
     return parseKey(key)
   }
 
-  /** The bytes a part may have. Throws where SPEC wants a length, or it is too large for any part. */
+  /** Largest part in bytes. Throws if a required length is missing, or the length exceeds the bound of all parts. */
   function boundPart(upload: OpenUpload, authorization: UploadAuthorization, length: number | null): number {
-    if (upload.budget !== null && !length) throw badRequest('A signed upload needs a positive Content-Length')
+    if (upload.budget !== null && !length)
+      throw badRequest('Uploading a part with a signed URL requires a positive Content-Length')
     const bytesMax = Math.min(partBytesMax, authorization.bytesMax)
-    // Beyond a budget it is the budget that refuses, and closes the upload.
+    // With a budget, `reserve` rejects excess bytes and closes the upload.
     if (upload.budget === null && length !== null && length > bytesMax) throw payloadTooLarge(bytesMax)
     return bytesMax
   }
@@ -84,7 +85,7 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
     async complete(authorization, { uploadId, key, parts }) {
       required(authorization.call.permissions.insert(), authorization.call.caller)
       const upload = await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key))
-      return uploads.finish(authorization, upload, (there) => chooseParts(parts, there))
+      return uploads.finish(authorization, upload, (stored) => chooseParts(parts, stored))
     },
 
     async abort(authorization, { uploadId, key }) {

@@ -1,7 +1,7 @@
 /**
- * Tokens of signed URLs: what one permits, until when, and in whose name. Sealed, so that nobody but the server can
- * create one, and encrypted, since it contains the issuer's claims, which the recipient of the URL must not read.
- * `admission` checks that a token fits the request.
+ * Tokens of signed URLs: what they permit, until when, and for which issuer. They are authenticated and encrypted
+ * (AEAD), since they contain the issuer's claims, which the recipient of a URL must not read. `admission` checks that a
+ * token matches the request.
  */
 import { z } from 'zod'
 import type { Auth, Caller } from '../../../access/caller.ts'
@@ -15,9 +15,9 @@ const issuerSchema = z.union([
 ])
 const common = { bucket: z.string(), key: z.string(), expires: z.number(), issuer: issuerSchema }
 const tokenSchema = z.discriminatedUnion('use', [
-  /** Reads one version of an object, told by its size, type and entity tag. */
+  /** Permits reading one version of an object, identified by size, type and entity tag. */
   z.object({ ...common, use: z.literal('read'), size: z.number(), type: z.string(), etag: z.string() }),
-  /** Stores one object, once. */
+  /** Permits one upload of one object. */
   z.object({ ...common, use: z.literal('write'), id: z.string(), bytesMax: z.number().nullable() }),
 ])
 export type StorageToken = z.infer<typeof tokenSchema>
@@ -27,7 +27,7 @@ export type Issuer = z.infer<typeof issuerSchema>
 
 export interface Tokens {
   seal(token: StorageToken): string
-  /** Throws 401 `Invalid token`, also for a token of another use, or `Token expired`. */
+  /** Throws 401 `Invalid token`, also for a token for another use, or `Token expired`. */
   open<Use extends StorageToken['use']>(use: Use, text: string): Extract<StorageToken, { use: Use }>
 }
 
@@ -53,22 +53,22 @@ export function createTokens(secret: string, now: () => number): Tokens {
   }
 }
 
-/** Claims whose objects inherit nothing, as in an access token: a rule that looks up a name finds what was set. */
+/** Claims are objects without a prototype, as in access tokens: rules that read a name find only what was set. */
 function withoutPrototype(_: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.freeze(Object.assign(Object.create(null), value))
 }
 
-/** Who signs, as the token keeps it. Anonymous callers sign nothing. */
+/** The issuer as stored in a token. Anonymous callers cannot issue signed URLs. */
 export function issuerOf(caller: Exclude<Caller, { kind: 'anonymous' }>): Issuer {
   if (caller.kind === 'service') return { key: caller.keyName }
   return { user: { ...caller.auth }, session: caller.sessionId }
 }
 
-/** The caller a token speaks for; one of a service key has the one scope that the token was made with. */
+/** The caller that a token represents; for a service key with only the scope that the token was issued for. */
 export function callerOf(issuer: Issuer, scope: string): Exclude<Caller, { kind: 'anonymous' }> {
   if ('key' in issuer) return { kind: 'service', auth: null, keyName: issuer.key, scopes: [scope] }
   const auth = Object.freeze(issuer.user) as unknown as Auth
-  // How long it may act is said by the URL itself.
+  // The URL has its own expiry.
   return { kind: 'user', auth, sessionId: issuer.session, expiresAtMs: Number.POSITIVE_INFINITY }
 }

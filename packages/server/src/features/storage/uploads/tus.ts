@@ -1,6 +1,6 @@
 /**
- * Resumable uploads as clients know them: tus 1.0 with creation, expiration and termination. A body is cut into pieces
- * that are kept one by one, so that a connection that breaks costs no more than the piece it was in.
+ * Resumable uploads by tus 1.0 with creation, expiration and termination. The body is stored in chunks, so that a lost
+ * connection costs at most the current chunk.
  */
 import { required } from '../../../access/check.ts'
 import type { Clock } from '../../../base/clock.ts'
@@ -16,7 +16,7 @@ import {
 } from '../../../errors.ts'
 import type { Call, Reply } from '../../../http/endpoint.ts'
 import { empty } from '../../../http/replies/reply.ts'
-import { partNumberMax, tusPieceBytes, uploadIdleMs } from '../../../limits/storage.ts'
+import { partNumberMax, tusChunkBytes, uploadIdleMs } from '../../../limits/storage.ts'
 import { keyInPath, parseKey } from '../keys.ts'
 import { parseMetadataText } from '../metadata.ts'
 import type { SignedQuery, UploadAuthorization } from './admission.ts'
@@ -36,22 +36,22 @@ export interface Tus {
   terminate(authorization: UploadAuthorization, call: Call): Promise<Reply>
 }
 
-/** Throws 412 for a client of another version, or none. */
+/** Throws 412 unless the client declares the supported version. */
 function checkVersion(headers: Headers): void {
   if (headers.get('tus-resumable') === version) return
   throw unsupportedVersion(`Tus-Resumable must be ${version}`, { 'Tus-Version': version })
 }
 
-/** A header that is a whole number of bytes. Throws 400. */
+/** Parses a header with a number of bytes. Throws 400. */
 function parseBytes(headers: Headers, name: string): number {
   const text = headers.get(name)
   if (text === null) throw invalidField(name, 'required', 'is required')
   const bytes = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (!Number.isSafeInteger(bytes)) throw invalidField(name, 'type', 'must be a whole number of bytes')
+  if (!Number.isSafeInteger(bytes)) throw invalidField(name, 'type', 'must be an integer number of bytes')
   return bytes
 }
 
-/** Names and values of `Upload-Metadata`. Throws 400 for what is not base64 of UTF-8, or stands there twice. */
+/** Parses `Upload-Metadata`. Throws 400 for values that are not base64 of UTF-8 and for duplicate names. */
 function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
   const members = new Map<string, string>()
   for (const pair of text?.trim() ? text.split(',') : []) {
@@ -61,7 +61,7 @@ function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
     const isGood =
       name !== '' && rest.length === 0 && bytes.equals(Buffer.from(value)) && /^[\w+/-]*={0,2}$/.test(encoded)
     if (!isGood || members.has(name))
-      throw invalidField('Upload-Metadata', 'pattern', 'must be names, each once, with values in base64')
+      throw invalidField('Upload-Metadata', 'pattern', 'must be a list of unique names with base64 values')
     members.set(name, value)
   }
   return members
@@ -80,31 +80,32 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     try {
       await uploads.finish(authorization, upload, (parts) => parts)
     } catch (error) {
-      // Who was cut off and asks how far it got may meet its own last piece here: one of the two ends the upload.
+      // A client that reconnects may send HEAD while its last chunk is still being processed: one of the two requests
+      // finishes the upload.
       const { done } = await uploads.get(authorization, upload.id, 'tus', null)
       if (done === 0) throw error
     }
   }
 
-  /** Keeps the body piece by piece behind what is there; gives how many bytes are there then. */
+  /** Appends the body in chunks; returns the new offset. */
   async function receive(authorization: UploadAuthorization, upload: OpenUpload, call: Call): Promise<number> {
     const length = upload.length as number
-    const pieceBytes = Math.max(tusPieceBytes, Math.ceil(length / (partNumberMax / 2)))
+    const chunkBytes = Math.max(tusChunkBytes, Math.ceil(length / (partNumberMax / 2)))
     const reader = createChunkReader(
       bodyOf(call, length - upload.received, { tooLarge: () => payloadTooLarge(length) }),
     )
     try {
-      return await keep(authorization, upload, call, { reader, pieceBytes })
+      return await append(authorization, upload, call, { reader, chunkBytes })
     } finally {
       reader.close()
     }
   }
 
-  async function keep(
+  async function append(
     authorization: UploadAuthorization,
     upload: OpenUpload,
     { rawBody }: Pick<Call, 'rawBody'>,
-    { reader, pieceBytes }: { reader: ChunkReader; pieceBytes: number },
+    { reader, chunkBytes }: { reader: ChunkReader; chunkBytes: number },
   ): Promise<number> {
     const length = upload.length as number
     const scope = { bucket: authorization.call.bucket, owner: upload.uploader }
@@ -112,14 +113,14 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     let offset = upload.received
     while (await reader.hasMore()) {
       if (offset === length) throw payloadTooLarge(length)
-      const bytesMax = Math.min(pieceBytes, length - offset)
+      const bytesMax = Math.min(chunkBytes, length - offset)
       const aboutBytes = Math.max(0, Math.min(bytesMax, ends - offset))
       const blob = await blobRegistry
         .stage(reader.next(bytesMax), { bytesMax, aboutBytes }, scope)
         .catch((error: unknown) => {
           throw toApiError(error)
         })
-      // A body that goes on beyond the end is another file: its last piece must not complete this one.
+      // A body longer than the declared length is a different file: its last chunk must not complete this one.
       if (offset + blob.size === length && ((await reader.hasMore()) || isTooLarge(reader.failure()))) {
         await blobRegistry.abandon(blob.id)
         throw payloadTooLarge(length)
@@ -127,7 +128,10 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       offset = await uploads.append(authorization, upload, offset, blob)
     }
     const failure = reader.failure()
-    if (failure !== null) throw failure instanceof ApiError ? failure : badRequest('The body ended early')
+    if (failure !== null)
+      throw failure instanceof ApiError
+        ? failure
+        : badRequest('The body ended before Content-Length bytes were received')
     return offset
   }
 
@@ -161,7 +165,8 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
     async head(authorization, { headers, params }) {
       checkVersion(headers)
       const upload = await uploads.get(authorization, params.uploadId ?? '', 'tus', null)
-      // All there, but no object: we ended in between, and a client that hears "all there" will not come back.
+      // All bytes received but not finished: the server stopped in between, and a client that sees the full offset does
+      // not return.
       if (upload.received === upload.length && upload.done === 0) await finish(authorization, upload)
       return reply(200, {
         'Upload-Offset': String(upload.received),
@@ -176,7 +181,7 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
       if (headers.get('content-type') !== bodyType) throw unsupportedMediaType(bodyType)
       const offset = parseBytes(headers, 'Upload-Offset')
       const upload = await uploads.get(authorization, params.uploadId ?? '', 'tus', null)
-      if (offset !== upload.received) throw conflict(`The upload goes on at ${upload.received}`)
+      if (offset !== upload.received) throw conflict(`Upload-Offset mismatch: expected ${upload.received}`)
       const length = upload.length as number
       if (offset + (rawBody.declaredBytes ?? 0) > length) throw payloadTooLarge(length)
       const received = await receive(authorization, upload, call)
@@ -196,13 +201,13 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
 const isTooLarge = (failure: unknown): boolean => failure instanceof ApiError && failure.status === 413
 
 interface ChunkReader {
-  /** Waits for another byte; false at the end, and where the body broke off. */
+  /** Waits for the next byte; false at the end of the body and after a failure. */
   hasMore(): Promise<boolean>
-  /** The next bytes, at most so many; they end where the body does, however that happens. */
+  /** At most `bytesMax` of the next bytes; ends early at the end of the body and after a failure. */
   next(bytesMax: number): AsyncIterable<Uint8Array>
-  /** What the body broke off with, or null. */
+  /** The error that ended the body, or null. */
   failure(): unknown
-  /** Reads no more of the body. */
+  /** Stops reading the body. */
   close(): void
 }
 
@@ -231,10 +236,10 @@ function createChunkReader(body: AsyncGenerator<Uint8Array>): ChunkReader {
     close: () => void body.return(undefined).catch(() => {}),
     async *next(bytesMax) {
       for (let size = 0; size < bytesMax && (await hasMore()); ) {
-        const piece = left.subarray(0, bytesMax - size)
-        left = left.subarray(piece.length)
-        size += piece.length
-        yield piece
+        const chunk = left.subarray(0, bytesMax - size)
+        left = left.subarray(chunk.length)
+        size += chunk.length
+        yield chunk
       }
     },
   }

@@ -1,4 +1,4 @@
-/** The HTTP surface of uploads in parts: SPEC's "Multipart", and tus. */
+/** HTTP endpoints of multipart and tus uploads. */
 import { z } from 'zod'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
 import { requiredIntegerParam, textParam } from '../../../http/input/query-schema.ts'
@@ -14,7 +14,7 @@ const partQuery = z.object({
   uploadId: z.string(),
   partNumber: requiredIntegerParam({ max: partNumberMax }),
   key: z.string(),
-  token: textParam('Of the signed upload URL the upload was begun with'),
+  token: textParam('Token of the signed upload URL that created the upload'),
 })
 const sessionBody = z.object({ uploadId: z.string(), key: z.string() })
 const completeBody = sessionBody.extend({
@@ -23,7 +23,7 @@ const completeBody = sessionBody.extend({
     .min(1)
     .max(partNumberMax),
 })
-const partsQuery = z.object({ key: z.string(), token: textParam('As for upload-part') })
+const partsQuery = z.object({ key: z.string(), token: textParam('As for `upload-part`') })
 
 export interface UploadHandlers {
   create(call: Call<z.infer<typeof signedQuery>, z.infer<typeof createBody>>): Promise<Reply>
@@ -47,7 +47,7 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.multipartCreate',
       method: 'POST',
       paths: at('/multipart/create'),
-      summary: 'Begin an upload in parts',
+      summary: 'Create a multipart upload',
       scope: writes,
       query: signedQuery,
       body: createBody,
@@ -63,7 +63,8 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       method: 'POST',
       paths: at('/multipart/upload-part'),
       summary: 'Upload a part',
-      description: 'A signed upload with a maximum size needs a positive `Content-Length`, which counts against it.',
+      description:
+        'With a signed URL that has a maximum size, a positive `Content-Length` is required and counts against it.',
       scope: writes,
       query: partQuery,
       accepts: { contentType: 'application/octet-stream' },
@@ -78,7 +79,7 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.multipartComplete',
       method: 'POST',
       paths: at('/multipart/complete'),
-      summary: 'Make a file of the parts',
+      summary: 'Complete a multipart upload',
       scope: writes,
       query: signedQuery,
       body: completeBody,
@@ -92,11 +93,11 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.multipartAbort',
       method: 'POST',
       paths: at('/multipart/abort'),
-      summary: 'Give up an upload in parts',
+      summary: 'Abort a multipart upload',
       scope: writes,
       query: signedQuery,
       body: sessionBody,
-      replies: { 200: { description: 'Given up', schema: done } },
+      replies: { 200: { description: 'Aborted', schema: done } },
       errors: [404],
       handle: handlers.abort,
     }),
@@ -110,7 +111,7 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       query: partsQuery,
       replies: {
         200: {
-          description: 'The parts, in order of number',
+          description: 'The parts, ordered by number',
           schema: z.object({
             uploadId: z.string(),
             key: z.string(),
@@ -126,7 +127,7 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.tusOptions',
       method: 'OPTIONS',
       paths: at('/uploads/tus'),
-      summary: 'What the server knows of tus',
+      summary: 'tus capabilities',
       credentials: 'public',
       rateLimit: null,
       replies: { 204: { description: '`Tus-Version` and `Tus-Extension`' } },
@@ -137,9 +138,9 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.tusCreate',
       method: 'POST',
       paths: at('/uploads/tus'),
-      summary: 'Begin a resumable upload',
+      summary: 'Create a resumable upload (tus)',
       description:
-        '`Upload-Length`, and in `Upload-Metadata` `key`, and `contentType` and `customMetadata` (JSON) if any.',
+        'Requires `Upload-Length`, and `Upload-Metadata` with `key` and optionally `contentType` and `customMetadata` (JSON).',
       replies: { 201: { description: '`Location` of the upload' } },
       errors: [404, 409, 412, 413],
       handle: handlers.tusCreate,
@@ -149,7 +150,7 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.tusHead',
       method: 'HEAD',
       paths: at('/uploads/tus/:uploadId'),
-      summary: 'How far a resumable upload is',
+      summary: 'Get the offset of a resumable upload (tus)',
       replies: { 200: { description: '`Upload-Offset` and `Upload-Length`' } },
       errors: [404, 412],
       handle: handlers.tusHead,
@@ -159,9 +160,9 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.tusPatch',
       method: 'PATCH',
       paths: at('/uploads/tus/:uploadId'),
-      summary: 'Go on with a resumable upload',
+      summary: 'Append to a resumable upload (tus)',
       accepts: { contentType: 'application/offset+octet-stream' },
-      replies: { 204: { description: 'The new `Upload-Offset`; at the end the file is there' } },
+      replies: { 204: { description: 'The new `Upload-Offset`; the last chunk stores the file' } },
       errors: [404, 409, 412, 413, 415],
       handle: handlers.tusPatch,
     }),
@@ -170,8 +171,8 @@ export function uploadEndpoints(handlers: UploadHandlers): Endpoint[] {
       name: 'storage.tusTerminate',
       method: 'DELETE',
       paths: at('/uploads/tus/:uploadId'),
-      summary: 'Give up a resumable upload',
-      replies: { 204: { description: 'Given up' } },
+      summary: 'Abort a resumable upload (tus)',
+      replies: { 204: { description: 'Aborted' } },
       errors: [404, 412],
       handle: handlers.tusTerminate,
     }),

@@ -1,7 +1,6 @@
 /**
- * Receiving a file: the upload form, and what all ways of uploading have in common. The bytes become a blob while they
- * come; only when they are durable, and everything else about the request is good, does one transaction make them an
- * object.
+ * Form uploads, and the parts common to all kinds of uploads. Bytes are staged as a blob while they arrive; once they
+ * are durable and the rest of the request is valid, a single transaction turns them into an object.
  */
 import { required } from '../../../access/check.ts'
 import { BlobSizeError, BlobTooLargeError } from '../../../engines/blobs/blobs.ts'
@@ -25,29 +24,30 @@ export interface UploadParts {
   readonly admission: Admission
 }
 
-/** An entity tag of content, from its SHA-256: 128 bits are beyond colliding on purpose. */
+/** An entity tag from the content's SHA-256: 128 bits exclude deliberate collisions. */
 export const etagOf = (sha256: string): string => sha256.slice(0, 32)
 
-/** A body that is a file, or a part of one, as it is; possibly empty. Throws 413 beyond `bytesMax`. */
+/** The request body as a file or a part of one; may be empty. Throws 413 beyond `bytesMax`. */
 export const bodyOf = (
   { rawBody }: Pick<Call, 'rawBody'>,
   bytesMax: number,
   errors?: StreamErrors,
 ): AsyncGenerator<Uint8Array> => withinTime(rawBody.stream(bytesMax, errors))
 
-/** Ends a body that takes longer than any may: what is staged for it will be swept some day. */
+/** Limits the duration of a body, well below the time for which staged blobs are kept. */
 async function* withinTime(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const deadline = performance.now() + uploadTimeoutMs
   for await (const piece of body) {
-    if (performance.now() > deadline) throw badRequest('The body took too long')
+    if (performance.now() > deadline)
+      throw badRequest(`The body was not received within ${uploadTimeoutMs / 3_600_000} hours`)
     yield piece
   }
 }
 
-/** What the engine says of a body, as the API says it. */
+/** Maps errors of the blobs engine to API errors. */
 export function toApiError(error: unknown): unknown {
   if (error instanceof BlobTooLargeError) return payloadTooLarge(error.bytesMax)
-  if (error instanceof BlobSizeError) return badRequest('The body does not have the length that was declared')
+  if (error instanceof BlobSizeError) return badRequest('Body length does not match Content-Length')
   return error
 }
 
@@ -56,7 +56,7 @@ interface ReceivedFile {
   readonly contentType: string
 }
 
-/** Stores the file of an upload form. */
+/** Stores the file of an upload form as an object. */
 export type Upload = (
   authorization: UploadAuthorization,
   call: Pick<Call, 'headers' | 'rawBody'>,
@@ -65,13 +65,16 @@ export type Upload = (
 export function createUpload(parts: UploadParts): Upload {
   const { store, objects, blobRegistry, admission } = parts
 
-  /** Refuses what is too large, which uses up the ticket. */
+  /** Rejects an upload that is too large, which redeems the ticket. */
   async function refuseLarge({ ticket, bytesMax }: UploadAuthorization): Promise<never> {
     await store.database.write((tx) => admission.redeemTicket(tx, ticket))
     throw payloadTooLarge(bytesMax)
   }
 
-  /** The key of the form, where it stands before the file: what can be refused before the bytes come, is. */
+  /**
+   * Checks the key if it precedes the file in the form, so that an upload that must be rejected is rejected before its
+   * bytes are received.
+   */
   async function checkEarly(authorization: UploadAuthorization, key: string | undefined): Promise<void> {
     const known = authorization.ticket?.key ?? key
     if (authorization.ticket && key !== undefined && key !== authorization.ticket.key) throw invalidToken()

@@ -1,6 +1,6 @@
 /**
- * Open uploads: sessions that gather parts until they become one object. Rows and what is counted with them; the two
- * ways to send parts are `multipart` and `tus`.
+ * Upload sessions, which collect parts until they become an object: their rows, and the counts that depend on them.
+ * `multipart` and `tus` implement the two protocols.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../../base/clock.ts'
@@ -20,29 +20,29 @@ import { etagOf, type UploadParts } from './upload.ts'
 
 export type UploadKind = 'multipart' | 'tus'
 
-/** A session as its row has it. */
+/** A session as stored. */
 export interface OpenUpload {
   readonly id: string
   readonly bucket: string
   readonly key: string
   readonly kind: UploadKind
-  /** Media type, unless the bytes say otherwise. */
+  /** Declared media type; image types detected in the content take precedence. */
   readonly type: string
-  /** JSON of the custom metadata. */
+  /** Custom metadata as JSON. */
   readonly metadata: string
-  /** The user who counts as uploader; null for the service's own. */
+  /** The user recorded as uploader; null for a service key. */
   readonly uploader: string | null
   readonly owner: string
-  /** Bytes that may be sent in all, retries included; null for no such bound. */
+  /** Total bytes that may be sent, including retries; null for no such bound. */
   readonly budget: number | null
   readonly reserved: number
-  /** Of a tus upload, as declared; null for multipart. */
+  /** Declared length of a tus upload; null for multipart. */
   readonly length: number | null
-  /** Bytes of the parts that are there. */
+  /** Bytes of the stored parts. */
   readonly received: number
   /** Milliseconds since 1970. */
   readonly touched: number
-  /** 1 once the object is written; only tus sessions are kept that long. */
+  /** 1 after the object has been stored; only tus sessions are kept afterwards. */
   readonly done: number
 }
 
@@ -72,23 +72,25 @@ export interface Uploads {
    * Throws 401 for a used ticket, 409 where the owner has too many open sessions.
    */
   open(authorization: UploadAuthorization, upload: NewUpload): Promise<OpenUpload>
-  /** The session, if it is this authorization's. Throws 404. */
+  /** The session, if it belongs to this owner. Throws 404. */
   get(authorization: UploadAuthorization, id: string, kind: UploadKind, key: string | null): Promise<OpenUpload>
   /**
-   * Counts bytes that are to come against the budget. Throws 404 for a session that is closed, and 413 beyond the
-   * budget, which closes it.
+   * Reserves bytes of the budget before they are received. Throws 404 for a closed session, and 413 beyond the budget,
+   * which closes the session.
    */
   reserve(authorization: UploadAuthorization, upload: OpenUpload, bytes: number): Promise<void>
-  /** Makes a staged blob part `number`, in place of an earlier one. Throws 404, 413. */
+  /** Stores a staged blob as part `number` and replaces an earlier one. Throws 404, 413. */
   setPart(authorization: UploadAuthorization, upload: OpenUpload, number: number, blob: StagedBlob): Promise<Part>
-  /** Adds a staged blob behind `offset` bytes; gives how many there are then. Throws 404, 409 at another place, 413. */
+  /**
+   * Appends a staged blob at `offset`; returns the new offset. Throws 404, 409 if the upload is at another offset, 413.
+   */
   append(authorization: UploadAuthorization, upload: OpenUpload, offset: number, blob: StagedBlob): Promise<number>
   parts(upload: OpenUpload): Promise<readonly Part[]>
-  /** Makes an object of the parts chosen from those there are, and closes the session. */
+  /** Creates an object from the chosen parts and closes the session. */
   finish(authorization: UploadAuthorization, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
-  /** Gives up the session and its parts. Throws 404 where somebody else was faster. */
+  /** Closes the session and releases its parts. Throws 404 if it was closed before. */
   abort(authorization: UploadAuthorization, upload: OpenUpload): Promise<void>
-  /** Closes a session and lets its parts go; gives false where it was closed already. */
+  /** Closes a session and releases its parts; returns false if it was closed before. */
   close(tx: Transaction, id: string, bucket: QuotaBucket): Promise<boolean>
 }
 
@@ -136,13 +138,13 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     choose: ChooseParts,
   ): Promise<StoredObject> {
     const upload = await lock(tx, id)
-    const there = await tx.all<Part>(partsOf(id))
-    const chosen = choose(there)
-    const kept = new Set(chosen.map(({ blob }) => blob))
-    const unused = there.filter(({ blob }) => !kept.has(blob))
+    const stored = await tx.all<Part>(partsOf(id))
+    const chosen = choose(stored)
+    const used = new Set(chosen.map(({ blob }) => blob))
+    const unused = stored.filter(({ blob }) => !used.has(blob))
     await blobRegistry.release(tx, { bucket: authorization.call.bucket, owner: upload.uploader }, unused.map(toBlob))
     await tx.run(sql`DELETE FROM ${tables.parts} WHERE upload = ${id}`)
-    // A client that lost the last answer asks how far it got; only tus has a way to ask.
+    // A tus client that did not receive the last response queries the offset of the finished upload.
     if (upload.kind === 'tus') await tx.run(sql`UPDATE ${tables.uploads} SET done = ${1} WHERE id = ${id}`)
     else await tx.run(sql`DELETE FROM ${tables.uploads} WHERE id = ${id}`)
     const object = {
@@ -156,7 +158,7 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     return objects.put(tx, authorization.call, object, { counted: upload.received })
   }
 
-  /** Runs a change for a staged blob, which is given up when it is refused. */
+  /** Runs a transaction for a staged blob, which is abandoned on failure. */
   async function withBlob<T>(blob: StagedBlob, work: (tx: Transaction) => Promise<T>): Promise<T> {
     try {
       return await database.write(work)
@@ -175,11 +177,12 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
       const bucket = call.bucket.name
       await database.write(async (tx) => {
         await admission.redeemTicket(tx, ticket)
-        // Without the lock, concurrent requests of one owner would all see room for one more upload.
+        // Without the lock, concurrent requests of one owner could all pass the check of the bound.
         await tx.lock(`storage uploads ${bucket} ${owner}`)
         const [row] = await tx.all<{ open: number }>(sql`SELECT count(*) AS open FROM ${tables.uploads}
           WHERE bucket = ${bucket} AND owner = ${owner} AND done = ${0}`)
-        if (Number(row?.open) >= openUploadsMax) throw conflict('Too many uploads are open')
+        if (Number(row?.open) >= openUploadsMax)
+          throw conflict(`At most ${openUploadsMax} uploads may be open; complete or abort some first`)
         await tx.run(sql`INSERT INTO ${tables.uploads} (id, bucket, key, kind, type, metadata, uploader, owner, budget,
           reserved, length, received, touched, done) VALUES (${id}, ${bucket}, ${key}, ${kind}, ${type},
           ${JSON.stringify(customMetadata)}, ${uploader}, ${owner}, ${ticket?.bytesMax ?? null}, ${0}, ${length}, ${0},
@@ -192,12 +195,12 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     },
 
     async get({ call, ticket, owner }, id, kind, key) {
-      // Not every engine can be asked for any text.
+      // Not every engine accepts arbitrary text as a parameter.
       const [row] = isStorableText(id) ? await database.all<OpenUpload>(byId(id)) : []
-      // The service may continue and end what anybody began; a signed URL only what it began itself.
-      const isTheirs = row?.owner === owner || (call.caller.kind === 'service' && !ticket)
-      const isMeant = row?.bucket === call.bucket.name && row.kind === kind && (key === null || row.key === key)
-      if (!row || !isTheirs || !isMeant) throw notFound('Upload')
+      // A service key may continue and close every session; a signed URL only its own.
+      const isOwner = row?.owner === owner || (call.caller.kind === 'service' && !ticket)
+      const isMatch = row?.bucket === call.bucket.name && row.kind === kind && (key === null || row.key === key)
+      if (!row || !isOwner || !isMatch) throw notFound('Upload')
       return row
     },
 
@@ -235,14 +238,15 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
     append({ call }, { id }, offset, blob) {
       return withBlob(blob, async (tx) => {
         const upload = await lock(tx, id)
-        if (upload.received !== offset) throw conflict('The upload has gone on from another place')
+        if (upload.received !== offset) throw conflict(`Upload-Offset mismatch: expected ${upload.received}`)
         const received = offset + blob.size
         if (upload.length === null || received > upload.length) throw payloadTooLarge(upload.length ?? 0)
         const [row] = await tx.all<{ last: number | null }>(
           sql`SELECT max(number) AS last FROM ${tables.parts} WHERE upload = ${id}`,
         )
         const number = (row?.last ?? 0) + 1
-        if (number > partNumberMax) throw conflict('The upload was sent in too many pieces')
+        if (number > partNumberMax)
+          throw conflict(`The upload exceeds the limit of ${partNumberMax} chunks; send larger ones`)
         await insertPart(tx, id, number, blob)
         await touch(tx, id, received)
         await changeUsage(tx, store, call.bucket, [{ owner: upload.uploader, bytes: blob.size }])
@@ -260,17 +264,20 @@ export function createUploads(shared: UploadParts, clock: Clock): Uploads {
   }
 }
 
-/** The parts a client lists, in its order. Throws 400 for one that is missing, out of order or has another tag. */
+/**
+ * The parts that a client lists, in its order. Throws 400 for a part that is missing, out of order or has another
+ * entity tag.
+ */
 export function chooseParts(
   listed: readonly { readonly partNumber: number; readonly etag: string }[],
-  there: readonly Part[],
+  stored: readonly Part[],
 ): readonly Part[] {
-  const byNumber = new Map(there.map((part) => [part.number, part]))
+  const byNumber = new Map(stored.map((part) => [part.number, part]))
   let last = 0
   return listed.map(({ partNumber, etag }, at) => {
     const part = byNumber.get(partNumber)
     if (partNumber <= last)
-      throw invalidField(`parts[${at}].partNumber`, 'min', 'must be in ascending order, each once')
+      throw invalidField(`parts[${at}].partNumber`, 'min', 'must be unique and in ascending order')
     if (part?.etag !== etag) throw invalidField(`parts[${at}]`, 'reference', 'is not a part of this upload')
     last = partNumber
     return part
