@@ -1,37 +1,37 @@
-/** The numbers of jobs, and of backups. Each as in `limits`. */
+/** Limits of jobs and backups. */
 
-/** A job's lease while it runs, renewed at a third of it: how soon another node may go on after one that died. */
+/** Lease of a running job, renewed at a third of it: how soon another node takes over after a crash. */
 export const jobLeaseMs = 30_000
-/** What the clocks of nodes may differ by: whoever is late must still find that the job was done. */
+/** Tolerated clock skew between nodes: a node that is late must find that the job was done. */
 export const jobClockSkewMs = 2000
-/** Nodes begin up to a tenth of the interval late, and at most this, so that they do not all ask at once. */
+/** Jitter: nodes start up to a tenth of the interval late, at most this, so that they do not all query at once. */
 export const jobJitterMaxMs = 5000
-/** A job that has not ended is told to, and others may do it: some thousand times what any takes. */
+/** Longest run of a job: some thousand times the usual duration. Then it is aborted and other nodes may run it. */
 export const jobRunMaxMs = 15 * 60 * 1000
-/** How long a server that ends waits for jobs that were told to. */
+/** Time that shutdown waits for aborted jobs. */
 export const jobDrainMs = 10_000
 
 // Backups
-/** How long writes wait for a backup to begin, at most: opening a few dozen files takes milliseconds. */
+/** Longest write pause of a backup: opening a few dozen files takes milliseconds. */
 export const backupPauseMs = 2000
-/** Attempts at a moment, where the machine is so busy that one was over too soon. */
+/** Attempts to start a backup, for machines so busy that a pause expires too early. */
 export const backupPauseAttemptsMax = 5
-/** A lease on released files ends after this without a renewal: how long a backup that died keeps files. */
+/** Lease on released files: how long a killed backup keeps them. */
 export const backupLeaseMs = 60_000
 /** Three attempts fit into a lease. */
 export const backupLeaseRenewMs = 20_000
-/** Leases at once; each is a row that every removal of files reads. */
+/** Concurrent leases; each is a row that every removal of files reads. */
 export const backupLeasesMax = 16
-/** Pieces in which files are read and written. */
+/** Chunk size of file copies. */
 export const backupChunkBytes = 1024 * 1024
-/** Pages copied between looks at anything else. */
+/** Pages copied before yielding. */
 export const backupPagesPerStep = 1000
-/** What says what the archive is: a few numbers and two sealed secrets. */
+/** The manifest of an archive: a few numbers and two sealed secrets. */
 export const backupHeadBytesMax = 64 * 1024
-/** Names that tell of a file's name at more length than this are no names of ours. */
+/** Longest path in an archive; longer ones are not created by this program. */
 export const backupPathCharsMax = 1024
-/** Guesses cost as much as the hash makes them; words of this length are not found by trying. */
+/** Shortest passphrase. With the cost of the hash, passphrases of this length resist brute force. */
 export const passphraseCharsMin = 12
 
-/** Findings of one kind that `plinth doctor` prints; a damaged database has thousands that say the same. */
+/** Findings of one kind that `plinth doctor` prints; a damaged database has thousands of equal ones. */
 export const doctorFindingsMax = 20

@@ -1,79 +1,81 @@
-/** The numbers of push notifications: devices, messages, providers, jobs. Each as in `limits`. */
+/** Limits of push notifications: devices, messages, providers, jobs. */
 import { KiB } from './units.ts'
 
-// Devices and topics (CONTRACT "Push")
+// Devices and topics
 export const pushDevicesPerUserMax = 10
 export const pushDeviceIdCharsMax = 128
-/** FCM's tokens have some 160 characters, a browser's subscription as JSON some 500. */
+/** FCM tokens have about 160 characters, web push subscriptions as JSON about 500. */
 export const pushTokenCharsMax = 4 * KiB
-/** The longest name that FCM takes. */
+/** FCM's limit. */
 export const pushTopicCharsMax = 900
-/** FCM allows a device 2,000; each costs a call to it when a token changes. */
+/** FCM allows 2,000 per device; each costs a call when a token changes. */
 export const pushTopicsPerDeviceMax = 200
 export const pushDeviceMetadataBytesMax = 4 * KiB
 
 // Messages
-/** CONTRACT: of the payload as JSON, whatever is made of it for a provider; FCM's own bound. */
+/** Bytes of the payload as JSON , regardless of the provider's format; FCM's own limit. */
 export const pushPayloadBytesMax = 4 * KiB
-/** Both as long as a notification shows at the very most; what is shown is shorter everywhere. */
+/** Longer than any notification displays. */
 export const pushCollapseIdBytesMax = 64
 export const pushSoundCharsMax = 128
 export const pushImageCharsMax = 2 * KiB
-/** Four weeks: what FCM and push services keep a message for at most. */
+/** Four weeks: the longest that FCM and push services keep a message. */
 export const pushTtlSecondsMax = 28 * 24 * 60 * 60
-/** RFC 8291: a message of 4,096 bytes less its header, padding and tag. */
+/** RFC 8291: 4,096 bytes minus header, padding and tag. */
 export const webPushPlainBytesMax = 3993
-/** RFC 8030: what the header `Topic` may hold. */
+/** RFC 8030: the length of the `Topic` header. */
 export const webPushTopicCharsMax = 32
 
 // Sending
-/** Of one request: 390 KB of ids. */
+/** Users per request: 390 KB of ids. */
 export const pushUsersMax = 10_000
-/** 10,000 users, 64 messages at a time, at 100 ms each, are 16 s; retries and slow providers take their time. */
+/** 10,000 users at 64 concurrent messages of 100 ms each take 16 s; retries and slow providers take longer. */
 export const pushAnswerSeconds = 240
-/** Messages under way to providers at once, each with a connection. */
+/** Concurrent messages to providers, each on a connection. */
 export const pushSendsAtOnceMax = 64
-/** Of these, how many one job has: three others find room beside it. */
+/** Concurrent messages per job, which leaves room for three other jobs. */
 export const pushJobSendsMax = 16
-/** Jobs for many at once, and waiting behind them; beyond it 503. */
+/** Running and queued jobs for many recipients; 503 beyond them. */
 export const pushJobsAtOnceMax = 8
 export const pushJobsWaitingMax = 64
-/** Messages of single requests and jobs that wait for their turn; each holds a payload. */
+/** Queued messages; each keeps a payload in memory. */
 export const pushSendsWaitingMax = 10_000
-/** Users whose devices are read at once: at most 1,000 devices. */
+/** Users per read of devices: at most 1,000 devices. */
 export const pushUsersPerReadMax = 100
-/** Devices of a topic that are read at once. */
+/** Devices of a topic per read. */
 export const pushDevicesPerReadMax = 500
 
 // Providers
 export const pushRequestTimeoutMs = 10_000
 export const pushAnswerBytesMax = 64 * KiB
-/** CONTRACT: further attempts after 429 and 5xx. */
+/** Retries after 429 and 5xx. */
 export const pushRetriesMax = 3
-/** The pause before the first of them; each further one is twice as long. */
+/** Pause before the first retry; doubled for each further one. */
 export const pushRetryPauseMs = 1000
-/** A provider that asks for a longer pause than this is not waited for. */
+/** Longest pause requested by a provider that is honored; a message with a longer one fails. */
 export const pushRetryAfterMaxMs = 60_000
-/** An access token is renewed so long before it ends. */
+/** Time before its expiry at which an access token is renewed. */
 export const fcmTokenMarginMs = 60_000
-/** Google's longest life of an assertion. */
+/** Google's longest lifetime of an assertion. */
 export const fcmAssertionLifetimeMs = 60 * 60 * 1000
-/** After credentials were refused, they are not tried again for so long. */
+/** Time for which rejected credentials are not retried. */
 export const fcmRefusalMs = 5000
-/** Tokens in one call of the Instance ID API. */
+/** Tokens per call of the Instance ID API. */
 export const fcmTopicTokensMax = 1000
-/** Whoever tells FCM of memberships begins no call later than this after taking them. */
+/** A worker starts no further FCM calls this long after leasing dirty flags. */
 export const topicSyncBudgetMs = 60_000
-/** How long they are nobody else's: a turn, and a call with every retry and the longest pauses (220 s). */
+/**
+ * Lease of dirty flags: longer than `topicSyncBudgetMs` plus one call with all retries and the longest pauses (220 s).
+ */
 export const dirtyFlagLeaseMs = 5 * 60_000
-/** FCM is told again after this pause. */
+/** Pause before a failed topic sync is retried. */
 export const topicRetryMs = 60_000
-/** RFC 8292 allows a day; a token is made anew with half of this left. */
+/** RFC 8292 allows a day; a token is renewed after half of this time. */
 export const vapidLifetimeMs = 12 * 60 * 60 * 1000
-/** Push services whose tokens are kept. */
+/** Cached VAPID tokens, one per push service. */
 export const vapidTokensMax = 100
 
-// Logs (SPEC "Limits")
+// Logs
 export const pushLogRetentionMs = 24 * 60 * 60 * 1000
 /** Entries removed in one transaction. */
 export const pushLogsTrimmedMax = 500

@@ -1,104 +1,104 @@
-/** The numbers of the native resources: key-value stores, SQL databases, vector indexes. Each as in `limits`. */
+/** Limits of the native resources: key-value stores, SQL databases, vector indexes. */
 import { KiB, MiB } from './units.ts'
 
 // Key-value
-/** CONTRACT. UTF-8; a namespace may ask for more or less. */
+/** Default size of a value in UTF-8; configurable per namespace. */
 export const kvValueBytes = MiB
-/** A value is read into memory whole, and several times over while it is checked. */
+/** A value is read into memory completely, and copied several times during validation. */
 export const kvValueBytesMax = 16 * MiB
-/** CONTRACT. UTF-8. */
+/** In UTF-8. */
 export const kvKeyBytesMax = 512
-/** Of a body beside its value: a key of escapes alone is 3 KiB, a cursor less. */
+/** Body overhead besides the value: a key of escapes alone is 3 KiB, a cursor less. */
 export const kvBodyExtraBytes = 16 * KiB
-/** SPEC "Limits": one write per second per key. */
+/** One write per second and key. */
 export const kvWriteIntervalMs = 1000
-/** The shortest life of a value: until then the last write is known even of one that has gone. */
+/** Equal to the shortest TTL: the last write is known at least that long, even of an expired value. */
 export const kvWriteIntervalMsMax = 60_000
-/** SPEC "Limits". */
+/** Shortest TTL. */
 export const kvTtlSecondsMin = 60
-/** Ten years: more is a point in time that was taken for a duration. */
+/** Ten years: a larger value is probably a timestamp passed as a duration. */
 export const kvTtlSecondsMax = 10 * 365 * 24 * 60 * 60
-/** CONTRACT. More is clamped, not refused. */
+/** Larger limits are clamped, not rejected. */
 export const kvListKeysMax = 1000
-/** Rows removed per write, so that sweeping never holds other writers for long. */
+/** Rows removed per write, so that sweeping does not block other writers for long. */
 export const kvSweepRowsMax = 1000
 
-// SQL (CONTRACT "KV, SQL, vector")
-/** With `_sql_` before it still a PostgreSQL identifier, and with a database's number a role. */
+// SQL
+/** With the prefix `_sql_` still a valid PostgreSQL identifier, and with a database's number a role name. */
 export const sqlNameCharsMax = 40
-/** Of one statement; far more than anybody writes by hand. */
+/** Length of a statement; far longer than hand-written ones. */
 export const sqlQueryBytesMax = 100 * KiB
 export const sqlParamsMax = 1000
 export const sqlTimeoutMs = 30_000
-/** With the wait for a turn within the 255 seconds that the runtime keeps a silent connection open for at most. */
+/** With the wait in the queue below 255 seconds, the longest that the runtime keeps a silent connection open. */
 export const sqlTimeoutMsMax = 4 * 60 * 1000
 export const sqlRowsMax = 10_000
 export const sqlRowsMaxMost = 100_000
-/** Of an answer's rows as JSON, however large a response may be: it is held in memory, here and at the other end. */
+/** Rows of a response as JSON, regardless of the response bound: they are held in memory by server and client. */
 export const sqlAnswerBytesMax = 10 * MiB
 /**
- * Of what PostgreSQL sends for one statement, at least, whatever a response may have: a row is known to be too large
- * once it is there.
+ * Minimum bound for what PostgreSQL sends for a statement, regardless of the response bound: a row's size is known only
+ * once it has arrived.
  */
 export const sqlRawBytesMin = MiB
-/** Of one value, and of one row of an embedded database. */
+/** Size of one value and of one row of an embedded database. */
 export const sqlValueBytesMax = 10 * MiB
-/** An embedded database's file, unless the configuration says otherwise. */
+/** Default size of an embedded database's file. */
 export const sqlDatabaseBytes = 1024 * MiB
 export const sqlDatabaseBytesMin = MiB
-/** Reading statements of one database that run at once; those that write take turns anyway. */
+/** Concurrent reads per database; writes are serialized. */
 export const sqlReadsAtOnceMax = 3
-/** Waiting behind them, of each kind; beyond it 503. */
+/** Queue length for reads and for writes; 503 beyond it. */
 export const sqlWaitingMax = 100
-/** Whoever has waited this long for a turn is told 503 while it is still worth asking again. */
+/** Longest wait in the queue; then 503, early enough for a useful retry. */
 export const sqlWaitMs = 10_000
-/** A statement's process may grow to this: sorts and sets of an embedded database are in memory. */
+/** Memory of a statement's process: sorts and temporary sets of an embedded database are in memory. */
 export const sqlProcessBytesMax = 320 * MiB
-/** Statements that a process keeps compiled, of at most so many characters each: a few MB together. */
+/** Cached prepared statements per process, and their longest text: a few MB in total. */
 export const sqlCompiledMax = 100
 export const sqlCompiledCharsMax = 4096
-/** How often that is looked at while a statement runs. */
+/** Interval of the memory check while a statement runs. */
 export const sqlProcessPollMs = 25
-/** Looks without a statement before whoever looks goes to sleep: half a second. */
+/** Idle checks before the watchdog sleeps: half a second. */
 export const sqlProcessIdlePolls = 20
-/** With less than this free, a database that SQLite calls full has met the end of the disk, not its own bound. */
+/** With less free disk space than this, SQLite's "database full" means a full disk, not the database's own limit. */
 export const sqlDiskFreeBytesMin = MiB
-/** So that busy processes do not keep the server from a processor: each gets a third of its share. */
+/** Keeps the server responsive: each busy process gets a third of the server's CPU share. */
 export const sqlProcessNiceness = 5
 /** An idle process is about 40 MB; starting one takes a tenth of a second. */
 export const sqlProcessIdleMs = 60_000
-/** How long a statement waits for a lock of another process, such as a backup's. */
+/** Time that a statement waits for a lock of another process, such as a backup. */
 export const sqlLockWaitMs = 5000
 /**
- * A log this long is folded back before anything more is written. While statements read without a pause nobody can,
- * and it would grow until the disk is full.
+ * WAL size beyond which writes wait for a checkpoint. Continuous reads prevent checkpoints, and the WAL would fill the
+ * disk.
  */
 export const sqlLogBytesMax = 64 * MiB
-/** The page cache of one process. */
+/** Page cache per process. */
 export const sqlCacheKiB = 16 * KiB
 export const sqlPageBytes = 4 * KiB
-/** What a statement may write to disk for itself on PostgreSQL, where the platform's user may say so. */
+/** Temporary disk space of a statement on PostgreSQL, where the platform's role may set it. */
 export const sqlTempFileKiB = 1024 * KiB
-/** PostgreSQL ends a statement itself; its answer may take this much longer before the connection is given up. */
+/** Extra time for PostgreSQL to report its own statement timeout before the connection is closed. */
 export const sqlAnswerGraceMs = 3000
-/** How long a node may not know of tables that another has made: rows in them are not counted meanwhile. */
+/** Time for which a node may not know tables created by another; their rows are not counted meanwhile. */
 export const sqlTableListMs = 1000
 
 // Vector: the search core
-/** Threads that search; an index is in one of them. */
+/** Search threads; each index is in one of them. */
 export const vectorThreadsMax = 4
-/** Copies and graphs of all indexes together: 700,000 vectors of 384 dimensions. */
+/** Memory of copies and graphs of all indexes: 700,000 vectors of 384 dimensions. */
 export const vectorMemoryBytesMax = 2048 * MiB
-/** A copy nobody has searched for this long gives way to one that is needed; before, two would take turns for ever. */
+/** Idle time after which a copy can be evicted for another; with less, two could evict each other forever. */
 export const vectorCopyIdleMs = 60_000
-/** How long an index that did not fit is refused without another try. */
+/** Time for which an index that did not fit is rejected without another attempt. */
 export const vectorRefusalMs = 30_000
-/** Values of one page that a copy reads from SQL: a few milliseconds of the main thread. */
+/** Page size when a copy reads from SQL: a few milliseconds of the main thread. */
 export const vectorPageBytes = MiB
 export const vectorPageRowsMax = 1000
-/** Searches of one index that wait: seconds of them, in the largest one without a graph. */
+/** Queued searches per index: seconds of work in the largest one without a graph. */
 export const vectorSearchesWaitingMax = 256
-/** A thread that has said nothing for this long is ended: even a graph of gigabytes is saved sooner. */
+/** A thread without a message for this long is terminated: even a graph of gigabytes is saved sooner. */
 export const vectorAnswerTimeoutMs = 60_000
 /**
  * The largest magnitude of a value: the squared distance of two vectors of 4,096 such values is still a 32-bit float.
@@ -106,79 +106,79 @@ export const vectorAnswerTimeoutMs = 60_000
 export const vectorValueMax = 1e17
 /** Rows compared in one call of the kernel. */
 export const vectorBlockRows = 4096
-/** Searched by comparing one by one below this many values in all, which takes about a millisecond. */
+/** Below this many values an index is searched exhaustively, which takes about a millisecond. */
 export const vectorExactValuesMax = 8_000_000
-/** Candidates beside those asked for, whose order rounding may have mixed up. */
+/** Extra candidates, whose order rounding may have changed. */
 export const vectorSpareCandidates = 16
-/** Vectors whose metadata is looked at to guess how many a condition accepts. */
+/** Vectors sampled to estimate the selectivity of a condition. */
 export const vectorSharesSampled = 1024
 
 // Vector: the graph
-/** Neighbours of a node. More find better and take longer to build. */
+/** Neighbors per node. More improve recall and slow down the build. */
 export const vectorGraphConnectivity = 16
 export const vectorGraphExpansion = 128
-/** Work on a graph between two looks for messages: what a search may have to wait. */
+/** Time slice of graph work between messages: what a search may have to wait. */
 export const vectorGraphSliceMs = 8
-/** Widths of a search that are tried, narrowest first, until one finds well enough. */
+/** Search widths to measure, narrowest first, until one has enough recall. */
 export const vectorGraphWidths = [32, 64, 128, 256, 512, 1024, 2048] as const
 /**
- * How many of the nearest a search may need to know: the best hundred of all, or the best ten of a twentieth. Beyond
- * the last, comparing all that is accepted is hardly slower.
+ * Depths to measure: the best hundred of all, or the best ten of a twentieth. Beyond the last, an exhaustive comparison
+ * is hardly slower.
  */
 export const vectorGraphDepths = [10, 20, 40, 80, 160, 320] as const
-/** A search goes this much deeper than it should have to, since what is accepted is not spread evenly. */
+/** Safety factor for the depth, since accepted vectors are not distributed evenly. */
 export const vectorGraphDepthSpare = 1.5
-/** What a width must find of the true nearest: more than the 0.95 promised, since it is measured on a sample. */
+/** Required recall on a sample: above the promised 0.95, since it is an estimate. */
 export const vectorGraphRecallMin = 0.98
-/** Vectors kept out of a graph to measure it with: those in it are found better than a query is. */
+/** Vectors left out of a graph to measure it: those in the graph are found better than queries. */
 export const vectorGraphSamples = 64
-/** Of a small index, as many as this share of it. */
+/** For small indexes, the sample as a fraction of the index. */
 export const vectorGraphSamplesShare = 0.05
-/** A graph is measured anew when it has grown by this factor. */
+/** Growth factor after which a graph is measured again. */
 export const vectorGraphGrowth = 1.5
-/** Nodes whose vectors are gone, per one that lives, at which a graph is built anew. */
+/** Deleted nodes per existing one at which a graph is rebuilt. */
 export const vectorGraphDeadMax = 0.5
-/** A graph is saved at most this often, and only with this share of it changed. */
+/** A graph is saved at most this often, and only if this fraction has changed. */
 export const vectorSaveEveryMs = 5 * 60_000
 export const vectorSaveShareMin = 0.05
 
 // Vector: indexes and requests
-/** Of the models in use, the largest have 4,096. */
+/** The largest models in use have 4,096. */
 export const vectorDimensionsMax = 4096
-/** What pgvector's index takes. */
+/** pgvector's limit for indexed vectors. */
 export const pgvectorDimensionsMax = 2000
-/** Each is a column in memory of every search. */
+/** Each is an in-memory column of every search. */
 export const vectorMetadataIndexesMax = 16
 export const vectorFieldNameCharsMax = 64
 /** UTF-8. A UUID or a SHA-256 in hexadecimal fits. */
 export const vectorIdBytesMax = 64
 /** UTF-8. */
 export const vectorNamespaceBytesMax = 64
-/** Of one vector, as JSON: a few fields and a paragraph of text. */
+/** Metadata of one vector as JSON: a few fields and a paragraph of text. */
 export const vectorMetadataBytesMax = 10 * KiB
 /** Vectors written, or deleted, by one request. */
 export const vectorBatchMax = 1000
 /** Values of a response that is serialized in one step: about two milliseconds. */
 export const vectorQuickValuesMax = 16_384
-/** Vectors fetched by one request, values and all. */
+/** Vectors fetched by one request, with their values. */
 export const vectorsFetchedMax = 100
-/** Some 400 vectors of 1,536 numbers in full precision; one or two tenths of a second to read. */
+/** About 400 vectors of 1,536 numbers in full precision; 0.1 to 0.2 seconds to parse. */
 export const vectorBodyBytesMax = 8 * MiB
-/** A vector shorter than this has no direction left in 32-bit floats, whose squares would be zero. */
+/** Shortest vector with a direction: the squares of shorter ones underflow in 32-bit floats. */
 export const vectorLengthMin = 1e-15
 /** CONTRACT. */
 export const vectorMatchesMax = 100
 /** CONTRACT. */
 export const vectorMatches = 10
-/** Deletions that copies can catch up with; a copy that is further behind is read anew. */
+/** Tombstones kept for copies; a copy that is further behind is reloaded. */
 export const vectorDeletionsKept = 100_000
-/** Deletions forgotten per request that deletes, so that none takes long. */
+/** Tombstones removed per delete request, so that none takes long. */
 export const vectorDeletionsTrimmedMax = 2000
-/** Searches, as long as what was found has changed meanwhile; after the last, what has changed is left out. */
+/** Attempts of a search whose matches change meanwhile; the last one omits changed matches. */
 export const vectorSearchesMax = 3
-/** Vectors for which a start waits while PostgreSQL builds an index over them; some seconds. */
+/** Largest index whose database index is built at startup; some seconds. */
 export const pgvectorBuiltAtStartMax = 20_000
-/** Vectors under a filter that PostgreSQL compares one by one rather than look for them in its index: some 100 ms. */
+/** Filtered vectors that PostgreSQL compares exhaustively instead of using its index: some 100 ms. */
 export const pgvectorComparedMax = 2000
-/** Candidates of a search in PostgreSQL: what makes nine and a half of the best ten be among them. */
+/** Candidates of a search in PostgreSQL, for a recall of 0.95 of the best ten. */
 export const pgvectorCandidatesMin = 100

@@ -12,7 +12,7 @@ import {
   eventNamesMax,
   eventRowBytes,
   eventsWaitingMax,
-  sightingsRememberedMax,
+  lastSeenCachedMax,
 } from '../../limits/analytics.ts'
 import {
   addCounts,
@@ -88,7 +88,7 @@ export function createIngest(store: Store): Ingest {
       )
       const room = isTrusted ? names.length : Math.max(0, eventNamesMax - Number(row?.n))
       const fresh = names.filter((name) => !there.has(eventSeries(name)))
-      // A refused request takes no room either. Names that are there are renewed, so that none is forgotten right now.
+      // A rejected request registers nothing. Existing names are renewed, so that none expires now.
       if (fresh.length <= room) addSeries(tx, store, [allEvents, eventBytes, ...wanted], minute)
       return new Set(fresh.slice(room))
     })
@@ -122,7 +122,7 @@ export function createIngest(store: Store): Ingest {
   function remember(lastSeen: LastSeen): void {
     for (const [series, users] of lastSeen)
       for (const [userId, minute] of users) {
-        if (minute < newest || (minute === newest && remembered >= sightingsRememberedMax)) continue
+        if (minute < newest || (minute === newest && remembered >= lastSeenCachedMax)) continue
         if (minute > newest) {
           newest = minute
           remembered = 0

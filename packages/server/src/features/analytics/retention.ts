@@ -21,15 +21,15 @@ interface DayOfName {
   readonly users: unknown
 }
 
-/** What single requests and events may take. */
+/** Bounds of single requests and events. */
 export interface RawBounds {
   readonly requests: { readonly retentionMs: number; readonly bytesMax: number }
   readonly events: { readonly bytesMax: number }
 }
 
 /**
- * The minute after the last one whose count, with all later ones of the series, exceeds `countMax`. The counts miss
- * nothing, so that the rows need not be counted. 0 where all may be kept.
+ * The minute after the last one whose count, together with all later ones of the series, exceeds `countMax`. Computed
+ * from the counts, which include every row, so that rows need not be counted. 0 if all rows may be kept.
  */
 async function findExcess(
   { database, counts }: Store,
@@ -43,7 +43,7 @@ async function findExcess(
   return Number(over?.minute ?? -1) + 1
 }
 
-/** Series that have something older than a minute. */
+/** Series with rows older than a minute. */
 async function findSeries({ database, series }: Store, table: SqlText, before: number): Promise<string[]> {
   const found = await database.all<{ series: string }>(
     sql`SELECT s.series FROM ${series} AS s
@@ -105,7 +105,7 @@ export function createRollUp(store: Store, now: () => number, bounds: () => RawB
     }
   }
 
-  /** A name without counts, that nobody has asked for lately either, is none of the names there may be any more. */
+  /** Removes event names without counts that were not used recently, which makes room for others. */
   async function forgetNames(before: number): Promise<void> {
     await database.write((tx) =>
       tx.run(
