@@ -33,7 +33,7 @@ export interface AnalyticsDeps {
 }
 
 export interface Analytics extends Feature {
-  /** What is called for each request of an endpoint. */
+  /** Returns the function to call for each request to an endpoint. */
   noteOf(endpoint: string): ResponseListener
 }
 

@@ -27,9 +27,9 @@ import { logsTable, type Store } from './tables.ts'
 import { createEventId, minuteOf, unitMinutes } from './time.ts'
 
 export interface RequestLog {
-  /** `endpoint` is the name of its declaration. */
+  /** `endpoint` is the name of the endpoint's declaration. */
   noteOf(endpoint: string): ResponseListener
-  /** Writes what has been counted; rejects when it could not, and then keeps it for the next time. */
+  /** Writes what has been counted. Rejects on failure and keeps the counts for the next flush. */
   flush(): Promise<void>
   /** Number of single-request rows that were omitted and of minutes that could not be written in time. */
   readonly dropped: number

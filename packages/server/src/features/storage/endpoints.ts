@@ -12,11 +12,11 @@ export const signedQuery = z.object({
   key: textParam('The key of the signed upload URL'),
 })
 const downloadQuery = z.object({
-  token: textParam('Of a signed URL, instead of credentials'),
-  width: integerParam({ max: imageSideMax, description: 'Images: pixels' }),
-  height: integerParam({ max: imageSideMax, description: 'Images: pixels' }),
-  fit: wordParam(imageFits, 'Images: how the image fills width and height; cover by default'),
-  format: wordParam([...imageFormats, 'jpg'], 'Images: as stored by default'),
+  token: textParam('Token of a signed download URL; replaces credentials'),
+  width: integerParam({ max: imageSideMax, description: 'Images: size in pixels' }),
+  height: integerParam({ max: imageSideMax, description: 'Images: size in pixels' }),
+  fit: wordParam(imageFits, 'Images: how the image is fitted into width and height; default `cover`'),
+  format: wordParam([...imageFormats, 'jpg'], 'Images: output format; default: the stored format'),
 })
 const listQuery = z.object({
   prefix: textParam('Prefix of the keys'),

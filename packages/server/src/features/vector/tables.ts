@@ -1,7 +1,4 @@
-/**
- * The tables of vector indexes: one that lists the indexes, and one for each with its vectors. What is in them is
- * `rows`' matter.
- */
+/** Tables of vector indexes: the list of indexes, and one table of vectors for each. `rows` owns their contents. */
 import { ConfigError } from '../../config/issues.ts'
 import type { VectorIndexDefinition } from '../../config/sections/vector.ts'
 import type { Dialect, TableRef } from '../../engines/sql/dialect.ts'
