@@ -33,7 +33,7 @@ export const sealSecrets = (secrets: Secrets, passphrase: string): string =>
 /** The sealed secrets. Throws `BackupError` for what is no backup, or one of a newer program. */
 export function parseManifest(text: string): { version: string; createdAt: string; secrets: string | null } {
   const { success, data } = manifestShape.safeParse(readJson(text))
-  if (!success) throw new BackupError('This is no backup of Plinth')
+  if (!success) throw new BackupError('This is not a backup of Plinth')
   if (data.format > format)
     throw new BackupError(`The backup was made by Plinth ${data.version}, which is newer than this one: please update`)
   return data

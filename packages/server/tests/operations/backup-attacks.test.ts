@@ -134,28 +134,28 @@ describe('put together by somebody else', () => {
     test(`[BACKUP-8] a ${type}`, async () => {
       const header = { name: 'data/blobs/evil', size: 0, type, linkname: '/etc/passwd' }
       const bytes = await packTar([file('backup.json', head), { header }, file('data/blobs/evil/x', 'evil')])
-      expect(await refusalOf(bytes)).toContain('which is no file')
+      expect(await refusalOf(bytes)).toContain('which is not a file')
     })
 
   const others: readonly (readonly [what: string, bytes: () => Promise<Uint8Array>, reason: string])[] = [
     ['a file twice', () => pack([...good, ['data/blobs/ab/one-ab', 'other']]), 'twice'],
     ['a file that is a folder of another', () => pack([...good, ['data/blobs/ab/one-ab/x', 'other']]), ''],
-    ['no checksums', () => pack(good, { sums: false }), 'its end is missing'],
-    ['more after the checksums', () => pack(good, { after: [['data/more', 'x']] }), 'goes on after its end'],
+    ['no checksums', () => pack(good, { sums: false }), 'its checksums are missing'],
+    ['more after the checksums', () => pack(good, { after: [['data/more', 'x']] }), 'continues after its checksums'],
     ['nothing at all', async () => new Uint8Array(), ''],
     ['something else', async () => crypto.getRandomValues(new Uint8Array(20_000)), ''],
-    ['zeros', async () => new Uint8Array(20_480), 'its end is missing'],
-    ['files before it says what it is', () => pack(good.slice(1)), 'no backup of Plinth'],
-    ['a head that is no JSON', () => pack([['backup.json', '{']]), 'no backup of Plinth'],
+    ['zeros', async () => new Uint8Array(20_480), 'its checksums are missing'],
+    ['files before it says what it is', () => pack(good.slice(1)), 'not a backup of Plinth'],
+    ['a head that is no JSON', () => pack([['backup.json', '{']]), 'not a backup of Plinth'],
     [
       'a head of another program',
       () => pack([['backup.json', '{"format":1}'], ...good.slice(1)]),
-      'no backup of Plinth',
+      'not a backup of Plinth',
     ],
     [
       'a head without end',
       () => pack([['backup.json', `${' '.repeat(70_000)}${head}`], ...good.slice(1)]),
-      'no backup of Plinth',
+      'not a backup of Plinth',
     ],
     [
       'a file that is not listed',

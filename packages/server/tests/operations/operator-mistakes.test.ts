@@ -92,7 +92,7 @@ const mistakes: readonly Mistake[] = [
   {
     what: 'a restore of what is no archive',
     words: ['restore', 'file', '--data', 'new'],
-    says: ['is no backup of Plinth'],
+    says: ['is not a backup of Plinth'],
   },
   { what: 'a restore of what is missing', words: ['restore', 'nope.tar', '--data', 'new'], says: ['nope.tar'] },
   { what: 'a check of a folder that is missing', words: ['doctor', '--data', 'nope'], says: ['nope'] },

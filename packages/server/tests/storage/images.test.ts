@@ -129,7 +129,7 @@ describeServer('pictures', { config }, (server) => {
     ]
     for (const one of tooLarge) {
       const { message } = expectRefusal(await server.anonymous.get(one), 400)
-      expect(message).toMatch(/^The picture would have \d+ pixels; (png|webp) may have at most \d+$/)
+      expect(message).toMatch(/^The image would have \d+ pixels; the maximum for (png|webp) is \d+$/)
     }
     for (const [query, width, height] of [
       ['?width=2', 2, 4000],

@@ -1,7 +1,7 @@
 /**
- * The form of a backup: a tar archive that says first what it is (`backup.json`), then holds the files of a data folder
- * under `data/`, and last a checksum of each entry before (`SHA256SUMS`, as `sha256sum` checks them). Written and read
- * as a stream, in bounded memory. Which files there are is not known here.
+ * Format of a backup: a tar archive with a manifest (`backup.json`), the files of a data folder below `data/`, and a
+ * checksum of each preceding entry (`SHA256SUMS`, in the format of `sha256sum`). Written and read as a stream, in
+ * bounded memory. Does not decide which files are included.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -13,7 +13,7 @@ export const headName = 'backup.json'
 export const sumsName = 'SHA256SUMS'
 export const dataPrefix = 'data/'
 
-/** What cannot be restored, or not backed up; the message is for the person at the terminal. */
+/** A backup or restore that is not possible; the message is for the operator. */
 export class BackupError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -21,34 +21,34 @@ export class BackupError extends Error {
   }
 }
 
-/** Whether a path could be one in a data folder: relative, of plain parts. */
+/** Whether a path is valid in a data folder: relative, of plain segments. */
 export const isPlainPath = (path: string): boolean =>
   path.length <= backupPathCharsMax &&
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern excludes them.
   path.split('/').every((part) => part !== '.' && part !== '..' && /^[^\\/\x00-\x1f\x7f]{1,255}$/.test(part))
 
 const sumLine = (sha256: string, name: string): string => `${sha256}  ${name}\n`
 
 export interface ArchiveWriter {
-  /** Adds a file as it is now; throws `BackupError` for one that shrinks meanwhile. Gives its size in bytes. */
+  /** Adds a file; throws `BackupError` if it shrinks meanwhile. Returns its size in bytes. */
   addFile(name: string, path: string): Promise<number>
   addText(name: string, text: string): Promise<void>
-  /** Adds the checksums; the archive is whole and on disk then. */
+  /** Adds the checksums and makes the archive durable. */
   finish(): Promise<void>
-  /** Lets go of the files. */
+  /** Closes the files. */
   close(): Promise<void>
 }
 
-/** Writes to `path`, and keeps checksums in `sumsPath` meanwhile; both are made anew. Must be closed. */
+/** Writes to `path`, and collects checksums in `sumsPath`; replaces both. Must be closed. */
 export async function openArchiveWriter(path: string, sumsPath: string): Promise<ArchiveWriter> {
   const output = await open(path, 'w', 0o600)
   const sums = await open(sumsPath, 'w', 0o600)
   const { readable, controller } = createTarPacker()
   const writing = writeAll(readable, output)
-  // What the disk refuses is told to whoever adds an entry then, who hears only that nobody reads it any more.
-  let refusal: { readonly because: unknown } | null = null
+  // A write error is kept for the caller that adds an entry, who would otherwise see only a closed stream.
+  let writeError: { readonly cause: unknown } | null = null
   writing.catch((error: unknown) => {
-    refusal = { because: error }
+    writeError = { cause: error }
     controller.error(error)
   })
 
@@ -68,7 +68,7 @@ export async function openArchiveWriter(path: string, sumsPath: string): Promise
     } catch (error) {
       controller.error(error)
       await writing.catch(() => {})
-      throw refusal?.because ?? error
+      throw writeError?.cause ?? error
     }
     await sums.write(sumLine(hash.digest('hex'), name))
   }
@@ -109,12 +109,12 @@ async function writeAll(readable: ReadableStream<Uint8Array>, output: FileHandle
   for await (const chunk of readable) await writeFully(output, chunk)
 }
 
-/** The system may take less than it is given. */
+/** A write may be partial. */
 async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at, chunk.length - at)).bytesWritten
 }
 
-/** What was appended after the size was taken is not read. */
+/** Bytes appended after the size was read are ignored. */
 async function* readExactly(file: FileHandle, size: number, path: string): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < size; ) {
     const wanted = Math.min(backupChunkBytes, size - at)
@@ -126,31 +126,31 @@ async function* readExactly(file: FileHandle, size: number, path: string): Async
 }
 
 export interface ArchiveReading {
-  /** Called with the text of `backup.json`, before anything else; what it throws is thrown on. */
+  /** Called with the text of `backup.json` before anything else; its errors are rethrown. */
   readonly onHead: (text: string) => void
-  /** Where a file of the data folder is to be written; called once for each, with a plain path. */
+  /** Path to write a file of the data folder to; called once per file, with a plain path. */
   readonly pathFor: (path: string) => Promise<string>
 }
 
 /**
- * Reads a whole archive and writes its files. Only when it resolves has every byte been compared with its checksum.
- * Throws `BackupError` for what is no whole archive of ours. Gives the files and bytes written.
+ * Reads an archive and writes its files. When it resolves, every byte has been verified. Throws `BackupError` for an
+ * invalid archive. Returns the number of files and bytes.
  */
 export async function readArchive(
   path: string,
   { onHead, pathFor }: ArchiveReading,
 ): Promise<{ files: number; bytes: number }> {
-  // The lines that the archive must end with, in the order of its entries.
+  // Hash of the checksum lines that the archive must end with.
   const lines = createHash('sha256')
   const written = { files: 0, bytes: 0 }
   let state: 'begin' | 'files' | 'end' = 'begin'
 
-  async function take({ header, body }: ParsedTarEntry): Promise<void> {
+  async function readEntry({ header, body }: ParsedTarEntry): Promise<void> {
     const { name, size, type } = header
-    if (type !== 'file') throw new BackupError(`The archive holds "${name}", which is no file but a ${type}`)
-    if (state === 'end') throw new BackupError('The archive goes on after its end')
+    if (type !== 'file') throw new BackupError(`The archive holds "${name}", which is not a file but a ${type}`)
+    if (state === 'end') throw new BackupError('The archive continues after its checksums')
     if (state === 'begin') {
-      if (name !== headName || size > backupHeadBytesMax) throw new BackupError('This is no backup of Plinth')
+      if (name !== headName || size > backupHeadBytesMax) throw new BackupError('This is not a backup of Plinth')
       const bytes = await readFully(body)
       lines.update(sumLine(sha256Of(bytes), name))
       onHead(bytes.toString())
@@ -162,30 +162,30 @@ export async function readArchive(
       const given = createHash('sha256')
       for await (const chunk of body) given.update(chunk)
       if (!given.digest().equals(lines.digest()))
-        throw new BackupError('The archive is damaged: its files are not those that were written')
+        throw new BackupError('The archive is damaged: a checksum does not match')
       return
     }
     const inside = name.slice(dataPrefix.length)
     if (!name.startsWith(dataPrefix) || !isPlainPath(inside))
-      throw new BackupError(`The archive holds "${name}", which has no place in a data folder`)
+      throw new BackupError(`The archive holds "${name}", which is not a path of a data folder`)
     lines.update(sumLine(await writeFile(await pathFor(inside), body), name))
     written.files++
     written.bytes += size
   }
 
   try {
-    for await (const entry of entriesOf(path)) await take(entry)
+    for await (const entry of entriesOf(path)) await readEntry(entry)
   } catch (error) {
-    // Ours, or the system's: a full disk. The rest is what the decoder says of bytes it cannot read.
+    // A `BackupError`, or a system error such as a full disk; anything else is the decoder's.
     if (error instanceof BackupError || (error instanceof Error && 'syscall' in error)) throw error
-    throw new BackupError('The archive is damaged, or is no backup of Plinth', { cause: error })
+    throw new BackupError('The archive is damaged, or is not a backup of Plinth', { cause: error })
   }
-  // TypeScript does not see that `take` has moved it.
-  if ((state as string) !== 'end') throw new BackupError('The archive is not whole: its end is missing')
+  // TypeScript does not see the assignment in `readEntry`.
+  if ((state as string) !== 'end') throw new BackupError('The archive is incomplete: its checksums are missing')
   return written
 }
 
-/** A damaged archive may fail in the middle of any entry. */
+/** Entries of an archive; a damaged one may fail in any entry. */
 async function* entriesOf(path: string): AsyncGenerator<ParsedTarEntry> {
   const source = createReadStream(path, { highWaterMark: backupChunkBytes })
   const decoder = createTarDecoder({ strict: true })
@@ -208,7 +208,7 @@ async function feed(source: AsyncIterable<Uint8Array>, sink: WritableStream<Uint
     for await (const chunk of source) await writer.write(chunk)
     await writer.close()
   } catch (error) {
-    // Whoever reads at the other end would wait for the rest.
+    // The reader would wait for the rest.
     await writer.abort(error).catch(() => {})
     throw error
   }
@@ -222,7 +222,7 @@ async function readFully(body: ReadableStream<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** A file that is not there yet, and on disk when this resolves. Gives its checksum. */
+/** Creates a file and resolves once it is durable. Returns its checksum. */
 async function writeFile(path: string, body: ReadableStream<Uint8Array>): Promise<string> {
   const hash = createHash('sha256')
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {

@@ -1,8 +1,7 @@
 /**
- * A data folder's backup, also while it is served. First the databases of instances, each as it is when its turn comes;
- * then all others as they are at one moment, for which the caller has writes wait; then every other file, which are
- * written once and never changed. So what is copied later is what copied things may refer to. Leaves secrets, locks and
- * what the server can make anew.
+ * Backs up a data folder, also while it is served. First the instances' databases, each at the time it is copied; then
+ * all other databases at one moment, for which the caller pauses writes; then all other files, which are immutable. So
+ * files are copied after everything that may refer to them. Omits secrets, locks and what the server can rebuild.
  */
 import { type Dirent, existsSync } from 'node:fs'
 import { lstat, mkdir, open, opendir, realpath, rename, rm, stat } from 'node:fs/promises'
@@ -11,23 +10,23 @@ import { lockFileName, lockFolder } from '../disk/folder-lock.ts'
 import { type ArchiveWriter, BackupError, dataPrefix, headName, isPlainPath, openArchiveWriter } from './archive.ts'
 import { openSnapshot, type Snapshot } from './snapshot.ts'
 
-/** Keeps files that are removed after the moment of a backup from being lost to it. */
+/** Keeps files that are deleted after the moment of a backup available to it. */
 export interface KeptFiles {
-  /** To be called once all files are copied. Throws `BackupError` where some may have been removed since the moment. */
+  /** Call once all files are copied. Throws `BackupError` if some may have been deleted since the moment. */
   check(): Promise<void>
-  /** Keeps them no longer. Never rejects. */
+  /** Stops keeping files. Never rejects. */
   release(): Promise<void>
 }
 
 /**
- * Calls `pin` while nothing writes to the databases of static namespaces; it may be called again when that failed. From
- * before the last call on, files are kept.
+ * Calls `pin` while writes to the databases of static namespaces are paused; calls it again after a failure. Files are
+ * kept from before the last call.
  */
 export type Moment = (pin: () => void) => Promise<KeptFiles>
 
 export interface BackupPlan {
   readonly folder: string
-  /** The archive; must not exist. */
+  /** Path of the archive; must not exist. */
   readonly target: string
   /** The text of `backup.json`. */
   readonly head: string
@@ -37,18 +36,18 @@ export interface BackupPlan {
 export interface BackupReport {
   readonly databases: number
   readonly files: number
-  /** Of databases and files. */
+  /** Total size of databases and files. */
   readonly bytes: number
 }
 
-/** Mails of development mode, parts of uploads that are on their way to a store, graphs that are made from vectors. */
+/** Development mode's mails, upload parts on their way to a store, graphs built from vectors. */
 const leftOut: ReadonlySet<string> = new Set(['outbox', 'spool', 'vectors'])
 
 const instancesFolder = 'instances'
 const blobsFolder = 'blobs'
 const ofDatabases = /\.sqlite(?:-wal|-shm|-journal)?$/
 
-/** What lies in the folder itself may lie on another disk; no other link is ours, and none is left out in silence. */
+/** Top-level entries may link to another disk; any other link is an error, since none may be omitted silently. */
 async function kindOf(entry: Dirent, path: string, isTop: boolean): Promise<'folder' | 'file' | null> {
   if (entry.isSymbolicLink() && !isTop) throw new BackupError(`${path} is a link, which a backup does not follow`)
   const kind = entry.isSymbolicLink() ? await stat(path) : entry
@@ -57,8 +56,8 @@ async function kindOf(entry: Dirent, path: string, isTop: boolean): Promise<'fol
 }
 
 /**
- * Paths below the folder of everything that a backup holds, in no order, hidden names left out. Of the files in the
- * folder itself only databases are data; the others are secrets, and what belongs to a running process.
+ * Relative paths of everything a backup includes, in no order, without hidden names. Of the top-level files only
+ * databases are data; the others are secrets, and files of a running process.
  */
 async function* pathsIn(folder: string, inside = ''): AsyncGenerator<string> {
   for await (const entry of await opendir(join(folder, inside))) {
@@ -73,11 +72,11 @@ async function* pathsIn(folder: string, inside = ''): AsyncGenerator<string> {
 }
 
 const isInstance = (path: string): boolean => path.startsWith(`${instancesFolder}/`)
-/** A blob may be anything, and is never a database of ours. */
+/** A blob may have any name, and is never a database. */
 const isDatabase = (path: string): boolean => path.endsWith('.sqlite') && !path.startsWith(`${blobsFolder}/`)
 const isFile = (path: string): boolean => path.startsWith(`${blobsFolder}/`) || !ofDatabases.test(path)
 
-/** Whether a folder, which may be missing yet, is or will be within another, whatever links lead there. */
+/** Whether a folder, which may not exist yet, is within another, through any links. */
 async function isInside(outer: string, inner: string): Promise<boolean> {
   let there = inner
   while (!existsSync(there)) there = dirname(there)
@@ -88,14 +87,14 @@ async function isInside(outer: string, inner: string): Promise<boolean> {
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
 
 /**
- * Makes the archive whole and on disk before it gets its name. Throws `BackupError`, and what the system throws, with
- * nothing left under that name.
+ * Completes and syncs the archive before renaming it to its path. Throws `BackupError` and system errors, with nothing
+ * left at that path.
  */
 export async function backUp({ folder, target, head, moment }: BackupPlan): Promise<BackupReport> {
   if (existsSync(target)) throw new BackupError(`${target} exists already`)
   if (await isInside(folder, dirname(target)))
     throw new BackupError(
-      `${target} lies in the data folder itself: a backup must not hold others, nor be lost with it`,
+      `${target} lies in the data folder itself: a backup must not contain others, nor be lost with it`,
     )
   const work = `${target}.partial`
   await mkdir(work, { recursive: true, mode: 0o700 })
@@ -133,7 +132,7 @@ async function addAll(
 
   const statics: string[] = []
   for await (const path of pathsIn(folder)) {
-    if (!isPlainPath(path)) throw new BackupError(`${join(folder, path)} has a name that no file of a server has`)
+    if (!isPlainPath(path)) throw new BackupError(`${join(folder, path)} has a name that the server does not use`)
     if (!isDatabase(path)) continue
     if (isInstance(path)) await withSnapshot(join(folder, path), (snapshot) => addDatabase(path, snapshot))
     else statics.push(path)
@@ -147,7 +146,7 @@ async function addAll(
     })
     for (const [path, snapshot] of pinned) {
       await addDatabase(path, snapshot)
-      // Nothing older is needed of it: its log may be folded.
+      // The snapshot is no longer needed: its log may be checkpointed.
       pinned.delete(path)
       snapshot.close()
     }
@@ -180,7 +179,7 @@ async function withSnapshot(path: string, use: (snapshot: Snapshot) => Promise<v
   }
 }
 
-/** Null for one that was removed since it was listed: nothing in the databases refers to it. */
+/** Null for a file deleted since it was listed: no database refers to it. */
 async function addIfThere(writer: ArchiveWriter, folder: string, path: string): Promise<number | null> {
   try {
     if (!(await lstat(join(folder, path))).isFile()) return null
@@ -191,7 +190,7 @@ async function addIfThere(writer: ArchiveWriter, folder: string, path: string): 
   }
 }
 
-/** So that a name survives a crash as well. */
+/** Makes a new name durable. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')
   try {

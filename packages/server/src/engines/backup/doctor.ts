@@ -1,6 +1,6 @@
 /**
- * Checks a data folder that no server has open: whether everything is there, whether every database is intact, and
- * whether what refers to something finds it. Reads only; what to do about a finding is the operator's decision.
+ * Checks a data folder that no server has open: whether files are missing, whether every database is intact, and
+ * whether references resolve. Read-only; the operator decides about findings.
  */
 import { type Dirent, existsSync, lstatSync, readdirSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -14,24 +14,24 @@ import { findLosses } from '../disk/known-databases.ts'
 import { readLogFrames } from '../disk/wal-file.ts'
 
 export interface DatabaseReport {
-  /** Below the data folder, such as `databases/shared.sqlite`. */
+  /** Relative to the data folder, such as `databases/shared.sqlite`. */
   readonly path: string
   readonly bytes: number
-  /** Rows of each table by its name; null for a table that cannot be read. */
+  /** Row count per table; null if a table cannot be read. */
   readonly rows: Readonly<Record<string, number | null>>
 }
 
 export interface DoctorReport {
   readonly databases: readonly DatabaseReport[]
-  /** Files below `blobs`, and how many of them no object refers to (uploads that never ended, for one). */
+  /** Files below `blobs`, and how many are unreferenced (unfinished uploads, for example). */
   readonly blobs: { readonly present: number; readonly unreferenced: number }
-  /** A sentence for each thing that is wrong; empty for a folder that is intact. */
+  /** One sentence per problem; empty if the folder is intact. */
   readonly problems: readonly string[]
 }
 
 export interface DoctorOptions {
   readonly folder: string
-  /** Whether files are in an S3 bucket instead, whose contents are not looked at. */
+  /** Whether files are in an S3 bucket, which is not checked. */
   readonly hasStore: boolean
 }
 
@@ -77,19 +77,19 @@ function examineDatabase(folder: string, path: string, problems: string[]): Data
   return { path, bytes, rows }
 }
 
-/** A database without a log is opened as immutable: otherwise SQLite would make an empty log beside it. */
+/** Opens a database without a log as immutable: otherwise SQLite would create an empty log. */
 const openUnchanged = (path: string): DatabaseSync =>
   new DatabaseSync(existsSync(`${path}-wal`) ? path : `${pathToFileURL(path)}?immutable=1`, { readOnly: true })
 
-/** `node:sqlite` has its own codes; the words of its messages are SQLite's. */
+/** `node:sqlite` has its own error codes; its messages are the ones SQLite reports. */
 const describeFailure = (error: unknown, path: string): string =>
   describeDiskFault(error instanceof Error ? new Error(error.message) : error, path)
 
-/** A log that holds something, of which nothing can be read, has lost it. */
+/** A log with content but without intact frames is damaged. */
 function examineLog(full: string, path: string, problems: string[]): void {
   const log = `${full}-wal`
   if (!existsSync(log) || statSync(log).size === 0) return
-  // A tail that is not intact is what a crash leaves of a write that was never acknowledged.
+  // A damaged tail is what a crash leaves of a write that was never acknowledged.
   if (readLogFrames(full).intact === 0) problems.push(`${path}-wal is damaged: none of its frames can be read`)
 }
 
@@ -101,7 +101,7 @@ function findDamage(database: DatabaseSync, path: string): string[] {
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 function countRows(database: DatabaseSync, path: string, problems: string[]): Record<string, number | null> {
-  // Tables of a full-text index are the index's own, and virtual ones are counted by the table they are about.
+  // Excludes the tables of full-text indexes and virtual tables.
   const tables = database
     .prepare(
       `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`,
@@ -123,7 +123,7 @@ function countRows(database: DatabaseSync, path: string, problems: string[]): Re
 const hasTable = (database: DatabaseSync, name: string): boolean =>
   database.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?`).get(name) !== undefined
 
-/** Changes are numbered without gaps, so a gap is a change that subscribers would miss. */
+/** Changes are numbered without gaps: a gap is a change that subscribers would miss. */
 function findLogGaps(database: DatabaseSync, path: string): string[] {
   if (!hasTable(database, '_changes')) return []
   const gaps = database
@@ -141,7 +141,7 @@ interface Reference {
   readonly owner: string
 }
 
-/** What objects, pictures and parts of uploads are made of. */
+/** Blobs referenced by objects, image variants and upload parts. */
 function readReferences(folder: string): Reference[] {
   const path = join(folder, 'databases', '_storage.sqlite')
   if (!existsSync(path) || statSync(path).size === 0) return []
@@ -179,7 +179,7 @@ function examineBlobs(folder: string, problems: string[]): DoctorReport['blobs']
     const what = found ? `has ${found.size} bytes instead of ${size}` : 'is missing'
     if (missing <= doctorFindingsMax) problems.push(`blobs: ${id}, which ${owner} refers to, ${what}`)
   }
-  if (missing > doctorFindingsMax) problems.push(`blobs: ${missing - doctorFindingsMax} more are missing or cut off`)
+  if (missing > doctorFindingsMax) problems.push(`blobs: ${missing - doctorFindingsMax} more are missing or truncated`)
   const known = new Set(references.map(({ id }) => id))
   const present = existsSync(top)
     ? (readdirSync(top, { recursive: true, withFileTypes: true }) as Dirent[])

@@ -1,16 +1,16 @@
-/** The databases of a served data folder in a folder of their own, as they are now, for commands that only look. */
+/** Copies of the databases of a served data folder, for read-only commands. */
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { databasesIn } from '../disk/known-databases.ts'
 import { openSnapshot } from './snapshot.ts'
 
 /**
- * Calls `look` with a folder that holds copies of the databases of static namespaces, and removes it. Needs as much
- * room beside the data as they take.
+ * Calls `use` with a folder of copies of the static namespaces' databases, and removes it afterwards. Needs as much
+ * disk space as the databases.
  */
-export async function withOfflineCopy<T>(folder: string, look: (copy: string) => Promise<T>): Promise<T> {
-  // Hidden names are left out of backups.
-  const copy = mkdtempSync(join(folder, '.look-'))
+export async function withOfflineCopy<T>(folder: string, use: (copy: string) => Promise<T>): Promise<T> {
+  // Backups omit hidden names.
+  const copy = mkdtempSync(join(folder, '.copy-'))
   try {
     const source = join(folder, 'databases')
     mkdirSync(join(copy, 'databases'))
@@ -22,7 +22,7 @@ export async function withOfflineCopy<T>(folder: string, look: (copy: string) =>
         snapshot.close()
       }
     }
-    return await look(copy)
+    return await use(copy)
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }

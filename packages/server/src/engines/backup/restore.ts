@@ -1,6 +1,6 @@
 /**
- * A data folder from a backup: written beside its target, compared with every checksum, and only then given its name. A
- * restore that fails or is killed has changed nothing there.
+ * Restores a data folder from a backup: written beside its target, verified against every checksum, and only then
+ * renamed. A restore that fails or is killed has changed nothing at the target.
  */
 import { existsSync } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -11,11 +11,11 @@ import { syncFolder } from './backup.ts'
 
 export interface RestorePlan {
   readonly archive: string
-  /** Must be missing or empty. */
+  /** Must not exist, or be empty. */
   readonly folder: string
-  /** Told of `backup.json` before anything is written; what it throws refuses the archive. */
+  /** Called with the text of `backup.json` before anything is written; a throw rejects the archive. */
   readonly onHead: (text: string) => void
-  /** Further files of the data folder, by name: asked for once all else is written and compared. */
+  /** Further files of the data folder, by name; called once everything else is written and verified. */
   readonly moreFiles: () => ReadonlyMap<string, string>
 }
 
@@ -24,7 +24,7 @@ export interface RestoreReport {
   readonly bytes: number
 }
 
-/** Throws `BackupError`, and what the system throws, with nothing left behind. */
+/** Throws `BackupError` and system errors, with nothing left behind. */
 export async function restore({ archive, folder, onHead, moreFiles }: RestorePlan): Promise<RestoreReport> {
   if (!existsSync(archive)) throw new BackupError(`There is no archive at ${archive}`)
   await checkEmpty(folder)
@@ -34,14 +34,14 @@ export async function restore({ archive, folder, onHead, moreFiles }: RestorePla
   const lock = lockFolder(work, (reason) => new BackupError(`A restore to ${folder} is under way`, { cause: reason }))
   try {
     const data = join(work, 'data')
-    // Left by one that was killed.
+    // Left by a killed restore.
     await rm(data, { recursive: true, force: true })
     await mkdir(data, { mode: 0o700 })
     const report = await fill(data, { archive, onHead })
     for (const [name, text] of moreFiles())
       await writeFile(join(data, name), text, { mode: 0o600, flag: 'wx', flush: true })
     await checkEmpty(folder)
-    // An empty folder gives way to the new one, and anything else does not.
+    // A rename replaces an empty folder only.
     await rename(data, folder)
     await syncFolder(dirname(folder))
     return report
@@ -74,20 +74,20 @@ async function fill(
 }
 
 /**
- * Throws for what no backup of ours holds: in the folder itself only databases are data. The other files there are
- * secrets and keys, which come sealed in the head or not at all, and hidden ones are the server's own notes.
+ * Throws for a path that no backup contains: of the top-level files only databases are data. The others are secrets and
+ * keys, which are sealed in the manifest or omitted, and hidden ones are internal.
  */
 function checkIsData(path: string): void {
   const names = path.split('/')
   const isSecret = names.length === 1 && (!path.endsWith('.sqlite') || path === lockFileName)
   if (isSecret || names.some((name) => name.startsWith('.')))
-    throw new BackupError(`The archive holds "${path}", which is no data and which no backup of Plinth holds`)
+    throw new BackupError(`The archive holds "${path}", which no backup of Plinth contains`)
 }
 
-/** Throws for a folder that a new one cannot take the target of by its name: a volume of a container, for one. */
+/** Throws for a folder that a rename cannot replace, such as a container volume. */
 async function checkMovable(folder: string): Promise<void> {
   if ((await lstat(folder).catch(() => null))?.isSymbolicLink())
-    throw new BackupError(`${folder} is a link. Restore to the folder that it leads to`)
+    throw new BackupError(`${folder} is a link. Restore to the folder it points to`)
   if (!existsSync(folder)) return
   const [own, parent] = [await stat(folder), await stat(dirname(folder))]
   if (own.dev !== parent.dev)
@@ -96,7 +96,7 @@ async function checkMovable(folder: string): Promise<void> {
     )
 }
 
-/** Throws for a folder that is served, or that anything lies in. */
+/** Throws for a folder that is served or not empty. */
 async function checkEmpty(folder: string): Promise<void> {
   const names = existsSync(folder) ? await readdir(folder) : []
   checkFolderFree(folder)

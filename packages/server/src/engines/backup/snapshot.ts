@@ -1,6 +1,6 @@
 /**
- * A SQLite file as it was at one moment, while others go on writing to it: a read transaction, copied page by page. Not
- * `VACUUM INTO`, which numbers rows anew that somebody's index may refer to.
+ * Snapshot of a SQLite file while other processes write to it: a read transaction, copied page by page. Not `VACUUM
+ * INTO`, which renumbers rows that an index may reference.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
@@ -8,12 +8,12 @@ import { backupPagesPerStep } from '../../limits/jobs.ts'
 import { EngineError } from '../sql/error.ts'
 
 export interface Snapshot {
-  /** Writes the file's state into a file of its own, replacing it. */
+  /** Copies the snapshot to a file, replacing it. */
   copyTo(path: string): Promise<void>
   close(): void
 }
 
-/** The state that is committed when this returns. Must be closed. Throws `EngineError` `unavailable`. */
+/** Opens a snapshot of the state committed when this returns. Must be closed. Throws `EngineError` `unavailable`. */
 export function openSnapshot(path: string): Snapshot {
   const database = new DatabaseSync(path, { readOnly: true })
   try {
@@ -23,13 +23,13 @@ export function openSnapshot(path: string): Snapshot {
     database.prepare('SELECT count(*) FROM sqlite_schema').get()
   } catch (error) {
     database.close()
-    throw new EngineError('unavailable', `${path} is no database that can be read`, [], error)
+    throw new EngineError('unavailable', `${path} cannot be read as a database`, [], error)
   }
   return {
     async copyTo(target) {
       rmSync(target, { force: true })
       await backup(database, target, { rate: backupPagesPerStep })
-      // An empty database has no pages, and so no file.
+      // An empty database has no pages, and thus no file.
       if (!existsSync(target)) writeFileSync(target, '', { mode: 0o600 })
     },
     close: () => database.close(),
@@ -37,7 +37,7 @@ export function openSnapshot(path: string): Snapshot {
 }
 
 export interface ChangeWatch {
-  /** Whether anything was committed to the file since the watch began. */
+  /** Whether anything was committed since the watch began. */
   hasChanged(): boolean
   close(): void
 }
@@ -52,6 +52,6 @@ export function watchChanges(path: string): ChangeWatch {
     return { hasChanged: () => version() !== before, close: () => database.close() }
   } catch (error) {
     database.close()
-    throw new EngineError('unavailable', `${path} is no database that can be read`, [], error)
+    throw new EngineError('unavailable', `${path} cannot be read as a database`, [], error)
   }
 }

@@ -1,4 +1,4 @@
-/** Blobs on disk: the port's contract, and what a full disk, planted links and a power cut do. */
+/** Blobs on disk: the port's contract, and behavior with a full disk, planted links and a power cut. */
 import { describe, expect, test } from 'bun:test'
 import {
   existsSync,
@@ -52,7 +52,7 @@ describeBlobs('a folder', async () => {
 })
 
 describe('blobs in a folder', () => {
-  test('are for nobody else on the machine', () =>
+  test('are not accessible to other users of the machine', () =>
     withBlobs(async (blobs, folder) => {
       const id = newId()
       await blobs.write(id, inChunks(makeBytes(10)), plenty)
@@ -62,7 +62,7 @@ describe('blobs in a folder', () => {
       expect(statSync(join(path, '..')).mode & 0o777).toBe(0o700)
     }))
 
-  test('are not written through a link that lies in the way', () =>
+  test('are not written through an existing link', () =>
     withBlobs(async (blobs, folder) => {
       const [id, target] = [newId(), join(folder, 'target')]
       writeFileSync(target, 'precious')
@@ -72,7 +72,7 @@ describe('blobs in a folder', () => {
       expect(await idsOf(blobs)).toEqual([])
     }))
 
-  test('are not links, nor folders, nor what others have put there', () =>
+  test('exclude links, folders and foreign files', () =>
     withBlobs(async (blobs, folder) => {
       const [link, inner] = [newId(), newId()]
       writeFileSync(join(folder, 'target'), 'precious')
@@ -96,7 +96,7 @@ describe('blobs in a folder', () => {
       expect(existsSync(join(folder, id.slice(-2), id))).toBe(false)
     }))
 
-  test('left unfinished by a crash are removed by their age', () =>
+  test('left unfinished by a crash are removed by age', () =>
     withBlobs(async (blobs, folder) => {
       writeFileSync(join(folder, '.unfinished', newId()), 'half of someth')
       expect(await idsOf(blobs)).toEqual([])
@@ -105,11 +105,11 @@ describe('blobs in a folder', () => {
       expect(unfinishedIn(folder)).toEqual([])
     }))
 
-  test('cannot be kept in a folder that is gone, and can again in one that is back', () =>
+  test('cannot be stored while the folder is missing, and can once it is back', () =>
     withBlobs(async (blobs, folder) => {
       const id = newId()
       await blobs.write(id, inChunks(makeBytes(9)), plenty)
-      // Moved, not removed: a new folder may or may not get the number of the old one.
+      // Moved, not removed: a new folder may get the inode of the old one.
       renameSync(folder, `${folder}-away`)
       expect(await blobs.findFault()).toBeString()
       await expect(blobs.write(newId(), inChunks(makeBytes(9)), plenty)).rejects.toMatchObject({ kind: 'unavailable' })
@@ -122,7 +122,7 @@ describe('blobs in a folder', () => {
     }))
 })
 
-/** Only root can make a disk that is small enough to fill. */
+/** Only root can create a disk small enough to fill. */
 function mountSmallDisk(): string | null {
   const folder = makeFolder()
   const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=1m', 'plinth-test', folder]).exitCode === 0
@@ -153,7 +153,7 @@ test.if(smallDisk !== null)('a full disk refuses, loses nothing, and serves agai
   }
 })
 
-/** Writes blobs whose bytes follow from their ids, and says which are done, until it is ended. */
+/** Writes blobs whose bytes derive from their ids, and reports each, until it is killed. */
 const writer = `
   import { openFsBlobs } from ${JSON.stringify(join(import.meta.dir, 'fs.ts'))}
   import { inChunks, makeBytes, newId } from ${JSON.stringify(join(import.meta.dir, '../contract/blobs-contract.ts'))}
@@ -168,7 +168,7 @@ const writer = `
   }))
 `
 
-test('a process that is killed leaves complete blobs, all it has confirmed, and nothing that is not swept', () =>
+test('a killed process leaves only complete blobs, every acknowledged one, and leftovers that are swept', () =>
   withBlobs(async (blobs, folder) => {
     const child = Bun.spawn([process.execPath, '-e', writer, folder], { stdout: 'pipe', stderr: 'inherit' })
     let confirmed = ''

@@ -1,7 +1,7 @@
 /**
- * Blobs as files below one folder of this machine. A blob is written under a temporary name, synced and renamed, so
- * that under its own name it is whole whatever happens; 256 and more folders by the end of the id, its random part,
- * keep each of them small.
+ * Blobs as files in a local folder. A blob is written under a temporary name, synced and renamed, so a file under its
+ * final name is always complete. Up to 4,096 subfolders, by the last two characters of the id (its random part), keep
+ * each folder small.
  */
 import { constants, type Dirent } from 'node:fs'
 import { lstat, mkdir, opendir, rename, unlink } from 'node:fs/promises'
@@ -21,15 +21,15 @@ import {
 } from './blobs.ts'
 import { type BlobMeter, createBlobMeter } from './meter.ts'
 
-/** Beside the folders of the blobs, on the same file system, under a name that none of those can have. */
+/** Beside the blobs' folders, on the same file system; no such folder can have this name. */
 const unfinishedName = '.unfinished'
 
-/** Folders of blobs that are known to be on disk; ids of all possible letters make 4,096. */
+/** Folders known to be durable; at most 4,096. */
 type SyncedFolders = Set<string>
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
 
-/** What the system fails with is one thing to the callers: nothing is stored, or nothing can be read, for now. */
+/** Maps a system error to `EngineError` `unavailable`. */
 function failureOf(error: unknown): unknown {
   const code = codeOf(error)
   if (typeof code !== 'string') return error
@@ -45,7 +45,7 @@ async function attempt<T>(operation: Promise<T>): Promise<T> {
   }
 }
 
-/** Undefined for what is not there. */
+/** Undefined if the file does not exist. */
 async function attemptIfThere<T>(operation: Promise<T>): Promise<T | undefined> {
   try {
     return await operation
@@ -55,7 +55,7 @@ async function attemptIfThere<T>(operation: Promise<T>): Promise<T | undefined> 
   }
 }
 
-/** What a folder holds is on disk only when the folder is. */
+/** Directory entries are durable only once the folder is synced. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await openFile(path, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
@@ -65,7 +65,7 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Opens the folder for blobs, made where it is missing. Throws `EngineError` `unavailable`. */
+/** Opens the folder for blobs; creates it if it is missing. Throws `EngineError` `unavailable`. */
 export async function openFsBlobs({ folder }: { readonly folder: string }): Promise<Blobs> {
   fillReserve()
   const unfinishedFolder = join(folder, unfinishedName)
@@ -83,7 +83,7 @@ export async function openFsBlobs({ folder }: { readonly folder: string }): Prom
     synced.add(path)
   }
 
-  /** Puts a whole file in its place, for good. */
+  /** Moves a complete file to its final name, durably. */
   async function keep(temporary: string, id: string): Promise<void> {
     await makeFolder(folderOf(id))
     await rename(temporary, pathOf(id))
@@ -100,7 +100,7 @@ export async function openFsBlobs({ folder }: { readonly folder: string }): Prom
       checkBlobId(id)
       const meter = createBlobMeter(options)
       const temporary = join(unfinishedFolder, id)
-      // Exclusive: an id is written once, and nothing that lies there already, such as a link, is written through.
+      // Exclusive: an id is written once, and an existing file or link is never written through.
       const file = await attempt(openFile(temporary, 'wx', 0o600))
       try {
         const written = await writeThrough(file, body, meter)
@@ -108,7 +108,7 @@ export async function openFsBlobs({ folder }: { readonly folder: string }): Prom
         checkIdentity()
         return written
       } catch (error) {
-        // What cannot be removed now is for `removeUnfinished`.
+        // If it cannot be removed now, `removeUnfinished` removes it.
         await unlink(temporary).catch(() => {})
         throw error
       }
@@ -153,7 +153,7 @@ const checkRange = ({ start, end }: ByteRange): ByteRange => {
   return { start, end }
 }
 
-/** Writes the body to the file, syncs and closes it. One chunk is hashed while the one before it is written. */
+/** Writes the body to the file, syncs and closes it. Hashing a chunk overlaps with writing the previous one. */
 async function writeThrough(file: OpenFile, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<WrittenBlob> {
   let writing: Promise<void> = Promise.resolve()
   try {
@@ -161,7 +161,7 @@ async function writeThrough(file: OpenFile, body: AsyncIterable<Uint8Array>, met
       meter.add(chunk)
       await writing
       writing = attempt(file.write(chunk))
-      // One that fails while the body makes us wait is not unhandled: it is thrown at the next chunk.
+      // A failure while waiting for the body is handled: it is thrown at the next chunk.
       writing.catch(() => {})
     }
     await writing
@@ -169,7 +169,7 @@ async function writeThrough(file: OpenFile, body: AsyncIterable<Uint8Array>, met
     await attempt(file.datasync())
     return written
   } finally {
-    // A number given back while a write is under way could be another file's when it gets there.
+    // A descriptor closed during a write could be another file's when the write runs.
     await writing.catch(() => {})
     await file.close()
   }
@@ -180,7 +180,7 @@ async function* listOlderThan(folder: string, beforeMs: number): AsyncGenerator<
     if (entry.isDirectory() && entry.name !== unfinishedName) yield* listFiles(join(folder, entry.name), beforeMs)
 }
 
-/** Nothing but files is looked at, and no link is followed. */
+/** Lists regular files only; links are not followed. */
 async function* listFiles(folder: string, beforeMs: number): AsyncGenerator<ListedBlob> {
   for await (const entry of entriesOf(folder)) {
     const found =
@@ -189,7 +189,7 @@ async function* listFiles(folder: string, beforeMs: number): AsyncGenerator<List
   }
 }
 
-/** Those of a folder, a few at a time. */
+/** Entries of a folder, read in small batches. */
 async function* entriesOf(folder: string): AsyncGenerator<Dirent> {
   try {
     yield* await opendir(folder)

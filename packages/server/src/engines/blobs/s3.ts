@@ -1,7 +1,7 @@
 /**
- * Blobs in a bucket of an S3-compatible store. A small blob is one PUT, a large one an upload in parts; bytes come
- * back in ranged GETs that go on where a connection broke off. Owns the keys, `blobs/`, the last two letters of the id,
- * and the id; leaves signing and trying again to `s3-requests`.
+ * Blobs in a bucket of an S3-compatible store. A small blob is one PUT, a large one a multipart upload; reads are
+ * ranged GETs, resumed after a disconnect. Owns the keys: `blobs/`, the last two characters of the id, and the id.
+ * `s3/requests` signs and retries.
  */
 import type { Log } from '../../base/log.ts'
 import { s3ListKeysMax, s3PartBytes, s3PartsMax, s3RemovalsMax } from '../../limits/storage.ts'
@@ -17,7 +17,7 @@ import type { StoreAddress } from './store-address.ts'
 const prefix = 'blobs/'
 const keyOf = (id: string): string => `${prefix}${id.slice(-2)}/${id}`
 
-/** Nothing is asked of the store yet: one that is away does not keep a server from starting. */
+/** Sends nothing yet: an unavailable store does not keep a server from starting. */
 export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: string; readonly log: Log }): Blobs {
   const requests = createS3Requests(options)
 
@@ -29,7 +29,7 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
       for await (const chunk of body) {
         meter.add(chunk)
         for (let at = 0; at < chunk.length; ) {
-          // Only now is it sure that this part is not the last.
+          // Only now is it certain that this part is not the last.
           if (spool.size === s3PartBytes) await parts.send(() => spool.take())
           at += await spool.add(chunk.subarray(at))
         }
@@ -60,7 +60,7 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
     },
     async remove(ids) {
       for (const id of ids) checkBlobId(id)
-      // One by one, a few at a time: not every store knows how to remove many at once.
+      // Single deletes, a few at a time: not every store supports bulk deletes.
       const left = ids.values()
       const removeRest = async (): Promise<void> => {
         for (const id of left) await requests.send({ method: 'DELETE', key: keyOf(id), tolerated: ['NoSuchKey'] })
@@ -84,13 +84,13 @@ export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: stri
 const abortUpload = (requests: S3Requests, key: string, uploadId: string): Promise<unknown> =>
   requests.send({ method: 'DELETE', key, query: { uploadId }, tolerated: ['NoSuchUpload'] })
 
-/** Sends a part or a whole blob, and gives the store's tag for it. */
+/** Sends a part or a complete blob; returns its ETag. */
 async function put(requests: S3Requests, key: string, part: SpooledPart, query: Readonly<Record<string, string>> = {}) {
   const answer = await requests.send({ method: 'PUT', key, query, body: part })
   return answer?.headers.get('etag') ?? ''
 }
 
-/** One blob's upload in parts, begun with the first of them. One part is under way at a time. */
+/** Multipart upload of one blob, created with its first part. One part is in flight at a time. */
 function createParts(requests: S3Requests, key: string) {
   const tags: string[] = []
   let uploadId: string | null = null
@@ -99,7 +99,7 @@ function createParts(requests: S3Requests, key: string) {
   async function begin(): Promise<string> {
     const answer = await requests.send({ method: 'POST', key, query: { uploads: '' } })
     const given = textIn(answer?.text ?? '', 'UploadId')
-    if (given === null) throw new EngineError('unavailable', 'The store began no upload')
+    if (given === null) throw new EngineError('unavailable', 'The store did not return an upload id')
     return given
   }
   async function sendNow(part: SpooledPart): Promise<void> {
@@ -107,11 +107,11 @@ function createParts(requests: S3Requests, key: string) {
     tags.push(await put(requests, key, part, { partNumber: String(tags.length + 1), uploadId }))
   }
   return {
-    /** Waits for the part before, then takes and sends this one while the caller goes on. */
+    /** Waits for the previous part, then starts to send this one while the caller continues. */
     async send(take: () => SpooledPart): Promise<void> {
       await sending
       sending = sendNow(take())
-      // One that fails while the body makes the caller wait is thrown at the next part.
+      // A failure while the caller waits for the body is thrown at the next part.
       sending.catch(() => {})
     },
     async complete(size: number): Promise<void> {
@@ -121,12 +121,12 @@ function createParts(requests: S3Requests, key: string) {
       const query = { uploadId: uploadId ?? '' }
       const answer = await requests.send({ method: 'POST', key, query, body, tolerated: ['NoSuchUpload'] })
       if (answer !== null) return
-      // An attempt whose answer was lost may have done it.
+      // An attempt whose response was lost may have succeeded.
       const found = await requests.send({ method: 'HEAD', key, tolerated: ['NoSuchKey'] })
       if (Number(found?.headers.get('content-length')) !== size)
         throw new EngineError('unavailable', 'The store has lost an upload')
     },
-    /** Never rejects: what cannot be ended now is for `removeUnfinished`. */
+    /** Never rejects: if it fails, `removeUnfinished` aborts the upload. */
     async abort(): Promise<void> {
       await sending.catch(() => {})
       if (uploadId !== null) await abortUpload(requests, key, uploadId).catch(() => {})
@@ -149,7 +149,7 @@ async function* listOlderThan(requests: S3Requests, beforeMs: number): AsyncGene
   }
 }
 
-/** Null for what is not ours. */
+/** Null for a foreign key. */
 function idIn(key: string): string | null {
   const id = key.slice(key.lastIndexOf('/') + 1)
   return isBlobId(id) && key === keyOf(id) ? id : null
@@ -159,8 +159,8 @@ async function* listUnfinished(requests: S3Requests, beforeMs: number) {
   let after: string | null = ''
   while (after !== null) {
     const query: Record<string, string> = { uploads: '', prefix, 'max-uploads': String(s3ListKeysMax) }
-    // By the key alone: not every store knows the id of an upload that has ended as a place to go on from. Of several
-    // uploads of one key, which only a lost answer makes, the next call finds those that are left out.
+    // Pages by key alone: not every store accepts the id of a finished upload as a marker. Several uploads of one key
+    // exist only after a lost response; the next call finds those left out.
     if (after !== '') query['key-marker'] = after
     const page: string = (await requests.send({ method: 'GET', query }))?.text ?? ''
     for (const element of elementsIn(page, 'Upload')) {

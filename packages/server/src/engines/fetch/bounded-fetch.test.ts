@@ -81,7 +81,7 @@ describe('a request to a provider', () => {
       'http://localhost@example.org/',
       'file:///x',
     ])
-      await expect(ask(url)).rejects.toThrow('over HTTPS')
+      await expect(ask(url)).rejects.toThrow('must use HTTPS')
   })
 })
 

@@ -47,7 +47,7 @@ type OutputFormat = keyof typeof imageFormatPixelsMax
 function formatOf({ format }: ImageVariant, original: Metadata): OutputFormat {
   const name = format ?? (original.format === 'heif' ? 'avif' : original.format)
   if (name in imageFormatPixelsMax) return name as OutputFormat
-  throw new ImageError('refused', 'The file is not a picture of a type that can be changed')
+  throw new ImageError('refused', 'The file is not an image of a supported type')
 }
 
 /** The fastest settings of the slow encoders: the default of AVIF takes thirteen times as long for 1% of the bytes. */
@@ -62,14 +62,14 @@ async function render(sharp: typeof Sharp, source: Uint8Array, variant: ImageVar
   if (pixels > pixelsMax)
     throw new ImageError(
       'refused',
-      `The picture would have ${Math.round(pixels)} pixels; ${format} may have at most ${pixelsMax}`,
+      `The image would have ${Math.round(pixels)} pixels; the maximum for ${format} is ${pixelsMax}`,
     )
   const { width, height, fit } = variant
   const size = { ...(width === null ? {} : { width }), ...(height === null ? {} : { height }) }
   const sized = image.autoOrient().resize({ ...size, fit, withoutEnlargement: fit === 'inside' })
   const bytes = await sized.toFormat(format, { effort: effort[format] }).toBuffer()
   if (bytes.length > imageOutputBytesMax)
-    throw new ImageError('refused', `The picture would have more than ${imageOutputBytesMax} bytes`)
+    throw new ImageError('refused', `The image would exceed ${imageOutputBytesMax} bytes`)
   return bytes
 }
 
@@ -90,10 +90,10 @@ async function respond(sharp: typeof Sharp, variant: ImageVariant, source: Uint8
     if (process.memoryUsage.rss() > imageProcessBytesMax) end(tooLargeSignal)
   }, imageProcessPollMs)
   try {
-    const picture = await render(sharp, source, variant)
-    await send(reply({ kind: 'done', isSpent: isSpent() }), picture)
+    const image = await render(sharp, source, variant)
+    await send(reply({ kind: 'done', isSpent: isSpent() }), image)
   } catch (error) {
-    const message = error instanceof ImageError ? error.message : 'The file cannot be read as a picture'
+    const message = error instanceof ImageError ? error.message : 'The file cannot be read as an image'
     await send(reply({ kind: 'refused', message, isSpent: isSpent() }))
   } finally {
     clearInterval(watch)

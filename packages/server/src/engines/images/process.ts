@@ -17,7 +17,7 @@ class ImageProcess {
   private readonly process: PipeProcess
   private waiting: PromiseWithResolvers<Uint8Array> | null = null
   /** Whether the next frame is the image. */
-  private isPictureNext = false
+  private isImageNext = false
   private isSpent = false
 
   constructor() {
@@ -29,7 +29,7 @@ class ImageProcess {
       onExit: (reason) => this.finish(({ reject }) => reject(reason)),
       explainSignal: (signal) =>
         signal === tooLargeSignal
-          ? new ImageError('refused', `The picture needs more than ${imageProcessBytesMax / MiB} MiB of memory`)
+          ? new ImageError('refused', `The image needs more than ${imageProcessBytesMax / MiB} MiB of memory`)
           : null,
     })
   }
@@ -45,8 +45,8 @@ class ImageProcess {
   }
 
   private onFrame(body: Buffer): void {
-    if (this.isPictureNext) {
-      this.isPictureNext = false
+    if (this.isImageNext) {
+      this.isImageNext = false
       this.finish(({ resolve }) => resolve(body))
       return
     }
@@ -60,7 +60,7 @@ class ImageProcess {
       return
     }
     this.isSpent = reply.isSpent
-    if (reply.kind === 'done') this.isPictureNext = true
+    if (reply.kind === 'done') this.isImageNext = true
     else this.finish(({ reject }) => reject(new ImageError('refused', reply.message)))
   }
 
@@ -121,7 +121,7 @@ export function hasImageLibrary(): boolean {
 }
 
 const tooSlow = (timeoutMs: number): ImageError =>
-  new ImageError('slow', `The picture takes longer than ${timeoutMs / 1000} s; ask for a smaller one or another format`)
+  new ImageError('slow', `Rendering took longer than ${timeoutMs / 1000} s; request a smaller image or another format`)
 
 /** `timeoutMs` bounds one image, from when its process has started. */
 export function openImageProcesses({ timeoutMs }: { readonly timeoutMs: number }): Images {

@@ -1,4 +1,4 @@
-/** Reading bytes of an object as a stream, which goes on where a connection broke off. */
+/** Reads a byte range of an object as a stream, resumed after a disconnect. */
 import { s3AttemptsMax } from '../../limits/storage.ts'
 import { BlobMissingError, type ByteRange } from '../blobs/blobs.ts'
 import { EngineError } from '../sql/error.ts'
@@ -14,10 +14,10 @@ interface Connection {
   readonly answer: S3Stream
 }
 
-/** Asks for the bytes and resolves once the store has begun to answer. */
+/** Requests the bytes; resolves once the store has begun to respond. */
 export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<ReadableStream<Uint8Array>> {
   const { id, key, start, end } = range
-  // No range of the protocol is empty.
+  // HTTP ranges cannot be empty.
   if (start === end) {
     const found = await requests.send({ method: 'HEAD', key, tolerated: ['NoSuchKey'] })
     if (found === null) throw new BlobMissingError(id)
@@ -27,7 +27,7 @@ export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<
   let failures = 0
   let connection: Connection | null = await connect(requests, range)
 
-  /** The next bytes, over a new connection where the one there was has failed. */
+  /** The next bytes, over a new connection if the previous one failed. */
   async function next(): Promise<Uint8Array> {
     for (;;) {
       connection ??= await connect(requests, { ...range, start: at }, true)
@@ -35,14 +35,14 @@ export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<
       answer.deadline.move()
       try {
         const { done, value } = await reader.read()
-        // While the bytes are on their way to whoever reads them, the store is not to blame for the time it takes.
+        // While the consumer processes the bytes, the store is not responsible for the delay.
         answer.deadline.pause()
         if (done) throw new Error('The store ended early')
         failures = 0
         return value
       } catch (error) {
         drop()
-        if (++failures >= s3AttemptsMax) throw new EngineError('unavailable', 'The store broke off', [], error)
+        if (++failures >= s3AttemptsMax) throw new EngineError('unavailable', 'The store disconnected', [], error)
       }
     }
   }
@@ -62,7 +62,7 @@ export async function readS3Blob(requests: S3Requests, range: S3Range): Promise<
       },
       cancel: drop,
     },
-    // Nothing is read ahead: the connection's own buffer does that.
+    // No read-ahead: the connection has its own buffer.
     { highWaterMark: 0 },
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Signed requests to a bucket of an S3-compatible store: addresses, signatures, time limits, repeated attempts, and
- * what the store's errors mean. What is asked of it is `blobs-s3`'s matter.
+ * Signed requests to a bucket of an S3-compatible store: URLs, signatures, deadlines, retries, and the mapping of the
+ * store's errors. `blobs/s3` owns the operations.
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { sha256 as sha256Of } from '../../base/crypto/hash.ts'
@@ -20,7 +20,7 @@ import { createCircuit } from '../sql/circuit.ts'
 import { EngineError } from '../sql/error.ts'
 import { textIn } from './xml.ts'
 
-/** Bytes that are sent, and sent again where need be, without being held in memory. */
+/** A body that can be sent repeatedly without being held in memory. */
 export interface S3Body {
   readonly size: number
   /** Lower-case hex. */
@@ -30,24 +30,24 @@ export interface S3Body {
 
 export interface S3Request {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
-  /** None for the bucket itself. */
+  /** Absent for the bucket itself. */
   readonly key?: string
   readonly query?: Readonly<Record<string, string>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | S3Body
-  /** Error codes that are an answer like any other: `send` gives null for them. */
+  /** Error codes that are valid outcomes: `send` returns null for them. */
   readonly tolerated?: readonly string[]
-  /** Goes on with something that the caller has a part of already: tried even while the store is known to be away. */
+  /** Continues an operation the caller has partly completed: attempted even while the circuit is open. */
   readonly isContinuation?: boolean
 }
 
-/** An answer, and the bytes after its headers. */
+/** A response with its body. */
 export interface S3Answer {
   readonly headers: Headers
   readonly text: string
 }
 
-/** An answer whose body is still to come: as long as it is read, `deadline` must be moved. */
+/** A response whose body is still to be read; move `deadline` while reading. */
 export interface S3Stream {
   readonly headers: Headers
   readonly body: ReadableStream<Uint8Array>
@@ -55,19 +55,17 @@ export interface S3Stream {
 }
 
 export interface S3Requests {
-  /**
-   * One exchange, repeated where that may help. Null for a tolerated error. Rejects with `EngineError` `unavailable`.
-   */
+  /** Sends a request, with retries. Null for a tolerated error. Rejects with `EngineError` `unavailable`. */
   send(request: S3Request): Promise<S3Answer | null>
-  /** Like `send`, with the answer's body as it comes. */
+  /** Like `send`, with a streaming response body. */
   open(request: S3Request): Promise<S3Stream | null>
-  /** Asks the store now; gives what is wrong, null for nothing. */
+  /** Probes the store; returns the failure, or null. */
   probe(): Promise<EngineError | null>
-  /** Breaks off every exchange; there will be no others. */
+  /** Aborts every exchange and rejects later ones. */
   close(): void
 }
 
-/** The store's refusal, by the code it gives; `retriable` when it may think better of it. */
+/** An error response of the store; `retriable` if a retry may succeed. */
 class S3Error extends Error {
   readonly retriable: boolean
   constructor(
@@ -80,36 +78,36 @@ class S3Error extends Error {
   }
 }
 
-/** Breaks an exchange off when it takes too long. */
+/** Aborts an exchange that exceeds its time limit. */
 export interface Deadline {
   readonly signal: AbortSignal
-  /** The time starts over. */
+  /** Restarts the timer. */
   move(): void
-  /** No time runs while the other side is not to blame. */
+  /** Stops the timer while the store is not responsible for the delay. */
   pause(): void
-  /** The exchange is over. */
+  /** Ends the deadline: the exchange is complete. */
   end(): void
-  /** Breaks it off now. */
+  /** Aborts the exchange. */
   abort(): void
 }
 
-/** Written by probes alone, beside the blobs. */
+/** Key written by probes only, beside the blobs. */
 const probeKey = 'plinth-probe'
 
-/** For the ends of many nodes not to try again at the same moment. */
+/** Exponential backoff with jitter, so that nodes do not retry together. */
 function retryPauseMs(attempt: number): number {
   return Math.min(s3RetryMinMs * 4 ** (attempt - 1), s3RetryMaxMs) * (0.5 + Math.random() / 2)
 }
 
-/** Sends to one bucket, over connections that the runtime keeps. */
+/** Sends requests to one bucket, over the runtime's connection pool. */
 export function createS3Requests(options: StoreAddress & { readonly log: Log }): S3Requests {
   const { endpoint, bucket, region, accessKeyId, secretAccessKey, log } = options
   const base = `${endpoint.replace(/\/+$/, '')}/${bucket}`
   const signingKeys = new Map<string, ArrayBuffer>()
   const running = new Set<Deadline>()
-  /** Exchanges whose answer has not begun. */
+  /** Exchanges without a response yet. */
   const unanswered = { reads: new Set<Deadline>(), writes: new Set<Deadline>() }
-  let refusal: EngineError | null = null
+  let failure: EngineError | null = null
   let refusesWrites = false
   let isClosed = false
 
@@ -140,7 +138,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
 
   function sign({ method, key, query = {}, headers, body = '' }: S3Request): AwsV4Signer {
     const url = `${base}${key === undefined ? '' : `/${key}`}?${new URLSearchParams(query)}`
-    // The body is part of what is signed: nothing on the way can change it, TLS or not.
+    // The signature covers the body: it cannot be changed in transit, with TLS or without.
     const sha256 = typeof body === 'string' ? sha256Of(body) : body.sha256
     return new AwsV4Signer({
       method,
@@ -157,14 +155,14 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
   async function fetchOnce(request: S3Request, deadline: Deadline): Promise<Response> {
     const { url, method, headers } = await sign(request).sign()
     const { body } = request
-    // Stores take no body whose length they are not told first.
+    // Stores require the body's length in advance.
     if (typeof body === 'object') headers.set('content-length', String(body.size))
     const response = await fetch(url, {
       method,
       headers,
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : body.stream() }),
       signal: deadline.signal,
-      // Elsewhere our signature is worth nothing.
+      // The signature is invalid at another host.
       redirect: 'manual',
     })
     if (response.ok) return response
@@ -173,17 +171,17 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
 
   const engine = `The S3 store at ${endpoint}, bucket "${bucket}"`
 
-  /** One line in the log for each outage, not for each request. */
-  function setRefusal(found: EngineError | null, isWrite: boolean): void {
-    if (found !== null && refusal === null) log.error('s3.refused', { engine, reason: found.message })
-    if (found === null && refusal !== null) log.info('s3.accepted', { engine })
-    refusal = found
+  /** Logs one line per outage, not per request. */
+  function setFailure(found: EngineError | null, isWrite: boolean): void {
+    if (found !== null && failure === null) log.error('s3.refused', { engine, reason: found.message })
+    if (found === null && failure !== null) log.info('s3.accepted', { engine })
+    failure = found
     refusesWrites = found !== null && isWrite
   }
 
   /**
-   * The store serves when it answers; a refusal of credentials is an answer, remembered for the health of the node. A
-   * refusal of a write is over when a small object can be written.
+   * The store is available when it replies; rejected credentials are a reply, recorded for the node's health. Rejected
+   * writes end when a small object can be written.
    */
   async function probe(signal: AbortSignal): Promise<void> {
     const deadline = startDeadline(circuitProbeMs)
@@ -192,10 +190,10 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
     try {
       const response = await fetchOnce(request, deadline)
       await response.arrayBuffer()
-      setRefusal(null, false)
+      setFailure(null, false)
     } catch (error) {
       if (!(error instanceof S3Error) || error.retriable) throw error
-      setRefusal(new EngineError('unavailable', `${engine} refuses: ${error.message}`, [], error), refusesWrites)
+      setFailure(new EngineError('unavailable', `${engine} refuses: ${error.message}`, [], error), refusesWrites)
     } finally {
       deadline.end()
     }
@@ -205,7 +203,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
   const abortAll = (deadlines: ReadonlySet<Deadline>): void => {
     for (const deadline of [...deadlines]) deadline.abort()
   }
-  // A sender has given its bytes already: a store that only paused may still take them.
+  // A writer has already sent its bytes: a store that only paused may still accept them.
   circuit.onOpen(() => {
     abortAll(unanswered.reads)
     const timer = setTimeout(() => {
@@ -241,7 +239,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
     for (let at = 1; ; at++) {
       try {
         const taken = await exchange(request, take)
-        if (isWrite && refusesWrites) setRefusal(null, false)
+        if (isWrite && refusesWrites) setFailure(null, false)
         return taken
       } catch (error) {
         if (error instanceof EngineError) throw error
@@ -250,7 +248,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
         const isHopeless = circuit.failure !== null && !isContinuation
         if (isFinal || at >= s3AttemptsMax || isClosed || isHopeless) {
           const failure = new EngineError('unavailable', `${engine}: ${(error as Error).message}`, [], error)
-          if (isFinal && isWrite) setRefusal(failure, true)
+          if (isFinal && isWrite) setFailure(failure, true)
           if (!isFinal && !isClosed) circuit.suspect()
           throw failure
         }
@@ -264,7 +262,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       attempt(request, async (deadline) => {
         const response = await fetchOnce(request, deadline)
         const text = await response.text()
-        // Some long operations begin their answer before they know how they end.
+        // Some long operations start a 200 response before they fail.
         const late = request.method === 'POST' && text.includes('<Error>') ? textIn(text, 'Code') : null
         if (late !== null) throw new S3Error(500, late)
         deadline.end()
@@ -277,7 +275,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
         if (!response.body) throw new S3Error(502, 'NoBody')
         return { headers: response.headers, body: response.body, deadline }
       }),
-    probe: async () => (await circuit.probe()) ?? refusal,
+    probe: async () => (await circuit.probe()) ?? failure,
     close() {
       isClosed = true
       circuit.close()
@@ -286,7 +284,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
   }
 }
 
-/** An answer to HEAD has no body to name the error in. */
+/** A response to HEAD has no body with an error code. */
 function codeOf(status: number, { key }: S3Request): string {
   if (status === 404) return key === undefined ? 'NoSuchBucket' : 'NoSuchKey'
   return status === 403 ? 'AccessDenied' : `Http${status}`

@@ -1,7 +1,7 @@
 /**
- * Holds the part of a body that a store is to get next, since it must know a part's length and hash before its first
- * byte: in a nameless file, so that a thousand slow senders cost no memory and a crash leaves nothing behind. While one
- * half is sent the other is filled.
+ * Buffers the next part of a body on disk, since S3 needs a part's length and hash before its first byte. The file is
+ * unlinked, so a thousand slow senders cost no memory and a crash leaves nothing behind. Two halves: one is filled
+ * while the other is sent.
  */
 import { mkdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,26 +9,26 @@ import { type OpenFile, openFile } from '../../base/open-files.ts'
 import { s3SpoolReadBytes } from '../../limits/storage.ts'
 import { EngineError } from '../sql/error.ts'
 
-/** A filled half, until the other one is taken. */
+/** A filled half; valid until the next `take`. */
 export interface SpooledPart {
   readonly size: number
   /** Lower-case hex. */
   readonly sha256: string
-  /** Its bytes, as often as they are needed. */
+  /** A new stream of its bytes per call. */
   stream(): ReadableStream<Uint8Array>
 }
 
 export interface Spool {
-  /** Bytes of the half that is being filled. */
+  /** Bytes in the half being filled. */
   readonly size: number
-  /** Adds as much of the chunk as the half has room for, and says how much that is. */
+  /** Adds as much of the chunk as fits; returns the number of bytes added. */
   add(chunk: Uint8Array): Promise<number>
-  /** What has been filled; from now on the other half is, whatever is in it. */
+  /** Returns the filled half and switches to the other one, discarding its content. */
   take(): SpooledPart
   close(): Promise<void>
 }
 
-/** Rejects with `EngineError` `unavailable` where the folder cannot be written to; so do the spool's own methods. */
+/** Rejects with `EngineError` `unavailable` if the folder is not writable; so do the spool's methods. */
 export async function openSpool(folder: string, partBytes: number): Promise<Spool> {
   const file = await attempt(openNameless(folder))
   let half = 0
@@ -80,6 +80,6 @@ async function attempt<T>(operation: Promise<T>): Promise<T> {
   try {
     return await operation
   } catch (error) {
-    throw new EngineError('unavailable', 'The disk for uploads under way failed', [], error)
+    throw new EngineError('unavailable', 'The disk for uploads in progress failed', [], error)
   }
 }

@@ -15,13 +15,13 @@ test('elements are found by their name', () => {
   expect(textIn(page, 'Nothing')).toBeNull()
 })
 
-test('entities are the characters they stand for', () => {
+test('entities are decoded', () => {
   expect(textIn(page, 'NextContinuationToken')).toBe('a&b=+')
   expect(textIn(page, 'ETag')).toBe('"e1"')
   expect(textIn('<a>&amp;lt; &nope; &#1114112; &#x110000;</a>', 'a')).toBe('&lt; &nope; &#1114112; &#x110000;')
 })
 
-test('any text comes back as it was written', () => {
+test('any text survives encoding and decoding', () => {
   const written = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => textIn(`<a>${written(text)}</a>`, 'a') === text))
 })
@@ -31,11 +31,11 @@ test.each(['', '<', '<Key', '<Key>cut', '</Key><Key>', '<Key>'.repeat(1000)])('%
   expect([...elementsIn(text, 'Key')]).toEqual([])
 })
 
-test('what is cut off in the middle is not taken for whole', () => {
+test('a truncated element is not returned', () => {
   expect([...elementsIn('<Contents>1</Contents><Contents>2</Con', 'Contents')]).toEqual(['1'])
 })
 
-test('a long answer that means ill is read in a moment', () => {
+test('a long malicious response is parsed in linear time', () => {
   const text = '<Key>&#'.repeat(100_000)
   expect(textIn(text, 'Key')).toBeNull()
   expect(textIn(`<a>${'&#1234567'.repeat(100_000)}</a>`, 'a')).toHaveLength(900_000)

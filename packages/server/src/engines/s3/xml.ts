@@ -1,6 +1,6 @@
 /**
- * The little XML that S3 answers with. Its documents are flat lists of elements without attributes that matter, so
- * looking for elements by name reads them; it would not read XML at large.
+ * Parser for the XML subset of S3 responses: flat lists of elements without relevant attributes, found by name. Not a
+ * general XML parser.
  */
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
@@ -13,14 +13,14 @@ function decode(text: string): string {
   })
 }
 
-/** The text of the first element of this name; null where there is none. */
+/** The text of the first element with this name; null if there is none. */
 export function textIn(xml: string, name: string): string | null {
   const start = xml.indexOf(`<${name}>`)
   const end = start < 0 ? -1 : xml.indexOf(`</${name}>`, start)
   return end < 0 ? null : decode(xml.slice(start + name.length + 2, end))
 }
 
-/** The insides of every element of this name, in order; none of them may hold another of the same name. */
+/** The content of every element with this name, in order; elements must not nest. */
 export function* elementsIn(xml: string, name: string): Generator<string> {
   const [opening, closing] = [`<${name}>`, `</${name}>`]
   for (let start = xml.indexOf(opening); start >= 0; ) {

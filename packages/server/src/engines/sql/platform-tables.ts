@@ -33,7 +33,7 @@ export function preparePlatformTables(
       const [row] = await tx.all<{ version: number }>(sql`SELECT version FROM ${versions} WHERE feature = ${feature}`)
       const version = row?.version ?? 0
       if (version > steps.length)
-        throw new Error(`The tables of ${feature} were made by a newer version of Plinth: please update`)
+        throw new Error(`The tables of ${feature} were created by a newer version of Plinth; update this server`)
       if (version === steps.length) return
       for (const step of steps.slice(version)) for (const statement of step(dialect)) await tx.run(statement)
       await tx.run(sql`INSERT INTO ${versions} (feature, version) VALUES (${feature}, ${steps.length})

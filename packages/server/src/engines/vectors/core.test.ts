@@ -140,7 +140,7 @@ describe('graphs', () => {
     expect(core.state().byGraph).toBeGreaterThan(0)
   })
 
-  withGraphs('are given up by an index that has shrunk', async () => {
+  withGraphs('are dropped by an index that has shrunk', async () => {
     const rows = rowsOf(shapes.random(createRandom(3)), 500)
     const core = openCore('cosine')
     core.apply(rows, true)
@@ -164,7 +164,7 @@ describe('graphs', () => {
     expect(core.search({ ...plain, vector: rows[3]?.values ?? new Float32Array() })[0]?.key).toBe(4)
   })
 
-  test('that fail are given up, and searches go on', async () => {
+  test('that fail are disabled, and searches continue', async () => {
     const rows = rowsOf(shapes.random(createRandom(3)), 500)
     const core = openCore('cosine', {
       create() {
@@ -173,7 +173,7 @@ describe('graphs', () => {
     })
     core.apply(rows, true)
     await settle(core)
-    expect(core.warnings).toEqual(['the graph was given up: Error: no memory'])
+    expect(core.warnings).toEqual(['the graph was disabled: Error: no memory'])
     expect(core.search({ ...plain, vector: rows[3]?.values ?? new Float32Array() })[0]?.key).toBe(4)
   })
 })
