@@ -1,4 +1,4 @@
-/** Guesses and mails per e-mail address: strangers do not use up what the owner may do, all together are bounded. */
+/** Guesses and mails per e-mail address: other sources cannot exhaust the limit of the owner, and all together are bounded. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { deviceTokenLifetimeMs, mailSourcesFactor, passwordSourcesFactor } from '../../../src/limits/users.ts'
@@ -51,7 +51,7 @@ describeServer('guesses at an address', options, (server) => {
   const guess = (address: string, more: object = {}): Promise<Answer> =>
     signIn(address, { password: 'a wrong password', ...more })
 
-  test('[USER-6, USER-20] from one source end that source’s tries, and nobody else’s', async () => {
+  test('[USER-6, USER-20] from one source rate-limit that source only', async () => {
     for (let n = 0; n < perSource; n++) expectRefusal(await guess('198.51.100.1'), 401)
     expectRefusal(await guess('198.51.100.1'), 429)
     expectRefusal(await signIn('198.51.100.1'), 429)
@@ -65,7 +65,7 @@ describeServer('guesses at an address', options, (server) => {
     }
   })
 
-  test('[USER-20] do not lock out a device that shows what it was given at a sign-in, wherever it is now', async () => {
+  test('[USER-20] do not lock out a device that sends its device token, from any client address', async () => {
     const { deviceToken } = (await signIn(home)).body
     await exhaustSignIn(server, email)
     expect((await signIn('192.0.2.1', { deviceToken })).status).toBe(200)
@@ -73,7 +73,7 @@ describeServer('guesses at an address', options, (server) => {
     expect((await signIn('192.0.2.2', { deviceToken: others })).status).toBe(200)
   })
 
-  test('[USER-20] do not lock out the client address of a session that lives', async () => {
+  test('[USER-20] do not lock out the client address of a live session', async () => {
     const { refreshToken } = (await signIn(home)).body
     await exhaustSignIn(server, email)
     expect((await signIn(home)).status).toBe(200)
@@ -90,7 +90,7 @@ describeServer('guesses at an address', options, (server) => {
     expect((await signIn('192.0.2.3')).status).toBe(200)
   })
 
-  test('[USER-20] of all known devices together are bounded, apart from everybody else', async () => {
+  test('[USER-20] of all known devices share a separate limit', async () => {
     const tokens: string[] = []
     for (const address of strangers(passwordSourcesFactor + 1)) tokens.push((await signIn(address)).body.deviceToken)
     await server.elapse(60_000)
@@ -120,7 +120,7 @@ describeServer('guesses at an address', options, (server) => {
     expectRefusal(await guess('192.0.2.4', { email: claimed, deviceToken: early[0] }), 429)
   })
 
-  test('[USER-20] with a token that is another address’s, changed, expired or made up count as from anywhere', async () => {
+  test('[USER-20] with an invalid device token count like those without one', async () => {
     const { deviceToken } = (await signIn(home)).body
     const other = newEmail()
     await server.service.post(adminUsers, { email: other, password })
@@ -151,7 +151,7 @@ describeServer('guesses at an address', options, (server) => {
     expect((await change(password)).status).toBe(200)
   })
 
-  test('[MAIL-15] at a code from elsewhere do not end it for whoever asked for it', async () => {
+  test('[MAIL-15] at a code from other sources do not invalidate it for the requesting source', async () => {
     const mailed = newEmail()
     await server.anonymous.post(`${auth}/signin/email-otp`, { email: mailed }, from(home))
     const code = await mailbox.nextCode(mailed)
@@ -176,7 +176,7 @@ describeServer('mails to an address', options, (server) => {
       for (let n = 0; n < mailsPerSource; n++) expect((await ask(address)).status).toBe(200)
   }
 
-  test('[MAIL-9] from one source end that source’s share alone, whatever kind of mail it asks for', async () => {
+  test('[MAIL-9] from one source rate-limit that source only, across all kinds of mail', async () => {
     const kinds = ['signin/magic-link', 'request-password-reset', 'signin/email-otp']
     const answers = []
     for (const kind of kinds) answers.push(await ask('198.51.100.1', {}, kind))
@@ -189,7 +189,7 @@ describeServer('mails to an address', options, (server) => {
     expectRefusal(await ask('192.0.2.1'), 429)
   })
 
-  test('[MAIL-24] a device that signed in to the verified address has a share of its own', async () => {
+  test('[MAIL-24] a device that signed in to the verified address has its own limit', async () => {
     await server.service.post(adminUsers, { email, password })
     const { deviceToken } = (await server.anonymous.post(`${auth}/signin`, { email, password }, from(home))).body
     await exhaust()
@@ -199,7 +199,7 @@ describeServer('mails to an address', options, (server) => {
     expect(statusesOf(answers)).toEqual([200, 200, 429])
   })
 
-  test('[MAIL-24] a device that signed up with an address it never verified has none', async () => {
+  test('[MAIL-24] a device of an unverified address has no limit of its own', async () => {
     const squatted = await server.anonymous.post(`${auth}/signup`, { email, password }, from(home))
     await exhaust()
     expectRefusal(await ask('192.0.2.1', { deviceToken: squatted.body.deviceToken }), 429)
@@ -207,7 +207,7 @@ describeServer('mails to an address', options, (server) => {
 })
 
 if (sharedEngine)
-  test('[USER-20] nodes count together, and each knows the devices of the others', async () => {
+  test('[USER-20] nodes share the counters and accept each other’s device tokens', async () => {
     const { nodes, close } = await openNodes(sharedEngine, 2, options)
     try {
       const [one, other] = nodes as [TestServer, TestServer]

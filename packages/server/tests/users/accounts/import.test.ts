@@ -1,4 +1,4 @@
-/** Importing users: what each entry becomes, whose passwords then work, and how everybody else fares meanwhile. */
+/** Importing users: what each entry becomes, which passwords work, and the effect on other requests. */
 import { describe, expect, test } from 'bun:test'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import type { Clock } from '../../../src/base/clock.ts'
@@ -88,7 +88,7 @@ describeServer('import', { config, clock }, (server) => {
     for (const given of [password, 'null', 'undefined']) expectRefusal(await signIn('none@example.com', given), 401)
   })
 
-  test('[IMPORT-3] who is there already is skipped and stays', async () => {
+  test('[IMPORT-3] an existing user is skipped and not changed', async () => {
     await importAll([{ id: 'there', email: 'there@example.com', displayName: 'First', password }])
     const before = (await server.service.get(`${users}/there`)).body
     const report = await importAll([
@@ -135,7 +135,7 @@ describeServer('import', { config, clock }, (server) => {
     ['too much metadata', { email: 'x6@example.com', metadata: { a: 'é'.repeat(8192) } }, 'metadata'],
     ['verified as text', { email: 'x7@example.com', verified: 'yes' }, 'verified'],
   ]
-  test('[IMPORT-5] a bad entry says why and fails no other', async () => {
+  test('[IMPORT-5] an invalid entry reports why and does not affect others', async () => {
     const before = await total()
     const good = times(bad.length, (n) => ({ email: `beside${n}@example.com` }))
     const report = await importAll(bad.flatMap(([, entry], n) => [entry, good[n]]))
@@ -147,7 +147,7 @@ describeServer('import', { config, clock }, (server) => {
     expect(await total()).toBe(before + good.length)
   })
 
-  test('[IMPORT-5] an entry with several mistakes names them all', async () => {
+  test('[IMPORT-5] an entry with several errors names all of them', async () => {
     const [result] = (await importAll([{ email: 'nobody', role: 'a b', verified: 'yes' }])).results
     expect(result.error).toMatch(/role: .+; .*verified: /)
     expect(Object.keys(result.data).sort()).toEqual(['role', 'verified'])
@@ -156,7 +156,7 @@ describeServer('import', { config, clock }, (server) => {
   })
 
   for (const bytes of [16, 20, 32, 33, 64])
-    test(`[IMPORT-2] a PBKDF2 hash of ${bytes} bytes signs in, and is replaced by one of our own`, async () => {
+    test(`[IMPORT-2] a PBKDF2 hash of ${bytes} bytes signs in, and is replaced by argon2id`, async () => {
       const email = `pbkdf2-${bytes}@example.com`
       const report = await importAll([{ email, passwordHash: pbkdf2Of(password, 1000, bytes) }])
       expect(statuses(report)).toEqual(['created'])
@@ -207,7 +207,7 @@ describeServer('import', { config, clock }, (server) => {
       expect((await server.service.get(`${users}?email=hash@example.com`)).body.users).toEqual([])
     })
 
-  describe('the whole request', () => {
+  describe('the request', () => {
     for (const [why, body, data] of [
       ['without users', {}, { users: 'required' }],
       ['with users that are no list', { users: {} }, { users: 'type' }],
@@ -220,7 +220,7 @@ describeServer('import', { config, clock }, (server) => {
         expect(await total()).toBe(before)
       })
 
-    test('[IMPORT-1] of nobody imports nobody', async () => {
+    test('[IMPORT-1] an empty batch imports no user', async () => {
       expect(await importAll([])).toEqual({ imported: 0, skipped: 0, errors: 0, results: [] })
     })
   })
@@ -242,7 +242,7 @@ describeServer('import', { config, clock }, (server) => {
     expect((await server.service.get(`${users}/many-999`)).body.metadata).toEqual(metadata)
   })
 
-  test('[IMPORT-8] others are served while an import hashes', async () => {
+  test('[IMPORT-8] other requests are served while an import hashes', async () => {
     const importing = importAll(times(40, (n) => ({ email: `slow${n}@example.com`, password })))
     let isOver = false
     const over = importing.then(() => {
@@ -259,7 +259,7 @@ describeServer('import', { config, clock }, (server) => {
     expect((await importing).imported).toBe(40)
   })
 
-  test('[IMPORT-8] what is not reached in time is told, and the batch can be sent again', async () => {
+  test('[IMPORT-8] entries beyond the deadline are errors, and the batch can be repeated', async () => {
     const entries = [
       { email: 'hashed@example.com', passwordHash: hash },
       ...times(30, (n) => ({ email: `late${n}@example.com`, password })),

@@ -1,4 +1,4 @@
-/** Open sockets while the role or the claims of their user change: what they may see and do changes at once. */
+/** Open sockets while the role or the claims of their user change: their access changes at once. */
 import { expect, test } from 'bun:test'
 import { sharedEngine } from '../../harness/engines.ts'
 import { openNodes } from '../../harness/nodes.ts'

@@ -1,4 +1,4 @@
-/** Passwords that change or come from elsewhere, and the bounds on trying them. */
+/** Changed and imported passwords, and the limits on attempts. */
 import { describe, expect, test } from 'bun:test'
 import { pbkdf2Sync } from 'node:crypto'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -37,7 +37,7 @@ describeServer('changing the password', { config }, (server) => {
     expect((await signIn(server, email, 'a better password')).status).toBe(200)
   })
 
-  test('[USER-12] a wrong password, or a new one that is none, changes nothing', async () => {
+  test('[USER-12] a wrong current or an invalid new password changes nothing', async () => {
     const email = newEmail()
     const { body } = await signUp(server, email)
     expectRefusal(await change(body.accessToken, 'another password', 'a better password'), 401)
@@ -119,14 +119,14 @@ describeServer('limits', { config: narrow, mode: 'release', clock }, (server) =>
 
 const closed = { ...config, auth: { signup: false, anonymous: false, passwordMinLength: 12 } }
 describeServer('closed doors', { config: closed }, (server) => {
-  test('[USER-8] nobody makes an account where that is off', async () => {
+  test('[USER-8] sign-up is 403 where it is disabled', async () => {
     expectRefusal(await signUp(server), 403)
     expectRefusal(await server.anonymous.post(`${auth}/signin/anonymous`, undefined), 403)
     expect(await countUsers(server)).toBe(0)
     expect((await server.anonymous.get('/api/config')).body.auth).toMatchObject({ signup: false, anonymous: false })
   })
 
-  test('[USER-3] the least length of a password is the configured one', async () => {
+  test('[USER-3] the minimum password length is configurable', async () => {
     const create = (secret: string) => server.service.post(admin, { email: newEmail(), password: secret })
     expect(codesOf(expectRefusal(await create('eleven char'), 400).data)).toEqual({ password: 'min' })
     expect((await create('twelve chars')).status).toBe(201)

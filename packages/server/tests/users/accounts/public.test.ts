@@ -1,4 +1,4 @@
-/** Anonymous users who become somebody, what is public of users, and the keys that sign their tokens. */
+/** Anonymous users who sign up, public profiles, and signing keys. */
 import { describe, expect, test } from 'bun:test'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -82,7 +82,7 @@ describeServer('anonymous users', { config: { databases: { shared: { tables } },
     expect((await server.service.get(`${admin}/${user.id}`)).body.email).toBe(winners[0].email)
   })
 
-  test('[USER-9] the token of somebody who is not anonymous changes no account', async () => {
+  test('[USER-9] a sign-up with the token of a permanent user does not change that account', async () => {
     const first = (await signUp(server, newEmail())).body
     const second = (await signUp(server, newEmail(), first.accessToken)).body
     expect(second.user.id).not.toBe(first.user.id)

@@ -1,4 +1,4 @@
-/** Sessions: refresh tokens that follow one another, what ends them, and who knows of it. */
+/** Sessions: rotation of refresh tokens, sign-out, and revocation across nodes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import type { Answer } from '../../harness/client.ts'
@@ -38,7 +38,7 @@ async function expectEnded(server: TestServer, session: Session): Promise<void> 
 }
 
 describeServer('refreshing', { config, clock }, (server) => {
-  test('[SESS-1] gives new tokens of the user as they are now', async () => {
+  test('[SESS-1] returns new tokens with the current user', async () => {
     const first = await begin(server)
     await server.service.patch(`${admin}/${first.user.id}`, { displayName: 'Renamed', role: 'editor' })
     const { status, body } = await refresh(server, first.refreshToken)
@@ -72,7 +72,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     for (const session of [first, second, again.body]) await expectEnded(server, session)
   })
 
-  test('[SESS-3] one that was followed twice ends the session, within the 30 seconds too', async () => {
+  test('[SESS-3] a token older than the previous one ends the session, even within 30 seconds', async () => {
     const first = await begin(server)
     const other = await begin(server)
     const { body: second } = await refresh(server, first.refreshToken)
@@ -83,7 +83,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     expect((await refresh(server, other.refreshToken)).status).toBe(200)
   })
 
-  test('[SESS-3] of 50 reuses at the same time none gets anything', async () => {
+  test('[SESS-3] 50 concurrent reuses all fail', async () => {
     const first = await begin(server)
     const { body: second } = await refresh(server, first.refreshToken)
     clock.advance(30_001)
@@ -102,7 +102,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     expect(expectRefusal(await refresh(server, second.refreshToken), 401).message).toBe('Token expired')
   })
 
-  test('[SESS-3] a user who is disabled or deleted refreshes nothing', async () => {
+  test('[SESS-3] a disabled or deleted user cannot refresh', async () => {
     const disabled = await begin(server)
     await server.service.patch(`${admin}/${disabled.user.id}`, { disabled: true })
     await expectEnded(server, disabled)
@@ -113,7 +113,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     await expectEnded(server, deleted)
   })
 
-  test('[SESS-3] no refresh on its way brings a deleted user back', async () => {
+  test('[SESS-3] a concurrent refresh does not restore a deleted user', async () => {
     for (const _ of times(10, () => 0)) {
       const { user, refreshToken } = await begin(server)
       const [, ...answers] = await Promise.all([
@@ -129,7 +129,7 @@ describeServer('refreshing', { config, clock }, (server) => {
 describeServer('tokens in the wrong place', { config, clock }, (server) => {
   const key = signingKey(tokenSecret)
 
-  test('[SESS-8, TOKEN-8] each kind is refused in the other’s place', async () => {
+  test('[SESS-8, TOKEN-8] an access token cannot replace a refresh token, nor the reverse', async () => {
     const { accessToken, refreshToken } = await begin(server)
     expectRefusal(await me(server, { accessToken: refreshToken }), 401)
     expectRefusal(await refresh(server, accessToken), 401)
@@ -137,7 +137,7 @@ describeServer('tokens in the wrong place', { config, clock }, (server) => {
     expect((await refresh(server, refreshToken)).status).toBe(200)
   })
 
-  test('[SESS-8] a refresh token nobody issued is refused, also one signed with the right key', async () => {
+  test('[SESS-8] a forged refresh token is rejected, even with the right signature', async () => {
     const { refreshToken, user } = await begin(server)
     const { header, claims } = readToken(refreshToken)
     const other = await begin(server)
@@ -240,7 +240,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       expect((await me(server, first)).status).toBe(200)
     })
 
-    test('[SESS-4, MAIL-22] what has expired is forgotten, however much it is', async () => {
+    test('[SESS-4, MAIL-22] expired rows are deleted, however many there are', async () => {
       const challenge = () => server.anonymous.post(`${auth}/passkeys/auth-options`, {})
       for (let made = 0; made <= 1000; made += 91) {
         await Promise.all(times(91, () => begin(server)))

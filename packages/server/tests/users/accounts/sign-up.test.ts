@@ -1,4 +1,4 @@
-/** Sign-up, sign-in by password, and what users see and change of themselves. */
+/** Sign-up, sign-in by password, and the profile. */
 import { expect, test } from 'bun:test'
 import { readToken } from '../../harness/records/forge.ts'
 import { codesOf } from '../../harness/records/scenarios.ts'
@@ -71,7 +71,7 @@ describeServer('sign-up', { config }, (server) => {
         expect((await signIn(server, one)).body.user.id).toBe(first.body.user.id)
     })
 
-  test('[USER-2] letters that only look alike are other addresses', async () => {
+  test('[USER-2] letters that only look alike are different addresses', async () => {
     expect((await signUp(server, 'paypal@example.com')).status).toBe(201)
     expect((await signUp(server, 'pаypal@example.com')).status).toBe(201)
     expect((await signUp(server, 'I@dot.example')).status).toBe(201)
@@ -102,7 +102,7 @@ describeServer('sign-up', { config }, (server) => {
     'x'.repeat(2000),
   ]
   for (const email of noEmails)
-    test(`[USER-3] ${JSON.stringify(email.slice(0, 60))} is no address`, async () => {
+    test(`[USER-3] ${JSON.stringify(email.slice(0, 60))} is rejected as an address`, async () => {
       const before = await countUsers(server)
       expect(Object.keys(expectRefusal(await signUp(server, email), 400).data)).toEqual(['email'])
       expect(await countUsers(server)).toBe(before)
@@ -144,7 +144,7 @@ describeServer('sign-up', { config }, (server) => {
     createdAt: '2020-01-01T00:00:00.000Z',
   }
   for (const [name, value] of Object.entries(notTheirs)) {
-    test(`[USER-4] ${name} is not for a sign-up to set`, async () => {
+    test(`[USER-4] ${name} cannot be set by a sign-up`, async () => {
       const before = await countUsers(server)
       expect(codesOf(expectRefusal(await signUp(server, newEmail(), { [name]: value }), 400).data)).toEqual({
         [name]: 'unknown',
@@ -153,7 +153,7 @@ describeServer('sign-up', { config }, (server) => {
       expect(codesOf(expectRefusal(inside, 400).data)).toEqual({ [`data.${name}`]: 'unknown' })
       expect(await countUsers(server)).toBe(before)
     })
-    test(`[USER-4] ${name} is not for a profile to set`, async () => {
+    test(`[USER-4] ${name} cannot be set by a profile`, async () => {
       const { body } = await signUp(server)
       const before = (await server.service.get(`${admin}/${body.user.id}`)).body
       const answer = await server.anonymous.patch(`${auth}/profile`, { [name]: value }, bearer(body.accessToken))
@@ -202,7 +202,7 @@ describeServer('sign-in', { config }, (server) => {
       })
   })
 
-  test('[USER-7] a disabled account says so to the right password only', async () => {
+  test('[USER-7] a disabled account is 403 only with the right password', async () => {
     const email = newEmail()
     const { id } = (await signUp(server, email)).body.user
     await server.service.patch(`${admin}/${id}`, { disabled: true })
@@ -239,7 +239,7 @@ describeServer('sign-in', { config }, (server) => {
 })
 
 describeServer('the profile', { config }, (server) => {
-  test('[USER-10] shows nothing that is the server’s alone', async () => {
+  test('[USER-10] omits internal fields', async () => {
     const { body } = await signUp(server)
     await server.service.patch(`${admin}/${body.user.id}`, { appMetadata: { secret: 'hush' }, metadata: { a: 1 } })
     await server.service.request('PUT', `${admin}/${body.user.id}/claims`, { body: { secret: 'hush' } })
@@ -248,13 +248,13 @@ describeServer('the profile', { config }, (server) => {
     expect(me.text).not.toMatch(/hush|argon|hash/i)
   })
 
-  test('[USER-10] is 404 without such a user, 403 for a service key, 401 for nobody', async () => {
+  test('[USER-10] is 404 for a deleted user, 403 for a service key, 401 without credentials', async () => {
     expectRefusal(await server.as('nobody-known').get(`${auth}/me`), 404)
     expectRefusal(await server.service.get(`${auth}/me`), 403)
     expectRefusal(await server.anonymous.get(`${auth}/me`), 401)
   })
 
-  test('[USER-11] changes what is named and leaves the rest', async () => {
+  test('[USER-11] changes the given fields and keeps the others', async () => {
     const { body } = await signUp(server, newEmail(), { data: { displayName: 'Ann' }, locale: 'en' })
     const change = (changes: object) => server.anonymous.patch(`${auth}/profile`, changes, bearer(body.accessToken))
     const metadata = { theme: 'dark', nested: { list: [1, null, 'ü'] } }

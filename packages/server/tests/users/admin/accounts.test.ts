@@ -1,4 +1,4 @@
-/** SPEC's Admin users chapter: listing, reading, creating and changing users with the service key. */
+/** User administration: listing, reading, creating and changing users with the service key. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { query } from '../../harness/client.ts'
 import { codesOf } from '../../harness/records/scenarios.ts'
@@ -53,7 +53,7 @@ describeServer('admin users', { config }, (server) => {
       ['POST', '/api/auth/admin/keys/rotate'],
     ] as const
     for (const [method, path, body] of requests)
-      test(`[ADMIN-1] ${method} ${path} is for the service key`, async () => {
+      test(`[ADMIN-1] ${method} ${path} requires a service key`, async () => {
         const options = body ? { body } : {}
         const before = (await server.service.get(`${users}?limit=1000`)).body
         const keysBefore = (await server.service.get('/api/auth/admin/keys')).body
@@ -66,7 +66,7 @@ describeServer('admin users', { config }, (server) => {
       })
 
     for (const [method, rest, body] of withId)
-      test(`[ADMIN-1] ${method} {id}${rest} is for the service key`, async () => {
+      test(`[ADMIN-1] ${method} {id}${rest} requires a service key`, async () => {
         const { id } = await create()
         const options = body ? { body } : {}
         const before = await get(id)
@@ -78,7 +78,7 @@ describeServer('admin users', { config }, (server) => {
       })
 
     for (const [method, rest, body] of withId)
-      test(`[ADMIN-7] ${method} {id}${rest} of nobody is 404`, async () => {
+      test(`[ADMIN-7] ${method} {id}${rest} of an unknown user is 404`, async () => {
         const options = body ? { body } : {}
         for (const id of ['nobody', '%00', 'a%2Fb', '%F0%9F%98%80', 'x'.repeat(300)]) {
           const refused = await server.service.request(method, `${users}/${id}${rest}`, options)
@@ -91,7 +91,7 @@ describeServer('admin users', { config }, (server) => {
     const list = async (params: object) => (await server.service.get(users + query({ ...params }))).body
     const idsOf = (page: { users: { id: string }[] }): string[] => page.users.map(({ id }) => id)
 
-    test('[ADMIN-2] is newest first, with SPEC fields, 20 a page', async () => {
+    test('[ADMIN-2] is newest first, with the documented fields, 20 per page', async () => {
       const [older, newer] = [await create(), await create({ role: 'editor' })]
       await Promise.all(times(20, () => create()))
       const page = await list({})
@@ -120,7 +120,7 @@ describeServer('admin users', { config }, (server) => {
       expect(seen).toEqual(idsOf(await list({ limit: 1000 })))
     })
 
-    test('[ADMIN-4] pages skip and repeat nobody while users come and go', async () => {
+    test('[ADMIN-4] pages skip and repeat no user while users are created and deleted', async () => {
       const entries = times(30, (n) => ({ email: `page${n}-${created}@example.com`, id: `page-${created}-${n}` }))
       expect((await server.service.post(`${users}/import`, { users: entries })).body.imported).toBe(30)
       const expected = idsOf(await list({ limit: 1000 }))
@@ -138,14 +138,14 @@ describeServer('admin users', { config }, (server) => {
       expect(seen).toEqual(expected)
     })
 
-    test('[ADMIN-5] finds by e-mail, however it is spelled', async () => {
+    test('[ADMIN-5] finds a user by e-mail in any spelling', async () => {
       const { id, email } = await create()
       expect(idsOf(await list({ email: ` ${email.toUpperCase()} ` }))).toEqual([id])
       expect(await list({ email: 'nobody@example.com' })).toEqual({ users: [], cursor: null })
       expectRefusal(await server.service.get(users + query({ email: 'no address' })), 400, 'email')
     })
 
-    test('[ADMIN-2] a limit above the most is clamped', async () => {
+    test('[ADMIN-2] a limit above the maximum is clamped', async () => {
       expect((await list({ limit: 1_000_000 })).cursor).toBeNull()
     })
 

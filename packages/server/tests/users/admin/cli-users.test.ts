@@ -146,7 +146,7 @@ describe('users', () => {
     }
   })
 
-  test('what the server refuses is said in its words', async () => {
+  test('errors of the server are printed', async () => {
     await create('ann@example.com')
     const refused = async (...args: string[]) => {
       const { out, error, code } = await run(['users', ...args])
@@ -244,7 +244,7 @@ describe('the first administrator', () => {
 })
 
 describe.skipIf(!sharedEngine)('beside nodes on PostgreSQL', () => {
-  test('commands need no server, and every node hears of them', async () => {
+  test('commands need no server, and every node applies their changes', async () => {
     const storage = (await sharedEngine?.openStorage()) as Storage
     const { databaseUrl, redisUrl, redisPrefix } = storage.settings
     const env: Env = { DATABASE_URL: databaseUrl ?? '', REDIS_URL: redisUrl ?? '', REDIS_PREFIX: redisPrefix ?? '' }

@@ -1,4 +1,4 @@
-/** What administrators change of how users sign in: address, password, and whether the address counts as verified. */
+/** Administrators change the address, the password and the verification of users. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer } from '../../harness/server.ts'
@@ -33,7 +33,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     return server.anonymous.post(`${auth}/verify-magic-link`, { token })
   }
 
-  test('[ADMIN-23] a new user is verified unless told otherwise', async () => {
+  test('[ADMIN-23] a new user is verified by default', async () => {
     expect(await create()).toMatchObject({ emailVerified: true, verified: true })
     email = newEmail()
     expect(await create({ emailVerified: false })).toMatchObject({ emailVerified: false, verified: false })
@@ -41,13 +41,13 @@ describeServer('credentials set by an administrator', { config }, (server) => {
   })
 
   for (const emailVerified of [true, false])
-    test(`[ADMIN-24] a password set for ${emailVerified ? 'a verified' : 'an unverified'} user survives the first link`, async () => {
+    test(`[ADMIN-24] a password set for ${emailVerified ? 'a verified' : 'an unverified'} user stays valid after the first sign-in link`, async () => {
       await create({ emailVerified })
       expect((await signInByLink()).body.user).toMatchObject({ emailVerified: true })
       expect((await signIn()).status).toBe(200)
     })
 
-  test('[ADMIN-24] a password set later survives the first link, the sign-up’s own does not', async () => {
+  test('[ADMIN-24] a password set by an administrator stays valid after the first sign-in link, that of the sign-up does not', async () => {
     const squatted = await server.anonymous.post(`${auth}/signup`, { email, password: other })
     const { id } = squatted.body.user
     expect((await patch(id, { password })).status).toBe(200)
@@ -61,7 +61,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expectRefusal(await signIn(unclaimed, other), 401)
   })
 
-  test('[ADMIN-24] a password set for one address ends when a stranger’s mailbox confirms another', async () => {
+  test('[ADMIN-24] a password set for one address is removed when another address is verified without a session', async () => {
     await create()
     const { accessToken } = (await signIn()).body
     const newAddress = newEmail()
@@ -72,7 +72,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expectRefusal(await signIn(email), 401)
   })
 
-  test('[ADMIN-25] a new password ends every session and what was mailed before', async () => {
+  test('[ADMIN-25] a new password ends every session and invalidates mailed links', async () => {
     const { id } = await create()
     const { accessToken, refreshToken } = (await signIn()).body
     await server.anonymous.post(`${auth}/request-password-reset`, { email })
@@ -85,7 +85,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expect((await signIn(email, other)).status).toBe(200)
   })
 
-  test('[ADMIN-25] a new address signs in, verified unless told otherwise, and the old one does not', async () => {
+  test('[ADMIN-25] a new address signs in, is verified by default, and the old one no longer works', async () => {
     const { id } = await create({ emailVerified: false })
     const { accessToken } = (await signIn()).body
     const next = newEmail()
@@ -105,7 +105,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expect((await patch(id, { email: third })).body.emailVerified).toBe(false)
   })
 
-  test('[ADMIN-25] an address that is taken is 409, and nothing else changes either', async () => {
+  test('[ADMIN-25] a taken address is 409, and nothing is changed', async () => {
     const { id } = await create()
     const taken = email
     email = newEmail()
@@ -117,7 +117,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expect((await server.service.get(`${adminUsers}/${id}`)).body.email).toBe(taken)
   })
 
-  test('[ADMIN-25] gives an anonymous user an address, and verifies none where there is none', async () => {
+  test('[ADMIN-25] upgrades an anonymous user by an address, and cannot verify a missing one', async () => {
     const { body } = await server.anonymous.post(`${auth}/signin/anonymous`, undefined)
     const { id } = body.user
     const refusal = expectRefusal(await patch(id, { emailVerified: true }), 400)
@@ -130,7 +130,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expect((await signIn()).body.user.id).toBe(id)
   })
 
-  test('[ADMIN-7] a password for nobody is 404', async () => {
+  test('[ADMIN-7] a password for an unknown user is 404', async () => {
     expectRefusal(await patch('nobody', { password }), 404)
   })
 })

@@ -1,4 +1,4 @@
-/** The keys that sign tokens, seen and rotated with the service key. */
+/** Listing and rotating the signing keys with a service key. */
 import { expect, test } from 'bun:test'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -17,7 +17,7 @@ describeServer('signing keys', { config, clock }, (server) => {
   const bearer = (accessToken: string) => ({ authorization: `Bearer ${accessToken}` })
   const jwks = async () => (await server.anonymous.get('/api/auth/jwks.json')).body
 
-  test('[ADMIN-22] a new key signs, the old ones are believed until what they signed has expired', async () => {
+  test('[ADMIN-22] a new key signs, and old ones stay valid until their tokens have expired', async () => {
     const signedUp = await server.anonymous.post('/api/auth/signup', { email: 'a@example.com', password })
     const { accessToken, refreshToken } = signedUp.body
     const [first, ...others] = await list()
@@ -48,7 +48,7 @@ describeServer('signing keys', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.get('/api/auth/me', bearer(accessToken)), 401)
   })
 
-  test('[ADMIN-22] keys are not rotated without end', async () => {
+  test('[ADMIN-22] the number of valid keys is limited', async () => {
     let refused = await rotate()
     for (let n = 0; n < 100 && refused.status === 200; n++) refused = await rotate()
     expectRefusal(refused, 409)

@@ -1,4 +1,4 @@
-/** Whatever is sent to the admin endpoints, they refuse what makes no sense and never fail at it. */
+/** Malformed requests to the admin endpoints are rejected and never cause a 500. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { describeServer } from '../../harness/server.ts'
@@ -41,7 +41,7 @@ describeServer('malformed admin requests', { config: { databases: { shared: { ta
   }
 
   for (const [what, arbitrary] of Object.entries(requests))
-    test(`[ERR-7, ADMIN-10, IMPORT-5] ${what} never fails`, async () => {
+    test(`[ERR-7, ADMIN-10, IMPORT-5] ${what} never returns 500`, async () => {
       await server.service.post(`${users}/import`, { users: [{ id: 'known', email: 'known@example.com' }] })
       await fc.assert(
         fc.asyncProperty(arbitrary, async ([method, path, body]) => {

@@ -1,4 +1,4 @@
-/** What the service key does to somebody who is signed in: disable, revoke, delete, claims, second factors. */
+/** Administration of signed-in users: disable, revoke, delete, claims, second factors. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { engines } from '../../harness/engines.ts'
 import { holdRaw } from '../../harness/raw-http.ts'
@@ -84,7 +84,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       ['disabled', 'ADMIN-15', disable],
       ['revoked', 'ADMIN-18', revoke],
     ] as const)
-      test(`[${rule}] of a request whose body comes after its user was ${what}, nothing is done`, async () => {
+      test(`[${rule}] a request whose body arrives after its user was ${what} has no effect`, async () => {
         const person = await signedIn()
         const body = JSON.stringify({ displayName: 'Too late' })
         const head = [
@@ -103,7 +103,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
         expect((await server.service.get(`${users}/${person.id}`)).body.displayName).toBeNull()
       })
 
-    test('[ADMIN-18] revoking ends every session, and the user may sign in again', async () => {
+    test('[ADMIN-18] revoking ends every session and allows signing in again', async () => {
       const person = await signedIn()
       const bystander = await signedIn()
       expect((await revoke(person.id)).body).toEqual({ ok: true })
@@ -130,7 +130,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       ])
     })
 
-    test('[ADMIN-12, ADMIN-17] the most and the deepest that a token may have to carry fits', async () => {
+    test('[ADMIN-12, ADMIN-17] the largest and deepest allowed claims fit in a token', async () => {
       const email = `${'ü'.repeat(60)}@${'a'.repeat(60)}.${'b'.repeat(60)}.example.com`
       const displayName = '🧭'.repeat(200)
       const { body } = await server.service.post(users, { email, password, displayName, role: 'r'.repeat(64) })
@@ -155,7 +155,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       expect((await signIn(person.email)).text).not.toMatch(/unseen|appMetadata/)
     })
 
-    test('[ADMIN-19] deleting leaves nothing of the user, and the e-mail is free', async () => {
+    test('[ADMIN-19] deleting removes all rows of the user and frees the e-mail', async () => {
       const person = await signedIn()
       const bystander = await signedIn()
       for (const { id } of [person, bystander]) await giveBelongings(id)
@@ -205,7 +205,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       ['disables', disable, false],
       ['revokes', revoke, true],
     ] as const)
-      test(`[ADMIN-20] nothing outlives one who ${what} beside refreshes and sign-ins`, async () => {
+      test(`[ADMIN-20] no token stays valid if a user ${what} concurrently with refreshes and sign-ins`, async () => {
         const person = await signedIn()
         const twins = await Promise.all(times(10, () => signIn(person.email)))
         const before = [person, ...twins.map(({ body }) => body as Person)]
@@ -232,7 +232,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       ['disabled', disable],
       ['revoked', revoke],
     ] as const)
-      test(`[ADMIN-20, USER-9] an anonymous user who is ${what} beside signing up is left with no token`, async () => {
+      test(`[ADMIN-20, USER-9] an anonymous user who is ${what} during a sign-up has no valid token`, async () => {
         const anonymous = (await server.anonymous.request('POST', '/api/auth/signin/anonymous')).body
         const { id } = anonymous.user
         const email = `anonymous-${id}@example.com`
@@ -251,7 +251,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       ['disabled', disable],
       ['revoked', revoke],
     ] as const)
-      test(`[ADMIN-20, USER-12] one who is ${what} beside changing the password is left with no token`, async () => {
+      test(`[ADMIN-20, USER-12] a user who is ${what} during a change of password has no valid token`, async () => {
         const person = await signedIn()
         const change = { currentPassword: password, newPassword: 'a better password' }
         const changing = server.anonymous.post('/api/auth/change-password', change, bearer(person.accessToken))

@@ -1,4 +1,4 @@
-/** The first administrator: made through a link that works once, however many try. */
+/** The first administrator: created through a link that works once. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { type ManualClock, manualClock } from '../../../src/base/clock.ts'
 import { engines } from '../../harness/engines.ts'
@@ -39,7 +39,7 @@ for (const engine of engines)
       expect(await server.issueSetupToken()).toBeNull()
     })
 
-    test('[SETUP-2] of fifty tries at once with one token one succeeds', async () => {
+    test('[SETUP-2] of fifty concurrent attempts with one token one succeeds', async () => {
       const token = await issue()
       const answers = await Promise.all(times(50, (n) => setUp(token, { email: `admin${n}@example.com` })))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
@@ -47,14 +47,14 @@ for (const engine of engines)
       expect(await everybody()).toMatchObject([{ id: winner?.body.user.id, role: 'admin' }])
     })
 
-    test('[SETUP-2] of fifty tries at once with as many tokens one succeeds', async () => {
+    test('[SETUP-2] of fifty concurrent attempts with different tokens one succeeds', async () => {
       const tokens = await Promise.all(times(50, issue))
       const answers = await Promise.all(tokens.map((token, n) => setUp(token, { email: `admin${n}@example.com` })))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
       expect(await everybody()).toHaveLength(1)
     })
 
-    test('[SETUP-3] a refused try creates nobody and leaves the token good', async () => {
+    test('[SETUP-3] a rejected attempt creates no user and leaves the token valid', async () => {
       const { id } = (await server.service.post(users, { email: 'taken@example.com', password })).body.user
       const before = await everybody()
       const token = await issue()
@@ -70,7 +70,7 @@ for (const engine of engines)
       expect((await setUp(token)).status).toBe(201)
     })
 
-    test('[SETUP-3] a token for something else is none for this', async () => {
+    test('[SETUP-3] a token for another purpose is 401', async () => {
       const { status, body } = await server.anonymous.post('/api/auth/signup', { email: 'eve@example.com', password })
       expect(status).toBe(201)
       for (const token of [body.refreshToken, body.accessToken].map((text) => text.slice(0, 64)))
@@ -78,7 +78,7 @@ for (const engine of engines)
       expect(await everybody()).toMatchObject([{ email: 'eve@example.com', role: 'user' }])
     })
 
-    test('[SETUP-4] the token is good for a day', async () => {
+    test('[SETUP-4] the token expires after a day', async () => {
       const late = await issue()
       await server.elapse(24 * 60 * 60 * 1000)
       expectRefusal(await setUp(late), 401)
@@ -87,7 +87,7 @@ for (const engine of engines)
       expect((await setUp(inTime)).status).toBe(201)
     })
 
-    test('[SETUP-4] with an administrator there, none is given out', async () => {
+    test('[SETUP-4] no token is issued if there is an administrator', async () => {
       const token = await issue()
       const created = await server.service.post(users, { email: 'boss@example.com', password, role: 'admin' })
       expect(created.status).toBe(201)
@@ -96,7 +96,7 @@ for (const engine of engines)
       expect(await everybody()).toHaveLength(1)
     })
 
-    test('[SETUP-1] the link opens a page that lets nothing else run', async () => {
+    test('[SETUP-1] the link opens a page with a strict content security policy', async () => {
       const { status, text, headers } = await server.anonymous.get('/setup')
       expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
       expect(headers.get('content-security-policy')).toContain("default-src 'none'")

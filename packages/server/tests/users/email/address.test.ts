@@ -1,4 +1,4 @@
-/** Verifying one's address, and changing it. */
+/** Verification and change of an address. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { emailChangeLifetimeMs, emailVerificationLifetimeMs, recentSignInMs } from '../../../src/limits/users.ts'

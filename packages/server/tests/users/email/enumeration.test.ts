@@ -1,7 +1,4 @@
-/**
- * What requests for mails give away: nothing about who has an account, neither in the answer nor in the work done for
- * it, and no way to fill somebody's mailbox.
- */
+/** Mail requests do not reveal who has an account, by their response or by their work, and cannot flood a mailbox. */
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Where the links in mails lead when the request says so, and what they hand back. */
+/** Link targets chosen by a request: `redirectUrl` and `state`. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { mailStateCharsMax } from '../../../src/limits/users.ts'
 import { expectRefusal } from '../../harness/refusal.ts'

@@ -1,4 +1,4 @@
-/** Where mails go: to the server that is configured now, to the outbox, or nowhere. */
+/** Mail transports: the configured server, the outbox, or none. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

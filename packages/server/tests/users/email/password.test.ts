@@ -1,4 +1,4 @@
-/** Passwords set anew by mail, and what the first proof of a mailbox does to what was set up before it. */
+/** Password reset by mail, and the first verification of a mailbox. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { passwordResetLifetimeMs } from '../../../src/limits/users.ts'

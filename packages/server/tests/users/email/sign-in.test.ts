@@ -1,4 +1,4 @@
-/** Signing in by mail: links and codes, for whom they work, how often and how long. */
+/** Signing in by mail: links and codes, their validity and single use. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { emailCodeLifetimeMs, magicLinkLifetimeMs, oneTimeCodeAttemptsMax } from '../../../src/limits/users.ts'

@@ -1,4 +1,4 @@
-/** Mails on their way out, to real mail servers, good and bad ones. */
+/** Delivery over SMTP to real mail servers, including faulty ones. */
 import { describe, expect, test } from 'bun:test'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { MailTiming } from '../../../src/features/users/email/mailer.ts'
@@ -239,7 +239,7 @@ describe('a server that', () => {
     expect(logged()).toContain('"event":"mail.dropped"')
   })
 
-  test('[MAIL-7] hangs holds back a bounded number of mails', async () => {
+  test('[MAIL-7] hangs queues a bounded number of mails', async () => {
     const { port, visits } = await openRude(() => {})
     const { mailer, logged } = open(through(port), { timing: { ...patient, drainMs: 1 } })
     let composed = 0

@@ -1,4 +1,4 @@
-/** One-time tokens and codes by themselves, on every engine: one winner each, and nothing stored that could be used. */
+/** One-time tokens and codes on every engine: single use, and only hashes are stored. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

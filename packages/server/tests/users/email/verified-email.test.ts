@@ -1,4 +1,4 @@
-/** What access rules see of an e-mail address: nothing before its user has proved the mailbox, whatever is asked. */
+/** Access rules see an e-mail address only while it is verified. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { type Client, createClient } from '../../harness/client.ts'
 import { sharedEngine } from '../../harness/engines.ts'

@@ -1,4 +1,4 @@
-/** Second factors: an authenticator app from enrolment to removal, recovery codes, and what a ticket is worth. */
+/** Second factors: an authenticator app from enrollment to removal, recovery codes, and what a ticket is worth. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { createClient } from '../../harness/client.ts'

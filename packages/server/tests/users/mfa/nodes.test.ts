@@ -1,4 +1,4 @@
-/** Second factors and passkeys on several nodes that share a PostgreSQL and a Redis: what is once is once for all. */
+/** Second factors and passkeys on several nodes that share a PostgreSQL and a Redis: single use holds across nodes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import type { Answer, Client } from '../../harness/client.ts'

@@ -1,4 +1,4 @@
-/** Second factors under concurrency: whatever works once works once, on one server and on several nodes. */
+/** Second factors under concurrency: single use holds on one server and on several nodes. */
 import { beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import type { Answer } from '../../harness/client.ts'

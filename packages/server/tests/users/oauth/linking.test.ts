@@ -1,4 +1,4 @@
-/** Linking providers to a signed-in user, and unlinking them: who may, what comes along, and the last way in. */
+/** Linking providers to a signed-in user, and unlinking them: authorization, the linked account, and the last sign-in method. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { recentSignInMs } from '../../../src/limits/users.ts'
@@ -75,8 +75,8 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
     }
   }
 
-  describe('a link', () => {
-    test('[OAUTH-12, OAUTH-15] is made by the user who began it, and signs in from then on', async () => {
+  describe('linking', () => {
+    test('[OAUTH-12, OAUTH-15] links the identity of the user who started the flow, which then signs in', async () => {
       const person = await signUp(server)
       const linked = await link(person.client, await ticketAt(person.client, 'linked'))
       expect(linked.status).toBe(201)
@@ -92,7 +92,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(body.user.id).toBe(person.id)
     })
 
-    test('[OAUTH-12] is begun by a user, towards an allowed page', async () => {
+    test('[OAUTH-12] requires a signed-in user and an allowed redirect URL', async () => {
       const { client } = await signUp(server)
       const path = '/api/auth/oauth/corp/link'
       expectRefusal(await server.anonymous.post(path, { redirectUrl: appUrl }), 401)
@@ -109,7 +109,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       }
     })
 
-    test('[OAUTH-12] is nothing to another user, and the ticket stays good for its own', async () => {
+    test('[OAUTH-12] rejects the ticket of another user, which stays valid for its owner', async () => {
       const [victim, attacker] = [await signUp(server), await signUp(server)]
       const ticket = await ticketAt(attacker.client, 'led-through')
       const before = await everybody(server)
@@ -118,7 +118,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await link(attacker.client, ticket)).status).toBe(201)
     })
 
-    test('[OAUTH-12] comes back to the browser that left, and signs nobody in', async () => {
+    test('[OAUTH-12] needs the browser that started the flow, and does not sign in', async () => {
       const { client } = await signUp(server)
       const browser = openBrowser(server)
       const leftFor = (await browser.visit(await start(client, 'corp'))).location ?? ''
@@ -127,7 +127,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(Object.keys(await browser.comeBack(url))).toEqual(['linkTicket'])
     })
 
-    test('[OAUTH-12] of 50 uses of a start, and of a ticket, at the same time one succeeds', async () => {
+    test('[OAUTH-12] of 50 concurrent uses of a start URL, and of a ticket, one succeeds', async () => {
       const { client } = await signUp(server)
       const url = await start(client, 'club')
       const visits = await Promise.all(Array.from({ length: 50 }, () => openBrowser(server).visit(url)))
@@ -137,7 +137,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 49 }, () => 400)])
     })
 
-    test('[OAUTH-12] is too late after two minutes, and one token is nothing in the place of another', async () => {
+    test('[OAUTH-12] expires after two minutes, and each token is valid for its step only', async () => {
       const { client } = await signUp(server)
       const [url, ticket] = [await start(client, 'club'), await ticketBy(client, { sub: 'late' })]
       const browser = openBrowser(server)
@@ -154,7 +154,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       clock.set(Date.now())
     })
 
-    test('[OAUTH-7] made by somebody who waits inside with another’s address ends when the owner comes', async () => {
+    test('[OAUTH-7] to an account with an unverified address ends when the owner verifies it', async () => {
       const squatter = await signUp(server)
       expect((await link(squatter.client, await ticketBy(squatter.client, { sub: 'squatter' }))).status).toBe(201)
       await server.anonymous.post('/api/auth/signin/magic-link', { email: squatter.email })
@@ -168,7 +168,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await clientOf(server, again).get('/api/auth/me')).body.user.id).not.toBe(squatter.id)
     })
 
-    test('[OAUTH-14] to what is another user’s is refused, and to what is one’s own already changes nothing', async () => {
+    test('[OAUTH-14] an identity of another user is 409, and linking it again changes nothing', async () => {
       const owner = await signUp(server)
       const first = await link(owner.client, await ticketBy(owner.client, { sub: 'shared' }))
       const other = await signUp(server)
@@ -181,14 +181,14 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await link(other.client, await ticketBy(other.client, { sub: 'shared' }, 'team'))).status).toBe(201)
     })
 
-    test('[OAUTH-14] of one person at two users at the same time is made once', async () => {
+    test('[OAUTH-14] one identity to two users concurrently succeeds once', async () => {
       const people = await Promise.all([signUp(server), signUp(server)])
       const tickets = await Promise.all(people.map(({ client }) => ticketBy(client, { sub: 'torn' })))
       const answers = await Promise.all(people.map(({ client }, at) => link(client, tickets[at])))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
     })
 
-    test('[OAUTH-14] is one of at most twenty', async () => {
+    test('[OAUTH-14] is limited to twenty identities per user', async () => {
       const { client } = await signUp(server)
       for (let at = 0; at < 20; at++)
         expect((await link(client, await ticketBy(client, { sub: `many-${at}` }))).status).toBe(201)
@@ -198,8 +198,8 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
     })
   })
 
-  describe('what comes along', () => {
-    test('[OAUTH-13] an anonymous user becomes a real one in place', async () => {
+  describe('the linked account', () => {
+    test('[OAUTH-13] an anonymous user is upgraded and keeps the id', async () => {
       const { id, client } = await anonymous()
       const { status, body } = await link(client, await ticketAt(client, 'upgraded'))
       expect([status, body.user]).toEqual([
@@ -217,13 +217,13 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await signedIn.get('/api/auth/me')).body.user).toMatchObject({ id, isAnonymous: false })
     })
 
-    test('[OAUTH-13] an address that the provider has not verified does not', async () => {
+    test('[OAUTH-13] an address that the provider has not verified is not taken over', async () => {
       const { client } = await anonymous()
       const { body } = await link(client, await ticketAt(client, 'unverified-upgraded-2'))
       expect(body.user).toMatchObject({ isAnonymous: false, email: null, emailVerified: false })
     })
 
-    test('[OAUTH-14] an anonymous user does not take the address of a user there is', async () => {
+    test('[OAUTH-14] an anonymous user cannot take over the address of another user', async () => {
       const { client } = await anonymous()
       const claims = { sub: 'second-self', email: 'known@example.com', email_verified: true }
       const ticket = await ticketBy(client, claims)
@@ -233,7 +233,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect([await everybody(server), await identitiesOf(client)]).toEqual([before, []])
     })
 
-    test('[OAUTH-9] nor becomes a user while sign-up is closed', async () => {
+    test('[OAUTH-9] an anonymous user cannot link while sign-up is disabled', async () => {
       const { client } = await anonymous()
       const ticket = await ticketBy(client, { sub: 'closed' })
       await server.reload({ ...config, auth: { ...auth, signup: false } })
@@ -244,7 +244,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await link(client, ticket)).status).toBe(201)
     })
 
-    test('[PASSKEY-13] nor does a token alone link an identity to sign in with where a passkey guards', async () => {
+    test('[PASSKEY-13] an old session cannot link an identity to an account with a passkey', async () => {
       const person = await signUp(server)
       const passkeys = '/api/auth/passkeys'
       const { options } = (await person.client.post(`${passkeys}/register-options`, undefined)).body
@@ -258,7 +258,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect((await link(again, await ticketBy(again, { sub: 'guarded' }))).status).toBe(201)
     })
 
-    test('[OAUTH-13] a user’s own address, verified by the provider, is verified; any other stays where it is', async () => {
+    test('[OAUTH-13] the same address is verified by linking; a different one is not changed', async () => {
       const person = await signUp(server)
       const other = { sub: 'own-1', email: 'elsewhere@example.com', email_verified: true, name: 'Real Name' }
       const first = await link(person.client, await ticketBy(person.client, other))
@@ -275,7 +275,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
   describe('unlinking', () => {
     const unlink = (client: Client, id: string) => client.delete(`/api/auth/identities/${id}`)
 
-    test('[OAUTH-16] leaves the other ways in', async () => {
+    test('[OAUTH-16] keeps the other sign-in methods', async () => {
       const person = await signUp(server)
       const { body } = await link(person.client, await ticketAt(person.client, 'unlinked'))
       const stranger = await signUp(server)
@@ -290,7 +290,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(me.user.id).not.toBe(person.id)
     })
 
-    test('[OAUTH-16] never takes the last way in', async () => {
+    test('[OAUTH-16] rejects removing the last sign-in method', async () => {
       const claims = { sub: 'only-way' }
       const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
       const [identity] = await identitiesOf(client)
@@ -303,7 +303,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expectRefusal(await unlink(client, last.id), 409)
     })
 
-    test('[OAUTH-16] may take the last one where a verified e-mail is left', async () => {
+    test('[OAUTH-16] removes the last identity if the e-mail is verified', async () => {
       const claims = { sub: 'mailed', email: 'mailed@example.com', email_verified: true }
       const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
       const [identity] = await identitiesOf(client)
@@ -314,7 +314,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(ids[0]).toBe(ids[1])
     })
 
-    test('[OAUTH-16] of the last two at the same time one goes', async () => {
+    test('[OAUTH-16] removes one of the last two when both are removed concurrently', async () => {
       for (let round = 0; round < 5; round++) {
         const claims = { sub: `last-two-${round}` }
         const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))

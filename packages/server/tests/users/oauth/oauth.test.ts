@@ -1,4 +1,4 @@
-/** Sign-in through a real OpenID Connect provider: the way there and back, who may take it, and whose account it is. */
+/** Sign-in through a real OpenID Connect provider: start, callback, and the resulting account. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { createClient } from '../../harness/client.ts'
@@ -55,8 +55,8 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
     return { browser, url: await passThrough(browser, leftFor, provider, person) }
   }
 
-  describe('leaving', () => {
-    test('[OAUTH-1] the provider is told state, nonce and the challenge, and the browser keeps a cookie', async () => {
+  describe('start', () => {
+    test('[OAUTH-1] the redirect has state, nonce and the PKCE challenge, and sets a cookie', async () => {
       const browser = openBrowser(server)
       const { status, location, headers } = await browser.visit(publicUrl + startPath('corp'))
       const url = new URL(location ?? '')
@@ -83,12 +83,12 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       ])
     })
 
-    test('[OAUTH-1] to nobody the configuration does not name', async () => {
+    test('[OAUTH-1] an unknown provider is 404', async () => {
       for (const provider of ['unknown', 'Corp', 'constructor', '__proto__', 'hasOwnProperty', '..%2fcorp', '%00'])
         expectRefusal(await server.anonymous.get(startPath(provider)), 404)
     })
 
-    test('[OAUTH-2] only with a redirect URL that is listed', async () => {
+    test('[OAUTH-2] requires an allowed redirect URL', async () => {
       for (const url of [
         'https://app.example.org',
         'https://app.example.org/a?b=c',
@@ -117,8 +117,8 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
     })
   })
 
-  describe('coming back', () => {
-    test('[OAUTH-3, OAUTH-15] somebody new becomes a user, and is the same one the next time', async () => {
+  describe('callback', () => {
+    test('[OAUTH-3, OAUTH-15] a new person gets an account and signs in to it the next time', async () => {
       const { browser, url } = await returnOf('corp', 'ada')
       const { status, location, headers } = await browser.visit(url)
       expect([status, location?.split('#')[0]]).toEqual([302, appUrl])
@@ -144,12 +144,12 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(server.logged()).not.toContain(first.refreshToken ?? 'x')
     })
 
-    test('[OAUTH-3] an issuer that tells the e-mail at its user-info endpoint alone is asked there', async () => {
+    test('[OAUTH-3] the e-mail comes from the userinfo endpoint if the ID token has none', async () => {
       const user = await me(server, await signInAt(server, 'club', 'grace'))
       expect(user).toMatchObject({ email: 'grace@example.com', emailVerified: true, displayName: 'Name of grace' })
     })
 
-    test('[OAUTH-4] of 50 returns with one state, one signs in', async () => {
+    test('[OAUTH-4] of 50 concurrent callbacks with one state one signs in', async () => {
       const { browser, url } = await returnOf('corp', 'racer')
       const visits = await Promise.all(Array.from({ length: 50 }, () => browser.visit(url)))
       const signedIn = visits.filter(({ location }) => location?.includes('accessToken'))
@@ -158,7 +158,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await client.get('/api/auth/sessions')).body.sessions).toHaveLength(1)
     })
 
-    test('[OAUTH-4] in another browser there is no way back, and the flow waits for its own', async () => {
+    test('[OAUTH-4] a callback in another browser is rejected and leaves the flow valid', async () => {
       const { browser, url } = await returnOf('corp', 'victim')
       const stranger = await returnOf('corp', 'attacker')
       const without = openBrowser(server)
@@ -184,7 +184,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await me(server, await stranger.browser.comeBack(stranger.url))).email).toBe('attacker@example.com')
     })
 
-    test('[OAUTH-4] a state that is none, or of another provider, is 400', async () => {
+    test('[OAUTH-4] an invalid state, or one of another provider, is 400', async () => {
       const { browser, url } = await returnOf('corp', 'mixer')
       const { searchParams } = new URL(url)
       const state = searchParams.get('state') ?? ''
@@ -197,7 +197,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await browser.visit(url.replace('/corp/', '/club/'))).status).toBe(400)
     })
 
-    test('[OAUTH-4] after ten minutes it is too late', async () => {
+    test('[OAUTH-4] a flow expires after ten minutes', async () => {
       const late = await returnOf('corp', 'late')
       clock.advance(10 * 60_000)
       expect((await late.browser.visit(late.url)).status).toBe(400)
@@ -205,7 +205,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await everybody(server)).not.toContainEqual(expect.objectContaining({ email: 'late@example.com' }))
     })
 
-    test('[OAUTH-6] somebody who changes their mind is told so, in no words of the provider', async () => {
+    test('[OAUTH-6] a cancelled sign-in returns access-denied without text of the provider', async () => {
       const before = await everybody(server)
       const { browser, url } = await returnOf('corp', 'nobody')
       const fragment = await browser.comeBack(url)
@@ -213,7 +213,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await everybody(server)).toEqual(before)
     })
 
-    test('[OAUTH-5] an answer that names another issuer is not believed', async () => {
+    test('[OAUTH-5] a callback that names another issuer is rejected', async () => {
       const { browser, url } = await returnOf('corp', 'mixed-up')
       const mixed = new URL(url)
       expect(mixed.searchParams.get('iss')).toBe(corp.issuer)
@@ -221,7 +221,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await browser.comeBack(mixed.href)).toMatchObject({ error: 'provider-error' })
     })
 
-    test('[OAUTH-17] a code of one flow is nothing in another', async () => {
+    test('[OAUTH-17] a code of one flow is invalid in another', async () => {
       const mine = await returnOf('corp', 'mine')
       const theirs = await returnOf('corp', 'theirs')
       const crossed = new URL(mine.url)
@@ -229,7 +229,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await mine.browser.comeBack(crossed.href)).toMatchObject({ error: 'provider-error' })
     })
 
-    test('[OAUTH-17] many flows at once end each with its own person', async () => {
+    test('[OAUTH-17] concurrent flows each end with their own person', async () => {
       const flows = ['corp', 'google', 'club'].flatMap((provider) =>
         ['ann', 'ben', 'cyd', 'dan'].map((name) => ({ provider, person: `${name}-${provider}` })),
       )
@@ -239,7 +239,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(ends).toEqual(flows.map(({ person }) => `${person}@example.com`))
     })
 
-    test('[OAUTH-17] one browser may be on several ways, and come back in any order', async () => {
+    test('[OAUTH-17] one browser can run several flows and finish them in any order', async () => {
       const browser = openBrowser(server)
       const urls: string[] = []
       for (const [provider, person] of [
@@ -258,17 +258,17 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
     })
   })
 
-  describe('whose account it is', () => {
+  describe('the account', () => {
     const password = 'a long enough password'
 
-    test('[OAUTH-7] one whose e-mail both sides have verified', async () => {
+    test('[OAUTH-7] is an existing one if both sides have verified the e-mail', async () => {
       const id = await importUser(server, { email: 'Both@Example.com', password, verified: true, displayName: 'Kept' })
       expect(await me(server, await signInAt(server, 'corp', 'both'))).toMatchObject({ id, displayName: 'Kept' })
       const signin = await server.anonymous.post('/api/auth/signin', { email: 'both@example.com', password })
       expect(signin.status).toBe(200)
     })
 
-    test('[OAUTH-7] not one that somebody has made with an address they never showed to be theirs', async () => {
+    test('[OAUTH-7] is not an existing one whose address is unverified', async () => {
       await server.anonymous.post('/api/auth/signup', { email: 'hijacked@example.com', password })
       const before = await everybody(server)
       expect(await signInAt(server, 'corp', 'hijacked')).toMatchObject({ error: 'account-exists' })
@@ -278,7 +278,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await client.get('/api/auth/identities')).body).toEqual({ identities: [] })
     })
 
-    test('[OAUTH-7, OAUTH-8] not by an address that the provider has not verified', async () => {
+    test('[OAUTH-7, OAUTH-8] is not matched by an address that the provider has not verified', async () => {
       const id = await importUser(server, { email: 'owner@example.com', password, verified: true })
       const before = await everybody(server)
       expect(await signInAt(server, 'corp', 'unverified-owner')).toMatchObject({ error: 'account-exists' })
@@ -286,7 +286,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await me(server, await signInAt(server, 'corp', 'owner'))).id).toBe(id)
     })
 
-    test('[OAUTH-8] an address that the provider has not verified is nobody’s yet', async () => {
+    test('[OAUTH-8] does not store an address that the provider has not verified', async () => {
       const squatter = await me(server, await signInAt(server, 'corp', 'unverified-famous'))
       expect(squatter).toMatchObject({ email: null, emailVerified: false, isAnonymous: false })
       const owner = await me(server, await signInAt(server, 'club', 'famous'))
@@ -294,7 +294,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect((await me(server, await signInAt(server, 'corp', 'unverified-famous'))).id).toBe(squatter.id)
     })
 
-    test('[OAUTH-9] a disabled user does not get in', async () => {
+    test('[OAUTH-9] a disabled user is rejected', async () => {
       const { id } = await me(server, await signInAt(server, 'corp', 'banned'))
       await server.service.patch(`/api/auth/admin/users/${id}`, { disabled: true })
       const linked = await importUser(server, { email: 'banned-2@example.com', password, verified: true })
@@ -308,7 +308,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       expect(await everybody(server)).toEqual(before)
     })
 
-    test('[OAUTH-9] nobody new gets in while sign-up is closed', async () => {
+    test('[OAUTH-9] a new person is rejected while sign-up is disabled', async () => {
       const known = await me(server, await signInAt(server, 'corp', 'early'))
       await server.reload({ auth: { ...auth, signup: false } })
       const before = await everybody(server)
@@ -318,7 +318,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
       await server.reload(config)
     })
 
-    test('[OAUTH-10] a user with a second factor is asked for it', async () => {
+    test('[OAUTH-10] a user with a second factor gets a ticket for it', async () => {
       const client = clientOf(server, await signInAt(server, 'corp', 'careful'))
       const { secret, factorId } = (await client.post('/api/auth/mfa/totp/enroll', {})).body
       const first = await client.post('/api/auth/mfa/totp/verify', { factorId, code: codeOf(secret, clock.now()) })
@@ -333,7 +333,7 @@ describeServer('oauth', { config, settings, clock, mode: 'release' }, (server) =
 })
 
 describeServer('oauth on the machine of a developer', { config: { auth: { providers: auth.providers } } }, (server) => {
-  test('[OAUTH-1] the browser comes back to the name of this machine that it left from, and to no other name', async () => {
+  test('[OAUTH-1] the callback uses the loopback name that the browser started from, and no other host', async () => {
     const { host, port } = new URL(server.url)
     const callbackFor = async (asked: string) => {
       const path = startPath('corp', 'http://localhost:3000/signed-in')

@@ -1,4 +1,4 @@
-/** Providers that lie, fail or have ways of their own: what is believed of them, and what a browser is told. */
+/** Providers that fail, send invalid responses or deviate from the standards. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createLocalJWKSet, exportJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -82,7 +82,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
   describe('an ID token', () => {
     const email = { email: 'token@example.com', email_verified: true }
 
-    test('[OAUTH-5] that is as it should be is believed, so that what follows is refused for its own reason', async () => {
+    test('[OAUTH-5] with valid claims is accepted, so each case below fails for its own reason', async () => {
       const claims = { ...email, name: 'Tok' }
       expect((await me(server, await signInBy(server, 'corp', issuer, { claims }))).user).toMatchObject({
         email: 'token@example.com',
@@ -115,7 +115,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       'that is not sent': { reply: () => Response.json({ access_token: 'a', token_type: 'Bearer' }) },
     }
     for (const [title, lie] of Object.entries(lies))
-      test(`[OAUTH-5, OAUTH-6] ${title} is not believed`, async () => {
+      test(`[OAUTH-5, OAUTH-6] ${title} is rejected`, async () => {
         const before = await everybody(server)
         const claims = { ...email, sub: 'somebody-new', ...lie.claims }
         expect(await signInBy(server, 'corp', issuer, { ...lie, claims })).toEqual(providerError)
@@ -150,13 +150,13 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
         expect(await everybody(server)).toEqual(before)
       })
 
-    test('[OAUTH-6] nothing that it said, and no secret, is in the log', async () => {
+    test('[OAUTH-6] the log has no text of the provider and no secret', async () => {
       const logged = server.logged()
       expect(logged).toContain('users.oauth_provider_failed')
       for (const secret of [...secretsOfProviders, client.clientSecret]) expect(logged).not.toContain(secret)
     })
 
-    test('[OAUTH-6] errors in the address it sends back lead to the app, in our words', async () => {
+    test('[OAUTH-6] an error in the callback leads to the app, without text of the provider', async () => {
       for (const error of ['server_error', 'temporarily_unavailable', '<script>', 'account-exists', '']) {
         const browser = openBrowser(server)
         const { searchParams } = new URL(await browser.leave(startPath('corp')))
@@ -165,7 +165,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       }
     })
 
-    test('[OAUTH-6] one that is away, or where nobody may be asked, leads back before anybody left', async () => {
+    test('[OAUTH-6] an unreachable or forbidden provider leads back to the app at once', async () => {
       for (const provider of ['gone', 'inside']) {
         const { status, headers } = await server.anonymous.get(startPath(provider))
         expect([status, headers.get('location')]).toEqual([302, `${appUrl}#${new URLSearchParams(providerError)}`])
@@ -184,7 +184,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       'without endpoints': () => Response.json({ issuer: flaky.issuer }),
     }
     for (const [title, document] of Object.entries(documents))
-      test(`[OAUTH-6, OAUTH-19] a discovery document ${title} is not used, and asked for again`, async () => {
+      test(`[OAUTH-6, OAUTH-19] a discovery document ${title} is rejected and loaded again`, async () => {
         await server.reload({ ...config })
         flaky.discover(document)
         const location = (await server.anonymous.get(startPath('flaky'))).headers.get('location')
@@ -193,7 +193,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
         expect(Object.keys(await signInBy(server, 'flaky', flaky))).toContain('accessToken')
       })
 
-    test('[OAUTH-19] a good discovery document is asked for once an hour', async () => {
+    test('[OAUTH-19] a discovery document is cached for an hour', async () => {
       await server.reload({ ...config })
       const before = flaky.discoveries()
       await Promise.all(Array.from({ length: 10 }, () => signInBy(server, 'flaky', flaky)))
@@ -207,7 +207,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
     })
   })
 
-  test('[OAUTH-3] of 30 first sign-ins of one person at the same time all are of one user', async () => {
+  test('[OAUTH-3] 30 concurrent first sign-ins of one person create one user', async () => {
     const claims = { sub: 'popular', email: 'popular@example.com', email_verified: true }
     const ends = await Promise.all(
       Array.from({ length: 30 }, async () => me(server, await signInBy(server, 'corp', issuer, { claims }))),
@@ -217,7 +217,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
     expect(body.users).toHaveLength(1)
   })
 
-  test('[OAUTH-3] somebody known signs in, whatever e-mail the provider tells by now', async () => {
+  test('[OAUTH-3] a known person signs in even if the provider sends another e-mail', async () => {
     const claims = { sub: 'mover', email: 'before@example.com', email_verified: true }
     const first = await me(server, await signInBy(server, 'corp', issuer, { claims }))
     const moved = { ...claims, email: 'token@example.com', email_verified: false }
@@ -226,7 +226,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
   })
 
   describe('GitHub and Discord', () => {
-    test('[OAUTH-18] GitHub is asked for the person and for the addresses', async () => {
+    test('[OAUTH-18] the GitHub profile combines the user and the e-mail endpoints', async () => {
       const from = github.asked.length
       const { user } = await me(server, await signInThrough(server, 'github'))
       expect(user).toMatchObject({
@@ -244,14 +244,14 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
         expect([headers.get('authorization'), headers.get('user-agent')]).toEqual(['Bearer api-access-token', 'plinth'])
     })
 
-    test('[OAUTH-18, OAUTH-8] an address that GitHub has not verified is nobody’s', async () => {
+    test('[OAUTH-18, OAUTH-8] an address that GitHub has not verified is not stored', async () => {
       const [primary] = githubEmails
       github.answers = githubAnswers(2, [{ ...primary, email: 'unsure@example.com', verified: false }])
       expect((await me(server, await signInThrough(server, 'github'))).user).toMatchObject({ email: null })
       github.answers = githubAnswers(583231, githubEmails)
     })
 
-    test('[OAUTH-18] Discord is asked for the person', async () => {
+    test('[OAUTH-18] the Discord profile comes from the user endpoint', async () => {
       const { user } = await me(server, await signInThrough(server, 'discord'))
       expect(user).toMatchObject({ email: 'nelly@example.com', emailVerified: true, displayName: 'nelly' })
       discord.answers = discordAnswers({ id: '2', email: 'nelly2@example.com', verified: false })
@@ -280,7 +280,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       })
   })
 
-  test('[OAUTH-6] endpoints where nobody may be asked lead back before anybody left', async () => {
+  test('[OAUTH-6] forbidden endpoints lead back to the app at once', async () => {
     for (const name of ['authorize', 'token', 'user']) {
       const endpoints = { ...github.endpoints, [name]: 'http://169.254.169.254/' }
       await server.reload({ auth: { ...config.auth, providers: { github: { ...client, endpoints } } } })
@@ -290,7 +290,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
     await server.reload(config)
   })
 
-  test('[OAUTH-18] Microsoft vouches for an address by xms_edov alone', async () => {
+  test('[OAUTH-18] a Microsoft e-mail is verified only by xms_edov', async () => {
     const claims = { sub: 'tenant-admin', email: 'ceo@example.com', email_verified: true }
     expect((await me(server, await signInBy(server, 'microsoft', issuer, { claims }))).user.email).toBeNull()
     const vouched = { ...claims, sub: 'ceo', xms_edov: true }
@@ -308,7 +308,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       jwks = createLocalJWKSet({ keys: [jwk] })
     })
 
-    test('[OAUTH-11, OAUTH-18] leads through the same address, and Apple is shown a signed secret', async () => {
+    test('[OAUTH-11, OAUTH-18] redirects to the callback with a query, and Apple gets a signed client secret', async () => {
       const browser = openBrowser(server)
       const leftFor = await browser.leave(startPath('apple'))
       expect(new URL(leftFor).searchParams.get('response_mode')).toBe('form_post')
@@ -333,7 +333,7 @@ describeServer('oauth providers', { config, settings, clock }, (server) => {
       expect([protectedHeader.alg, (payload.exp ?? 0) - (payload.iat ?? 0)]).toEqual(['ES256', 300])
     })
 
-    test('[OAUTH-11] is a form, within bounds, each field once', async () => {
+    test('[OAUTH-11] must be a form within the size limit, without repeated fields', async () => {
       const post = (raw: string, type = headers['content-type']) =>
         server.anonymous.request('POST', '/api/auth/oauth/apple/callback', { raw, headers: { 'content-type': type } })
       expectRefusal(await post('{"state":"x"}', 'application/json'), 415)

@@ -1,4 +1,4 @@
-/** Passkeys under attack: every lie an authenticator, a browser or a thief could tell, and races. */
+/** Passkeys under attack: forged responses of authenticators and browsers, stolen tokens, and races. */
 import { beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import type { Answer } from '../../harness/client.ts'
