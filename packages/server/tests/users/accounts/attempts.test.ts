@@ -1,4 +1,4 @@
-/** Guesses and mails per e-mail address: other sources cannot exhaust the limit of the owner, and all together are bounded. */
+/** Rate limits per e-mail address: other sources cannot exhaust the limit of the owner. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { deviceTokenLifetimeMs, mailSourcesFactor, passwordSourcesFactor } from '../../../src/limits/users.ts'

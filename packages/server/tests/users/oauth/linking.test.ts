@@ -1,4 +1,4 @@
-/** Linking providers to a signed-in user, and unlinking them: authorization, the linked account, and the last sign-in method. */
+/** Linking and unlinking providers: authorization, the linked account, and the last sign-in method. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { recentSignInMs } from '../../../src/limits/users.ts'
