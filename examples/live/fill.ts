@@ -4,7 +4,7 @@ import { readPlaces } from '../atlas/places.ts'
 
 /** About 2,500 of 171,075: enough to make out the continents. */
 const placesApart = 68
-/** SPEC's most for one request. */
+/** Maximum operations per batch (rule DB-BATCH-2). */
 const batchRows = 500
 
 /** A row of `places`. */
@@ -26,7 +26,7 @@ export const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) 
   lng,
 })
 
-/** Whose they are; one of each keeps to themselves. */
+/** The owners; each has one traveler who is not shared. */
 const travellers = [
   { name: 'Ada', userId: 'marie' },
   { name: 'Bo', userId: 'marie' },

@@ -1,6 +1,6 @@
 /**
  * Places of the atlas, and travellers who move between them. A browser window shows the travellers that the read rule
- * shows to whoever looks, while they move: README.md tries it.
+ * allows the user, while they move: README.md tries it.
  */
 import { defineConfig, or } from 'plinth'
 
@@ -10,7 +10,7 @@ export default defineConfig({
   databases: {
     shared: {
       tables: {
-        // What the map is drawn from. Everybody reads; no rule for writing means that only the service key writes.
+        // What the map is drawn from. Readable by all; without write rules, only a service key can write.
         places: {
           schema: {
             name: { type: 'string', required: true, max: 200 },
@@ -22,7 +22,7 @@ export default defineConfig({
           access: { read: true },
         },
 
-        // Everybody sees the travellers that are shared, and their own; each may be moved by its owner alone.
+        // All users see shared travellers and their own; only the owner can move a traveller.
         travellers: {
           schema: {
             userId: { type: 'string', required: true },
@@ -35,7 +35,7 @@ export default defineConfig({
             shared: { type: 'boolean', default: true },
             budget: { type: 'number', default: 0 },
           },
-          // Leaves the server for nobody but the service key, and never over a socket.
+          // Sent to service keys only, and never over a socket.
           hidden: ['budget'],
           access: {
             read: (auth) => (auth ? or({ shared: true }, { userId: auth.id }) : { shared: true }),

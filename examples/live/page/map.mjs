@@ -1,11 +1,11 @@
-/** The page: draws the map once, and the travellers in view as `watch` tells of them. */
+/** The page: draws the map once, and updates the travellers in view with the events of `watch`. */
 import { watch } from './watch.mjs'
 
 const linesMax = 60
 const find = (id) => document.getElementById(id)
 const northUp = (lat) => -lat
 
-/** Behind the `#`, so that it reaches no server's log; kept for a reload, and out of sight. */
+/** In the URL fragment, so that it appears in no server log; stored for reloads and removed from the address bar. */
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get('token')
   if (given !== null) {
@@ -15,7 +15,7 @@ function takeToken() {
   return sessionStorage.getItem('token')
 }
 
-/** Whose token it is, as it says itself: good enough for a heading. */
+/** The token's subject, unverified; only used in the heading. */
 const ownerOf = (token) => JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub
 
 /** A dot for every place: enough of them make continents. */
@@ -59,7 +59,7 @@ function hide(id) {
   marks.delete(id)
 }
 
-/** A line of text: what is told may come from anybody, so it is never markup. */
+/** A line of text. The content comes from other users, so it is never treated as markup. */
 function line(words, quietWords, kind = '') {
   const item = document.createElement('li')
   const quiet = document.createElement('span')
@@ -83,7 +83,7 @@ function note(words, quietWords, kind) {
   if (log.children.length > linesMax) log.lastElementChild.remove()
 }
 
-/** What has happened how often, for whoever looks at the page from outside. */
+/** Counters of events, for tests of the page. */
 function count(what) {
   document.body.dataset[what] = String(Number(document.body.dataset[what]) + 1)
 }

@@ -1,46 +1,46 @@
 /**
- * Watches one table and keeps up with it: subscribes, reads what is there, and is told of every change from then on,
- * also of those that happened while the connection was broken. Knows nothing of what is made of it.
+ * A live view of one table: subscribes, lists the records, applies every change, and after a disconnect resumes with
+ * the last cursor. Independent of how the view is displayed.
  */
 
-/** Pages cannot see the protocol's own pings. A server that says nothing from one of these to the next is gone. */
+/** Pages cannot see WebSocket pings. A server that sends nothing between two of these is considered dead. */
 const pingMs = 30_000
 const retryFirstMs = 200
 const retryMostMs = 5000
-/** Closed for what was said, or who said it: trying again would end the same way. */
+/** Close codes after which a reconnect would fail again. */
 const finalCodes = new Set([4000, 4002])
 
 /**
  * @typedef {Record<string, unknown> & { id: string }} Row
  * @typedef {'connecting' | 'open' | 'refused'} State
  * @typedef {object} Told
- * @property {(rows: Row[]) => void} onRows The whole view; what was shown before is void.
+ * @property {(rows: Row[]) => void} onRows The complete view, which replaces the previous one.
  * @property {(type: 'added' | 'modified' | 'removed', id: string, row: Row | null) => void} onChange
  * @property {(state: State) => void} onState
- * @property {() => void} onRecovered A broken connection is back, and nothing was missed.
+ * @property {() => void} onRecovered The connection is restored and no change was missed.
  */
 
 /**
- * Starts watching `table` at `url` as whoever `token` proves, or as nobody for null. `setFilters` takes tuples as lists
- * do, or null for none.
+ * Subscribes to `table` at `url` with `token`, or anonymously for null. `setFilters` takes filter tuples as lists do,
+ * or null for none.
  * @param {{ url: string, token: string | null, table: string } & Told} options
  */
 export function watch({ url, token, table, onRows, onChange, onState, onRecovered }) {
   const channel = `dblive:shared:${table}`
   let socket = null
   let filters = null
-  /** Changes of the filters that the server has not confirmed. */
+  /** Filter updates that the server has not confirmed. */
   let unconfirmed = 0
-  /** Up to where everything has been told. */
+  /** The position up to which all changes have been received. */
   let cursor = null
-  /** What is shown is the view of these filters, up to the cursor: a new connection can go on from there. */
+  /** Whether the view is complete up to the cursor, so that a new connection can resume there. */
   let isShown = false
-  /** Changes told while the view is being read. They may be in it already or not: they are applied to it. */
+  /** Changes received while the view is being listed; applied to the list, which may already include them. */
   let early = null
   let readings = 0
   let retryMs = retryFirstMs
 
-  /** Reads the whole view; what is told meanwhile comes after it. Rejects where it cannot be read. */
+  /** Lists the complete view, then applies buffered changes. Rejects if it cannot be listed. */
   async function readAnew() {
     const reading = ++readings
     isShown = false
@@ -51,7 +51,7 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
     const response = await fetch(`${url}/api/db/shared/tables/${table}?${parameters}`, { headers })
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
     const { items } = await response.json()
-    // Another reading has begun since: the filters are others, or the connection is.
+    // A newer listing has begun, with other filters or on another connection.
     if (reading !== readings) return
     const late = early
     early = null
@@ -71,8 +71,9 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
     const own = new WebSocket(`${url.replace(/^http/, 'ws')}/api/db/subscribe?${new URLSearchParams({ channel })}`)
     socket = own
     const say = (message) => own.send(JSON.stringify(message))
-    // Once it is known who is there, the server subscribes to the channel of the address by itself. What is asked for
-    // here comes behind that and replaces it; only its answer counts.
+    // After authentication the server subscribes to the channel of the URL. The subscription requested here replaces
+    // it;
+    // only its response counts.
     let answersLeft = token === null ? 1 : 2
     let isHeard = true
     const pings = setInterval(() => {
@@ -89,14 +90,14 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
       isHeard = true
       const message = JSON.parse(data)
       if (message.type === 'subscribed' && --answersLeft > 0) return
-      // A view that could not be read: a new connection tries again.
+      // The view could not be listed: retry with a new connection.
       hear(message).catch(() => own.close())
     }
     own.onclose = ({ code }) => {
       clearInterval(pings)
       if (finalCodes.has(code)) return onState('refused')
       onState('connecting')
-      // At random, so that those who were cut off together do not come back together.
+      // Jitter, so that clients that were disconnected together do not reconnect together.
       setTimeout(connect, Math.random() * retryMs)
       retryMs = Math.min(2 * retryMs, retryMostMs)
     }

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { dependencyGroupsMax } from '../../src/limits/subscriptions.ts'
 import { applyChanges, changesIn, watch } from '../harness/records/live.ts'
-import { channel, clear, config, table, told } from '../harness/records/memberships.ts'
+import { channel, clear, config, receivedMessages, table } from '../harness/records/memberships.ts'
 import { describeServer } from '../harness/server.ts'
 import type { Message } from '../harness/socket.ts'
 
@@ -40,7 +40,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
       async recover(since: string): Promise<unknown[][]> {
         const socket = await subscribed(since)
         expect(socket.subscribed.recovered).toBe(true)
-        const messages = await told(server, socket)
+        const messages = await receivedMessages(server, socket)
         applyChanges(copy, messages)
         await socket.close()
         expect(copy).toEqual(await rows())

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { sharedEngine } from '../harness/engines.ts'
 import { openNodes } from '../harness/nodes.ts'
 import { applyChanges } from '../harness/records/live.ts'
-import { channel, clear, config, table, told } from '../harness/records/memberships.ts'
+import { channel, clear, config, receivedMessages, table } from '../harness/records/memberships.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 import { type Message, openSocket, type TestSocket } from '../harness/socket.ts'
 
@@ -107,7 +107,7 @@ class Watcher {
     if (!this.socket) await this.open()
     const { socket, server } = this
     if (!socket) return
-    await this.apply(await told(server, socket))
+    await this.apply(await receivedMessages(server, socket))
     expect(this.copy).toEqual(await this.rows())
     await socket.close()
   }

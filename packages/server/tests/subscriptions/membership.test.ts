@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'bun:test'
 import { applyChanges, changesIn, watch } from '../harness/records/live.ts'
-import { channel, clear, config, table, told } from '../harness/records/memberships.ts'
+import { channel, clear, config, receivedMessages, table } from '../harness/records/memberships.ts'
 import { describeServer } from '../harness/server.ts'
 import type { Message } from '../harness/socket.ts'
 
@@ -23,7 +23,7 @@ describeServer('membership', { config }, (server) => {
     await put('docs', { id: 'o1', teamId: 'red', title: 'o1', isOpen: true })
     const socket = await watchAs('ann')
     await put('members', { id: 'm1', userId: 'ann', teamId: 'red' })
-    const gained = await told(server, socket)
+    const gained = await receivedMessages(server, socket)
     expect(namesOf(gained).sort()).toEqual([
       ['added', 'r1'],
       ['added', 'r2'],
@@ -33,19 +33,19 @@ describeServer('membership', { config }, (server) => {
     await put('members', { id: 'm2', userId: 'ann', teamId: 'red' })
     await put('members', { id: 'm3', userId: 'bob', teamId: 'blue' })
     await server.service.delete(`${table('members')}/m2`)
-    expect(namesOf(await told(server, socket))).toEqual([])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([])
     await server.service.patch(`${table('members')}/m1`, { teamId: 'blue' })
-    expect(namesOf(await told(server, socket)).sort()).toEqual([
+    expect(namesOf(await receivedMessages(server, socket)).sort()).toEqual([
       ['added', 'b1'],
       ['removed', 'r1'],
       ['removed', 'r2'],
     ])
     await put('bans', { id: 'x', userId: 'ann' })
-    expect(namesOf(await told(server, socket))).toEqual([['removed', 'b1']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['removed', 'b1']])
     await server.service.delete(`${table('bans')}/x`)
-    expect(namesOf(await told(server, socket))).toEqual([['added', 'b1']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['added', 'b1']])
     await server.service.delete(`${table('members')}/m1`)
-    const [removed] = changesIn(await told(server, socket))
+    const [removed] = changesIn(await receivedMessages(server, socket))
     expect(removed).toMatchObject({ changeType: 'removed', docId: 'b1', data: null })
     await socket.close()
   })
@@ -58,7 +58,7 @@ describeServer('membership', { config }, (server) => {
     const members = ['t0', 't1', 't2'].map((teamId) => ({ id: teamId, userId: 'ann', teamId }))
     await server.service.post(`${table('members')}/batch`, { inserts: members })
     const view = new Map<string, Message>()
-    const gained = await told(server, socket)
+    const gained = await receivedMessages(server, socket)
     expect(gained[0]?.type).toBe('batch_changes')
     applyChanges(view, gained)
     expect([...view.keys()].sort()).toEqual(
@@ -73,7 +73,7 @@ describeServer('membership', { config }, (server) => {
     })
     await server.service.patch(`${table('docs')}/d0`, { teamId: 't2' })
     await server.service.patch(`${table('docs')}/d2`, { teamId: 't0' })
-    applyChanges(view, await told(server, socket))
+    applyChanges(view, await receivedMessages(server, socket))
     const { body } = await server.as('ann').get(`${table('docs')}?limit=1000`)
     expect([...view.keys()].sort()).toEqual(body.items.map(({ id }: Message) => id).sort())
     await socket.close()
@@ -86,13 +86,13 @@ describeServer('membership', { config }, (server) => {
     const tasks = 'dblive:shared:tasks'
     const socket = await watch(server.url, { channel: tasks, token: await server.token('ann') })
     await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
-    expect(namesOf(await told(server, socket))).toEqual([['added', 't']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['added', 't']])
     await server.service.patch(`${table('docs')}/d`, { teamId: 'blue' })
-    expect(namesOf(await told(server, socket))).toEqual([['removed', 't']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['removed', 't']])
     await server.service.patch(`${table('members')}/m`, { teamId: 'blue' })
-    expect(namesOf(await told(server, socket))).toEqual([['added', 't']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['added', 't']])
     await server.service.delete(`${table('docs')}/d`)
-    expect(namesOf(await told(server, socket))).toEqual([['removed', 't']])
+    expect(namesOf(await receivedMessages(server, socket))).toEqual([['removed', 't']])
     await socket.close()
   })
 
@@ -132,7 +132,7 @@ describeServer('membership', { config }, (server) => {
     await server.service.delete(`${table('docs')}/gone`)
     const again = await watchAs('ann', { subscribe: { since: subscribed.cursor } })
     expect(again.subscribed.recovered).toBe(true)
-    const messages = await told(server, again)
+    const messages = await receivedMessages(server, again)
     expect(namesOf(messages).sort()).toEqual([
       ['added', 'blue1'],
       ['modified', 'kept'],
@@ -156,7 +156,7 @@ describeServer('membership', { config }, (server) => {
     await server.service.delete(`${table('docs')}/later`)
     const again = await watchAs('ann', { subscribe: { since: subscribed.cursor } })
     expect(again.subscribed.recovered).toBe(true)
-    expect(namesOf(await told(server, again))).toEqual([['removed', 'seen']])
+    expect(namesOf(await receivedMessages(server, again))).toEqual([['removed', 'seen']])
     await again.close()
   })
 
@@ -173,14 +173,14 @@ describeServer('membership', { config }, (server) => {
     await put('claimed', { id: 'd', teamId: 'blue', title: 'new' })
     const other = await watchClaimed('blue', { since: subscribed.cursor })
     expect(other.subscribed.recovered).toBe(false)
-    expect(namesOf(await told(server, other))).toEqual([])
+    expect(namesOf(await receivedMessages(server, other))).toEqual([])
     await put('claimed', { id: 'd', teamId: 'blue', title: 'newer' })
     await put('claimed', { id: 'd', teamId: 'blue', title: 'newest' })
     await other.close()
     // Under the same claims rows are told as they are.
     const same = await watchClaimed('blue', { since: other.subscribed.cursor })
     expect(same.subscribed.recovered).toBe(true)
-    const messages = await told(server, same)
+    const messages = await receivedMessages(server, same)
     expect(namesOf(messages)).toEqual([['modified', 'd']])
     expect(messages[0]?.data.title).toBe('newest')
     await same.close()

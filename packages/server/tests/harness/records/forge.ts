@@ -1,6 +1,6 @@
 /**
- * Tokens the server would never sign: any header, any claims, any key. The real key is derived here once more, as its
- * owner could.
+ * Forges tokens that the server would never sign: any header, claims and key. Derives the real signing key from the
+ * secret, as an operator could.
  */
 import { createPrivateKey, hkdfSync, type KeyObject, sign } from 'node:crypto'
 
@@ -13,13 +13,13 @@ export function signingKey(secret: string): KeyObject {
   return createPrivateKey({ key: Buffer.concat([prefix, seed]), format: 'der', type: 'pkcs8' })
 }
 
-/** A compact JWS over exactly these parts. */
+/** A compact JWS of these parts. */
 export function forge(header: unknown, payload: unknown, key: KeyObject): string {
   const content = `${encode(header)}.${encode(payload)}`
   return `${content}.${sign(null, Buffer.from(content), key).toString('base64url')}`
 }
 
-/** The two first parts with a signature of one's choice. */
+/** A token of these parts with a given signature. */
 export const forgeWith = (header: unknown, payload: unknown, signature: string): string =>
   `${encode(header)}.${encode(payload)}.${signature}`
 

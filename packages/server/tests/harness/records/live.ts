@@ -1,4 +1,4 @@
-/** Subscriptions as tests use them: sockets of one table, authenticated and subscribed in a line. */
+/** Subscriptions for tests: opens a socket, authenticates and subscribes in one call. */
 import { query } from '../client.ts'
 import { type Message, openSocket, type TestSocket } from '../socket.ts'
 
@@ -14,11 +14,11 @@ export interface WatchOptions {
 export const itemsChannel = 'dblive:shared:items'
 
 export interface Watching extends TestSocket {
-  /** The `subscribed` of the first subscription; undefined where none was asked for. */
+  /** The `subscribed` response of the first subscription; undefined without one. */
   readonly subscribed: Message
 }
 
-/** Opens a socket of a channel, says who is there, and subscribes. */
+/** Opens a socket for a channel, authenticates, and subscribes. */
 export async function watch(serverUrl: string, options: WatchOptions = {}): Promise<Watching> {
   const { channel = itemsChannel, token, key, subscribe = {} } = options
   const headers = key === undefined ? {} : { 'x-platform-service-key': key }
@@ -28,17 +28,17 @@ export async function watch(serverUrl: string, options: WatchOptions = {}): Prom
     socket.send({ type: 'auth', token })
     await socket.expect('auth_success')
   }
-  // The channel of the URL is subscribed to by itself once it is known who is there.
+  // The server subscribes to the channel of the URL after authentication.
   if (token !== undefined || key !== undefined) subscribed = await socket.expect('subscribed')
-  const isAsked = subscribe !== null && (subscribed === undefined || Object.keys(subscribe).length > 0)
-  if (isAsked) {
+  const needsSubscribe = subscribe !== null && (subscribed === undefined || Object.keys(subscribe).length > 0)
+  if (needsSubscribe) {
     socket.send({ type: 'subscribe', channel, ...subscribe })
     subscribed = await socket.expect('subscribed')
   }
   return Object.assign(socket, { subscribed })
 }
 
-/** The parts of change messages that tests compare: what it was, to which record, and what it is now. */
+/** The members of a change message that tests compare. */
 export const changeOf = ({ changeType, docId, data }: Message): unknown[] => [changeType, docId, data]
 
 /** Every change in messages, batches included, in order. */

@@ -1,4 +1,4 @@
-/** Generators of requests nobody meant to send: parameters, bodies, filters, paths. */
+/** Generators of malformed requests: parameters, bodies, filters, paths. */
 import fc from 'fast-check'
 
 const nasty = fc.constantFrom(

@@ -55,8 +55,8 @@ export const config = {
 
 let marks = 0
 
-/** Everything that a socket is told up to now, by a change of another table that comes last. */
-export async function told(server: TestServer, socket: TestSocket): Promise<Message[]> {
+/** All messages that a socket has received so far, delimited by a marker change of another table. */
+export async function receivedMessages(server: TestServer, socket: TestSocket): Promise<Message[]> {
   const id = `mark${++marks}`
   socket.send({ type: 'subscribe', channel: `dblive:shared:marks:${id}` })
   const before = await socket.until(({ type, channel }) => type === 'subscribed' && channel.endsWith(id))
