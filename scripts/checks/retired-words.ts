@@ -101,6 +101,7 @@ const allowedIdentifier = new RegExp(
     '[Ii]nPlace|[Pp]laceHolder',
     '[Ww]hole(?:Number|Param)',
     '[Tt]urn(?:Off|On|Into)',
+    'holdForBackup',
   ].join('|'),
 )
 

@@ -33,11 +33,11 @@ export const rawEventsBytesMin = MiB
 export const eventRowBytes = 150
 
 // The request log
-/** How often requests are written down: with the write itself, a crash loses less than a second. */
+/** Interval of flushes: including the write itself, a crash loses less than a second. */
 export const requestFlushMs = 500
-/** Rows kept of single requests between two writes; the counts miss none. */
+/** Single-request rows per flush; counts include every request. */
 export const requestRowsPerFlushMax = 500
-/** Users of an endpoint told apart between two writes. */
+/** Distinct users of an endpoint per flush. */
 export const requestUsersPerFlushMax = 5000
 /** Minutes kept in memory while the database is unavailable; older ones are dropped. */
 export const requestMinutesWaitingMax = 60

@@ -166,9 +166,9 @@ export const vectorsFetchedMax = 100
 export const vectorBodyBytesMax = 8 * MiB
 /** Shortest vector with a direction: the squares of shorter ones underflow in 32-bit floats. */
 export const vectorLengthMin = 1e-15
-/** CONTRACT. */
+/** Largest `topK` of a search. */
 export const vectorMatchesMax = 100
-/** CONTRACT. */
+/** Default `topK` of a search. */
 export const vectorMatches = 10
 /** Tombstones kept for copies; a copy that is further behind is reloaded. */
 export const vectorDeletionsKept = 100_000

@@ -78,7 +78,7 @@ const noFaults = { sql: null, blobs: null, cluster: null }
 const bodyOf = (reply: Reply): unknown => JSON.parse(textOf(reply) ?? '')
 
 describe('health', () => {
-  test('[SYS-16] tells of engines and reasons only a key with the scope', async () => {
+  test('[SYS-16] health shows engine states and reasons only to a key with the scope', async () => {
     const parts = { findFaults: async () => ({ ...noFaults, sql: 'The disk is full', cluster: 'Redis is away' }) }
     const engines = { sql: 'unavailable', blobs: 'ok', cluster: 'unavailable' }
     const reason = 'sql: The disk is full; cluster: Redis is away'
@@ -96,7 +96,7 @@ describe('health', () => {
     expect(healthy).not.toHaveProperty('reason')
   })
 
-  test('[SYS-1] is ok with version and time', async () => {
+  test('[SYS-1] health is ok, with version and timestamp', async () => {
     const reply = await ask('system.health', {})
     expect(reply.status).toBe(200)
     expect(bodyOf(reply)).toEqual({ status: 'ok', version: '1.2.3', timestamp: '2026-01-31T12:00:00.000Z' })
@@ -107,7 +107,7 @@ describe('health', () => {
     ['when the answer fails', () => Promise.reject(new Error('no answer'))],
   ]
   for (const [when, findFaults] of away) {
-    test(`[SYS-2] is 503 ${when}`, async () => {
+    test(`[SYS-2] health is 503 ${when}`, async () => {
       const reply = await ask('system.health', { findFaults })
       expect(reply.status).toBe(503)
       expect(reply.headers).toHaveProperty('Retry-After')
@@ -124,7 +124,7 @@ describe('health', () => {
 })
 
 describe('config', () => {
-  test('[SYS-3] tells the site key and the password policy, and nothing beside', async () => {
+  test('[SYS-3] the public configuration contains the site key and the password policy, and no other settings', async () => {
     const providers = { github: { clientId: 'hush', clientSecret: 'hush' } }
     const secretive = {
       ...closed,
@@ -157,18 +157,18 @@ describe('schema', () => {
     caller: Caller,
     status: number,
   ][] = [
-    ['[SYS-4]', false, 'anybody', anonymous, 404],
+    ['[SYS-4]', false, 'anonymous callers', anonymous, 404],
     ['[SYS-4]', false, 'a user', user, 404],
     ['[SYS-4]', false, 'the root key', key('*'), 404],
-    ['[SYS-5]', true, 'anybody', anonymous, 200],
+    ['[SYS-5]', true, 'anonymous callers', anonymous, 200],
     ['[SYS-5]', true, 'a user', user, 200],
-    ['[SYS-6]', 'authenticated', 'anybody', anonymous, 401],
+    ['[SYS-6]', 'authenticated', 'anonymous callers', anonymous, 401],
     ['[SYS-6]', 'authenticated', 'a user', user, 200],
     ['[SYS-6]', 'authenticated', 'a key with the scope', reader, 200],
     ['[SYS-6]', 'authenticated', 'a key without it', key('db:table:*:read'), 401],
   ]
   for (const [rule, schemaEndpoint, who, caller, status] of cases) {
-    test(`${rule} in mode ${schemaEndpoint} answers ${who} with ${status}`, async () => {
+    test(`${rule} in mode ${schemaEndpoint} the schema endpoint returns ${status} to ${who}`, async () => {
       const reply = await ask('system.schema', { config: () => ({ ...closed, schemaEndpoint }) }, caller)
       expect(reply.status).toBe(status)
       if (status === 200) expect(bodyOf(reply)).toEqual({ tables: {} })
@@ -180,7 +180,7 @@ describe('schema', () => {
     })
   }
 
-  test('[SYS-14] a replaced config is told at once, an unchanged one is described once', async () => {
+  test('[SYS-14] a reloaded configuration is described immediately, an unchanged one only once', async () => {
     let current: SystemConfig = { ...closed, schemaEndpoint: true }
     let built = 0
     const endpoints = createSystemEndpoints({
@@ -206,11 +206,11 @@ describe('schema', () => {
 })
 
 describe('pages', () => {
-  test('[SYS-12] docs is HTML', async () => {
+  test('[SYS-12] the documentation page has the type HTML', async () => {
     expect(await ask('system.docs', {})).toMatchObject({ status: 200, contentType: 'text/html; charset=utf-8' })
   })
 
-  test('[SYS-13] metrics are text for Prometheus', async () => {
+  test('[SYS-13] metrics have the Prometheus text format', async () => {
     const reply = await ask('system.metrics', {}, key('*'))
     expect(reply.text).toBe('requests_total 7\n')
     expect(reply.contentType).toMatch(/^text\/plain; version=0\.0\.4/)

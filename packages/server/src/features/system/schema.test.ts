@@ -84,7 +84,7 @@ describe('describeSchema', () => {
     })
   })
 
-  test('[SYS-8] nothing of a hidden field or a rule is said', () => {
+  test('[SYS-8] hidden fields and access rules are not described', () => {
     const notes = table('shared', 'notes', [plain('body'), plain('pin')], {
       hidden: new Set(['pin']),
       search: ['body', 'pin'],
@@ -99,7 +99,7 @@ describe('describeSchema', () => {
     expect(JSON.stringify(schema)).not.toMatch(/pin|secretRule|access/)
   })
 
-  test('[SYS-9] a name used in two namespaces carries its namespace in both', () => {
+  test('[SYS-9] a table name used in two namespaces is qualified in both', () => {
     const schema = describeSchema(
       namespaces(
         table('shared', 'tasks', []),
@@ -111,7 +111,7 @@ describe('describeSchema', () => {
     expect(schema.tables['workspace.tasks']?.fields).toHaveProperty('title')
   })
 
-  test('[SYS-7] no tables make an empty description', () => {
+  test('[SYS-7] a configuration without tables has an empty description', () => {
     expect(describeSchema(new Map())).toEqual({ tables: {} })
   })
 })

@@ -1,4 +1,4 @@
-/** Signed URLs of somebody who may no longer act, which no request can bring about before users can be disabled. */
+/** Signed URLs whose issuer is disabled: they are rejected, and accepted again once the issuer is active. */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -63,9 +63,9 @@ const alice: Caller = {
   expiresAtMs: Number.POSITIVE_INFINITY,
 }
 
-async function ask(name: string, caller: Caller, call: Partial<Call>): Promise<Reply> {
+async function callEndpoint(name: string, caller: Caller, call: Partial<Call>): Promise<Reply> {
   const endpoint = endpoints.find((one) => one.name === name)
-  const whole: Call = {
+  const fullCall: Call = {
     query: {},
     body: {},
     caller,
@@ -81,7 +81,7 @@ async function ask(name: string, caller: Caller, call: Partial<Call>): Promise<R
     params: { bucket: 'files', ...call.params },
   }
   try {
-    return (await endpoint?.handle(whole)) as Reply
+    return (await endpoint?.handle(fullCall)) as Reply
   } catch (error) {
     if (error instanceof ApiError) return { status: error.status, text: error.message }
     throw error
@@ -93,17 +93,21 @@ const send = (caller: Caller, query: object): Promise<Reply> => {
   body.append('key', 'a')
   body.append('file', new Blob(['x']))
   const request = new Request('http://localhost/', { method: 'POST', body })
-  return ask('storage.upload', caller, { query, headers: request.headers, rawBody: createRequestBody(request) })
+  return callEndpoint('storage.upload', caller, {
+    query,
+    headers: request.headers,
+    rawBody: createRequestBody(request),
+  })
 }
 const tokenOf = (reply: Reply): string => new URL(JSON.parse(textOf(reply) ?? '').url).searchParams.get('token') ?? ''
 
-test('[STORE-SIGN-5, STORE-SIGN-9] end with their issuer, and are good again with them', async () => {
+test('[STORE-SIGN-5, STORE-SIGN-9] signed URLs of a disabled issuer are rejected, and accepted once the issuer is active again', async () => {
   expect((await send(alice, {})).status).toBe(201)
-  const read = tokenOf(await ask('storage.signedUrl', alice, { body: { key: 'a' } }))
-  const write = tokenOf(await ask('storage.signedUploadUrl', alice, { body: { key: 'a' } }))
-  const download = () => ask('storage.download', anonymous, { params: { key: 'a' }, query: { token: read } })
+  const read = tokenOf(await callEndpoint('storage.signedUrl', alice, { body: { key: 'a' } }))
+  const write = tokenOf(await callEndpoint('storage.signedUploadUrl', alice, { body: { key: 'a' } }))
+  const download = () => callEndpoint('storage.download', anonymous, { params: { key: 'a' }, query: { token: read } })
   const create = () =>
-    ask('storage.multipartCreate', anonymous, { query: { token: write, key: 'a' }, body: { key: 'a' } })
+    callEndpoint('storage.multipartCreate', anonymous, { query: { token: write, key: 'a' }, body: { key: 'a' } })
   isActive = false
   for (const refused of [await download(), await send(anonymous, { token: write, key: 'a' }), await create()])
     expect([refused.status, refused.text]).toEqual([401, 'Invalid token'])
