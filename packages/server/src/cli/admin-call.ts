@@ -1,21 +1,21 @@
-/** Calls of a server's admin endpoints with its service key: what commands about users, keys and rooms share. */
+/** Calls a server's admin endpoints with its service key, for commands about users, keys and rooms. */
 import { EngineError } from '../engines/sql/error.ts'
 import { ApiError, type ErrorBody } from '../errors.ts'
 
-/** Throws `ApiError` for a refusal, `EngineError` `unavailable` where no Plinth answers. */
+/** Throws `ApiError` if the server refuses, `EngineError` `unavailable` if no Plinth server responds. */
 export type AdminCall = <T>(method: string, path: string, body?: unknown) => Promise<T>
 
-/** What one request may take: the hash of a password behind many others, or a save that waits for its database. */
+/** Timeout of a request: a password hash behind many others, or a save that waits for its database. */
 const answerTimeoutMs = 30_000
 
-/** `url` has no slash at the end, paths are below `base`; `silent` is said where nobody answers as Plinth does. */
+/** `url` has no trailing slash, paths are relative to `base`; `silent` is the error if no Plinth server responds. */
 export function createAdminCall(to: { url: string; base: string; serviceKey: string; silent: string }): AdminCall {
   const { url, base, serviceKey, silent } = to
   const headers = { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' }
 
   async function fetchJson(path: string, options: RequestInit): Promise<{ response: Response; answer: unknown }> {
     try {
-      // The key goes where it is meant to and nowhere else.
+      // Redirects are refused so that the key is not sent elsewhere.
       const response = await fetch(`${url}${base}${path}`, { ...options, headers, redirect: 'error' })
       return { response, answer: await response.json() }
     } catch (error) {

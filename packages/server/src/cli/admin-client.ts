@@ -1,7 +1,7 @@
 /**
- * Users and keys for the command line, always through the admin endpoints: those of the server that is serving the data
- * folder, or else of one that is opened for the moment, on a free port of this machine alone. So a command does exactly
- * what the API does, and every node hears of it.
+ * The client of the admin endpoints for CLI commands about users and keys. Calls the server that serves the data
+ * folder, or else starts a temporary one on a free loopback port. So a command does exactly what the API does, and all
+ * nodes are notified.
  */
 import { openApp } from '../app.ts'
 import { createLog } from '../base/log.ts'
@@ -15,7 +15,7 @@ import { createAdminCall } from './admin-call.ts'
 import type { Terminal } from './command.ts'
 import { findAddress } from './served-address.ts'
 
-/** Every function throws `ApiError` for a refusal. */
+/** Functions throw `ApiError` if the server refuses. */
 export interface AdminClient {
   /** `0` is the cursor of the first page. */
   list(cursor: string): Promise<UserPage>
@@ -36,7 +36,7 @@ interface Server {
   close(): Promise<void>
 }
 
-/** Finds or opens the server that the options mean. Throws what a start of the server would throw. */
+/** Finds the running server or starts one. Throws what starting a server throws. */
 export async function openAdminClient(options: LoadOptions, terminal: Terminal): Promise<AdminClient> {
   return createClient(await openServer(options, terminal))
 }
@@ -49,12 +49,12 @@ async function openServer(options: LoadOptions, terminal: Terminal): Promise<Ser
     const app = await openApp({ config, settings: { ...settings, host: '127.0.0.1', port: 0 }, log })
     return { url: app.url, serviceKey, close: () => app.close() }
   } catch (error) {
-    // The one reason for a folder on this machine not to be had: another process has it.
+    // A data folder on this machine is unavailable only if another process has locked it.
     const isServed = error instanceof EngineError && error.kind === 'unavailable' && settings.databaseUrl === null
     if (!isServed) throw error
     const url = await findAddress(dataFolder)
-    const nowhere = `Another process has this data folder and does not say where it is reached. ${later}`
-    if (url === null) throw new EngineError('unavailable', nowhere, [], error)
+    const noAddress = `Another process has this data folder and has not published its address. ${later}`
+    if (url === null) throw new EngineError('unavailable', noAddress, [], error)
     return { url, serviceKey, close: async () => {} }
   }
 }
@@ -63,21 +63,21 @@ const later = 'Try again once it is ready, or stop it.'
 
 function createClient({ url, serviceKey, close }: Server): AdminClient {
   const silent = `The server at ${url}, which has this data folder, does not answer. ${later}`
-  const ask = createAdminCall({ url, base: '/api/auth/admin', serviceKey, silent })
+  const call = createAdminCall({ url, base: '/api/auth/admin', serviceKey, silent })
   const pathOf = (id: string, rest = ''): string => `/users/${encodeURIComponent(id)}${rest}`
 
   return {
-    list: (cursor) => ask('GET', `/users?${new URLSearchParams({ limit: String(userListLimitMax), cursor })}`),
+    list: (cursor) => call('GET', `/users?${new URLSearchParams({ limit: String(userListLimitMax), cursor })}`),
     async findByEmail(email) {
-      const { users } = await ask<UserPage>('GET', `/users?${new URLSearchParams({ email })}`)
+      const { users } = await call<UserPage>('GET', `/users?${new URLSearchParams({ email })}`)
       return users[0] ?? null
     },
-    create: async (input) => (await ask<{ user: AdminView }>('POST', '/users', input)).user,
-    update: (id, input) => ask('PATCH', pathOf(id), input),
-    revoke: async (id) => void (await ask('POST', pathOf(id, '/revoke'))),
-    remove: async (id) => void (await ask('DELETE', pathOf(id))),
-    listKeys: async () => (await ask<{ keys: readonly KeyView[] }>('GET', '/keys')).keys,
-    rotateKeys: async () => (await ask<{ key: KeyView }>('POST', '/keys/rotate')).key,
+    create: async (input) => (await call<{ user: AdminView }>('POST', '/users', input)).user,
+    update: (id, input) => call('PATCH', pathOf(id), input),
+    revoke: async (id) => void (await call('POST', pathOf(id, '/revoke'))),
+    remove: async (id) => void (await call('DELETE', pathOf(id))),
+    listKeys: async () => (await call<{ keys: readonly KeyView[] }>('GET', '/keys')).keys,
+    rotateKeys: async () => (await call<{ key: KeyView }>('POST', '/keys/rotate')).key,
     close,
   }
 }

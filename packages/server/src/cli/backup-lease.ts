@@ -1,4 +1,4 @@
-/** How a backup keeps the server of its data folder from removing files that it has yet to copy. */
+/** Prevents the server of a data folder from removing files that a backup has yet to copy. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BackupError } from '../engines/backup/archive.ts'
@@ -10,21 +10,21 @@ import { backupLeaseRenewMs } from '../limits/jobs.ts'
 import type { AdminCall } from './admin-call.ts'
 
 const isOver = (error: unknown): boolean => error instanceof ApiError && error.status === 404
-const over = 'The server has ended the lease of the backup, and may have removed files that it needs. Try again.'
+const over = 'The lease of the backup has expired, and the server may have removed files that it needs. Try again.'
 
-/** Takes a lease and renews it until it is released. `ask` is below `/api/backup`; rejects as it does. */
-export async function keepByLease(ask: AdminCall): Promise<KeptFiles> {
-  const { id } = await ask<{ id: string }>('POST', '/lease')
+/** Acquires a lease and renews it until it is released. `call` is relative to `/api/backup`; rejects as it does. */
+export async function keepByLease(call: AdminCall): Promise<KeptFiles> {
+  const { id } = await call<{ id: string }>('POST', '/lease')
   const path = `/lease/${id}`
   let isLeased = true
-  // A renewal that fails is tried again; `check` finds out whether the lease has lived throughout.
-  const timer = setInterval(() => void ask('POST', path).catch(() => {}), backupLeaseRenewMs)
+  // A failed renewal is retried; `check` finds out whether the lease was held throughout.
+  const timer = setInterval(() => void call('POST', path).catch(() => {}), backupLeaseRenewMs)
   timer.unref()
 
   async function end(): Promise<void> {
     clearInterval(timer)
     isLeased = false
-    await ask('DELETE', path)
+    await call('DELETE', path)
   }
 
   return {
@@ -43,8 +43,8 @@ export async function keepByLease(ask: AdminCall): Promise<KeptFiles> {
 }
 
 /**
- * For a folder that no server has. Should one start later, it may remove files as soon as it has released them, which
- * is a change of its database of files. To be called while nothing writes.
+ * For a folder without a running server. A server that starts later may remove files once it has released them in its
+ * file database, so a change of that database fails the backup. Call while nothing writes.
  */
 export function keepWithoutServer(dataFolder: string): KeptFiles {
   const path = join(dataFolder, 'databases', `${storageNamespace}.sqlite`)

@@ -33,9 +33,9 @@ describe('a call', () => {
   test.each<[words: string[], message: string]>([
     [[], '`plinth paint` needs <wall>.'],
     [['a', 'b', 'c'], '`plinth paint` does not take "c".'],
-    [['a', '--bursh', '5'], '--bursh is no option of `plinth paint`. Did you mean "--brush"?'],
-    [['a', '--constructor'], '--constructor is no option of `plinth paint`.'],
-    [['a', '-b', '5'], '-b is no option of `plinth paint`.'],
+    [['a', '--bursh', '5'], '--bursh is not an option of `plinth paint`. Did you mean "--brush"?'],
+    [['a', '--constructor'], '--constructor is not an option of `plinth paint`.'],
+    [['a', '-b', '5'], '-b is not an option of `plinth paint`.'],
     [['a', '--brush'], '--brush needs a value: --brush <width>'],
     [['a', '--brush='], '--brush needs a value: --brush <width>'],
     [['a', '--brush', '--dry'], '--brush needs a value: --brush <width>'],
@@ -84,16 +84,16 @@ describe('a command line', () => {
   )
 
   test.each<[words: string[], message: string]>([
-    [['strat'], '"strat" is no command. Did you mean "start"?'],
+    [['strat'], '"strat" is not a command. Did you mean "start"?'],
     [
       ['serve'],
-      '"serve" is no command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
+      '"serve" is not a command. Available: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
     ],
     [
       ['--port', '5'],
-      '--port comes after a command. There are: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
+      '--port comes after a command. Available: dev, start, init, migrate, users, keys, rooms, token, backup, restore, doctor, help, version.',
     ],
-    [['help', 'strat'], '"strat" is no command. Did you mean "start"?'],
+    [['help', 'strat'], '"strat" is not a command. Did you mean "start"?'],
     [['token', 'a', '--claims', '[]'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],
     [['token', 'a', '--claims', '{'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],
     [['token', 'a', '--expires', 'soon'], '--expires: must be a duration such as "30s", "15m", "12h" or "7d".'],

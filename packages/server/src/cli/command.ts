@@ -1,24 +1,23 @@
 /**
- * What a command of the command line is, and how its words are taken apart: options checked against their declaration,
- * misspelt ones answered with the right one. Knows no command.
+ * The declaration of a CLI command, its argument parser (with suggestions for misspelled options) and its help text.
  */
 import { parseArgs } from 'node:util'
 import { suggest } from '../config/issues.ts'
 
 export interface Option {
-  /** What stands for the value in the help; absent for an option that takes none. */
+  /** The placeholder of the value in the help; absent for a flag. */
   readonly value?: string
   readonly help: string
 }
 
-/** Where a command writes: whole lines for people, results on `out` alone. */
+/** The output of a command: `out` for results, `error` for messages, in complete lines. */
 export interface Terminal {
   out(text: string): void
   error(text: string): void
 }
 
 export interface Call {
-  /** Given values by option name; an option without a value is `''`. */
+  /** Values by option name; `''` for a flag. */
   readonly options: Readonly<Record<string, string | undefined>>
   readonly operands: readonly string[]
   readonly terminal: Terminal
@@ -28,21 +27,21 @@ export interface Command {
   readonly name: string
   /** One line for the list of commands. */
   readonly summary: string
-  /** Operands as the help shows them, such as `<userId>` or `[folder]`. */
+  /** Operands as in the help, such as `<userId>` or `[folder]`. */
   readonly operands?: readonly string[]
   readonly options: Readonly<Record<string, Option>>
-  /** What the help says below the options, in lines of at most 80 characters. */
+  /** Text of the help below the options, in lines of at most 80 characters. */
   readonly details?: string
   /** The exit code. */
   readonly run: (call: Call) => number | Promise<number>
 }
 
-/** A command line that says nothing the program knows. */
+/** An invalid command line. */
 export class UsageError extends Error {}
 
 const helpOption: Option = { help: 'Show this text' }
 
-/** Operands and options of a command, or null where its help is asked for. Throws `UsageError`. */
+/** Parses operands and options; null if help is requested. Throws `UsageError`. */
 export function parseCall(command: Command, words: readonly string[]): Omit<Call, 'terminal'> | null {
   const declared: Readonly<Record<string, Option>> = { ...command.options, help: helpOption }
   const { tokens } = parseArgs({
@@ -63,7 +62,7 @@ export function parseCall(command: Command, words: readonly string[]): Omit<Call
       Object.hasOwn(declared, token.name) && token.rawName.startsWith('--') ? declared[token.name] : undefined
     if (!option)
       throw new UsageError(
-        `${token.rawName} is no option of \`plinth ${command.name}\`.${suggestOption(token.rawName, declared)}`,
+        `${token.rawName} is not an option of \`plinth ${command.name}\`.${suggestOption(token.rawName, declared)}`,
       )
     if (option.value === undefined && token.value !== undefined) throw new UsageError(`--${token.name} takes no value.`)
     const isMissing = !token.value || (!token.inlineValue && token.value.startsWith('--'))
@@ -108,7 +107,7 @@ export function formatHelp(command: Command): string {
   ].join('\n')
 }
 
-/** Two columns, the second aligned. */
+/** Formats two aligned columns. */
 export function formatRows(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length))
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')

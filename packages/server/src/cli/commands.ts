@@ -1,4 +1,4 @@
-/** The commands, as a table: a new one is a line here and a file beside it. Owns finding one and its help. */
+/** The table of commands, and dispatch to them. */
 import { suggest } from '../config/issues.ts'
 import { version } from '../version.ts'
 import { type Command, formatHelp, formatRows, parseCall, type Terminal, UsageError } from './command.ts'
@@ -52,7 +52,7 @@ const commands: readonly Command[] = [
   versionCommand,
 ]
 
-/** What people type where other programs have options. */
+/** Conventional options that select a command. */
 const aliases: Readonly<Record<string, string>> = {
   '--help': 'help',
   '-h': 'help',
@@ -61,8 +61,8 @@ const aliases: Readonly<Record<string, string>> = {
 }
 
 /**
- * Runs what the words of a command line ask for, and gives the exit code: 0 done, 1 failed, 2 not understood. What went
- * wrong is said on the terminal.
+ * Runs a command line and returns the exit code: 0 success, 1 failure, 2 usage error. Errors are printed to the
+ * terminal.
  */
 export async function runCommandLine(words: readonly string[], terminal: Terminal): Promise<number> {
   const [first = 'help', ...rest] = words
@@ -86,9 +86,9 @@ function getCommand(name: string): Command {
   const command = commands.find((known) => known.name === name)
   if (command) return command
   const names = commands.map((known) => known.name)
-  const hint = suggest(name, names) || ` There are: ${names.join(', ')}.`
+  const hint = suggest(name, names) || ` Available: ${names.join(', ')}.`
   throw new UsageError(
-    name.startsWith('-') ? `${name} comes after a command.${hint}` : `"${name}" is no command.${hint}`,
+    name.startsWith('-') ? `${name} comes after a command.${hint}` : `"${name}" is not a command.${hint}`,
   )
 }
 

@@ -1,9 +1,6 @@
-/**
- * How a command that failed says why: a sentence for what its user can mend, everything there is for what is a mistake
- * of ours.
- */
+/** Formats the error of a failed command: a sentence for errors that the user can fix, the stack for bugs. */
 
-/** Errors whose message was written for the person at the terminal. */
+/** Errors whose message is written for users. */
 const plainNames: ReadonlySet<string> = new Set([
   'ConfigError',
   'SchemaError',
@@ -18,13 +15,13 @@ export function describeFailure(error: unknown): string {
   if (plainNames.has(error.name)) return error.message
   const { code, syscall } = error as NodeJS.ErrnoException
   const { endpoint = 'The port', hostname = 'The address' } = error as { endpoint?: string; hostname?: string }
-  if (code === 'EADDRINUSE') return `${endpoint} is in use. Stop what listens there, or take another port with --port.`
+  if (code === 'EADDRINUSE') return `${endpoint} is in use. Stop the other process, or choose another port with --port.`
   if (code === 'EACCES' && syscall === 'listen')
-    return `${endpoint} needs more rights. Take a port above 1023 with --port.`
-  // A name that does not resolve is ENOENT.
+    return `${endpoint} requires privileges. Choose a port above 1023 with --port.`
+  // A host name that does not resolve is ENOENT.
   if (code === 'EADDRNOTAVAIL' || (code === 'ENOENT' && syscall === 'listen'))
-    return `${hostname} is no address of this machine. Take another one with --host.`
-  // Disks and permissions: the message names the file and what was tried.
+    return `${hostname} is not an address of this machine. Choose another one with --host.`
+  // File system errors: the message contains the file and the operation.
   if (syscall !== undefined) return error.message
   return error.stack ?? error.message
 }

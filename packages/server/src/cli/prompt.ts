@@ -1,18 +1,17 @@
-/** Asking for a password at a terminal, where neither the screen nor the history of the shell keeps it. */
+/** Prompts for a password without echo. */
 import { createInterface, type Interface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { UsageError } from './command.ts'
 
-/** What is typed is shown nowhere. */
-const nowhere = () => new Writable({ write: (_chunk, _encoding, done) => done() })
+/** Suppresses the echo. */
+const noOutput = () => new Writable({ write: (_chunk, _encoding, done) => done() })
 
-/** A password, typed twice. Throws `UsageError` where nobody is there to type, or two different things are typed. */
+/** Reads a password twice. Throws `UsageError` without a terminal or if the two differ. */
 export async function readPassword(): Promise<string> {
-  if (!process.stdin.isTTY)
-    throw new UsageError('There is no terminal to ask for the password: give it with --password.')
-  // From here on the terminal shows nothing, so the questions come after.
-  const lines = createInterface({ input: process.stdin, output: nowhere(), terminal: true })
-  const ask = async (question: string): Promise<string> => {
+  if (!process.stdin.isTTY) throw new UsageError('Cannot prompt for a password without a terminal. Use --password.')
+  // The echo is off from here on, so prompts are written after this.
+  const lines = createInterface({ input: process.stdin, output: noOutput(), terminal: true })
+  const prompt = async (question: string): Promise<string> => {
     process.stderr.write(question)
     try {
       return await nextLine(lines)
@@ -21,8 +20,8 @@ export async function readPassword(): Promise<string> {
     }
   }
   try {
-    const password = await ask('Password: ')
-    if ((await ask('Once more: ')) !== password) throw new UsageError('The two passwords differ.')
+    const password = await prompt('Password: ')
+    if ((await prompt('Repeat password: ')) !== password) throw new UsageError('The passwords do not match.')
     return password
   } finally {
     lines.close()

@@ -1,7 +1,6 @@
 /**
- * Rooms for the command line, through the admin endpoints of a server that runs: what there is to see of a room is in
- * its memory, on any of the nodes, and any node shows all of them. Finds that server; opens none of its own, which
- * would take rooms over for the moment.
+ * The client of the room admin endpoints for the CLI. Rooms are in the memory of running nodes, and any node shows all
+ * of them. Never starts a server of its own, which would take over rooms.
  */
 import { type LoadOptions, load } from '../config/load.ts'
 import { checkFolderFree } from '../engines/disk/folder-lock.ts'
@@ -24,21 +23,21 @@ interface ListedRooms {
   readonly cursor: string | null
 }
 
-/** What is looked at here of all that is shown of a room. */
+/** The part of a room's state that the CLI uses. */
 export interface ShownRoom {
   readonly players: readonly { readonly userId: string }[]
 }
 
-/** Every function throws `ApiError` for a refusal, 404 for a room that is not in memory. */
+/** Functions throw `ApiError` if the server refuses, 404 for a room that is not in memory. */
 export interface RoomClient {
-  /** Page by page. */
+  /** Reads page by page. */
   list(): AsyncIterable<ListedRoom>
   show(room: RoomKey): Promise<ShownRoom>
   kick(room: RoomKey, userId: string): Promise<void>
   hibernate(room: RoomKey): Promise<void>
 }
 
-/** `url` of any node, or else the server that is serving the data folder. Throws where none is found. */
+/** Uses `url`, or else the server that serves the data folder. Throws if there is none. */
 export async function findRoomClient(
   options: LoadOptions & { readonly url?: string | undefined },
 ): Promise<RoomClient> {
@@ -48,7 +47,7 @@ export async function findRoomClient(
   return createClient(given ?? (databaseUrl === null ? await findServed(dataFolder) : noServer()), serviceKey)
 }
 
-/** Without a slash at the end. */
+/** Without a trailing slash. */
 function parseAddress(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   if (!url || !['http:', 'https:'].includes(url.protocol))
@@ -57,12 +56,12 @@ function parseAddress(text: string): string {
 }
 
 async function findServed(dataFolder: string): Promise<string> {
-  // An address may have outlived its server, and anybody may have the port now: the key is not shown to them.
+  // The address file may be stale and another process may use the port: it must not receive the key.
   const url = isServed(dataFolder) ? await findAddress(dataFolder) : null
   return url ?? noServer()
 }
 
-/** Whether another process has the folder. */
+/** Whether another process has locked the folder. */
 function isServed(folder: string): boolean {
   try {
     checkFolderFree(folder)
@@ -76,24 +75,24 @@ function isServed(folder: string): boolean {
 function noServer(): never {
   throw new EngineError(
     'unavailable',
-    'No server is found that has rooms. Start it, or name one of its nodes with --url.',
+    'No running server was found. Start it, or pass the address of a node with --url.',
   )
 }
 
 function createClient(url: string, serviceKey: string): RoomClient {
-  const silent = `The server at ${url} does not answer as Plinth does.`
-  const ask = createAdminCall({ url, base: '/api/room/admin', serviceKey, silent })
+  const silent = `The server at ${url} did not respond like a Plinth server.`
+  const call = createAdminCall({ url, base: '/api/room/admin', serviceKey, silent })
   return {
     async *list() {
       for (let cursor: string | null = ''; cursor !== null; ) {
         const page = cursor === '' ? '' : `&${new URLSearchParams({ cursor })}`
-        const answer: ListedRooms = await ask('GET', `/rooms?limit=${roomListLimitMax}${page}`)
+        const answer: ListedRooms = await call('GET', `/rooms?limit=${roomListLimitMax}${page}`)
         yield* answer.rooms
         cursor = answer.cursor
       }
     },
-    show: ({ namespace, id }) => ask('GET', `/room?${new URLSearchParams({ namespace, id })}`),
-    kick: async (room, userId) => void (await ask('POST', '/kick', { ...room, userId })),
-    hibernate: async (room) => void (await ask('POST', '/hibernate', room)),
+    show: ({ namespace, id }) => call('GET', `/room?${new URLSearchParams({ namespace, id })}`),
+    kick: async (room, userId) => void (await call('POST', '/kick', { ...room, userId })),
+    hibernate: async (room) => void (await call('POST', '/hibernate', room)),
   }
 }

@@ -1,6 +1,4 @@
-/**
- * Serving, as `dev` and `start` share it: load, open, wait for a signal, close. What is printed in between is theirs.
- */
+/** What `dev` and `start` share: load the configuration, start the server, wait for a signal, shut down. */
 import { basename } from 'node:path'
 import { type App, openApp } from '../app.ts'
 import { systemClock } from '../base/clock.ts'
@@ -13,18 +11,18 @@ import { describeFailure } from './failure.ts'
 import { keepAddress, removeAddress } from './served-address.ts'
 import { waitForShutdown } from './shutdown.ts'
 
-/** Options that every command has that loads a configuration. */
+/** Options of commands that load a configuration. */
 export const configOptions: Readonly<Record<string, Option>> = {
   config: { value: '<file>', help: 'The configuration (default plinth.config.ts)' },
-  data: { value: '<folder>', help: 'The data folder, made when missing (default ./data)' },
+  data: { value: '<folder>', help: 'The data folder, created if missing (default ./data)' },
 }
 
 /** Options of a server. */
 export const serveOptions = (defaultHost: string): Readonly<Record<string, Option>> => ({
   ...configOptions,
-  port: { value: '<number>', help: 'The port; 0 takes any free one (default 4100)' },
+  port: { value: '<number>', help: 'The port; 0 for any free port (default 4100)' },
   host: { value: '<address>', help: `The address to listen on (default ${defaultHost})` },
-  'accept-loss': { help: 'Start although databases are missing, and lose what they held' },
+  'accept-loss': { help: 'Start although databases are missing, and lose their data' },
   'log-level': { value: '<level>', help: 'debug, info, warn or error (default info)' },
 })
 
@@ -32,22 +30,22 @@ export interface Serving {
   readonly app: App
   readonly loaded: Loaded
   readonly log: Log
-  /** By which the first administrator is made; null once there is one, and where it was not asked for. */
+  /** The link that creates the first administrator; null if there is one or the link is not to be shown. */
   readonly setupLink: string | null
 }
 
-/** The line by which programs know that the server takes requests. */
+/** The line that tells programs that the server accepts requests. */
 export const readyLine = (url: string): string => `Plinth is ready at ${url}`
 
 /**
- * Serves until a signal comes. `onReady` runs once requests are taken; what it gives back is let go before the app is.
- * Resolves with the exit code; throws when the server cannot start.
+ * Serves until a signal arrives. `onReady` is called once the server accepts requests; its result is closed before the
+ * app. Resolves with the exit code; throws if the server cannot start.
  */
 export async function serve(options: {
   readonly mode: Mode
   readonly options: LoadOptions
   readonly terminal: Terminal
-  /** Whether a set-up link may be shown: it is a secret, for people and not for collected logs. */
+  /** Whether to issue a set-up link: it is a secret that must not appear in collected logs. */
   readonly showsSetupLink: boolean
   readonly onReady: (serving: Serving) => { close(): void } | null
 }): Promise<number> {
@@ -57,14 +55,14 @@ export async function serve(options: {
   const format = mode === 'development' ? 'pretty' : 'json'
   const log = createLog({ level: settings.logLevel, format, colors: process.stdout.isTTY === true })
   const app = await openApp({ config, settings, log })
-  // PostgreSQL is nobody's alone: commands go to it directly.
+  // With PostgreSQL, commands connect to the database directly.
   const isAlone = settings.databaseUrl === null
   if (isAlone) await keepAddress(settings.dataFolder, app.url)
   const setupToken = showsSetupLink ? await app.issueSetupToken() : null
   const setupLink = setupToken === null ? null : `${settings.publicUrl ?? app.url}${setupPath}#${setupToken}`
   const watch = onReady({ app, loaded, log, setupLink })
   for (const warning of warnings) log.warn('config.warning', { warning })
-  // A server at a terminal ends with it; one without reloads, as daemons do.
+  // SIGHUP ends a server at a terminal and reloads a daemon.
   const endsOnHangup = mode === 'development' || process.stdout.isTTY === true
   if (!endsOnHangup) process.on('SIGHUP', createReload({ app, loaded, log, terminal }))
   return waitForShutdown({
@@ -81,7 +79,7 @@ export async function serve(options: {
   })
 }
 
-/** Serves the configuration as it is in its files now; one with mistakes is reported, and the old one goes on. */
+/** Reloads the configuration from its files; an invalid one is reported and the previous one remains active. */
 function createReload(parts: Pick<Serving, 'app' | 'loaded' | 'log'> & { readonly terminal: Terminal }): () => void {
   const { app, loaded, log, terminal } = parts
   const { path, settings } = loaded
@@ -96,10 +94,10 @@ function createReload(parts: Pick<Serving, 'app' | 'loaded' | 'log'> & { readonl
     } catch (error) {
       log.error('config.reload_failed', { error })
       log.flush()
-      terminal.error(`The configuration cannot be served; the old one goes on:\n${describeFailure(error)}`)
+      terminal.error(`The configuration is invalid; the previous one remains active:\n${describeFailure(error)}`)
     }
   }
-  // One at a time: a signal during a reload is followed by another reload.
+  // Reloads are serialized: a signal during a reload triggers another one after it.
   return () => {
     running = running.then(reload)
   }

@@ -1,18 +1,21 @@
-/** What stops a server: a first signal in peace, a second at once; a launcher that was killed counts as a signal. */
+/**
+ * Signal handling: the first signal shuts down gracefully, the second exits at once. A killed launcher counts as a
+ * signal.
+ */
 import type { Clock } from '../base/clock.ts'
 
-/** `disconnect`: the launcher, which holds a channel to its server, has ended without a word. */
+/** `disconnect`: the IPC channel to the launcher closed, so the launcher was killed. */
 export type StopEvent = 'SIGINT' | 'SIGTERM' | 'SIGQUIT' | 'SIGHUP' | 'disconnect'
 
-/** What is needed of a process; tests give their own. */
+/** The part of a process that is used; tests provide their own. */
 export interface SignalSource {
   on(event: StopEvent, listener: () => void): unknown
   exit(code: number): void
 }
 
 /**
- * One Ctrl-C reaches the server several times: from the terminal, and again from each launcher that passes signals on.
- * Nobody presses twice within this time and means it.
+ * One Ctrl-C arrives several times: from the terminal, and from each launcher that forwards signals. Signals within
+ * this time count as one.
  */
 const repeatGraceMs = 500
 
@@ -26,12 +29,11 @@ const exitCodes: Readonly<Record<StopEvent, number>> = {
 const stopEvents = Object.keys(exitCodes) as StopEvent[]
 
 /**
- * Resolves with the exit code once a signal came and `close` is done: 0, or 1 when it failed, which `onFailure` is
- * told.
+ * Resolves with the exit code after a signal and `close`: 0, or 1 if it failed, which is passed to `onFailure`.
  */
 export function waitForShutdown(options: {
   readonly process: SignalSource
-  /** Whether SIGHUP means that the terminal is gone (the default); otherwise it means something else to the server. */
+  /** Whether SIGHUP shuts down (the default); otherwise it is handled elsewhere. */
   readonly endsOnHangup?: boolean
   readonly clock: Clock
   readonly close: () => Promise<void>

@@ -99,7 +99,7 @@ describe('[RULE-18] rules that can', () => {
 test('[RULE-19] a rule that throws is named with its place and the caller, and does not stop the start', () => {
   const { warnings } = parse(table((auth: Auth) => auth.custom.teams?.includes('x') && { ownerId: auth.id }))
   expect(warnings.map((text) => text.split(': ').slice(0, 2).join(': '))).toEqual([
-    `${inTable}: fails for a caller without credentials, whom it thereby denies`,
+    `${inTable}: fails for a caller without credentials, which denies access`,
   ])
   const claims = parse(table((auth: Auth | null) => auth && auth.custom.teams?.length === 1 && missing(auth)))
   expect(claims.warnings).toEqual([])

@@ -143,7 +143,7 @@ export function rehearseRules(config: RehearsedConfig): Rehearsed {
       if (auth === null && path[0] === 'rooms' && path.at(-1) !== 'metadata') continue
       const { given, thrown } = attempt(rule as (...args: unknown[]) => unknown, [auth, ...args])
       if (thrown !== undefined && !isOfMessage) {
-        const message = `fails for ${caller}, whom it thereby denies: ${thrown instanceof Error ? thrown.message : thrown}`
+        const message = `fails for ${caller}, which denies access: ${thrown instanceof Error ? thrown.message : thrown}`
         warnings.push(formatIssue({ path, message }))
       }
       for (const message of findRuleIssues(rehearsed, given)) {

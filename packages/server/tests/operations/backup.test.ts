@@ -332,7 +332,7 @@ describe('secrets', () => {
     const refused: readonly (readonly [readonly string[], string])[] = [
       [['--with-secrets'], '--passphrase-file'],
       [['--passphrase-file', words], '--with-secrets'],
-      [['--with-secrets', '--passphrase-file', wrong], 'not the passphrase'],
+      [['--with-secrets', '--passphrase-file', wrong], 'Wrong passphrase'],
       [['--with-secrets', '--passphrase-file', short], 'at least 12'],
     ]
     for (const [more, reason] of refused)
@@ -351,7 +351,7 @@ describe('secrets', () => {
     expect(statSync(join(out, 'secret')).mode & 0o777).toBe(0o600)
     const bareOut = join(folder, 'bare-out')
     expect((await runCommand(['restore', sealed, '--data', bareOut])).error).toContain(
-      'were left out: give the server its own as PLINTH_SECRET',
+      'were not restored: give the server its own as PLINTH_SECRET',
     )
     expect(readdirSync(bareOut).filter((name) => name === 'secret' || name === 'service-key')).toEqual([])
   })

@@ -58,7 +58,7 @@ const oneTable = (access: string): string =>
 test('words that say nothing end with 2, on the error output', async () => {
   const { out, error, code } = await run(['strat'])
   expect({ out, code }).toEqual({ out: '', code: 2 })
-  expect(error).toBe('"strat" is no command. Did you mean "start"?\nSee `plinth help`.\n')
+  expect(error).toBe('"strat" is not a command. Did you mean "start"?\nSee `plinth help`.\n')
 })
 
 test("the version is the package's", async () => {
@@ -96,7 +96,7 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     await other.stop(true)
     expect(code).toBe(1)
     expect(error).toBe(
-      `Port ${port} on 127.0.0.1 is in use. Stop what listens there, or take another port with --port.\n`,
+      `Port ${port} on 127.0.0.1 is in use. Stop the other process, or choose another port with --port.\n`,
     )
   })
 
@@ -220,7 +220,7 @@ describe('init', () => {
     writeConfig('mine')
     rmSync(join(commandLine.folder, '.gitignore'))
     const { error, code } = await run(['init'])
-    expect({ error, code }).toEqual({ error: 'plinth.config.ts exists already; it was left as it is.\n', code: 1 })
+    expect({ error, code }).toEqual({ error: 'plinth.config.ts already exists; it was not changed.\n', code: 1 })
     expect(readdirSync(commandLine.folder).sort()).toEqual(['README.md', 'plinth.config.ts'])
     expect(readFileSync(join(commandLine.folder, 'README.md'), 'utf8')).toBe('mine')
   })

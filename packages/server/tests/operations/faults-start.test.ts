@@ -88,7 +88,7 @@ describe('a data folder', () => {
   test('[FAULT-7] migrate shows its plan while a server runs, and applies it only without', async () => {
     const running = await serve()
     const shown = await plinth(['migrate'], running)
-    expect([shown.code, shown.out.trim()]).toEqual([0, 'Nothing stands in the way of a start.'])
+    expect([shown.code, shown.out.trim()]).toEqual([0, 'The data is compatible with the configuration.'])
     const next = config.replace(
       "text: { type: 'string' }",
       "text: { type: 'string' }, more: { type: 'string', required: true }",

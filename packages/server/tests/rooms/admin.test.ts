@@ -209,7 +209,7 @@ describe('the server that `plinth rooms` connects to', () => {
     try {
       const data = mkdtempSync(joinPath(commandLine.folder, 'data-'))
       await keepAddress(data, `http://127.0.0.1:${stranger.port}`)
-      expect(await run(['list', '--data', data])).toEqual(failed('No server is found'))
+      expect(await run(['list', '--data', data])).toEqual(failed('No running server was found'))
       expect(asked).toEqual([])
     } finally {
       await stranger.stop(true)
@@ -219,17 +219,17 @@ describe('the server that `plinth rooms` connects to', () => {
   test('must be given on PostgreSQL, and must be a Plinth server', async () => {
     const env = { PLINTH_SERVICE_KEY: rootKey, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
     expect(await run(['list'], env)).toEqual(failed('--url'))
-    expect(await run(['list', '--url', 'http://127.0.0.1:9'])).toEqual(failed('does not answer'))
+    expect(await run(['list', '--url', 'http://127.0.0.1:9'])).toEqual(failed('did not respond'))
   })
 
   test.each<[words: string[], message: string]>([
     [[], '`plinth rooms` needs <action>.'],
-    [['lsit'], '"lsit" is no action of `plinth rooms`. There are: list, show, kick, hibernate.'],
+    [['lsit'], '"lsit" is not an action of `plinth rooms`. Available: list, show, kick, hibernate.'],
     [['list', 'game/a'], '`plinth rooms list` does not take "game/a".'],
     [['show'], '`plinth rooms show` needs <room>.'],
-    [['show', 'game'], '"game" names no room'],
-    [['show', '/a'], '"/a" names no room'],
-    [['show', 'game/'], '"game/" names no room'],
+    [['show', 'game'], '"game" is not a room'],
+    [['show', '/a'], '"/a" is not a room'],
+    [['show', 'game/'], '"game/" is not a room'],
     [['show', 'game/a', 'b'], '`plinth rooms show` does not take "b".'],
     [['kick', 'game/a'], '`plinth rooms kick` needs <userId>.'],
     [['list', '--url', 'file:///etc/hosts'], '--url must be an address'],

@@ -1,4 +1,4 @@
-/** `plinth backup`: the data folder in one file, with its server running or not. */
+/** `plinth backup`: writes the data folder into one archive, whether its server runs or not. */
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -23,35 +23,35 @@ export const backupCommand: Command = {
   operands: ['<file-or-folder>'],
   options: {
     data: { value: '<folder>', help: 'The data folder (default ./data)' },
-    'passphrase-file': { value: '<file>', help: 'Words, on its first line, under which secrets are kept' },
+    'passphrase-file': { value: '<file>', help: 'Its first line is the passphrase that encrypts secrets' },
   },
-  details: `In a folder the file is named after the time. It is a tar archive; \`plinth restore\` makes
-a data folder of it again. The server may go on serving: databases are copied as they
-are at one moment, for which writes wait some milliseconds.
+  details: `Writes a tar archive, named after the time if a folder is given; \`plinth restore\` turns it
+into a data folder again. The server may keep running: databases are copied from one
+consistent snapshot, for which writes pause for some milliseconds.
 
-The secret and the service key of the data folder are left out, unless a passphrase is
-given to encrypt them with. The rest is not encrypted: keep it like the data itself.
+The secret and the service key of the data folder are only included, encrypted, if
+a passphrase is given. The rest is not encrypted: protect it like the data itself.
 
 With DATABASE_URL the data is in PostgreSQL: back it up with pg_dump, and a bucket with
 the tools of its store.`,
   async run({ operands: [operand = ''], options, terminal }) {
-    const place = loadDataLocation(options)
-    checkDestination(place)
+    const location = loadDataLocation(options)
+    checkDestination(location)
     const createdAt = formatDatetime(systemClock.now())
     const target = targetOf(operand, createdAt)
     const passphraseFile = options['passphrase-file']
     const passphrase = passphraseFile === undefined ? null : await readPassphrase(passphraseFile)
-    const secrets = await findSecrets(place.dataFolder)
+    const secrets = await findSecrets(location.dataFolder)
     const sealed = passphrase === null || secrets.size === 0 ? null : sealSecrets(secrets, passphrase)
     const report = await backUp({
-      folder: place.dataFolder,
+      folder: location.dataFolder,
       target,
       head: formatManifest(createdAt, sealed),
-      moment: (pin) => atOneMoment(place, pin),
+      moment: (pin) => atOneMoment(location, pin),
     })
     terminal.out(`${target}: ${report.databases} databases and ${report.files} files, ${report.bytes} bytes`)
     if (sealed === null) terminal.error(withoutSecrets(secrets))
-    if (place.hasStore) terminal.error('Files are in the S3 bucket, which is not in this backup: copy it as well.')
+    if (location.hasStore) terminal.error('Files are in the S3 bucket, which is not in this backup: copy it as well.')
     return 0
   },
 }
@@ -81,10 +81,10 @@ async function findSecrets(dataFolder: string): Promise<Secrets> {
 
 const withoutSecrets = (secrets: Secrets): string =>
   secrets.size === 0
-    ? 'The secrets were given to the server from outside, and are not in this backup.'
-    : 'The secrets are not in this backup, for want of a --passphrase-file. Without them everybody has to sign in again, and second factors are lost.'
+    ? 'The secrets come from the environment and are not in this backup.'
+    : 'The secrets are not in this backup, because no --passphrase-file was given. Without them all users have to sign in again, and second factors are lost.'
 
-/** Pins while nothing writes: alone in the folder, or while its server has writes wait. */
+/** Takes the snapshot while nothing writes: with the folder locked, or while its server pauses writes. */
 async function atOneMoment({ dataFolder, serviceKey }: DataLocation, pin: () => void): Promise<KeptFiles> {
   const lock = tryLock(dataFolder)
   if (lock) {
@@ -106,11 +106,11 @@ async function atOneMoment({ dataFolder, serviceKey }: DataLocation, pin: () => 
   }
 }
 
-/** Finds the server for each call: it may have started again at another port. */
+/** Looks up the address for each call: the server may have restarted on another port. */
 function callServer(dataFolder: string, serviceKey: string | null): AdminCall {
   return async (method, path, body) => {
     const url = await findAddress(dataFolder)
-    if (url === null || serviceKey === null) throw new EngineError('unavailable', `${nowhere} ${later}`)
+    if (url === null || serviceKey === null) throw new EngineError('unavailable', `${noAddress} ${later}`)
     const silent = `The server at ${url} does not answer. ${later}`
     return createAdminCall({ url, base: '/api/backup', serviceKey, silent })(method, path, body)
   }
@@ -122,13 +122,13 @@ async function pinWhilePaused(call: AdminCall, pin: () => void): Promise<void> {
     pin()
     if (await isReleased(call('DELETE', `/hold/${id}`))) return
   }
-  throw new EngineError('unavailable', `The server is too busy to hold its writes for a moment. ${later}`)
+  throw new EngineError('unavailable', `The server is too busy to pause writes. ${later}`)
 }
 
-const nowhere = 'Another process has this data folder and does not say where it is reached.'
+const noAddress = 'Another process has this data folder and has not published its address.'
 const later = 'Try again once it is ready, or stop it.'
 
-/** Null while another process has the folder. */
+/** Null while another process has locked the folder. */
 function tryLock(folder: string): { close(): void } | null {
   try {
     return lockFolder(folder, folderTaken)
@@ -138,7 +138,7 @@ function tryLock(folder: string): { close(): void } | null {
   }
 }
 
-/** False where the hold was over before. */
+/** False if the pause had expired before. */
 async function isReleased(answer: Promise<unknown>): Promise<boolean> {
   try {
     await answer

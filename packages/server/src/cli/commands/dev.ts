@@ -1,7 +1,4 @@
-/**
- * `plinth dev`: development mode. Shows where everything is and what to try, and serves a changed configuration at
- * once.
- */
+/** `plinth dev`: development mode with hot reload. Prints addresses and first commands to try. */
 import { basename, relative } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { loadConfig } from '../../config/load.ts'
@@ -13,11 +10,11 @@ import { readyLine, type Serving, serve, serveOptions } from '../serve.ts'
 
 export const devCommand: Command = {
   name: 'dev',
-  summary: 'Serve in development mode, with the configuration watched',
+  summary: 'Serve in development mode and reload the configuration on change',
   options: serveOptions('127.0.0.1'),
-  details: `Access rules hold as in release mode. Rate limits are generous, pages on localhost may
-call the server, and a changed configuration is served at once; one with mistakes is
-reported, and the old one goes on. The environment is that of \`plinth start\`.`,
+  details: `Access rules apply as in release mode. Rate limits are generous, pages on localhost may
+call the server, and a changed configuration is applied at once; an invalid one is
+reported and the previous one remains active. Environment variables are those of \`plinth start\`.`,
   run: ({ options, terminal }) =>
     serve({
       mode: 'development',
@@ -31,7 +28,7 @@ reported, and the old one goes on. The environment is that of \`plinth start\`.`
     }),
 }
 
-/** Serves every change of the configuration until closed. */
+/** Applies every change of the configuration until closed. */
 export function watch({ app, loaded, log }: Omit<Serving, 'setupLink'>, terminal: Terminal): ConfigWatch {
   const name = basename(loaded.path)
   return watchConfig({
@@ -43,17 +40,17 @@ export function watch({ app, loaded, log }: Omit<Serving, 'setupLink'>, terminal
       for (const warning of warnings) log.warn('config.warning', { warning })
     },
     onFailure(error) {
-      // Not through the log, whose lines cannot hold the list of mistakes.
+      // Not a log line, because the list of errors has many lines.
       log.flush()
-      terminal.error(`${name} has changed and cannot be served; the old one goes on:\n${describeFailure(error)}`)
+      terminal.error(`${name} has changed and is invalid; the previous one remains active:\n${describeFailure(error)}`)
     },
   })
 }
 
-/** What somebody who has just started the server wants to know. */
+/** The text printed after the start. */
 export function formatWelcome({ app, loaded, setupLink }: Serving): string {
   const { config, settings, path } = loaded
-  const places = formatRows([
+  const rows = formatRows([
     ['Service key', settings.serviceKey],
     ['Data', relative('.', settings.dataFolder) || '.'],
     ['Configuration', `${relative('.', path)} (watched)`],
@@ -69,12 +66,10 @@ export function formatWelcome({ app, loaded, setupLink }: Serving): string {
     tries.push(`curl ${key} ${url}`)
     if (sample !== null) tries.push(`curl ${key} -H 'Content-Type: application/json' -d '${sample}' ${url}`)
   }
-  return [readyLine(app.url), '', places, '', 'First things to try:', ...tries.map((line) => `  ${line}`), ''].join(
-    '\n',
-  )
+  return [readyLine(app.url), '', rows, '', 'First things to try:', ...tries.map((line) => `  ${line}`), ''].join('\n')
 }
 
-/** A table that can be used without knowing an instance. */
+/** A table of a namespace without instances. */
 function findTable({ namespaces }: Config): Table | null {
   for (const { instance, tables } of namespaces.values()) {
     const [first] = tables.values()
@@ -83,7 +78,7 @@ function findTable({ namespaces }: Config): Table | null {
   return null
 }
 
-/** A record that the table takes, as JSON that stands between single quotes; null where that would need thought. */
+/** A valid record as JSON for single quotes in a shell; null if none can be generated. */
 function findSample({ fields }: Table): string | null {
   const sample: Record<string, unknown> = {}
   for (const field of fields.values()) {
@@ -104,7 +99,7 @@ const samples: Readonly<Record<FieldType, unknown>> = {
   json: {},
 }
 
-/** Patterns and references are for the reader to meet, bounds where the sample does not. */
+/** Whether the sample value satisfies the field's constraints. */
 function takesSample({ type, pattern, references, min = 0, max = Number.POSITIVE_INFINITY }: Field): boolean {
   if (pattern || references !== undefined) return false
   const size = type === 'number' ? 1 : 'first'.length

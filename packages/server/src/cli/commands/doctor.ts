@@ -1,4 +1,4 @@
-/** `plinth doctor`: whether a data folder is intact, while no server uses it. */
+/** `plinth doctor`: checks the integrity of a data folder that no server uses. */
 import { existsSync } from 'node:fs'
 import { ConfigError } from '../../config/issues.ts'
 import { loadDataLocation } from '../../config/load.ts'
@@ -9,10 +9,10 @@ export const doctorCommand: Command = {
   name: 'doctor',
   summary: 'Check a data folder',
   options: { data: { value: '<folder>', help: 'The data folder (default ./data)' } },
-  details: `Checks, without changing anything, that every database is there with its log and passes
-SQLite's integrity check, that the change log has no gaps, and that every file that is
-referred to is there with its size. Prints the number of records of each table.
-The server must not be running. Ends with code 0 when all is well, else with 1.
+  details: `Checks, without changing anything, that every database exists with its log and passes
+SQLite's integrity check, that the change log has no gaps, and that every referenced
+file exists with the right size. Prints the number of records of each table.
+The server must not be running. Exits with 0 if no problems were found, else with 1.
 
 With DATABASE_URL the data is in PostgreSQL, which has tools of its own (pg_amcheck).`,
   run({ options, terminal }) {
@@ -33,12 +33,12 @@ With DATABASE_URL the data is in PostgreSQL, which has tools of its own (pg_amch
       return 0
     }
     terminal.error(`Problems found:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`)
-    terminal.error('Restore a backup (plinth restore) into another folder, or copy what is missing back.')
+    terminal.error('Restore a backup into another folder (plinth restore), or copy the missing files back.')
     return 1
   },
 }
 
-/** Tables of the platform begin with `_` and are left out; of its own databases all are shown. */
+/** Omits the platform's tables, which begin with `_`. */
 function describe({ bytes, rows }: DatabaseReport): string {
   const counts = Object.entries(rows)
     .filter(([name]) => !name.startsWith('_'))

@@ -1,4 +1,4 @@
-/** `plinth init`: a small working configuration with everything to try it. Never writes over a file that is there. */
+/** `plinth init`: creates a small working configuration. Never overwrites existing files. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { ConfigError } from '../../config/issues.ts'
@@ -8,21 +8,21 @@ const configFile = 'plinth.config.ts'
 
 export const initCommand: Command = {
   name: 'init',
-  summary: 'Write a first configuration',
+  summary: 'Create a configuration',
   operands: ['[folder]'],
   options: {},
   details: `Writes ${configFile}, .gitignore and README.md into the folder (default: this one), which may
-hold other files. What is there already is left as it is.`,
+contain other files. Existing files are not changed.`,
   async run({ operands: [folder = '.'], terminal }) {
     await mkdir(folder, { recursive: true })
     if (!(await writeNew(join(folder, configFile), configText)))
-      throw new ConfigError(`${join(folder, configFile)} exists already; it was left as it is.`)
+      throw new ConfigError(`${join(folder, configFile)} already exists; it was not changed.`)
     terminal.out(`Wrote ${join(folder, configFile)}`)
     await writeOrKeep(
       terminal,
       join(folder, '.gitignore'),
       ignoreText,
-      'Add the line data/ to it: secrets are kept there.',
+      'Add the line data/ to it: that folder contains secrets.',
     )
     await writeOrKeep(terminal, join(folder, 'README.md'), readmeText, 'It was not needed.')
     const enter = relative('.', folder) === '' ? '' : `cd ${folder} && `
@@ -35,7 +35,7 @@ async function writeOrKeep(terminal: Terminal, path: string, text: string, hint:
   terminal.out((await writeNew(path, text)) ? `Wrote ${path}` : `Kept ${path}. ${hint}`)
 }
 
-/** False where the file exists. */
+/** False if the file exists. */
 async function writeNew(path: string, text: string): Promise<boolean> {
   try {
     await writeFile(path, text, { flag: 'wx' })
@@ -50,7 +50,7 @@ const ignoreText = `# Records, files and secrets of the server.
 data/
 `
 
-const configText = `// The whole backend. What no rule allows, nobody may do but the service key.
+const configText = `// The complete backend. Without a rule that allows it, only the service key may do something.
 import { defineConfig, or } from 'plinth'
 
 export default defineConfig({
@@ -58,7 +58,7 @@ export default defineConfig({
     shared: {
       tables: {
         notes: {
-          // Beside these, every record has an id, createdAt and updatedAt.
+          // Every record also has id, createdAt and updatedAt.
           schema: {
             title: { type: 'string', required: true, max: 200 },
             body: { type: 'text' },
@@ -67,11 +67,11 @@ export default defineConfig({
           },
           indexes: [{ fields: ['authorId', 'createdAt'] }],
           search: ['title', 'body'],
-          // A rule is true, false, or a filter over the record; auth is null for those who are not signed in.
+          // A rule is true, false, or a filter over the record; auth is null for anonymous callers.
           access: {
-            // Anybody reads what is published, authors read everything of their own.
+            // Published notes are public; authors also read their own drafts.
             read: (auth) => (auth ? or({ published: true }, { authorId: auth.id }) : { published: true }),
-            // Users write under their own name, and cannot give a note away: the rule holds before and after.
+            // Users write only their own notes and cannot reassign them: the rule is checked before and after.
             insert: (auth) => auth && { authorId: auth.id },
             update: (auth) => auth && { authorId: auth.id },
             delete: (auth) => auth && { authorId: auth.id },
@@ -85,13 +85,13 @@ export default defineConfig({
 
 const readmeText = `# Notes
 
-The backend is \`plinth.config.ts\`. Start it, and it serves every change you make there:
+The backend is defined in \`plinth.config.ts\`. Start it; changes to the file are applied at once:
 
 \`\`\`sh
 plinth dev
 \`\`\`
 
-Write a note as the user Alice. \`plinth token\` makes her token; the rules of \`notes\` see it as \`auth\`:
+Write a note as the user Alice. \`plinth token\` prints an access token; rules see its user as \`auth\`:
 
 \`\`\`sh
 curl -H "Authorization: Bearer $(plinth token alice)" -H 'Content-Type: application/json' \\
@@ -99,17 +99,17 @@ curl -H "Authorization: Bearer $(plinth token alice)" -H 'Content-Type: applicat
   http://127.0.0.1:4100/api/db/shared/tables/notes
 \`\`\`
 
-Read what everybody may read:
+Read the published notes:
 
 \`\`\`sh
 curl http://127.0.0.1:4100/api/db/shared/tables/notes
 \`\`\`
 
-Read everything, as a server does that holds the service key:
+Read everything with the service key, as a server would:
 
 \`\`\`sh
 curl -H "X-Platform-Service-Key: $(cat data/service-key)" http://127.0.0.1:4100/api/db/shared/tables/notes
 \`\`\`
 
-All endpoints: http://127.0.0.1:4100/docs. Secrets lie in \`data/\`: keep it private, and back it up.
+All endpoints: http://127.0.0.1:4100/docs. \`data/\` contains secrets: keep it private, and back it up.
 `

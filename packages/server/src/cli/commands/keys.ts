@@ -1,4 +1,4 @@
-/** `plinth keys`: the keys that sign tokens, having a new one sign, and a pair for web push. */
+/** `plinth keys`: lists and rotates signing keys, and generates a VAPID key pair for web push. */
 import { createECDH } from 'node:crypto'
 import type { KeyView } from '../../features/users/admin/keys.ts'
 import { openAdminClient } from '../admin-client.ts'
@@ -7,16 +7,16 @@ import { configOptions } from '../serve.ts'
 
 export const keysCommand: Command = {
   name: 'keys',
-  summary: 'List or rotate the keys that sign tokens; make a pair for web push',
+  summary: 'List or rotate the signing keys of tokens; generate a key pair for web push',
   operands: ['<action>'],
   options: configOptions,
   details: `Actions:
-  list      Newest first: the id, since when it signs, and since when it signs no more
-  rotate    Sign with a new key from now on; nobody is signed out
-  vapid     Print a new pair of keys for web push (push.vapid of the configuration)
+  list      Newest first: the id, creation time and retirement time
+  rotate    Sign with a new key from now on; sessions are not affected
+  vapid     Print a new key pair for web push (push.vapid in the configuration)
 
-Tokens that older keys have signed are good until they expire. To end tokens at once,
-\`plinth users revoke\` somebody, or give the server another PLINTH_SECRET, which ends all.
+Tokens signed with older keys are valid until they expire. To revoke tokens at once, use
+\`plinth users revoke\`, or change PLINTH_SECRET, which signs out all users.
 Works as \`plinth users\` does, with the server running or not.`,
   async run({ operands: [action = ''], options, terminal }) {
     if (action === 'vapid') {
@@ -24,7 +24,7 @@ Works as \`plinth users\` does, with the server running or not.`,
       return 0
     }
     if (action !== 'list' && action !== 'rotate')
-      throw new UsageError(`"${action}" is no action of \`plinth keys\`. There are: list, rotate, vapid.`)
+      throw new UsageError(`"${action}" is not an action of \`plinth keys\`. Available: list, rotate, vapid.`)
     const client = await openAdminClient(options, terminal)
     try {
       const shown = action === 'list' ? await client.listKeys() : [await client.rotateKeys()]
@@ -39,7 +39,7 @@ Works as \`plinth users\` does, with the server running or not.`,
 const lineOf = ({ kid, createdAt, retiredAt }: KeyView): string =>
   [kid, createdAt ?? 'from the beginning', retiredAt === null ? 'signs' : `until ${retiredAt}`].join('  ')
 
-/** Both as base64url, as every library of web push has them. */
+/** Both as base64url, as web push libraries expect. */
 function newVapidLines(): string[] {
   const keys = createECDH('prime256v1')
   const publicKey = keys.generateKeys('base64url')

@@ -1,6 +1,4 @@
-/**
- * `plinth migrate`: what stands between the data and the configuration, and accepting the losses that can be accepted.
- */
+/** `plinth migrate`: shows schema changes that would lose data, and applies those that can be accepted. */
 import { type AppOptions, openData } from '../../app.ts'
 import type { Settings } from '../../config/config.ts'
 import { load } from '../../config/load.ts'
@@ -12,15 +10,15 @@ import { configOptions } from '../serve.ts'
 
 export const migrateCommand: Command = {
   name: 'migrate',
-  summary: 'Show or accept changes of tables that lose data',
+  summary: 'Show or apply schema changes that lose data',
   options: {
     ...configOptions,
-    apply: { help: 'Drop the columns of removed fields, with what they hold' },
+    apply: { help: 'Drop the columns of removed fields and their data' },
   },
-  details: `Changes that lose nothing (new tables, fields, indexes, search) happen at every start.
-A change that would lose data stops the start; this shows all of them and what to do.
-The plan may be shown while a server runs; to apply it, stop the server and make a copy
-of the data folder first.`,
+  details: `Changes that lose nothing (new tables, fields, indexes, search) are applied at every
+start. A change that would lose data prevents the start; this command lists all of them
+and what to do. Listing works while a server runs; before --apply, stop the server and
+back up the data folder.`,
   run: migrate,
 }
 
@@ -30,7 +28,7 @@ async function migrate({ options, terminal }: Call): Promise<number> {
     await withData({ config, settings }, ({ sql, schema }) =>
       schema.migrate(sql, config.storedNamespaces, { accept: true }),
     )
-    terminal.out('The data fits the configuration now.')
+    terminal.out('The data is now compatible with the configuration.')
     return 0
   }
   const plan = ({ sql, schema }: Data) => schema.findConflicts(sql, config.storedNamespaces)
@@ -40,7 +38,7 @@ async function migrate({ options, terminal }: Call): Promise<number> {
       )
     : await withData({ config, settings }, plan)
   if (conflicts.length === 0) {
-    terminal.out('Nothing stands in the way of a start.')
+    terminal.out('The data is compatible with the configuration.')
     return 0
   }
   terminal.error(conflicts.map(({ message }) => message).join('\n'))
@@ -58,7 +56,7 @@ async function withData<T>(options: AppOptions, work: (data: Data) => Promise<T>
   }
 }
 
-/** Whether a server has the data folder for itself; PostgreSQL is shared. */
+/** Whether a server has locked the data folder; PostgreSQL is shared. */
 function isServed({ databaseUrl, dataFolder }: Settings): boolean {
   if (databaseUrl !== null) return false
   try {

@@ -1,4 +1,4 @@
-/** `plinth restore`: a data folder from what `plinth backup` wrote. */
+/** `plinth restore`: restores a data folder from a backup. */
 import { resolve } from 'node:path'
 import { loadDataLocation } from '../../config/load.ts'
 import { BackupError } from '../../engines/backup/archive.ts'
@@ -8,17 +8,17 @@ import type { Command } from '../command.ts'
 
 export const restoreCommand: Command = {
   name: 'restore',
-  summary: 'Make a data folder from a backup',
+  summary: 'Restore a data folder from a backup',
   operands: ['<file>'],
   options: {
     data: { value: '<folder>', help: 'The data folder, missing or empty (default ./data)' },
-    'passphrase-file': { value: '<file>', help: 'The words that the backup was made with' },
-    'with-secrets': { help: 'Also take the secret and the service key, which needs the passphrase' },
+    'passphrase-file': { value: '<file>', help: 'The passphrase of the backup' },
+    'with-secrets': { help: 'Also restore the secret and the service key; requires the passphrase' },
   },
-  details: `Every file is compared with its checksum before the folder gets its name, so a restore
-that fails changes nothing. Start the server on the folder when it is done, with the
-configuration it had. The secret and the service key are never taken from an archive
-unless you say --with-secrets: with them its author could sign tokens for your server.`,
+  details: `Every file is verified against its checksum before the folder gets its final name, so a
+failed restore changes nothing. Afterwards start the server with the same configuration.
+The secret and the service key are only restored with --with-secrets, because the author
+of an archive could otherwise sign tokens for your server.`,
   async run({ operands: [operand = ''], options, terminal }) {
     const { dataFolder } = loadDataLocation(options)
     const archive = resolve(operand)
@@ -43,15 +43,15 @@ unless you say --with-secrets: with them its author could sign tokens for your s
       moreFiles: () => secrets,
     })
     terminal.out(`${dataFolder}: ${report.files} files, ${report.bytes} bytes, as they were on ${createdAt}`)
-    if (secrets.size === 0) terminal.error(`${hadSecrets ? leftOut : heldNone}: ${giveOwn}`)
+    if (secrets.size === 0) terminal.error(`${hadSecrets ? notRestored : noSecrets}: ${giveOwn}`)
     return 0
   },
 }
 
-const withoutSecrets = 'The backup holds no secrets. Restore it without --with-secrets.'
-const wantsFlag = 'A passphrase is only needed for secrets: say --with-secrets to take them from the backup.'
-const heldNone = 'The backup held no secrets'
-const leftOut = 'The secrets of the backup were left out'
-const giveOwn = 'give the server its own as PLINTH_SECRET, or everybody has to sign in again.'
+const withoutSecrets = 'The backup contains no secrets. Restore it without --with-secrets.'
+const wantsFlag = 'A passphrase is only needed for secrets: add --with-secrets to restore them.'
+const noSecrets = 'The backup contains no secrets'
+const notRestored = 'The secrets of the backup were not restored'
+const giveOwn = 'give the server its own as PLINTH_SECRET, or all users have to sign in again.'
 const needsPassphrase =
   'The secrets of the backup are encrypted: give the --passphrase-file, or restore without --with-secrets.'

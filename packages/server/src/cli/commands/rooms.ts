@@ -1,4 +1,4 @@
-/** `plinth rooms`: the rooms of a server that runs, and who is in them. */
+/** `plinth rooms`: lists and manages the rooms of a running server. */
 import { notFound } from '../../errors.ts'
 import type { RoomKey } from '../../features/rooms/engine/ports.ts'
 import { type Call, type Command, type Terminal, UsageError } from '../command.ts'
@@ -7,33 +7,33 @@ import { configOptions } from '../serve.ts'
 
 export const roomsCommand: Command = {
   name: 'rooms',
-  summary: 'List or show rooms, kick a player, or put a room to sleep',
+  summary: 'List or show rooms, kick a player, or hibernate a room',
   operands: ['<action>', '[room]', '[userId]'],
   options: {
     url: { value: '<address>', help: 'Any node of the server (default: the one serving the data folder)' },
     ...configOptions,
   },
   details: `Actions; a room is named by its namespace and id, such as game/lobby:
-  list                     The rooms in memory, on all nodes, with who is there
+  list                     The rooms in memory on all nodes, with their players
   show <room>              Its states, players and latest actions, as JSON
-  kick <room> <userId>     Have a player leave; the join rule says who comes back
-  hibernate <room>         Save it and drop it from memory; it comes back at once
-                           where players are in it, and else when one joins
+  kick <room> <userId>     Remove a player; the join rule decides about rejoining
+  hibernate <room>         Save it and drop it from memory; it is loaded again at once
+                           if players are connected, otherwise at the next join
 
-Goes through a server that runs, with its service key. A server on PostgreSQL is named
-with --url, and its key is PLINTH_SERVICE_KEY.`,
+Calls a running server with its service key. For a server on PostgreSQL, give --url and
+PLINTH_SERVICE_KEY.`,
   run,
 }
 
 type Work = (client: RoomClient, terminal: Terminal) => Promise<void>
 
 interface Action {
-  /** What must be named behind it. */
+  /** Required operands. */
   readonly needs: readonly ('room' | 'userId')[]
   readonly act: (room: RoomKey, userId: string) => Work
 }
 
-/** How many there are of something, in words. */
+/** A count with its noun. */
 const countOf = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 const lineOf = ({ namespace, roomId, occupancy: { activeMembers, activeConnections } }: ListedRoom): string =>
@@ -82,19 +82,21 @@ const actions: ReadonlyMap<string, Action> = new Map<string, Action>([
 
 const nameOf = ({ namespace, id }: RoomKey): string => `${namespace}/${id}`
 
-/** No namespace holds a slash; an id may. */
+/** A namespace contains no slash; an id may. */
 function parseRoom(text: string): RoomKey {
   const slash = text.indexOf('/')
   if (slash < 1 || slash === text.length - 1)
-    throw new UsageError(`"${text}" names no room: write its namespace and id, such as game/lobby.`)
+    throw new UsageError(`"${text}" is not a room: use namespace/id, such as game/lobby.`)
   return { namespace: text.slice(0, slash), id: text.slice(slash + 1) }
 }
 
-/** Takes the words apart, and gives what is to be done once the server is found. Throws `UsageError`. */
+/** Parses the operands and returns the work for a server. Throws `UsageError`. */
 function getWork({ operands: [name = '', ...named] }: Call): Work {
   const action = actions.get(name)
   if (!action)
-    throw new UsageError(`"${name}" is no action of \`plinth rooms\`. There are: ${[...actions.keys()].join(', ')}.`)
+    throw new UsageError(
+      `"${name}" is not an action of \`plinth rooms\`. Available: ${[...actions.keys()].join(', ')}.`,
+    )
   const missing = action.needs[named.length]
   if (missing !== undefined) throw new UsageError(`\`plinth rooms ${name}\` needs <${missing}>.`)
   const extra = named[action.needs.length]

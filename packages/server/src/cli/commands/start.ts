@@ -1,4 +1,4 @@
-/** `plinth start`: release mode. One line says that it is ready; nothing secret is printed but to a terminal. */
+/** `plinth start`: release mode. Prints a line when ready; prints secrets only to a terminal. */
 import type { Command } from '../command.ts'
 import { readyLine, serve, serveOptions } from '../serve.ts'
 
@@ -7,21 +7,21 @@ export const startCommand: Command = {
   summary: 'Serve in release mode',
   options: serveOptions('0.0.0.0'),
   details: `Prints one line with the address when it is ready, and its log as JSON lines.
-SIGTERM, SIGQUIT or Ctrl-C finishes what runs and ends with code 0; a second one ends at
-once. Without a terminal, SIGHUP serves the configuration as it is in its files now.
-At a terminal, while there is no administrator, it also prints a link to make one.
+SIGTERM, SIGQUIT or Ctrl-C shuts down gracefully with exit code 0; a second one exits at
+once. Without a terminal, SIGHUP reloads the configuration. At a terminal, while there is
+no administrator, it also prints a link that creates one.
 
-Environment, each after the option of the same meaning:
-  PLINTH_SERVICE_KEY  The root key (default: made up once, kept in the data folder)
-  PLINTH_SECRET       Signs tokens (default: made up once, kept in the data folder)
+Environment variables; options take precedence:
+  PLINTH_SERVICE_KEY  The root key (default: generated, stored in the data folder)
+  PLINTH_SECRET       Signs tokens (default: generated, stored in the data folder)
   PLINTH_PORT, PLINTH_HOST, PLINTH_DATA
-  PLINTH_TRUST_PROXY  How many proxies stand in front, or the networks they call
-                      from, so that X-Forwarded-For is believed (default: none)
-  PLINTH_PUBLIC_URL   Where browsers reach the server, for links in mails and sign-in
-                      through providers, such as https://api.example.com
+  PLINTH_TRUST_PROXY  The number of reverse proxies in front, or their networks, whose
+                      X-Forwarded-For is trusted (default: none)
+  PLINTH_PUBLIC_URL   The public URL, for links in mails and sign-in through providers,
+                      such as https://api.example.com
   DATABASE_URL        PostgreSQL, instead of SQLite in the data folder
-  REDIS_URL           Redis, through which several nodes agree
-  REDIS_PREFIX        Begins every key in Redis (default plinth:)`,
+  REDIS_URL           Redis, for coordination between several nodes
+  REDIS_PREFIX        Prefix of every key in Redis (default plinth:)`,
   run: ({ options, terminal }) =>
     serve({
       mode: 'release',
@@ -30,7 +30,7 @@ Environment, each after the option of the same meaning:
       showsSetupLink: process.stdout.isTTY === true,
       onReady({ app, setupLink }) {
         terminal.out(readyLine(app.url))
-        if (setupLink !== null) terminal.out(`There is no administrator yet. Make one at ${setupLink}`)
+        if (setupLink !== null) terminal.out(`There is no administrator yet. Create one at ${setupLink}`)
         return null
       },
     }),

@@ -1,4 +1,4 @@
-/** `plinth token`: an access token for a user that need not exist, to try rules with. */
+/** `plinth token`: prints an access token for testing rules; the user need not exist. */
 import { systemClock } from '../../base/clock.ts'
 import { parseDuration } from '../../base/text/duration.ts'
 import { loadSecret } from '../../config/load.ts'
@@ -9,18 +9,18 @@ import { type Command, UsageError } from '../command.ts'
 
 export const tokenCommand: Command = {
   name: 'token',
-  summary: 'Print an access token, to try access rules with',
+  summary: 'Print an access token, to test access rules',
   operands: ['<userId>'],
   options: {
-    email: { value: '<address>', help: "The user's e-mail address, which counts as verified" },
+    email: { value: '<address>', help: "The user's e-mail address, treated as verified" },
     name: { value: '<text>', help: "The user's display name" },
     role: { value: '<word>', help: "The user's role (default user)" },
     claims: { value: '<json>', help: 'Custom claims, such as \'{"teams":["a"]}\': auth.custom in rules' },
-    expires: { value: '<time>', help: 'How long it is good, such as 1h or 30d (default 15m)' },
+    expires: { value: '<time>', help: 'Lifetime, such as 1h or 30d (default 15m)' },
     data: { value: '<folder>', help: 'The data folder of the server (default ./data)' },
   },
-  details: `The token is signed with the secret of the data folder (or PLINTH_SECRET), so the server
-there believes it. Whoever has the secret can be anybody: keep the data folder private.
+  details: `The token is signed with the secret of the data folder (or PLINTH_SECRET), so its server
+accepts it. The secret can sign tokens for any user: keep the data folder private.
 
   curl -H "Authorization: Bearer $(plinth token alice)" …`,
   async run({ options: { email, name, role, claims, expires, data }, operands: [id = ''], terminal }) {
@@ -68,7 +68,7 @@ function parseExpires(text: string): number {
   }
 }
 
-/** A value out of range is for who typed it. */
+/** Reports a value out of range as a usage error. */
 const asUsage =
   (option: string) =>
   (error: unknown): never => {

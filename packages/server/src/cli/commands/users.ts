@@ -1,4 +1,4 @@
-/** `plinth users`: the users of a server that runs or does not, by id or e-mail. */
+/** `plinth users`: manages users by id or e-mail, whether the server runs or not. */
 import { notFound } from '../../errors.ts'
 import type { ListedUser, UserPage } from '../../features/users/admin/admin.ts'
 import type { UpdateInput } from '../../features/users/admin/input.ts'
@@ -16,32 +16,31 @@ export const usersCommand: Command = {
     password: { value: '<text>', help: 'create, update, password: the password' },
     role: { value: '<word>', help: 'create, update: the role (default user)' },
     name: { value: '<text>', help: 'create, update: the display name' },
-    verified: { help: 'update: the address counts as verified' },
-    unverified: { help: 'create, update: the address is not verified yet' },
+    verified: { help: 'update: mark the address as verified' },
+    unverified: { help: 'create, update: mark the address as unverified' },
     ...configOptions,
   },
   details: `Actions; a user is named by id or e-mail address:
-  list              Everybody, newest first: id, e-mail, role, time, disabled
-  create            A user with --email; \`--role admin\` makes an administrator
-  update <user>     Change what the options name; a new address counts as verified
+  list              All users, newest first: id, e-mail, role, time, disabled
+  create            Create a user with --email; \`--role admin\` for an administrator
+  update <user>     Change the given fields; a new address is treated as verified
   password <user>   Set a password, which ends all sessions
-  disable <user>    End all sessions and refuse to sign in
-  enable <user>     Let somebody disabled sign in again
-  delete <user>     Remove somebody with everything that is theirs
+  disable <user>    End all sessions and refuse sign-in
+  enable <user>     Allow a disabled user to sign in again
+  delete <user>     Delete a user and their data
   revoke <user>     End all sessions
 
-Works on the data folder of a server that is stopped, goes through the server (with its
-service key) while one is serving the folder, and works on PostgreSQL (DATABASE_URL) in
-either case. Other processes can see --password; without it, create and password ask at
-the terminal.`,
+Works on the data folder of a stopped server, calls the running server (with its service
+key) otherwise, and works on PostgreSQL (DATABASE_URL) in either case. Other processes
+can see --password; without it, create and password prompt for it.`,
   run,
 }
 
 type Work = (client: AdminClient) => Promise<void>
-/** Takes the words apart, and gives what is to be done once the server is found. Throws `UsageError`. */
+/** Parses the operands and returns the work for a server. Throws `UsageError`. */
 type Action = (call: Call) => Work | Promise<Work>
 
-/** What a user is shown as, in one line. */
+/** A user in one line. */
 const lineOf = ({ id, email, role, createdAt, disabled }: ListedUser): string =>
   [id, email ?? '-', role, createdAt, ...(disabled ? ['disabled'] : [])].join('  ')
 
@@ -56,7 +55,7 @@ const list: Action =
     }
   }
 
-/** The members of a request that the options name. */
+/** The request body for the given options. */
 function fieldsOf({ options: { email, password, role, name, verified, unverified } }: Call): UpdateInput {
   if (verified !== undefined && unverified !== undefined)
     throw new UsageError('--verified and --unverified contradict each other.')
@@ -95,7 +94,7 @@ const setPassword: Action = async ({ options: { password: given }, operands: [, 
   }
 }
 
-/** An action on one user, and what is said when it is done. */
+/** An action on one user, and the message afterwards. */
 const toOne =
   (done: string, act: (client: AdminClient, id: string) => Promise<unknown>): Action =>
   ({ operands: [, named = ''], terminal }) =>
@@ -104,7 +103,7 @@ const toOne =
     terminal.out(`${named} ${done}.`)
   }
 
-/** No id holds an @. */
+/** Ids contain no @. */
 async function getId(client: AdminClient, named: string): Promise<string> {
   if (!named.includes('@')) return named
   const user = await client.findByEmail(named)
@@ -112,12 +111,12 @@ async function getId(client: AdminClient, named: string): Promise<string> {
   return user.id
 }
 
-/** Of nobody or everybody. */
+/** Actions without a user operand. */
 const general: ReadonlyMap<string, Action> = new Map([
   ['list', list],
   ['create', create],
 ])
-/** Of the user that is named behind them. */
+/** Actions on one user. */
 const single: ReadonlyMap<string, Action> = new Map([
   ['update', update],
   ['password', setPassword],
@@ -127,7 +126,7 @@ const single: ReadonlyMap<string, Action> = new Map([
   ['revoke', toOne('is signed out everywhere', (client, id) => client.revoke(id))],
 ])
 
-/** The options of each action beside those that every action takes. */
+/** The options of each action besides the common ones. */
 const actionOptions: ReadonlyMap<string, readonly string[]> = new Map([
   ['create', ['email', 'password', 'role', 'name', 'unverified']],
   ['update', ['email', 'password', 'role', 'name', 'verified', 'unverified']],
@@ -138,7 +137,7 @@ function getAction({ operands: [name = '', user], options }: Call): Action {
   const action = general.get(name) ?? single.get(name)
   if (!action) {
     const names = [...general.keys(), ...single.keys()].join(', ')
-    throw new UsageError(`"${name}" is no action of \`plinth users\`. There are: ${names}.`)
+    throw new UsageError(`"${name}" is not an action of \`plinth users\`. Available: ${names}.`)
   }
   if (single.has(name) && user === undefined)
     throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an e-mail.`)

@@ -133,7 +133,7 @@ describe('users', () => {
       const advice = 'Try again once it is ready, or stop it.\n'
       expect(silent).toEqual({
         out: '',
-        error: `Another process has this data folder and does not say where it is reached. ${advice}`,
+        error: `Another process has this data folder and has not published its address. ${advice}`,
         code: 1,
       })
       expect(elsewhere).toEqual({
@@ -191,13 +191,13 @@ describe('users', () => {
         data(terminal, bytes) {
           const before = shown
           shown += new TextDecoder().decode(bytes)
-          for (const question of ['Password: ', 'Once more: '])
+          for (const question of ['Password: ', 'Repeat password: '])
             if (!before.includes(question) && shown.includes(question)) terminal.write(typed.shift() ?? '')
         },
       },
     })
     expect(await child.exited).toBe(0)
-    expect(shown).toContain('Once more: ')
+    expect(shown).toContain('Repeat password: ')
     expect(shown).not.toContain(password)
     const { client } = await serve('start')
     const { status } = await client.post('/api/auth/signin', { email: 'ann@example.com', password })
