@@ -101,10 +101,10 @@ function describeFaults(program: string): void {
       kindOf(cluster.release('room', 'a')),
     ])
     expect(outcomes).toEqual(['unavailable', 'unavailable', 'unavailable', 'unavailable'])
-    cluster.publish('news', 'to nobody')
+    cluster.publish('news', 'to no listener')
   }
 
-  test('killed and started again: fails at once, then counts, hears and leases as before', async () => {
+  test('Redis killed and restarted: calls fail at once, then counters, messages and leases work as before', async () => {
     const redis = await startRedis()
     const [one, other] = [await open(redis.url), await open(redis.url)]
     const before = await listen(other, 'before')

@@ -80,7 +80,7 @@ function createCounters(clock: Clock, keysMax: number): Counters {
   }
 }
 
-interface HeldLease extends Ending {
+interface LiveLease extends Ending {
   readonly holder: string
   readonly fence: number
   readonly ttlMs: number
@@ -89,10 +89,10 @@ interface HeldLease extends Ending {
 /** A live lease is never evicted; beyond the bound no new one is granted. */
 function createLeases(clock: Clock, most: number): Leases {
   // In order of the last renewal.
-  const leases = new Map<string, HeldLease>()
+  const leases = new Map<string, LiveLease>()
   let lastFence = 0
 
-  function find(name: string): HeldLease | null {
+  function find(name: string): LiveLease | null {
     const lease = leases.get(name)
     if (!lease) return null
     const nowMs = clock.now()

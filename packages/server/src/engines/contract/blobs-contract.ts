@@ -1,4 +1,4 @@
-/** What every adapter of the `Blobs` port must do. Each adapter's test file runs this suite on a real store. */
+/** Contract tests of the `Blobs` port. Each adapter's test file runs this suite on a real store. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { s3PartBytes, sniffBytes } from '../../limits/storage.ts'
@@ -7,7 +7,7 @@ import { BlobMissingError, BlobSizeError, type BlobSource, type Blobs, BlobTooLa
 /** A store that nothing has used. */
 export interface BlobsUnderTest {
   readonly blobs: Blobs
-  /** Everything that lies in the store, by whatever name, whole blobs and what unfinished writes have left. */
+  /** Everything in the store: complete blobs, and leftovers of unfinished writes. */
   list(): Promise<{ complete: string[]; unfinished: string[] }>
   dispose(): Promise<void>
 }
@@ -204,7 +204,7 @@ function describeReads(withBlobs: WithBlobs): void {
     )
   })
 
-  withBlobs('a blob that is not there, whatever is asked of it', async ({ blobs }) => {
+  withBlobs('every operation on a missing blob', async ({ blobs }) => {
     for (const range of [
       { start: 0, end: 1 },
       { start: 0, end: 0 },

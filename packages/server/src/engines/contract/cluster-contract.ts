@@ -1,17 +1,17 @@
-/** What every adapter of the `Cluster` port must do. Each adapter's test file runs this suite on a real cluster. */
+/** Contract tests of the `Cluster` port. Each adapter's test file runs this suite on a real cluster. */
 import { describe, expect, test } from 'bun:test'
 import type { Cluster } from '../cluster/cluster.ts'
 
-/** Two nodes of one cluster that nothing has used; in a cluster of one they are the same. */
+/** Two nodes of a new cluster; with a single node they are the same. */
 export interface ClusterUnderTest {
   readonly one: Cluster
   readonly other: Cluster
-  /** Has this much time pass for windows and leases. */
+  /** Advances the time of windows and leases. */
   elapse(ms: number): Promise<void>
   dispose(): Promise<void>
 }
 
-/** Bounds the waiting for what must come. */
+/** Maximum polls of `until`. */
 const pollsMax = 2000
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
@@ -23,10 +23,10 @@ export async function until(what: string, isSo: () => boolean): Promise<void> {
   }
 }
 
-/** Sent until somebody hears it, since a subscription begins some time after it was asked for. */
-const probe = 'Does anybody hear me?'
+/** Published until it is received, since a subscription starts some time after the call. */
+const probe = 'probe'
 
-/** Collects what a node hears on a channel, from the moment on that this resolves. */
+/** Collects the messages a node receives on a channel; resolves once the subscription is active. */
 export async function listen(node: Cluster, channel: string) {
   const received: string[] = []
   let listens = false
@@ -95,7 +95,7 @@ function describeCounters(withCluster: WithCluster): void {
 }
 
 function describeBus(withCluster: WithCluster): void {
-  withCluster('everybody on every node hears every message once, in order', async ({ one, other }) => {
+  withCluster('every listener on every node receives every message once, in order', async ({ one, other }) => {
     const ears = [await listen(one, 'news'), await listen(one, 'news'), await listen(other, 'news')]
     const messages = Array.from({ length: 100 }, (_, n) => String(n))
     for (const message of messages) one.publish('news', message)
@@ -122,7 +122,7 @@ function describeBus(withCluster: WithCluster): void {
     expect([news.received, sports.received]).toEqual([['end'], ['goal']])
   })
 
-  withCluster('who has stopped listening hears nothing more, who starts again does', async ({ one, other }) => {
+  withCluster('a removed listener receives no more messages; a new subscription does', async ({ one, other }) => {
     const stopped = await listen(other, 'news')
     const listening = await listen(other, 'news')
     stopped.stop()
@@ -137,7 +137,7 @@ function describeBus(withCluster: WithCluster): void {
     expect(listening.received).not.toContain('second')
   })
 
-  withCluster('a listener that throws or rejects harms nobody', async ({ one, other }) => {
+  withCluster('a listener that throws or rejects does not affect other listeners', async ({ one, other }) => {
     other.subscribe('news', () => {
       throw new Error('thrown by a listener')
     })
@@ -174,8 +174,8 @@ function describeLeases(withCluster: WithCluster): void {
   })
 
   withCluster('of many who ask at once one is given it', async ({ one, other }) => {
-    const asked = Array.from({ length: 50 }, (_, n) => (n % 2 ? one : other).acquire('room', `holder ${n}`, 60_000))
-    expect((await Promise.all(asked)).filter((lease) => lease !== null)).toHaveLength(1)
+    const attempts = Array.from({ length: 50 }, (_, n) => (n % 2 ? one : other).acquire('room', `holder ${n}`, 60_000))
+    expect((await Promise.all(attempts)).filter((lease) => lease !== null)).toHaveLength(1)
   })
 
   withCluster('fences rise with every new holder of a name, also of the same one', async ({ one, other, elapse }) => {
@@ -216,12 +216,12 @@ function describeLeases(withCluster: WithCluster): void {
     expect(await one.renew('room', 'a', 60_000)).toBe(false)
   })
 
-  withCluster('nobody renews or frees the lease of another', async ({ one, other }) => {
+  withCluster('a lease is renewed and released by its holder only', async ({ one, other }) => {
     await one.acquire('room', 'a', 60_000)
     expect(await other.renew('room', 'b', 60_000)).toBe(false)
     await other.release('room', 'b')
-    await other.release('nobody holds this', 'b')
-    expect(await other.renew('nobody holds this', 'b', 60_000)).toBe(false)
+    await other.release('unknown lease', 'b')
+    expect(await other.renew('unknown lease', 'b', 60_000)).toBe(false)
     expect(await one.renew('room', 'a', 60_000)).toBe(true)
     expect(await other.acquire('room', 'b', 60_000)).toBeNull()
   })

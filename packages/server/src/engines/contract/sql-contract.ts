@@ -1,4 +1,4 @@
-/** What every adapter of the `Sql` port must do. Each adapter's test file runs this suite on a real engine. */
+/** Contract tests of the `Sql` port. Each adapter's test file runs this suite on a real engine. */
 import { describe, expect, test } from 'bun:test'
 import type { TableRef } from '../sql/dialect.ts'
 import type { EngineError } from '../sql/error.ts'
@@ -184,7 +184,7 @@ export function describeSql(name: string, open: () => Promise<SqlUnderTest>): vo
       expect(await ids(database)).toEqual(['a', 'f'])
     })
 
-    withEngine('a transaction is dead once its turn is over', async (_, database, { put }) => {
+    withEngine('a transaction handle throws once its operation has ended', async (_, database, { put }) => {
       let late: Promise<unknown> = Promise.resolve()
       await database.write(async (tx) => {
         late = new Promise((resolve) => setImmediate(resolve)).then(() => tx.run(put('late', 1)))

@@ -1,4 +1,4 @@
-/** What every adapter of the `Vectors` port must do. Each adapter's test file runs this suite. */
+/** Contract tests of the `Vectors` port. Each adapter's test file runs this suite. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { compareText } from '../../base/text/text.ts'
@@ -78,8 +78,8 @@ export function naiveSearch(table: VectorTable, metric: VectorMetric, query: Vec
   const matches: VectorMatch[] = []
   for (const row of table.rows.values()) {
     if (!row.values || (query.namespace !== null && row.namespace !== query.namespace)) continue
-    const holds = query.conditions.every((one) => satisfies(row.metadata[fields.indexOf(one.field)] ?? null, one))
-    if (!holds) continue
+    const isMatch = query.conditions.every((one) => satisfies(row.metadata[fields.indexOf(one.field)] ?? null, one))
+    if (!isMatch) continue
     const values = new Float32Array(row.values.slice().buffer)
     matches.push({ key: row.key, score: naiveScore(metric, query.vector, values) })
   }
@@ -290,7 +290,7 @@ function describeAgainstModel(open: () => Promise<VectorsUnderTest>): void {
   })
 
   for (const metric of ['cosine', 'euclidean', 'dot-product'] as const)
-    test(`by ${metric}, any search after any changes finds what a look at every row finds`, async () => {
+    test(`by ${metric}, any search after any changes finds what a scan of every row finds`, async () => {
       const { vectors, dispose } = await open()
       let runs = 0
       try {
@@ -305,13 +305,13 @@ function describeAgainstModel(open: () => Promise<VectorsUnderTest>): void {
                 else table.put(one)
               }
               const vector = Float32Array.from(query.vector)
-              const asked = { ...query, vector, namespace: query.namespace, atLeast: table.version }
-              const found = await index.search(asked)
-              const expected = naiveSearch(table, metric, asked)
+              const request = { ...query, vector, namespace: query.namespace, atLeast: table.version }
+              const found = await index.search(request)
+              const expected = naiveSearch(table, metric, request)
               expect(found).toHaveLength(expected.length)
               for (const [place, { score }] of expected.entries())
                 expect(Math.abs((found[place]?.score ?? Number.NaN) - score)).toBeLessThan(1e-4)
-              const accepted = new Set(keysOf(naiveSearch(table, metric, { ...asked, topK: 1000 })))
+              const accepted = new Set(keysOf(naiveSearch(table, metric, { ...request, topK: 1000 })))
               for (const key of keysOf(found)) expect(accepted.has(key)).toBe(true)
               expect(new Set(keysOf(found)).size).toBe(found.length)
             }

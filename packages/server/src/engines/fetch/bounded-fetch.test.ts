@@ -39,25 +39,25 @@ const server = Bun.serve({
 afterAll(() => server.stop(true))
 
 const origin = server.url.origin
-const ask = createBoundedFetch({ timeoutMs: 10_000, bytesMax: 1000 })
+const fetchFrom = createBoundedFetch({ timeoutMs: 10_000, bytesMax: 1000 })
 const fetchBriefly = createBoundedFetch({ timeoutMs: 50, bytesMax: 1000 })
 
 describe('a request to a provider', () => {
   test('[OAUTH-6] returns a response within the bounds unchanged', async () => {
-    const answer = await ask(`${origin}/small`)
+    const answer = await fetchFrom(`${origin}/small`)
     expect([answer.status, answer.headers.get('x-kept'), await answer.json()]).toEqual([200, 'yes', { ok: true }])
-    expect((await (await ask(`${origin}/just`)).text()).length).toBe(1000)
-    expect((await ask(`${origin}/nothing`)).status).toBe(204)
+    expect((await (await fetchFrom(`${origin}/just`)).text()).length).toBe(1000)
+    expect((await fetchFrom(`${origin}/nothing`)).status).toBe(204)
   })
 
   test('[OAUTH-6] rejects a response that is too large without reading the rest', async () => {
-    await expect(ask(`${origin}/large`)).rejects.toThrow('larger than 1000 bytes')
-    await expect(ask(`${origin}/endless`)).rejects.toThrow('larger than 1000 bytes')
+    await expect(fetchFrom(`${origin}/large`)).rejects.toThrow('larger than 1000 bytes')
+    await expect(fetchFrom(`${origin}/endless`)).rejects.toThrow('larger than 1000 bytes')
     await cancelled.promise
   })
 
   test('[OAUTH-6] does not decompress, so that a small response cannot expand', async () => {
-    const answer = await ask(`${origin}/bomb`).then(
+    const answer = await fetchFrom(`${origin}/bomb`).then(
       (response) => response.bytes(),
       (error: Error) => error.message,
     )
@@ -70,7 +70,7 @@ describe('a request to a provider', () => {
   })
 
   test('[OAUTH-6] does not follow redirects', async () => {
-    const answer = await ask(`${origin}/elsewhere`)
+    const answer = await fetchFrom(`${origin}/elsewhere`)
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/small'])
   })
 
@@ -81,7 +81,7 @@ describe('a request to a provider', () => {
       'http://localhost@example.org/',
       'file:///x',
     ])
-      await expect(ask(url)).rejects.toThrow('must use HTTPS')
+      await expect(fetchFrom(url)).rejects.toThrow('must use HTTPS')
   })
 })
 

@@ -61,7 +61,7 @@ export function createLockQueue(bounds: LockQueueBounds): LockQueue {
     else queues.set(key, new Set([ticket]))
   }
 
-  /** Leaves every queue and grants those whose turn that makes it. */
+  /** Leaves every queue and grants the tickets that are now first. */
   function leave(ticket: Ticket): void {
     const next = new Set<Ticket>()
     for (const key of ticket.keys) {

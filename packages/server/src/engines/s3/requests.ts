@@ -272,7 +272,7 @@ export function createS3Requests(options: StoreAddress & { readonly log: Log }):
       attempt(request, async (deadline) => {
         const response = await fetchOnce(request, deadline)
         deadline.pause()
-        if (!response.body) throw new S3Error(502, 'NoBody')
+        if (!response.body) throw new S3Error(502, 'EmptyBody')
         return { headers: response.headers, body: response.body, deadline }
       }),
     probe: async () => (await circuit.probe()) ?? failure,

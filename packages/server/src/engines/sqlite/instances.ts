@@ -122,7 +122,7 @@ export function createInstances({ folder, shared, prepare, openMax, checkFolder 
   }
 
   function open(path: string, address: DatabaseAddress): Opened {
-    // A folder that was removed must not come into being again with one instance in it.
+    // A folder that was removed must not be created again with one instance in it.
     checkFolder()
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const database = openSqliteDatabase(path, shared, { small: true })

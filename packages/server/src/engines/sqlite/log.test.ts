@@ -66,7 +66,7 @@ test('the log of a database that is written without pause stays near the size at
   expect(longest).toBeLessThan(3 * walCheckpointBytes)
 })
 
-test('a log that grew while somebody read is cut once the reader is gone', async () => {
+test('a log that grew during a long read is truncated once the reader has ended', async () => {
   const database = await openMain()
   await write(database, 64 * KiB)
   const reader = new BunDatabase(mainPath(), { readonly: true })
@@ -86,7 +86,7 @@ test('an instance has a smaller log', async () => {
   expect(logBytes(instancePath(folder, 'many', 'one'))).toBeLessThan(4 * walInstanceCheckpointBytes)
 })
 
-test('after a minute without writes the data is in the file and the log is empty, and writing goes on', async () => {
+test('after a minute without writes the data is in the file and the log is empty, and later writes succeed', async () => {
   const main = await openMain()
   const instance = engine.database({ namespace: 'many', instanceId: 'one' })
   const paths = [mainPath(), instancePath(folder, 'many', 'one')]
@@ -107,7 +107,7 @@ test('after a minute without writes the data is in the file and the log is empty
   }
 })
 
-test('a reader delays that for its database alone, and writes go on meanwhile', async () => {
+test('a reader delays that for its database alone, and writes continue meanwhile', async () => {
   const main = await openMain()
   const other = engine.database({ namespace: 'other', instanceId: null })
   await prepareItems(other, { namespace: 'other' })

@@ -10,7 +10,7 @@ import type { VectorCondition, VectorMetric } from './vectors.ts'
 const dimensions = 32
 const size = 6000
 const createNearest = await loadGraphLibrary()
-/** A machine without a build of the library has no graphs to test. */
+/** On a machine without a build of the library there are no graphs to test. */
 const withGraphs = test.skipIf(createNearest === null)
 
 let folder = ''
@@ -190,7 +190,7 @@ describe('saved graphs', () => {
   }
   const files = (): string[] => readdirSync(folder).sort()
 
-  /** Opens the index anew, and tells how many vectors it found in a file instead of adding them itself. */
+  /** Reopens the index; returns how many vectors it loaded from a file instead of adding them itself. */
   async function reopen(metric: VectorMetric = 'cosine', present: CoreRow[] = rows): Promise<number> {
     let added = 0
     const core = openCore(metric, {
@@ -244,17 +244,17 @@ describe('saved graphs', () => {
     expect(files()).toHaveLength(2)
   })
 
-  withGraphs('that are damaged anywhere are built anew', async () => {
+  withGraphs('that are damaged anywhere are rebuilt', async () => {
     await saveOne()
-    const whole = new Map(files().map((file) => [file, readFileSync(join(folder, file))]))
-    for (const [file, bytes] of whole)
+    const intact = new Map(files().map((file) => [file, readFileSync(join(folder, file))]))
+    for (const [file, bytes] of intact)
       for (const part of [0, 0.01, 0.3, 0.7, 1]) {
         const at = Math.min(bytes.length - 1, Math.floor(bytes.length * part))
         const flipped = Buffer.from(bytes)
         flipped[at] = (flipped[at] ?? 0) ^ 0x40
         for (const damaged of [flipped, bytes.subarray(0, at)]) {
           for (const name of files()) rmSync(join(folder, name))
-          for (const [name, content] of whole) writeFileSync(join(folder, name), content)
+          for (const [name, content] of intact) writeFileSync(join(folder, name), content)
           writeFileSync(join(folder, file), damaged)
           expect(await reopen()).toBe(0)
         }

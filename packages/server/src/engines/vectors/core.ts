@@ -248,7 +248,7 @@ export function createVectorCore(options: CoreOptions): VectorCore {
       if (pending.size > 0) return true
     }
     if (!isMeasured()) {
-      measuring ??= createMeasuring({ graph, rows, heldOut: samples, nowMs })
+      measuring ??= createMeasuring({ graph, rows, samples, nowMs })
       const result = measuring()
       if (!result) return true
       measuring = null

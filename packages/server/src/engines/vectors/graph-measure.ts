@@ -24,11 +24,11 @@ export interface Measured {
 export function createMeasuring(parts: {
   readonly graph: VectorGraph
   readonly rows: VectorRows
-  readonly heldOut: Iterable<number>
+  readonly samples: Iterable<number>
   readonly nowMs: () => number
 }): () => Measured | null {
-  const { graph, rows, heldOut, nowMs } = parts
-  const samples = Array.from(heldOut, (slot) => rows.values(slot).slice())
+  const { graph, rows, samples, nowMs } = parts
+  const vectors = Array.from(samples, (slot) => rows.values(slot).slice())
   const depthMax = vectorGraphDepths.at(-1) ?? 0
   /** Hits by depth and width. */
   const hits = vectorGraphDepths.map(() => vectorGraphWidths.map(() => 0))
@@ -65,9 +65,9 @@ export function createMeasuring(parts: {
   }
 
   return () => {
-    const vector = samples.pop()
+    const vector = vectors.pop()
     if (vector) sample(vector)
-    if (samples.length > 0) return null
+    if (vectors.length > 0) return null
     const widths = hits.map((counts, index) => {
       const enough = vectorGraphRecallMin * (expected[index] ?? 0)
       return vectorGraphWidths.find((_, width) => enough > 0 && (counts[width] ?? 0) >= enough) ?? null

@@ -73,7 +73,7 @@ function tableOf(count: number, dimensions = 2): VectorTable {
 }
 
 describe('threads', () => {
-  test('that end are started anew, and no search that waits fails', async () => {
+  test('that end are restarted, and pending searches do not fail', async () => {
     await withThreads({}, async ({ vectors, workers }) => {
       const table = tableOf(50)
       const index = vectors.openIndex(indexOf(table, 'docs'))
@@ -90,7 +90,7 @@ describe('threads', () => {
     })
   })
 
-  test('that end while a copy is filled leave no half of it', async () => {
+  test('that end while a copy is filled leave no partial copy', async () => {
     await withThreads({}, async ({ vectors, workers }) => {
       const table = tableOf(3000)
       const index = vectors.openIndex(indexOf(table, 'docs'))
@@ -106,7 +106,7 @@ describe('threads', () => {
     })
   })
 
-  test('that end again with the next attempt fail the search', async () => {
+  test('that end again on the retry fail the search', async () => {
     await withThreads({ onThread: (worker) => void worker.terminate() }, async ({ vectors }) => {
       const table = tableOf(1)
       const index = vectors.openIndex(indexOf(table, 'docs'))
@@ -116,7 +116,7 @@ describe('threads', () => {
     })
   })
 
-  test('turn searches away beyond a bound, and answer the others', async () => {
+  test('reject searches beyond the bound and answer the others', async () => {
     await withThreads({}, async ({ vectors }) => {
       const table = tableOf(1)
       const index = vectors.openIndex(indexOf(table, 'docs'))
@@ -144,7 +144,7 @@ describe('memory of threads', () => {
   const memoryBytesMax = 6_000_000
   const query = { ...plain, vector: new Float32Array(dimensions), atLeast: 1 }
 
-  test('is taken from copies that nobody needs', async () => {
+  test('is reclaimed from idle copies', async () => {
     await withThreads({ memoryBytesMax, copyIdleMs: 0 }, async ({ vectors, logged }) => {
       const indexes = ['one', 'two', 'three'].map((name) => {
         const index = vectors.openIndex(indexOf(tableOf(800, dimensions), name, dimensions))

@@ -151,8 +151,8 @@ describe('slow reads', () => {
     for (const { rows } of pages) expect(rows).toEqual(first?.rows ?? [])
     expect(new Set(pages.map(({ rows }) => rows[0])).size).toBe(1000)
     const others = Array.from({ length: 1000 }, (_, n) => threads.read(path, unbounded(sql`SELECT ${n} AS n`)))
-    const settled = await Promise.allSettled(others)
-    expect(settled.some(({ status }) => status === 'rejected')).toBe(true)
+    const outcomes = await Promise.allSettled(others)
+    expect(outcomes.some(({ status }) => status === 'rejected')).toBe(true)
     threads.close()
   })
 
@@ -210,44 +210,44 @@ describe('slow reads', () => {
     function open() {
       const threads = openReaderThreads(undefined, 1)
       const ended: string[] = []
-      const ask = (caller: string, n: number): Promise<void> =>
+      const request = (caller: string, n: number): Promise<void> =>
         threads.read(path, read(n), caller).then(
           ({ rows }) => void ended.push(`${caller}${rows[0]?.n}`),
           (error: EngineError) => void ended.push(`${caller} ${error.kind}`),
         )
-      return { threads, ended, ask }
+      return { threads, ended, request }
     }
 
     test('one that asks for much delays another by one read', async () => {
-      const { threads, ended, ask } = open()
-      const all = Array.from({ length: 20 }, (_, n) => ask('a', n))
-      await Promise.all([...all, ask('b', 100), ask('b', 101)])
+      const { threads, ended, request } = open()
+      const all = Array.from({ length: 20 }, (_, n) => request('a', n))
+      await Promise.all([...all, request('b', 100), request('b', 101)])
       expect(ended.slice(0, 5)).toEqual(['a0', 'a1', 'b100', 'a2', 'b101'])
       expect(ended).toHaveLength(22)
       threads.close()
     })
 
     test('one that asks for too much is refused, and others are not', async () => {
-      const { threads, ended, ask } = open()
-      const all = Array.from({ length: 200 }, (_, n) => ask('a', n))
-      await Promise.all([...all, ask('b', 300)])
+      const { threads, ended, request } = open()
+      const all = Array.from({ length: 200 }, (_, n) => request('a', n))
+      await Promise.all([...all, request('b', 300)])
       expect(ended.filter((one) => one === 'a crowded')).toHaveLength(200 - 1 - slowReadsWaitingPerCallerMax)
       expect(ended.indexOf('b300')).toBeLessThan(ended.indexOf('a2'))
       threads.close()
     })
 
     test('a read that another caller waits for as well begins with the first round of either', async () => {
-      const { threads, ended, ask } = open()
-      const all = Array.from({ length: 20 }, (_, n) => ask('a', n))
-      await Promise.all([...all, ask('b', 19)])
+      const { threads, ended, request } = open()
+      const all = Array.from({ length: 20 }, (_, n) => request('a', n))
+      await Promise.all([...all, request('b', 19)])
       expect(ended.slice(0, 4)).toEqual(['a0', 'a1', 'a19', 'b19'])
       expect(ended).toHaveLength(21)
       threads.close()
     })
 
     test('all together wait within a bound', async () => {
-      const { threads, ended, ask } = open()
-      await Promise.all(Array.from({ length: 2 * slowReadsWaitingMax }, (_, n) => ask(`c${n}-`, n)))
+      const { threads, ended, request } = open()
+      await Promise.all(Array.from({ length: 2 * slowReadsWaitingMax }, (_, n) => request(`c${n}-`, n)))
       expect(ended.filter((one) => one.endsWith('busy'))).toHaveLength(slowReadsWaitingMax - 1)
       threads.close()
     })

@@ -31,7 +31,7 @@ export interface ReadRequest extends ThreadRead {
   readonly path: string
 }
 
-/** Tells a thread to close its handles of a file. */
+/** Requests a thread to close its handles of a file. */
 export interface ForgetRequest {
   readonly forget: string
 }
