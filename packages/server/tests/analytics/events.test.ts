@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { askEvents, countEvents, track, trackAll } from '../harness/resources/analytics.ts'
+import { countEvents, queryEvents, track, trackAll } from '../harness/resources/analytics.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
 
 const nowMs = Date.UTC(2026, 5, 15, 12, 34, 56, 789)
@@ -83,13 +83,13 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
 
   for (const filter of filters) {
     test(`[ANA-EVENTS-2, ANA-RANGE-1] count: ${titleOf(filter)}`, async () => {
-      const { status, body } = await askEvents(server.service, { metric: 'count', ...filter })
+      const { status, body } = await queryEvents(server.service, { metric: 'count', ...filter })
       const expected = within(filter)
       expect([status, body]).toEqual([200, { totalEvents: expected.length, uniqueUsers: usersOf(expected) }])
     })
 
     test(`[ANA-EVENTS-4] topEvents: ${titleOf(filter)}`, async () => {
-      const { body } = await askEvents(server.service, { metric: 'topEvents', ...filter })
+      const { body } = await queryEvents(server.service, { metric: 'topEvents', ...filter })
       const groups = Map.groupBy(within(filter), ({ name }) => name)
       const expected = [...groups].map(([eventName, events]) => ({
         eventName,
@@ -104,7 +104,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
 
     for (const groupBy of ['minute', 'hour', 'day'] as const)
       test(`[ANA-EVENTS-3] timeSeries by ${groupBy}: ${titleOf(filter)}`, async () => {
-        const { body } = await askEvents(server.service, { metric: 'timeSeries', groupBy, ...filter })
+        const { body } = await queryEvents(server.service, { metric: 'timeSeries', groupBy, ...filter })
         const buckets = Map.groupBy(within(filter), ({ ms }) => Math.floor(ms / unitMs[groupBy]) * unitMs[groupBy])
         const expected = [...buckets]
           .sort(([a], [b]) => a - b)
@@ -117,7 +117,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
         []
       let cursor: string | null = null
       do {
-        const page = await askEvents(server.service, { ...filter, limit: 37, ...(cursor && { cursor }) })
+        const page = await queryEvents(server.service, { ...filter, limit: 37, ...(cursor && { cursor }) })
         expect(page.status).toBe(200)
         expect(page.body.hasMore).toBe(page.body.cursor !== null)
         expect(page.body.events.length).toBe(page.body.hasMore ? 37 : page.body.events.length)
@@ -132,11 +132,11 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
   }
 
   test('[ANA-RANGE-1, ANA-EVENTS-1] the last 24 hours, by hour, 50 of the list, if nothing is said', async () => {
-    expect((await askEvents(server.service)).body).toEqual(
-      (await askEvents(server.service, { metric: 'list', range: '24h', limit: 50 })).body,
+    expect((await queryEvents(server.service)).body).toEqual(
+      (await queryEvents(server.service, { metric: 'list', range: '24h', limit: 50 })).body,
     )
-    expect((await askEvents(server.service, { metric: 'timeSeries' })).body).toEqual(
-      (await askEvents(server.service, { metric: 'timeSeries', range: '24h', groupBy: 'hour' })).body,
+    expect((await queryEvents(server.service, { metric: 'timeSeries' })).body).toEqual(
+      (await queryEvents(server.service, { metric: 'timeSeries', range: '24h', groupBy: 'hour' })).body,
     )
   })
 
@@ -167,15 +167,15 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
   ]
   for (const [params, names] of mistakes)
     test(`[ANA-EVENTS-6] ${JSON.stringify(params).slice(0, 60)} is refused`, async () => {
-      const { data } = expectRefusal(await askEvents(server.service, params), 400)
+      const { data } = expectRefusal(await queryEvents(server.service, params), 400)
       expect(Object.keys(codesOf(data))).toEqual([names])
     })
 
   test('[ANA-EVENTS-6] SQL in names, users and cursors is text', async () => {
     for (const text of ["' OR 1=1 --", '"; DROP TABLE _events', '%', '_', "\\' UNION SELECT"]) {
-      const { body } = await askEvents(server.service, { metric: 'count', event: text, range: '90d' })
+      const { body } = await queryEvents(server.service, { metric: 'count', event: text, range: '90d' })
       expect(body).toEqual({ totalEvents: 0, uniqueUsers: 0 })
-      expect((await askEvents(server.service, { userId: text, range: '90d' })).body.events).toEqual([])
+      expect((await queryEvents(server.service, { userId: text, range: '90d' })).body.events).toEqual([])
     }
   })
 
@@ -188,24 +188,24 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
       { name: event, userId },
     ])
     const filter = { event, userId, limit: 1 }
-    const first = (await askEvents(server.service, filter)).body
-    const second = (await askEvents(server.service, { ...filter, cursor: first.cursor })).body
+    const first = (await queryEvents(server.service, filter)).body
+    const second = (await queryEvents(server.service, { ...filter, cursor: first.cursor })).body
     expect([...first.events, ...second.events].map(({ eventName }) => eventName)).toEqual([event, event])
-    expect((await askEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(2)
+    expect((await queryEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(2)
   })
 
   test('[ANA-EVENTS-5] a cursor is good for its own list only', async () => {
-    const { cursor } = (await askEvents(server.service, { event: 'view', range: '90d', limit: 1 })).body
-    expect((await askEvents(server.service, { event: 'view', range: '90d', limit: 5, cursor })).status).toBe(200)
+    const { cursor } = (await queryEvents(server.service, { event: 'view', range: '90d', limit: 1 })).body
+    expect((await queryEvents(server.service, { event: 'view', range: '90d', limit: 5, cursor })).status).toBe(200)
     for (const other of [
       { event: 'buy', range: '90d' },
       { range: '90d' },
       { event: 'view', range: '7d' },
       { event: 'view', range: '90d', userId: 'user-3' },
     ])
-      expectRefusal(await askEvents(server.service, { ...other, cursor }), 400, 'cursor')
+      expectRefusal(await queryEvents(server.service, { ...other, cursor }), 400, 'cursor')
     const forged = `${btoa(JSON.stringify(['view', null, '90d', 0, 'z']))}.${cursor.split('.')[1]}`
-    expectRefusal(await askEvents(server.service, { event: 'view', range: '90d', cursor: forged }), 400, 'cursor')
+    expectRefusal(await queryEvents(server.service, { event: 'view', range: '90d', cursor: forged }), 400, 'cursor')
   })
 
   test('[ANA-EVENTS-5] events that come meanwhile neither repeat nor hide others of a list', async () => {
@@ -214,7 +214,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     const listed: number[] = []
     let cursor: string | null = null
     do {
-      const { body } = await askEvents(server.service, { ...filter, ...(cursor && { cursor }) })
+      const { body } = await queryEvents(server.service, { ...filter, ...(cursor && { cursor }) })
       listed.push(...body.events.map(({ properties }: { properties: { ms: number } }) => properties.ms))
       cursor = body.cursor
       await track(server.anonymous, { name: 'share', properties: { ms: 0 } })

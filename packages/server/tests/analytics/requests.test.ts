@@ -6,7 +6,7 @@ import { engines } from '../harness/engines.ts'
 import { watch } from '../harness/records/live.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { askRequests, countEvents, readRows, track } from '../harness/resources/analytics.ts'
+import { countEvents, queryRequests, readRows, track } from '../harness/resources/analytics.ts'
 import { describeServer, startServer, type TestServer } from '../harness/server.ts'
 import { watchedEngine } from '../harness/users/user-rows.ts'
 
@@ -25,7 +25,7 @@ interface Summary {
 }
 
 const summaryOf = async (server: TestServer, params: Record<string, string> = {}): Promise<Summary> =>
-  (await askRequests(server.service, params)).body.summary
+  (await queryRequests(server.service, params)).body.summary
 
 const clock = manualClock(startMs)
 
@@ -93,7 +93,7 @@ describeServer('the request log', { config, clock }, (server) => {
     })
 
   test('[ANA-QUERY-1] an overview has everything, another metric its own part and the summary', async () => {
-    const { status, body } = await askRequests(server.service)
+    const { status, body } = await queryRequests(server.service)
     expect(status).toBe(200)
     expect(Object.keys(body)).toEqual(['summary', 'timeSeries', 'breakdown', 'topItems'])
     const { summary, timeSeries, breakdown, topItems } = body
@@ -116,7 +116,7 @@ describeServer('the request log', { config, clock }, (server) => {
       ['breakdown', 'breakdown'],
       ['topEndpoints', 'topItems'],
     ] as const) {
-      const part = (await askRequests(server.service, { metric })).body
+      const part = (await queryRequests(server.service, { metric })).body
       expect(part.summary.totalRequests).toBeGreaterThan(summary.totalRequests)
       for (const name of ['timeSeries', 'breakdown', 'topItems'])
         expect([metric, name, part[name].length > 0]).toEqual([metric, name, name === member])
@@ -124,12 +124,12 @@ describeServer('the request log', { config, clock }, (server) => {
   })
 
   test('[ANA-QUERY-3] within a category the parts are its endpoints', async () => {
-    const { body } = await askRequests(server.service, { metric: 'breakdown', category: 'db' })
+    const { body } = await queryRequests(server.service, { metric: 'breakdown', category: 'db' })
     const labels = body.breakdown.map(({ label }: { label: string }) => label)
     expect(labels).toContain('records.list')
     expect(labels).toContain('subscriptions.subscribe')
     expect(labels).not.toContain('stray')
-    const limited = await askRequests(server.service, { metric: 'topEndpoints', limit: 1 })
+    const limited = await queryRequests(server.service, { metric: 'topEndpoints', limit: 1 })
     expect(limited.body.topItems.map(({ label }: { label: string }) => label)).toEqual(['records.list'])
   })
 
@@ -144,14 +144,14 @@ describeServer('the request log', { config, clock }, (server) => {
   ]
   for (const [params, name] of mistakes)
     test(`[ANA-QUERY-4] ${JSON.stringify(params)} is refused`, async () => {
-      const { data } = expectRefusal(await askRequests(server.service, params), 400)
+      const { data } = expectRefusal(await queryRequests(server.service, params), 400)
       expect(codesOf(data)).toEqual({ [name]: name === 'limit' ? 'max' : 'enum' })
     })
 
   test('[ANA-LOG-3] a row says method, endpoint, category, status, time and user, and nothing else', async () => {
     await server.as('eve').get(`${items}/secret-id?fields=id`)
     await server.withKey('secret-key').get(items)
-    await askRequests(server.service)
+    await queryRequests(server.service)
     const rows = await readRows(server, '_logs')
     expect(rows.length).toBeGreaterThan(50)
     expect(Object.keys(rows[0] as object).sort()).toEqual([
@@ -173,11 +173,11 @@ describeServer('the request log', { config, clock }, (server) => {
   test('[ANA-QUERY-5] users are counted once in each minute, hour and day', async () => {
     const visit = async (...users: string[]): Promise<void> => {
       for (const user of users) await server.as(user).get('/api/auth/me')
-      await askRequests(server.service)
+      await queryRequests(server.service)
     }
     clock.set(startMs + 10 * minuteMs)
     const category = 'auth'
-    const before = await askRequests(server.service, { metric: 'timeSeries', groupBy: 'minute', category })
+    const before = await queryRequests(server.service, { metric: 'timeSeries', groupBy: 'minute', category })
     const from = before.body.timeSeries.length
     // 11:08, 11:09, 12:00 and the next day, 00:10.
     await visit('kim', 'lee', 'kim')
@@ -188,7 +188,7 @@ describeServer('the request log', { config, clock }, (server) => {
     clock.set(Date.UTC(2026, 5, 16, 0, 10))
     await visit('lee', 'mia', 'mia')
     const seriesOf = async (groupBy: string): Promise<[string, number, number][]> => {
-      const { body } = await askRequests(server.service, { metric: 'timeSeries', groupBy, category })
+      const { body } = await queryRequests(server.service, { metric: 'timeSeries', groupBy, category })
       return body.timeSeries.map((point: { timestamp: string; requests: number; uniqueUsers: number }) => [
         point.timestamp.slice(8, 16),
         point.requests,
@@ -233,7 +233,7 @@ for (const engine of engines)
     try {
       for (let round = 0; round < 20; round++)
         await Promise.all(Array.from({ length: 100 }, () => server.anonymous.get('/api/health')))
-      const { body } = await askRequests(server.service, { category: 'system' })
+      const { body } = await queryRequests(server.service, { category: 'system' })
       expect(body.summary.totalRequests).toBe(2000)
       const rows = await readRows(server, '_logs', `endpoint = 'system.health'`)
       const metrics = (await server.service.get('/metrics')).text
@@ -264,14 +264,14 @@ describeServer('ranges of requests', { config, clock: later }, (server) => {
     for (const agoMs of moments.sort((a, b) => b - a)) {
       later.set(endMs - agoMs)
       await server.as('ann').get(items)
-      await askRequests(server.service)
+      await queryRequests(server.service)
     }
     later.set(endMs)
     const category = 'db'
     for (const [at, range] of Object.keys(edges).entries())
       expect([range, (await summaryOf(server, { range, category })).totalRequests]).toEqual([range, 2 * at + 1])
-    const usual = (await askRequests(server.service, { category })).body
-    expect(usual).toEqual((await askRequests(server.service, { category, range: '24h', groupBy: 'hour' })).body)
+    const usual = (await queryRequests(server.service, { category })).body
+    expect(usual).toEqual((await queryRequests(server.service, { category, range: '24h', groupBy: 'hour' })).body)
     // Two of the five are in one hour, and two others.
     expect(usual.timeSeries).toHaveLength(3)
   })

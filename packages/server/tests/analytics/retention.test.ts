@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { engines } from '../harness/engines.ts'
-import { askEvents, askRequests, countEvents, readRows, track, trackAll } from '../harness/resources/analytics.ts'
+import { countEvents, queryEvents, queryRequests, readRows, track, trackAll } from '../harness/resources/analytics.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
 import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 import { watchedEngine } from '../harness/users/user-rows.ts'
@@ -70,7 +70,7 @@ for (const engine of engines) {
     const sent = eventsOf(5)
     await send(server, sent)
     await server.as('ann').get('/api/auth/me')
-    await askRequests(server.service)
+    await queryRequests(server.service)
     await server.tidy()
     expect(await readSummaries(server)).toEqual(summariesOf(sent, 0))
     expect(await readRows(server, '_events')).toHaveLength(sent.length)
@@ -102,7 +102,7 @@ for (const engine of engines) {
 
     // Names that were forgotten can come again.
     expect((await track(server.anonymous, { name: 'view' })).status).toBe(200)
-    expect((await askEvents(server.service, { metric: 'topEvents' })).body.topEvents).toHaveLength(1)
+    expect((await queryEvents(server.service, { metric: 'topEvents' })).body.topEvents).toHaveLength(1)
   })
 
   test(`[ANA-KEEP-3] done again, or by ten at once, it counts nothing twice, on ${engine.name}`, async () => {

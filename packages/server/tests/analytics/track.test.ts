@@ -5,7 +5,7 @@ import { eventNamesMax } from '../../src/limits/analytics.ts'
 import { createClient } from '../harness/client.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { askEvents, countEvents, readRows, type SentEvent, track } from '../harness/resources/analytics.ts'
+import { countEvents, queryEvents, readRows, type SentEvent, track } from '../harness/resources/analytics.ts'
 import { describeServer } from '../harness/server.ts'
 
 const nowMs = Date.UTC(2026, 5, 15, 12, 30)
@@ -69,7 +69,7 @@ describeServer(
       ] as const) {
         const { status, body } = await track(client, { name }, { name, properties: { a: 'b', n: 1.5, t: true } })
         expect([status, body]).toEqual([200, { ok: true, count: 2 }])
-        const listed = await askEvents(server.service, { event: name })
+        const listed = await queryEvents(server.service, { event: name })
         expect(listed.body.events).toMatchObject([
           { userId, eventName: name, properties: { a: 'b', n: 1.5, t: true }, timestamp: at(0) },
           { userId, eventName: name, properties: {}, timestamp: at(0) },
@@ -87,7 +87,7 @@ describeServer(
 
     test('[ANA-TRACK-2] a user id is said with a service key only', async () => {
       expect((await track(server.service, { name: 'owned', userId: 'bob' })).status).toBe(200)
-      const { body } = await askEvents(server.service, { event: 'owned' })
+      const { body } = await queryEvents(server.service, { event: 'owned' })
       expect(body.events).toMatchObject([{ userId: 'bob' }])
       const before = await countEvents(server)
       for (const client of [server.anonymous, server.as('ann')]) {
@@ -144,14 +144,14 @@ describeServer(
       const times = Object.fromEntries(
         await Promise.all(
           ['old', 'number', 'offset', 'fast'].map(async (event) => {
-            const { body } = await askEvents(server.service, { event, range: '90d' })
+            const { body } = await queryEvents(server.service, { event, range: '90d' })
             return [event, body.events[0].timestamp]
           }),
         ),
       )
       expect(times).toEqual({ old: at(90 * dayMs), number: at(1000), offset: '2026-06-15T12:00:00.000Z', fast: at(0) })
       for (const event of ['__proto__', 'constructor', "a' OR 1=1; --", '🦊 renard'])
-        expect((await askEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(1)
+        expect((await queryEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(1)
     })
 
     test('[ANA-TRACK-7] what is acknowledged is in the reports at once, also under many at a time', async () => {
@@ -163,7 +163,7 @@ describeServer(
       )
       expect(sent.map(({ status }) => status)).toEqual(sent.map(() => 200))
       expect(await countEvents(server)).toBe(before + 1000)
-      const { body } = await askEvents(server.service, { metric: 'count', event: 'parallel-1' })
+      const { body } = await queryEvents(server.service, { metric: 'count', event: 'parallel-1' })
       expect(body).toEqual({ totalEvents: 250, uniqueUsers: 2 })
     })
 

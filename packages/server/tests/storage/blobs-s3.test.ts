@@ -52,7 +52,7 @@ async function withBucket(url: string, run: (bucket: Bucket, blobs: Blobs) => Pr
   }
 }
 
-async function expectWhole(blobs: Blobs, id: string, bytes: Uint8Array): Promise<void> {
+async function expectComplete(blobs: Blobs, id: string, bytes: Uint8Array): Promise<void> {
   expect(sha256Of(await bytesOf(await blobs.read(id, { start: 0, end: bytes.length })))).toBe(sha256Of(bytes))
 }
 
@@ -184,7 +184,7 @@ function describeOutages(url: string): void {
       async (_, blobs) => {
         const id = newId()
         await blobs.write(id, inChunks(bytes), plenty)
-        await expectWhole(blobs, id, bytes)
+        await expectComplete(blobs, id, bytes)
       },
     ),
   )
@@ -211,7 +211,7 @@ function describeOutages(url: string): void {
       async (_, blobs) => {
         const id = newId()
         await blobs.write(id, inChunks(bytes), plenty)
-        await expectWhole(blobs, id, bytes)
+        await expectComplete(blobs, id, bytes)
       },
     ))
 
@@ -262,7 +262,7 @@ function describeOutages(url: string): void {
         const id = newId()
         await blobs.write(id, inChunks(bytes), plenty)
         ranges = []
-        await expectWhole(blobs, id, bytes)
+        await expectComplete(blobs, id, bytes)
         const starts = ranges.map((range) => Number(/^bytes=(\d+)-/.exec(range)?.[1]))
         expect(starts[0]).toBe(0)
         expect(starts).toEqual(starts.toSorted((a, b) => a - b))
@@ -301,7 +301,7 @@ function describeStops(program: string): void {
       await expect(blobs.write(newId(), inChunks(bytes), plenty)).rejects.toMatchObject(unavailable)
       await expect(blobs.read(id, { start: 0, end: 1 })).rejects.toMatchObject(unavailable)
       await restart(server, blobs)
-      await expectWhole(blobs, id, bytes)
+      await expectComplete(blobs, id, bytes)
       expect(await idsOf(blobs)).toEqual([id])
       await blobs.close()
     }))
@@ -377,7 +377,7 @@ function describeStops(program: string): void {
       expect(given).toBe(2 * s3PartBytes + chunk)
       thaw()
       await writing
-      await expectWhole(blobs, id, bytes)
+      await expectComplete(blobs, id, bytes)
       await blobs.close()
     }))
 

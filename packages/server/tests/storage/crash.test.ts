@@ -73,7 +73,7 @@ async function storeUntilKilled(server: SpawnedServer, firstVersion: number, eno
   return attempts
 }
 
-async function expectWhole(server: SpawnedServer, attempts: readonly Attempt[]): Promise<void> {
+async function expectComplete(server: SpawnedServer, attempts: readonly Attempt[]): Promise<void> {
   for (const key of keys) {
     const mine = attempts.filter((attempt) => attempt.key === key)
     const last = mine.findLast(({ isAcknowledged }) => isAcknowledged)
@@ -126,7 +126,7 @@ for (const engine of engines)
       for (let round = 0; round < 3; round++) {
         attempts.push(...(await storeUntilKilled(running, round * 1000, 60)))
         await running.start()
-        await expectWhole(running, attempts)
+        await expectComplete(running, attempts)
       }
       expect(attempts.filter(({ isAcknowledged }) => isAcknowledged).length).toBeGreaterThanOrEqual(180)
       await running.kill()

@@ -17,7 +17,7 @@ const fileBytes = 1_500_000
 const count = 20
 
 /** How much of a body is held back: enough that a form is not complete. */
-const heldBytes = 16
+const reservedBytes = 16
 
 /** An upload whose bytes have come but for the last ones. */
 interface Held {
@@ -41,8 +41,8 @@ describeServer('bytes under way', { config, clock }, (server) => {
       `Content-Length: ${body.length}`,
       ...headers,
     ]
-    const held = holdRaw(server.url, `${lines.join('\r\n')}\r\n\r\n${body.slice(0, -heldBytes)}`)
-    return { answer: held.answer, finish: () => held.goOn(body.slice(-heldBytes)), leave: held.leave }
+    const held = holdRaw(server.url, `${lines.join('\r\n')}\r\n\r\n${body.slice(0, -reservedBytes)}`)
+    return { answer: held.answer, finish: () => held.goOn(body.slice(-reservedBytes)), leave: held.leave }
   }
 
   const content = 'x'.repeat(fileBytes)

@@ -77,7 +77,7 @@ export function openFcm(clock: Clock = { now: () => Date.now() }): Fcm {
   let topicCalls = 0
   let busiest = 0
 
-  const tellWatchers = (): void => {
+  const notifyWatchers = (): void => {
     watch.tell()
   }
   const play = (name: string): FcmAnswer => scripts.get(name)?.shift() ?? null
@@ -114,7 +114,7 @@ export function openFcm(clock: Clock = { now: () => Date.now() }): Fcm {
     const { message } = (await request.json()) as { message: FcmMessage }
     const target = message.token ?? `/topics/${message.topic}`
     tries.set(target, (tries.get(target) ?? 0) + 1)
-    tellWatchers()
+    notifyWatchers()
     if (!isAuthorized(request)) return errorResponse({ status: 401 })
     const scripted = play(target)
     if (scripted) return give(scripted)
@@ -157,7 +157,7 @@ export function openFcm(clock: Clock = { now: () => Date.now() }): Fcm {
         return new Response('nothing here', { status: 404 })
       } finally {
         running -= 1
-        tellWatchers()
+        notifyWatchers()
       }
     },
   })

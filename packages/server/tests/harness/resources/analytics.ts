@@ -23,15 +23,15 @@ export async function trackAll(client: Client, events: readonly SentEvent[]): Pr
   }
 }
 
-export const askEvents = (client: Client, params: Readonly<Record<string, unknown>> = {}): Promise<Answer> =>
+export const queryEvents = (client: Client, params: Readonly<Record<string, unknown>> = {}): Promise<Answer> =>
   client.get(`/api/analytics/events${query(params)}`)
 
-export const askRequests = (client: Client, params: Readonly<Record<string, unknown>> = {}): Promise<Answer> =>
+export const queryRequests = (client: Client, params: Readonly<Record<string, unknown>> = {}): Promise<Answer> =>
   client.get(`/api/analytics/query${query(params)}`)
 
 /** How many events there are, which a refused request must leave alone. */
 export async function countEvents(server: TestServer): Promise<number> {
-  const { body } = await askEvents(server.service, { metric: 'count', range: '90d' })
+  const { body } = await queryEvents(server.service, { metric: 'count', range: '90d' })
   return body.totalEvents
 }
 
