@@ -1,6 +1,5 @@
 /**
- * `npm run check`: what a machine can say about the source without running it. The last line is `Checks: N passed, N
- * failed`.
+ * `npm run check`: static checks of the source. The last line is `Checks: N passed, N failed`.
  */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,7 +1,7 @@
 /**
  * A private PostgreSQL and Redis to develop against, and with `--s3` an S3 store: `node scripts/run.mjs
  * scripts/databases.ts` prints their addresses as lines for a shell, `node scripts/run.mjs scripts/databases.ts FILE`
- * writes them to a file once all take connections. They run until Ctrl-C, and leave nothing behind.
+ * writes them to a file once all take connections. They run until Ctrl-C, and are removed afterwards.
  */
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -11,8 +11,8 @@ import { providePostgres, provideRedis, provideS3 } from './servers/programs.ts'
 import { openRedis } from './servers/redis.ts'
 import { createBucket, openS3 } from './servers/s3.ts'
 
-/** Complete or not there at all, and for nobody else's eyes. */
-function writeWhole(path: string, text: string): void {
+/** Writes a file atomically, readable by its owner only. */
+function writeAtomically(path: string, text: string): void {
   const temporary = `${path}.${process.pid}`
   writeFileSync(temporary, text, { mode: 0o600 })
   renameSync(temporary, path)
@@ -51,7 +51,7 @@ async function main(): Promise<number> {
     const s3 = s3Path === null ? '' : await addS3(s3Path, servers)
     const text = `export DATABASE_URL='${databaseUrl}'\nexport REDIS_URL='${redisUrl}'\n${s3}`
     if (file === undefined) process.stdout.write(text)
-    else writeWhole(file, text)
+    else writeAtomically(file, text)
     await stopped.promise
     return 0
   } finally {

@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready to run, and asks nothing of one that is: packages are installed where they are missing or
- * not those of package-lock.json. Runs on plain Node.
+ * Prepares a fresh clone: installs packages where they are missing or differ from package-lock.json. Runs on plain
+ * Node.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

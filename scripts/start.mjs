@@ -1,12 +1,11 @@
 /**
- * `npm start`: the atlas example in development mode, from a fresh clone or again. Runs on plain Node; the rest is the
- * example's.
+ * `npm start`: runs the atlas example in development mode, also from a fresh clone. Runs on plain Node.
  */
 import { runBun } from '../packages/server/bin/bun.mjs'
 import { prepare, repositoryPath } from './prepare.mjs'
 
 try {
-  // Before anything is loaded: on a busy machine the first word of the server itself may take many seconds.
+  // Printed before anything is loaded: on a busy machine the server's own first output may take many seconds.
   console.log('Starting Plinth with the atlas example…')
   prepare()
   console.log('Loading the server…')

@@ -1,6 +1,5 @@
 /**
- * Everything that is checked about the repository itself, beyond what compiler, linter and formatter
- * know.
+ * Checks of the repository itself, beyond compiler, linter and formatter.
  */
 import { checkRetiredWords } from './checks/retired-words.ts'
 import { checkAdapters, checkBodyReaders, checkCycles, checkFeatures, checkLine, checkRuntime } from './tidy/imports.ts'
@@ -8,7 +7,7 @@ import { checkLinks } from './tidy/links.ts'
 import type { Repository } from './tidy/repository.ts'
 import { checkBanned, checkMachine, checkNames, checkOpening, checkSize } from './tidy/style.ts'
 
-/** Rule to the check that holds it; each mistake says what to do instead. */
+/** Checks by rule; each error names the remedy. */
 export const tidyChecks: Readonly<Record<string, (repository: Repository) => string[]>> = {
   'imports go left on the dependency line': checkLine,
   'features do not import each other': checkFeatures,

@@ -1,4 +1,4 @@
-/** The run about analytics: `--analytics`. Prints as it goes; private processes and folders, gone when it ends. */
+/** The analytics run (`--analytics`). Uses private processes and folders and removes them. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,12 +13,12 @@ import { startLoad, startServer } from '../setup/processes.ts'
 import { type OnProgress, seedFolder } from '../setup/seed.ts'
 import { measureReports, measureRequestLog, measureTracking } from './measure.ts'
 import { type ReportedEngine, toMarkdown, toText as toReportText } from './report.ts'
-import { type AnalyticsPlace, openStore, seedAnalytics } from './seed.ts'
+import { type AnalyticsLocation, openStore, seedAnalytics } from './seed.ts'
 
 const tableRows = 10_000
 const rounds = 10
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runAnalytics(plan: Plan, quick: boolean, onProgress: OnProgress): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
@@ -47,21 +47,21 @@ export async function runAnalytics(plan: Plan, quick: boolean, onProgress: OnPro
     const read = await measureRequestLog({ server, unlogged, load }, plan, tableRows)
     add({ scenario: { title: 'Point read, counted by the request log' }, ...read })
     for (const [size, title] of [
-      [1, 'Events, one a request'],
-      [100, 'Events, a hundred a request'],
+      [1, 'Events, one per request'],
+      [100, 'Events, a hundred per request'],
     ] as const)
       add({ scenario: { title }, ...(await measureTracking(server, load, plan, size)) })
   }
 
   const events = quick ? 200_000 : 10_000_000
   const reported: ReportedEngine[] = []
-  const addReports = async (engine: string, place: AnalyticsPlace): Promise<void> => {
+  const addReports = async (engine: string, location: AnalyticsLocation): Promise<void> => {
     await using own = new AsyncDisposableStack()
-    await seedAnalytics(place, events, onProgress)
-    const store = await openStore(place, true)
+    await seedAnalytics(location, events, onProgress)
+    const store = await openStore(location, true)
     own.defer(() => store.close())
     const dataBytes = await store.diskBytes()
-    const { folder, databaseUrl } = place
+    const { folder, databaseUrl } = location
     const server = await startServer(folder, databaseUrl === null ? null : { databaseUrl, redisUrl: '' })
     own.defer(() => server.stop())
     const found = { engine, dataBytes, ...(await measureReports(server, store, rounds)) }
@@ -71,7 +71,7 @@ export async function runAnalytics(plan: Plan, quick: boolean, onProgress: OnPro
   await addReports('SQLite', { folder: join(work, 'events'), databaseUrl: null })
   rmSync(join(work, 'events'), { recursive: true })
   const programs = providePostgres()
-  if (programs === null) console.log('\nTHERE IS NO PostgreSQL ON THIS MACHINE. Its reports are left out.')
+  if (programs === null) console.log('\nPostgreSQL IS NOT INSTALLED. Its reports are skipped.')
   else {
     const postgres = await openPostgres(programs, postgresSettings)
     stack.defer(() => postgres.remove())

@@ -1,6 +1,6 @@
 /**
- * What analytics costs, measured: every report on millions of events, at rest and while old days are rolled up; events
- * that come in; and what the request log takes from a point read. Gives figures; prints nothing.
+ * Measures analytics: every report on millions of events, at rest and while old days are rolled up; incoming events;
+ * and the cost of the request log for a point read.
  */
 import { msOfId } from '../../packages/server/src/features/analytics/time.ts'
 import { rawRetentionMs, rollUpMarginMs } from '../../packages/server/src/limits/analytics.ts'
@@ -12,7 +12,7 @@ import { type LoadProcess, type ServerProcess, serviceKey } from '../setup/proce
 import { busyUser, frequentEvent } from './seed.ts'
 import type { AnalyticsStore } from './store.ts'
 
-/** One kind of report, and how long its answers took, in milliseconds. */
+/** A report and its response times in milliseconds. */
 export interface ReportTimes {
   readonly title: string
   readonly path: string
@@ -24,7 +24,7 @@ const events = '/api/analytics/events'
 const requests = '/api/analytics/query'
 const user = `userId=${busyUser}`
 
-/** Each with what is usual and with the most it can be asked for. */
+/** Each report with its default and its largest range. */
 const reports: readonly (readonly [title: string, path: string])[] = [
   ['Newest 50 events', events],
   ['1,000 of 90 days', `${events}?range=90d&limit=1000`],
@@ -45,7 +45,7 @@ const reports: readonly (readonly [title: string, path: string])[] = [
   ['Requests: endpoints of 90 days', `${requests}?metric=topEndpoints&range=90d`],
 ]
 
-async function ask(server: ServerProcess, path: string): Promise<number> {
+async function timeReport(server: ServerProcess, path: string): Promise<number> {
   const startedAt = performance.now()
   const response = await fetch(`${server.url}${path}`, { headers: { 'X-Platform-Service-Key': serviceKey } })
   await response.arrayBuffer()
@@ -53,7 +53,7 @@ async function ask(server: ServerProcess, path: string): Promise<number> {
   return performance.now() - startedAt
 }
 
-/** Looks at the database beside the server, to know when it rolls up and when it is done. */
+/** Observes in the database when the roll-up begins and ends. */
 async function watchRollUp(store: AnalyticsStore) {
   const oldestMs = async (): Promise<number> => msOfId((await store.oldestEvent()) ?? '')
   const firstMs = await oldestMs()
@@ -65,7 +65,7 @@ async function watchRollUp(store: AnalyticsStore) {
   }
 }
 
-/** All reports in turn, several times; then over and over while the server rolls three days up. */
+/** Requests all reports several times, then repeatedly while the server rolls up three days. */
 export async function measureReports(
   server: ServerProcess,
   store: AnalyticsStore,
@@ -73,13 +73,13 @@ export async function measureReports(
 ): Promise<{ times: ReportTimes[]; rollUpSeconds: number }> {
   const { hasBegun, isDone } = await watchRollUp(store)
   const times = reports.map(([title, path]) => ({ title, path, restMs: [] as number[], rollUpMs: [] as number[] }))
-  for (const { path } of times) await ask(server, path)
+  for (const { path } of times) await timeReport(server, path)
   for (let round = 0; round < rounds && !(await hasBegun()); round++)
-    for (const { path, restMs } of times) restMs.push(await ask(server, path))
+    for (const { path, restMs } of times) restMs.push(await timeReport(server, path))
   while (!(await hasBegun())) await Bun.sleep(20)
   const begunAt = performance.now()
   while (!(await isDone()))
-    for (const { path, rollUpMs } of times) if (!(await isDone())) rollUpMs.push(await ask(server, path))
+    for (const { path, rollUpMs } of times) if (!(await isDone())) rollUpMs.push(await timeReport(server, path))
   return { times, rollUpSeconds: (performance.now() - begunAt) / 1000 }
 }
 
@@ -91,7 +91,7 @@ const visit = (index: number, each: number) => ({
   properties: { plan: 'pro', amount: each, source: 'web' },
 })
 
-/** With the service key, which may say whose events they are. */
+/** Sent with the service key, which may set the user of an event. */
 function trackRequest(size: number, index: number): LoadRequest {
   const events = Array.from({ length: size }, (_, each) => visit(index, each))
   const { text, expect } = post('/api/analytics/track', { events }, { status: 200, includes: '"ok":true' })
@@ -110,7 +110,7 @@ export async function measureTracking(
   return compare({ pid: server.pid, run }, [], plan.rounds)
 }
 
-/** Point reads of a server that counts them beside one that does not. */
+/** Compares point reads with and without the request log. */
 export async function measureRequestLog(
   servers: { readonly server: ServerProcess; readonly unlogged: ServerProcess; readonly load: LoadProcess },
   plan: Plan,
@@ -119,7 +119,7 @@ export async function measureRequestLog(
   const { server, unlogged, load } = servers
   const sent = pointReads('posts', rows)
   const runOf = (one: ServerProcess) => async () => roundOf(await underLoad(one, load, plan, sent), 1)
-  // Two servers in turn differ by some percent of their own accord.
+  // Two identical servers differ by some percent.
   const baseline = { title: 'the same without the request log', budget: 0.9 }
   return compare({ pid: server.pid, run: runOf(server) }, [{ baseline, run: runOf(unlogged) }], plan.rounds)
 }

@@ -1,4 +1,4 @@
-/** Figures of a run about analytics as text: their part of `docs/benchmarks.md`. */
+/** Formats the figures of the analytics run for `docs/benchmarks.md`. */
 
 import {
   type Cells,
@@ -14,7 +14,7 @@ import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { middle, type ReportTimes, worst } from './measure.ts'
 
-/** What reports took on one engine. */
+/** Report times on one engine. */
 export interface ReportedEngine {
   readonly engine: string
   readonly dataBytes: number
@@ -29,7 +29,7 @@ export interface AnalyticsFigures {
   readonly measurements: readonly Reported[]
 }
 
-/** What the brief of analytics asks of every report, on ten million events. */
+/** Budget of every report, on ten million events. */
 const budgetMs = 1000
 
 const headOf = (engine: string): Cells => [
@@ -47,22 +47,22 @@ const lineOf = ({ title, restMs, rollUpMs }: ReportTimes): Cells => {
   return [title, ...numbers, `< 1 s ${slowest < budgetMs ? '✓' : '✗'}`]
 }
 
-const said = ({ engine, dataBytes, rollUpSeconds }: ReportedEngine): string =>
+const summaryOf = ({ engine, dataBytes, rollUpSeconds }: ReportedEngine): string =>
   `On ${engine} ${megabytes(dataBytes)} MB on disk; rolling up three days took ${decimal(rollUpSeconds, 0)} s beside the reports.`
 
 /** The reports as aligned lines for a terminal. */
 export const toText = (reported: ReportedEngine): string =>
   [headOf(reported.engine), ...reported.times.map(lineOf)]
     .map((cells) => cells.map((cell, at) => (at === 0 ? cell.padEnd(42) : cell.padStart(20))).join(''))
-    .concat(said(reported))
+    .concat(summaryOf(reported))
     .join('\n')
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, figures: AnalyticsFigures): string {
   const { events, reported, measurements } = figures
   return [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
-    `${events.toLocaleString('en-US')} events. ${reported.map(said).join(' ')}`,
+    `${events.toLocaleString('en-US')} events. ${reported.map(summaryOf).join(' ')}`,
     ...reported.map(({ engine, times }) => markdownTable(headOf(engine), times.map(lineOf))),
     markdownTable(columns, measurements.flatMap(linesOf)),
   ].join('\n\n')

@@ -25,7 +25,7 @@ function userName(number: number): string {
   return `user-${String(number).padStart(31, '0')}`
 }
 
-/** Names and users are spread unevenly, as they are everywhere; one event in five is nobody's. */
+/** Names and users are distributed unevenly; one event in five has no user. */
 function eventAt(index: number, ms: number): Row {
   const [a, b, c] = [hash(3 * index), hash(3 * index + 1), hash(3 * index + 2)]
   const name = Math.floor(((a % 10_000) / 10_000) ** 2 * names)
@@ -59,7 +59,7 @@ async function insertEvents(
   }
 }
 
-/** What `ingest` would have counted. */
+/** Derives the counts that `ingest` maintains. */
 async function countEvents(store: AnalyticsStore): Promise<void> {
   const noMore = '0, 0, 0, 0, 0'
   const { day } = store
@@ -108,29 +108,29 @@ async function insertRequests(store: AnalyticsStore, firstMs: number): Promise<v
   }
 }
 
-/** Where events are to be: in PostgreSQL where there is one, else in the folder. */
-export interface AnalyticsPlace {
+/** Where events are stored: in PostgreSQL, or in the folder when `databaseUrl` is null. */
+export interface AnalyticsLocation {
   readonly folder: string
   readonly databaseUrl: string | null
 }
 
-export const openStore = ({ folder, databaseUrl }: AnalyticsPlace, readonly: boolean): Promise<AnalyticsStore> =>
+export const openStore = ({ folder, databaseUrl }: AnalyticsLocation, readonly: boolean): Promise<AnalyticsStore> =>
   databaseUrl === null ? Promise.resolve(openSqliteStore(folder, { readonly })) : openPostgresStore(databaseUrl)
 
 /** The folder or the database must be empty. */
-export async function seedAnalytics(place: AnalyticsPlace, count: number, onProgress: OnProgress): Promise<void> {
-  const { folder, databaseUrl } = place
+export async function seedAnalytics(location: AnalyticsLocation, count: number, onProgress: OnProgress): Promise<void> {
+  const { folder, databaseUrl } = location
   const sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: async () => {}, log: silentLog })
   await prepareAnalytics(sql)
   await sql.close()
-  const store = await openStore(place, false)
+  const store = await openStore(location, false)
   const firstMs = Date.now() - seededDays * dayMs
   const indexes = await store.dropIndexes('_events')
   await insertEvents(store, count, firstMs, onProgress)
   for (const statement of indexes) await store.run(statement)
   await countEvents(store)
   await insertRequests(store, firstMs)
-  await store.settle()
+  await store.flush()
   onProgress(count, count)
   await store.close()
 }

@@ -1,6 +1,5 @@
 /**
- * The database of analytics from beside the server, on either engine: to fill it in bulk, and to see how far the
- * server is.
+ * Direct access to the analytics database on either engine: to seed it in bulk, and to observe the server's progress.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -16,19 +15,19 @@ export interface AnalyticsStore {
   run(statement: string): Promise<void>
   /** Rows with all columns of the table, in their order. */
   insert(table: string, rows: readonly Row[]): Promise<void>
-  /** Drops all indexes but that of the primary key; gives the statements that make them. */
+  /** Drops all indexes but that of the primary key; returns the statements that create them. */
   dropIndexes(table: string): Promise<string[]>
   /** Null for an empty table. */
   oldestEvent(): Promise<string | null>
-  /** All that was written is on disk, and what the engine knows of its tables is new. */
-  settle(): Promise<void>
+  /** Writes everything to disk and updates the engine's statistics. */
+  flush(): Promise<void>
   diskBytes(): Promise<number>
   close(): Promise<void>
 }
 
 const oldestEvent = 'SELECT id FROM _events ORDER BY id LIMIT 1'
 
-/** The file of a data folder: to be written to before the server is there, and only read afterwards. */
+/** The file of a data folder: written before the server starts, only read afterwards. */
 export function openSqliteStore(folder: string, { readonly }: { readonly: boolean }): AnalyticsStore {
   const db = new Database(join(folder, 'databases', `${analyticsNamespace}.sqlite`), { readonly, readwrite: !readonly })
   if (!readonly)
@@ -56,18 +55,18 @@ export function openSqliteStore(folder: string, { readonly }: { readonly: boolea
       const row = db.query(oldestEvent).get() as { id: string } | null
       return row?.id ?? null
     },
-    async settle() {},
+    async flush() {},
     diskBytes: async () => folderBytes(folder),
     close: async () => db.close(),
   }
 }
 
-/** A database of nothing else. */
+/** Opens a database that contains only analytics. */
 export async function openPostgresStore(url: string): Promise<AnalyticsStore> {
   const client = new Client({ connectionString: url })
   await client.connect()
   await client.query(`SET search_path = "${analyticsNamespace}"`)
-  // What is written here needs not survive a crash, and is sorted for indexes.
+  // Seeded rows need not survive a crash; the memory is for building indexes.
   await client.query(`SET synchronous_commit = off; SET work_mem = '1GB'; SET maintenance_work_mem = '1GB'`)
   return {
     day: `to_char(to_timestamp(minute * 60) AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
@@ -93,7 +92,7 @@ export async function openPostgresStore(url: string): Promise<AnalyticsStore> {
       const { rows } = await client.query<{ id: string }>(oldestEvent)
       return rows[0]?.id ?? null
     },
-    async settle() {
+    async flush() {
       await client.query('VACUUM ANALYZE')
       await client.query('CHECKPOINT')
     },

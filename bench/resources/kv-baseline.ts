@@ -16,10 +16,10 @@ function createSetting(path: string): Step {
   db.run('PRAGMA synchronous = NORMAL')
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
-  const set = db.prepare(`INSERT INTO entries AS held (namespace, key, written_at, expires_at, value)
+  const set = db.prepare(`INSERT INTO entries AS stored (namespace, key, written_at, expires_at, value)
     VALUES (?, ?, ?, NULL, ?) ON CONFLICT (namespace, key) DO UPDATE
     SET written_at = excluded.written_at, expires_at = excluded.expires_at, value = excluded.value
-    WHERE abs(excluded.written_at - held.written_at) >= 0`)
+    WHERE abs(excluded.written_at - stored.written_at) >= 0`)
   const write = (index: number): void => {
     begin.run()
     for (let at = index * groupSize; at < (index + 1) * groupSize; at++)

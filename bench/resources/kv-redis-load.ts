@@ -1,6 +1,6 @@
 /**
- * The load generator for Redis, beside that for HTTP: prebuilt commands, one in flight per connection, every reply's
- * kind checked and of sampled replies the content. The first wrong one fails the job.
+ * The load generator for Redis: prebuilt commands, one in flight per connection. It checks the type of every reply, and
+ * the content of sampled ones; the first wrong reply fails the job.
  */
 import { Histogram } from '../load/histogram.ts'
 import type { LoadResult } from '../load/load.ts'
@@ -8,11 +8,11 @@ import { serveJobs } from '../setup/jobs.ts'
 import { readGroupCpuSeconds } from '../setup/proc.ts'
 
 export interface RedisCommand {
-  /** As the protocol wants it. ASCII. */
+  /** The command in RESP. ASCII. */
   readonly text: string
-  /** The first byte of a right reply: `+` of a status, `$` of a value. */
+  /** The first byte of a correct reply: `+` for a status, `$` for a value. */
   readonly kind: '+' | '$'
-  /** In every sampled reply. */
+  /** Contained in every sampled reply. */
   readonly includes: string
 }
 
@@ -23,7 +23,7 @@ export interface RedisJob {
   readonly commands: readonly RedisCommand[]
   readonly warmupSeconds: number
   readonly seconds: number
-  /** A fixed job: exactly so many commands, no warm-up. */
+  /** Number of commands of a fixed job, without warm-up; null for a timed job. */
   readonly total: number | null
   readonly pid: number
 }
@@ -35,24 +35,24 @@ export type RedisResult = Pick<
 
 const sampleEvery = 211
 
-/** A command and its arguments in Redis' protocol. */
+/** Encodes a command and its arguments in RESP. */
 export const formatCommand = (...args: readonly string[]): string =>
   `*${args.length}\r\n${args.map((arg) => `$${arg.length}\r\n${arg}\r\n`).join('')}`
 
-/** Bytes of the reply that the buffer begins with; null while it has not ended. Throws for an error's reply. */
+/** Length of the reply at the start of the buffer; null while it is incomplete. Throws for an error reply. */
 export function measureReply(bytes: Buffer): number | null {
   const line = bytes.indexOf('\r\n')
   if (line < 0) return null
   const kind = String.fromCharCode(bytes[0] as number)
   if (kind === '+') return line + 2
   const length = Number(bytes.toString('latin1', 1, line))
-  if (kind !== '$' || !(length >= 0)) throw new Error(`Redis answered ${bytes.toString('latin1', 0, line)}`)
-  const whole = line + 2 + length + 2
-  return bytes.length < whole ? null : whole
+  if (kind !== '$' || !(length >= 0)) throw new Error(`Redis replied ${bytes.toString('latin1', 0, line)}`)
+  const end = line + 2 + length + 2
+  return bytes.length < end ? null : end
 }
 
 interface RedisConnection {
-  ask(text: string): Promise<Buffer>
+  send(text: string): Promise<Buffer>
   close(): void
 }
 
@@ -80,7 +80,7 @@ async function connect(port: number): Promise<RedisConnection> {
     },
   })
   return {
-    ask(text) {
+    send(text) {
       waiting = Promise.withResolvers<Buffer>()
       socket.write(text)
       return waiting.promise
@@ -89,7 +89,7 @@ async function connect(port: number): Promise<RedisConnection> {
   }
 }
 
-/** Runs one job; rejects with the first wrong reply, refused connection or early close. */
+/** Runs one job; rejects on the first wrong reply, refused connection or early close. */
 export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
   const connections = await Promise.all(Array.from({ length: job.connections }, () => connect(job.port)))
   const latencies = new Histogram()
@@ -98,12 +98,12 @@ export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
   let sending = true
 
   async function lane(connection: RedisConnection): Promise<void> {
-    await connection.ask(formatCommand('AUTH', job.password))
+    await connection.send(formatCommand('AUTH', job.password))
     while (sending && sent !== job.total) {
       const command = job.commands[sent % job.commands.length] as RedisCommand
       const isSampled = sent++ % sampleEvery === 0
       const startedAt = performance.now()
-      const reply = await connection.ask(command.text)
+      const reply = await connection.send(command.text)
       latencies.add(performance.now() - startedAt)
       answered++
       const isRight = reply[0] === command.kind.charCodeAt(0) && (!isSampled || reply.includes(command.includes))
@@ -112,7 +112,7 @@ export async function runRedisLoad(job: RedisJob): Promise<RedisResult> {
   }
 
   const lanes = Promise.all(connections.map(lane))
-  // Awaited only later; a failure before that is not an unhandled one.
+  // Prevents an unhandled rejection before it is awaited.
   lanes.catch(() => {})
   try {
     if (job.total === null) await Promise.race([Bun.sleep(job.warmupSeconds * 1000), lanes])

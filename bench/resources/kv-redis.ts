@@ -1,4 +1,4 @@
-/** A private Redis to hold key-value stores against, on the server's core: it syncs each write, or keeps nothing. */
+/** A private Redis on the server's core, for comparison: it syncs each write, or persists nothing. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makePassword, openPrivateServer } from '../../scripts/servers/private-server.ts'
@@ -10,11 +10,11 @@ export interface Redis extends BaselineProcess {
   readonly password: string
 }
 
-/** What Redis promises of an acknowledged write: that it is on disk, or nothing. */
-export type RedisKeeping = 'always' | 'nothing'
+/** Durability of an acknowledged write: on disk, or none. */
+export type RedisDurability = 'always' | 'nothing'
 
-/** Null where there is no Redis and none can be installed. */
-export async function startRedis(keeping: RedisKeeping): Promise<Redis | null> {
+/** Null where Redis is missing and cannot be installed. */
+export async function startRedis(durability: RedisDurability): Promise<Redis | null> {
   const program = provideRedis()
   if (program === null) return null
   const password = makePassword()
@@ -24,7 +24,7 @@ export async function startRedis(keeping: RedisKeeping): Promise<Redis | null> {
       `port ${port}`,
       `requirepass ${password}`,
       'save ""',
-      `appendonly ${keeping === 'always' ? 'yes' : 'no'}`,
+      `appendonly ${durability === 'always' ? 'yes' : 'no'}`,
       'appendfsync always',
       'daemonize no',
       'pidfile redis.pid',
@@ -43,7 +43,7 @@ export async function startRedis(keeping: RedisKeeping): Promise<Redis | null> {
   return { pid, port, password, stop: remove }
 }
 
-/** As it says itself. */
+/** The version that the program reports. */
 export function readRedisVersion(): string {
   const program = provideRedis()
   if (program === null) return 'none'

@@ -1,11 +1,11 @@
-/** Figures of a run about key-value stores as text: their part of `docs/benchmarks.md`. */
+/** Formats the figures of the key-value run for `docs/benchmarks.md`. */
 
 import { columns, linesOf, markdownTable, measuredWith, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import { busyNote } from '../users/report.ts'
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
   plan: Plan,

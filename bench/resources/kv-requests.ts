@@ -1,17 +1,17 @@
-/** What a run about key-value stores asks, over HTTP and of Redis: the same keys and values in the same order. */
+/** Requests of the key-value run, over HTTP and to Redis: the same keys and values in the same order. */
 
 import type { LoadRequest } from '../load/load-requests.ts'
 import { hash } from '../setup/data.ts'
 import { serviceKey } from '../setup/processes.ts'
 import { formatCommand, type RedisCommand } from './kv-redis-load.ts'
 
-/** Of `bench/plinth.config.ts`. */
+/** Namespace of `bench/plinth.config.ts`. */
 export const kvNamespace = 'cache'
 export const keyCount = 10_000
 
 export const keyAt = (index: number): string => `session:${String(hash(index) % keyCount).padStart(5, '0')}`
 
-/** Some 200 bytes of JSON, as a session has them. */
+/** Some 200 bytes of JSON, like a session. */
 export const valueAt = (index: number) => ({
   key: keyAt(index),
   index,
@@ -22,7 +22,7 @@ export const valueAt = (index: number) => ({
   note: 'x'.repeat(40),
 })
 
-/** A request of a client with the service key. */
+/** A request with the service key. */
 function kvRequest(command: object, includes: string): LoadRequest {
   const body = JSON.stringify(command)
   const head = [

@@ -1,4 +1,4 @@
-/** What a run about key-value stores sends, how replies of Redis are read, and what it says of its figures. */
+/** Requests, Redis replies and reports of the key-value run. */
 import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { replaceMeasured } from '../report.ts'
@@ -8,7 +8,7 @@ import { formatCommand, measureReply, runRedisLoad } from './kv-redis-load.ts'
 import { toMarkdown } from './kv-report.ts'
 import { gets, keyAt, redisGets, redisSets, sets, valueAt } from './kv-requests.ts'
 
-test('the server and Redis are asked for the same keys in the same order, with the same values', () => {
+test('requests to the server and to Redis use the same keys and values in the same order', () => {
   const bodyOf = (text: string) => JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4))
   for (const at of [0, 1, 7777]) {
     const key = keyAt(at)
@@ -29,15 +29,15 @@ test.each([
   ['$5\r\nhello\r\n', 11],
   ['$0\r\n\r\n', 6],
   ['$5\r\n\r\n\r\n\r\r\n', 11],
-])('the reply %j has ended after %p bytes', (text, bytes) => {
+])('the length of the reply %j is %p bytes', (text, bytes) => {
   expect(measureReply(Buffer.from(text))).toBe(bytes)
 })
 
 test.each(['-ERR no such command\r\n', '$-1\r\n', ':1\r\n'])('the reply %j ends the run', (text) => {
-  expect(() => measureReply(Buffer.from(text))).toThrow('Redis answered')
+  expect(() => measureReply(Buffer.from(text))).toThrow('Redis replied')
 })
 
-/** A server that answers each chunk with the next of these. */
+/** A server that responds to each chunk with the next reply. */
 function openAnswering(answers: readonly string[]) {
   const left = [...answers]
   return Bun.listen({
@@ -49,7 +49,7 @@ function openAnswering(answers: readonly string[]) {
 
 const job = { password: 'p', connections: 1, warmupSeconds: 0, seconds: 0, pid: process.pid }
 
-test('a reply that is not the one expected fails the job', async () => {
+test('an unexpected reply fails the job', async () => {
   const commands = [{ text: formatCommand('GET', 'a'), kind: '$', includes: 'right' } as const]
   for (const [answer, isRight] of [
     ['$5\r\nright\r\n', true],
@@ -60,12 +60,12 @@ test('a reply that is not the one expected fails the job', async () => {
     const listener = openAnswering(['+OK\r\n', answer])
     const running = runRedisLoad({ ...job, port: listener.port, commands, total: 1 })
     if (isRight) expect((await running).answered).toBe(1)
-    else await expect(running).rejects.toThrow(/Wrong reply|Redis answered/)
+    else await expect(running).rejects.toThrow(/Wrong reply|Redis replied/)
     listener.stop(true)
   }
 })
 
-test('the part of the page about key-value stores is replaced and nothing else', async () => {
+test('only the key-value part of the page is replaced', async () => {
   const round = async (): Promise<Round> => {
     const latencies = new Histogram()
     latencies.add(5)

@@ -1,6 +1,6 @@
 /**
- * The run about key-value stores: `--kv`. Prints as it goes; private processes and folders, gone when it ends. What the
- * figures mean is said in `docs/benchmarks.md`.
+ * The key-value run (`--kv`). Uses private processes and folders and removes them; `docs/benchmarks.md` explains the
+ * figures.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,15 +33,15 @@ interface Setup {
   readonly baseline: BaselineProcess
   readonly load: LoadProcess
   readonly redisLoad: JobProcess<RedisJob, RedisResult>
-  /** Each with what it keeps; none where there is no Redis. */
+  /** Redis with and without persistence; null where Redis is missing. */
   readonly durable: Redis | null
-  readonly fleeting: Redis | null
+  readonly volatile: Redis | null
 }
 
 type BaselineLine = { readonly title: string; readonly budget: number | null }
 type Competitor = { readonly baseline: BaselineLine; readonly run: () => Promise<Round> }
 
-/** Every key once, on a server that is stopped again, so that its file can be copied. */
+/** Writes every key once and stops the server, so that its file can be copied. */
 async function seed(folder: string, load: LoadProcess): Promise<void> {
   const server = await startServer(folder)
   try {
@@ -64,13 +64,13 @@ async function openSetup(stack: AsyncDisposableStack, work: string): Promise<Set
   stack.defer(() => server.stop())
   const baseline = await startListener(['bench/resources/kv-baseline.ts', baselineFolder])
   stack.defer(() => baseline.stop())
-  const [durable, fleeting] = [await startRedis('always'), await startRedis('nothing')]
-  for (const redis of [durable, fleeting]) {
+  const [durable, volatile] = [await startRedis('always'), await startRedis('nothing')]
+  for (const redis of [durable, volatile]) {
     if (redis === null) continue
     stack.defer(() => redis.stop())
     await redisLoad.run({ ...redisJob(redis, redisSets()), warmupSeconds: 0, seconds: 0, total: keyCount })
   }
-  return { server, baseline, load, redisLoad, durable, fleeting }
+  return { server, baseline, load, redisLoad, durable, volatile }
 }
 
 const redisJob = ({ port, password, pid }: Redis, commands: readonly RedisCommand[]) => ({
@@ -97,7 +97,7 @@ function createRuns({ load, redisLoad }: Setup, { warmupSeconds, seconds }: Plan
 }
 
 async function measureKv(setup: Setup, plan: Plan, onMeasured: (one: Reported) => void): Promise<Reported[]> {
-  const { server, baseline, durable, fleeting } = setup
+  const { server, baseline, durable, volatile } = setup
   const { overHttp, ofRedis } = createRuns(setup, plan)
   const measureOne = async (title: string, run: () => Promise<Round>, baselines: readonly Competitor[]) => {
     const measurement = { scenario: { title }, ...(await compare({ pid: server.pid, run }, baselines, plan.rounds)) }
@@ -106,7 +106,7 @@ async function measureKv(setup: Setup, plan: Plan, onMeasured: (one: Reported) =
   }
   const read = await measureOne(`Get, ${clients} in flight`, overHttp(server, gets()), [
     { baseline: { title: 'minimal handler, same SQL', budget: null }, run: overHttp(baseline, gets()) },
-    ...ofRedis('Redis, GET', fleeting, redisGets()),
+    ...ofRedis('Redis, GET', volatile, redisGets()),
   ])
   const written = await measureOne(`Set, on disk, ${clients} in flight`, overHttp(server, sets()), [
     {
@@ -114,15 +114,15 @@ async function measureKv(setup: Setup, plan: Plan, onMeasured: (one: Reported) =
       run: () => runLoop(baseline, 'set', plan.seconds),
     },
     ...ofRedis('Redis, SET, each on disk (appendfsync always)', durable, redisSets()),
-    ...ofRedis('Redis, SET, nothing on disk', fleeting, redisSets()),
+    ...ofRedis('Redis, SET, nothing on disk', volatile, redisSets()),
   ])
   await checkKeys(server)
   return [read, written]
 }
 
-/** Every key must be there, with a value that was set under it. */
+/** Throws unless sampled keys have a value that was set under them. */
 async function checkKeys({ url }: ServerProcess): Promise<void> {
-  const ask = async (command: object) => {
+  const send = async (command: object) => {
     const response = await fetch(`${url}/api/kv/${kvNamespace}`, {
       method: 'POST',
       headers: { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' },
@@ -131,18 +131,18 @@ async function checkKeys({ url }: ServerProcess): Promise<void> {
     return (await response.json()) as { value: { key: string } | null }
   }
   for (let index = 0; index < keyCount; index += 97) {
-    const { value } = await ask({ action: 'get', key: keyAt(index) })
+    const { value } = await send({ action: 'get', key: keyAt(index) })
     if (value?.key !== keyAt(index)) throw new Error(`${keyAt(index)} has the value ${JSON.stringify(value)}`)
   }
 }
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runKv(plan: Plan): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
   const setup = await openSetup(stack, work)
-  if (setup.durable === null) console.log('There is no Redis here: the server is measured beside its baselines alone.')
+  if (setup.durable === null) console.log('Redis is not installed: the server is measured without it.')
   console.log(`\n${textHeader}`)
   const measurements = await measureKv(setup, plan, (measurement) => console.log(toText(measurement)))
   return toMarkdown(readEnvironment(work), plan, readRedisVersion(), measurements)

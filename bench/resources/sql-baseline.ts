@@ -1,6 +1,6 @@
 /**
  * The baseline of SQL databases, as a process: the engine's bare driver, its statements prepared once, without HTTP,
- * bounds or anything between. Prints its port when it listens.
+ * limits or another process. Prints its port when it listens.
  *
  * Usage: sql-baseline.ts <folder for a SQLite file, or postgres:// URL>
  */
@@ -12,7 +12,7 @@ import { type StatementName, seedStatements, statements, valuesAt } from './sql-
 
 type Run = (name: StatementName, seconds: number) => Promise<LoopResult>
 
-/** As durable as the server: a commit is on disk when its statement has ended. */
+/** As durable as the server: a commit is on disk when its statement ends. */
 function openSqlite(folder: string): Run {
   const database = new Database(join(folder, 'baseline.sqlite'))
   database.run('PRAGMA journal_mode = WAL')
@@ -27,7 +27,7 @@ function openSqlite(folder: string): Run {
   }
 }
 
-/** Connections as many as the server uses for one database. */
+/** The number of connections that the server uses for one database. */
 const connections = 4
 
 async function openPostgres(url: string): Promise<Run> {
@@ -39,8 +39,8 @@ async function openPostgres(url: string): Promise<Run> {
   for (const text of seedStatements('SERIAL')) await used.query(text)
   return async (name, seconds) => {
     let index = 0
-    let places = 0
-    const text = statements[name].replaceAll('?', () => `$${++places}`)
+    let parameters = 0
+    const text = statements[name].replaceAll('?', () => `$${++parameters}`)
     const lanes = async (forSeconds: number): Promise<number> => {
       const until = performance.now() + forSeconds * 1000
       const counts = Array.from({ length: connections }, async () => {

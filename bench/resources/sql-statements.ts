@@ -3,7 +3,7 @@
 export const sqlRows = 10_000
 export const listRows = 100
 
-/** Runs on both engines; `$` is how the engine writes the n-th parameter. */
+/** Runs on both engines. */
 export const statements = {
   point: 'SELECT id, title, amount FROM items WHERE id = ?',
   list: `SELECT id, title, amount FROM items WHERE id >= ? ORDER BY id LIMIT ${listRows}`,
@@ -12,13 +12,13 @@ export const statements = {
 
 export type StatementName = keyof typeof statements
 
-/** Values of a statement's turn; rows are asked for in an order without a pattern. */
+/** Parameters of the request with this index; rows are read in a scattered order. */
 export function valuesAt(name: StatementName, index: number): (string | number)[] {
-  const place = (index * 7919) % (sqlRows - listRows)
-  return name === 'insert' ? [`title ${index}`, index] : [place + 1]
+  const row = (index * 7919) % (sqlRows - listRows)
+  return name === 'insert' ? [`title ${index}`, index] : [row + 1]
 }
 
-/** Makes and fills the tables; `serial` is the engine's type of an id it numbers itself. */
+/** Creates and fills the tables; `serial` is the engine's type of an auto-incremented id. */
 export const seedStatements = (serial: string): readonly string[] => [
   'CREATE TABLE items (id INTEGER PRIMARY KEY, title TEXT NOT NULL, amount INTEGER NOT NULL)',
   `CREATE TABLE written (id ${serial} PRIMARY KEY, title TEXT NOT NULL, amount INTEGER NOT NULL)`,

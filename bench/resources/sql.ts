@@ -1,6 +1,6 @@
 /**
- * The run about SQL databases: `--sql`. The same statements through the server and by each engine's bare driver, in
- * turn. Prints as it goes; private processes and folders, gone when it ends.
+ * The SQL run (`--sql`): the same statements through the server and with each engine's bare driver, in alternating
+ * rounds. Uses private processes and folders and removes them.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ import {
 } from '../setup/processes.ts'
 import { listRows, type StatementName, seedStatements, statements, valuesAt } from './sql-statements.ts'
 
-/** Different requests that are sent in turn. */
+/** Number of different requests, sent in a cycle. */
 const variety = 1000
 
 /** What is measured: statements, and how many clients send them at once. */
@@ -64,7 +64,7 @@ async function openSetup(
   return { engine, server, baseline, load }
 }
 
-/** The server and the processes it has started; those of PostgreSQL are on no side. */
+/** The server and its child processes; PostgreSQL's are not included. */
 function familyOf(pid: number): number[] {
   const children = readdirSync('/proc').filter((entry) => {
     if (!/^\d+$/.test(entry)) return false
@@ -95,7 +95,7 @@ async function measureSql({ engine, server, baseline, load }: Setup, plan: Plan)
       const job = { ports: [server.port], connections, requests, warmupSeconds, seconds, total: null, watched }
       return roundOf(await load.run(job), 1)
     }
-    // Starts the processes that will be watched.
+    // Starts the child processes whose CPU is measured.
     await underLoad(0.2)
     const comparison = await compare(
       { pid: server.pid, run: () => underLoad(plan.seconds) },
@@ -114,7 +114,7 @@ async function measureSql({ engine, server, baseline, load }: Setup, plan: Plan)
   return measurements
 }
 
-/** A PostgreSQL and a Redis of the run's own; null where this machine has none. */
+/** A private PostgreSQL and Redis; null where they are missing. */
 async function openShared(stack: AsyncDisposableStack): Promise<Shared | null> {
   const [postgresPrograms, redisProgram] = [providePostgres(), provideRedis()]
   if (postgresPrograms === null || redisProgram === null) return null
@@ -125,7 +125,7 @@ async function openShared(stack: AsyncDisposableStack): Promise<Shared | null> {
   return { databaseUrl: postgres.url, redisUrl: redis.url }
 }
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runSql(plan: Plan): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))

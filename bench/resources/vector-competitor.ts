@@ -1,4 +1,4 @@
-/** A process that measures one store and prints what it found as one line of JSON. Started by `vector.ts`. */
+/** A process that measures one store and prints the result as a line of JSON. Started by `vector.ts`. */
 import { readMemoryBytes } from '../setup/proc.ts'
 import { createVectorData, type Shape, type VectorData } from './vector-data.ts'
 import { openStore, type StoreName, type StoreOptions, type Tenths, type VectorStore } from './vector-stores.ts'
@@ -15,7 +15,7 @@ export interface CompetitorJob extends StoreOptions {
 export interface CompetitorResult {
   readonly loadSeconds: number
   readonly buildSeconds: number
-  /** By which the process grew; null where searches run in another one. */
+  /** Growth of the process; null where searches run in another one. */
   readonly memoryBytes: number | null
   readonly diskBytes: number | null
   readonly searches: readonly SearchResult[]
@@ -26,7 +26,7 @@ export interface SearchResult {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** For each query. */
+  /** Result keys of each query. */
   readonly found: readonly (readonly number[])[]
 }
 

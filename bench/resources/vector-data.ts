@@ -1,9 +1,9 @@
-/** Vectors to measure with, the same in every process: in clusters as embeddings are, and without any order. */
+/** Deterministic test vectors: in clusters, like embeddings, or noise. */
 
 export const dimensions = 384
 export const queryCount = 200
 
-/** `clusters`: around a thousand centers, as texts are around their subjects; `noise`: normal in every direction. */
+/** `clusters`: around a thousand centers, like texts around subjects; `noise`: normal in every direction. */
 export const shapes = ['clusters', 'noise'] as const
 export type Shape = (typeof shapes)[number]
 
@@ -14,14 +14,14 @@ export interface VectorData {
 }
 
 const centerCount = 1000
-/** Of a vector about its center, whose own parts are 1 on average. */
+/** Deviation of a vector from its center, whose components have deviation 1. */
 const spread = 0.6
 
 export function createVectorData(shape: Shape, count: number): VectorData {
   const normal = createNormal(20_240_229)
   const centers = new Float32Array(centerCount * dimensions).map(normal)
   const fill = (target: Float32Array, number: number): Float32Array => {
-    // Far from even, as subjects are; the order of the vectors says nothing of their cluster.
+    // Clusters have uneven sizes, and the order of the vectors is independent of their cluster.
     const center = Math.floor(centerCount * ((number * 0.618_033_988_7) % 1) ** 2) * dimensions
     for (let index = 0; index < dimensions; index++)
       target[index] = shape === 'noise' ? normal() : (centers[center + index] ?? 0) + spread * normal()
@@ -34,12 +34,12 @@ export function createVectorData(shape: Shape, count: number): VectorData {
   return { values, queries }
 }
 
-/** What the vectors are filtered by: every tenth has the same of ten values. */
+/** The value that searches filter by: 0 to 9. */
 export const tenthOf = (key: number): number => key % 10
 
 function createNormal(seed: number): () => number {
   let state = seed
-  // The state's high bits only: the low ones repeat soon.
+  // Only the high bits of the state: the low ones have a short period.
   const uniform = (): number => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
     return ((state >>> 8) + 0.5) / 2 ** 24

@@ -1,4 +1,4 @@
-/** What the tables of the vector bench say of figures. */
+/** Tables of the vector run. */
 import { expect, test } from 'bun:test'
 import { recallOf, searchLines } from './vector-report.ts'
 
@@ -10,12 +10,12 @@ const result = (found: number[][]) => ({
   searches: [{ tenths: 10 as const, perSecond: 1000, p50Ms: 1, p99Ms: 2.345, found }],
 })
 
-test('recall counts what was found of what there is', () => {
+test('recall is the share of the true results that were found', () => {
   expect(recallOf([[1, 2, 9]], [[1, 2, 3, 4]])).toBe(0.5)
   expect(recallOf([[], [5]], [[1], [5]])).toBe(0.5)
 })
 
-test('stores are held against the first; ours have a budget', () => {
+test('recall is relative to the first store; Plinth has a budget', () => {
   const compared = [
     { store: 'Plinth, exact' as const, result: result([[1, 2]]) },
     { store: 'Plinth' as const, result: result([[1, 3]]) },

@@ -1,4 +1,4 @@
-/** Figures of a run about vectors as text: their part of `docs/benchmarks.md`. */
+/** Formats the figures of the vector run for `docs/benchmarks.md`. */
 
 import { type Cells, markdownTable, measuredWith } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
@@ -15,11 +15,11 @@ export interface ComparedStore {
 export interface ShapeFigures {
   readonly shape: Shape
   readonly count: number
-  /** The first one is exact: what the others find is held against it. */
+  /** The first one is exact: the recall of the others is relative to it. */
   readonly compared: readonly ComparedStore[]
 }
 
-/** How many of those that `truth` has were found, of all queries together: 1 is all. */
+/** Share of the results in `truth` that were found, over all queries: 0 to 1. */
 export function recallOf(found: SearchResult['found'], truth: SearchResult['found']): number {
   const wanted = truth.reduce((sum, keys) => sum + keys.length, 0)
   const hits = truth.reduce((sum, keys, at) => sum + keys.filter((key) => found[at]?.includes(key)).length, 0)
@@ -67,7 +67,7 @@ const buildLines = ({ compared }: ShapeFigures): Cells[] =>
 export const titleOf = ({ shape, count }: Pick<ShapeFigures, 'shape' | 'count'>): string =>
   `${count.toLocaleString('en-US')} vectors of ${dimensions} dimensions, ${shape}`
 
-/** Everything a run found out, as Markdown; `missing` tells which stores could not be had, and why. */
+/** All figures of a run as Markdown; `missing` lists unavailable stores with the reason. */
 export function toMarkdown(
   environment: Environment,
   plan: Plan,

@@ -1,6 +1,6 @@
 /**
- * What finds vectors, one like the other: the server's own search core with and without graphs, sqlite-vec in the same
- * runtime, and pgvector over a socket. Each as its own documentation would have it.
+ * Vector stores behind one interface: the server's search core with and without graphs, sqlite-vec in the same runtime,
+ * and pgvector over a socket, each configured as its documentation recommends.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -16,13 +16,13 @@ import { dimensions, tenthOf } from './vector-data.ts'
 export type Tenths = 10 | 5 | 1
 
 export interface VectorStore {
-  /** Takes all vectors in. */
+  /** Inserts all vectors. */
   load(values: Float32Array): Promise<void>
-  /** Resolves when searches are as fast as they will be. */
+  /** Builds the index; resolves when it is complete. */
   build(): Promise<void>
   /** Keys of the ten nearest by cosine. */
   search(vector: Float32Array, tenths: Tenths): Promise<number[]>
-  /** On disk, where that can be told. */
+  /** On disk, where it is known. */
   diskBytes(): Promise<number | null>
   close(): Promise<void>
 }
@@ -69,10 +69,10 @@ function openPlinth(folder: string, exactValuesMax?: number): VectorStore {
     },
     async build() {
       if (exactValuesMax !== undefined) return
-      // A graph is saved once it has been measured, whatever came out.
+      // A graph is saved once its recall has been measured.
       const endMs = performance.now() + buildMinutesMax * 60_000
       while (!(await hasList(folder))) {
-        if (performance.now() > endMs) throw new Error('The graph does not come to an end')
+        if (performance.now() > endMs) throw new Error('The graph was not completed in time')
         await Bun.sleep(100)
       }
     },
@@ -82,7 +82,7 @@ function openPlinth(folder: string, exactValuesMax?: number): VectorStore {
   }
 }
 
-/** The list beside a graph is the last that is written. */
+/** The node list of a graph is the last file that is written. */
 const hasList = (folder: string): Promise<boolean> => Bun.file(join(folder, 'docs.nodes')).exists()
 
 function openSqliteVec(folder: string): VectorStore {
@@ -155,11 +155,11 @@ async function openPgvector(databaseUrl: string): Promise<VectorStore> {
 export const storeNames = ['Plinth, exact', 'Plinth', 'sqlite-vec', 'pgvector'] as const
 export type StoreName = (typeof storeNames)[number]
 
-/** Throws where the store is not to be had on this machine. */
+/** Throws where the store is not available on this machine. */
 export async function openStore(name: StoreName, { folder, databaseUrl }: StoreOptions): Promise<VectorStore> {
   if (name === 'Plinth, exact') return openPlinth(folder, Number.POSITIVE_INFINITY)
   if (name === 'Plinth') return openPlinth(folder)
   if (name === 'sqlite-vec') return openSqliteVec(folder)
-  if (databaseUrl === null) throw new Error('There is no PostgreSQL')
+  if (databaseUrl === null) throw new Error('PostgreSQL is not installed')
   return openPgvector(databaseUrl)
 }

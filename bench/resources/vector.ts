@@ -1,4 +1,4 @@
-/** The run about vectors: `--vector`. Prints as it goes; private processes and folders, gone when it ends. */
+/** The vector run (`--vector`). Uses private processes and folders and removes them. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,10 +12,10 @@ import { type Shape, shapes } from './vector-data.ts'
 import { type ComparedStore, type ShapeFigures, searchHead, searchLines, titleOf, toMarkdown } from './vector-report.ts'
 import { type StoreName, storeNames } from './vector-stores.ts'
 
-/** The fewest that get a graph are more than ten thousand. */
+/** Graphs are built for more than ten thousand vectors. */
 const amounts = { full: { count: 100_000, shapes }, quick: { count: 25_000, shapes: ['clusters'] as Shape[] } }
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runVector(plan: Plan, quick: boolean): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
@@ -41,7 +41,7 @@ export async function runVector(plan: Plan, quick: boolean): Promise<string> {
   return toMarkdown(readEnvironment(work), plan, figures, [...missing])
 }
 
-/** One store in a process of its own, with nothing else running. */
+/** Measures one store in a process of its own, with nothing else running. */
 async function runCompetitor(
   job: Omit<CompetitorJob, 'folder' | 'databaseUrl'>,
   folder: string,
@@ -50,20 +50,20 @@ async function runCompetitor(
   mkdirSync(folder)
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
   const databaseUrl = await openDatabase(stack, job.store)
-  const asked: CompetitorJob = { ...job, folder, databaseUrl }
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'vector-competitor.ts'), JSON.stringify(asked)], {
+  const input: CompetitorJob = { ...job, folder, databaseUrl }
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'vector-competitor.ts'), JSON.stringify(input)], {
     stdout: 'pipe',
     stderr: 'pipe',
   })
   stack.defer(() => child.kill())
   const texts = [child.stdout, child.stderr].map((stream) => new Response(stream).text())
-  const [output = '', mistakes = ''] = await Promise.all(texts)
+  const [output = '', errors = ''] = await Promise.all(texts)
   await child.exited
-  if (child.exitCode !== 0) throw new Error(/(?:error: )(.*)/.exec(mistakes)?.[1] ?? 'its process failed')
+  if (child.exitCode !== 0) throw new Error(/(?:error: )(.*)/.exec(errors)?.[1] ?? 'its process failed')
   return JSON.parse(output) as CompetitorResult
 }
 
-/** As much memory as the vectors and their index need. */
+/** Enough memory for the vectors and their index. */
 const postgresSettings = { shared_buffers: '1GB', max_wal_size: '8GB', checkpoint_timeout: '1h' }
 
 async function openDatabase(stack: AsyncDisposableStack, store: StoreName): Promise<string | null> {

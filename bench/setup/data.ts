@@ -1,9 +1,9 @@
 /**
- * The rows of the benchmark, made from their number alone: the seeder, the load generator's requests, the baselines and
- * the checks all know the same row without asking each other. Plain ASCII throughout, so that characters are bytes.
+ * The rows of the benchmark, derived from their number: the seeder, the requests, the baselines and the checks compute
+ * the same row independently. ASCII only, so that characters are bytes.
  */
 
-/** One post as a client would send it. */
+/** A post as a client sends it. */
 export interface Row {
   readonly id: string
   readonly title: string
@@ -19,7 +19,7 @@ export interface Row {
 export const rowsPerAuthor = 100
 /** Three of four. */
 export const publishedPerAuthor = 75
-/** Rows that hold one topic word, whatever the table's size. */
+/** Rows that contain a topic word, whatever the table's size. */
 export const rowsPerTopic = 50
 
 const firstRowAtMs = Date.UTC(2025, 0, 1)
@@ -31,7 +31,7 @@ export const topicCount = (rows: number): number => Math.max(1, Math.floor(rows 
 /** Three rows in four, the same share of every author's. */
 export const isPublished = (number: number, rows: number): boolean => Math.floor(number / authorCount(rows)) % 4 !== 0
 
-/** The table under a rule stays small: what a rule costs does not depend on the table's size. */
+/** The table with a rule stays small: the cost of a rule does not depend on the table's size. */
 export const draftRows = (rows: number): number => Math.min(rows, 10_000)
 
 /** Row `number` (from 0) of a table of `rows` rows. */
@@ -48,8 +48,8 @@ export function rowAt(number: number, rows: number): Row {
 }
 
 /**
- * A row that is not seeded, as an insert sends it: no id, no times, an author of its own so that lists keep their
- * totals.
+ * A row that is not seeded, as an insert sends it: without id and times, and with an author outside the seeded ones so
+ * that totals of lists do not change.
  */
 export function newRowAt(number: number): Omit<Row, 'id' | 'createdAt'> {
   return {
@@ -69,8 +69,8 @@ function contentAt(number: number): Pick<Row, 'title' | 'views' | 'tags'> {
 }
 
 /**
- * Numbers within names begin here: of one width, so that no topic is the beginning of another (the last word of a
- * search is also a prefix), and without padding, so that pgbench names the same rows.
+ * First number within names: of constant width, so that no topic is a prefix of another (the last word of a search is a
+ * prefix), and without padding, so that pgbench generates the same names.
  */
 export const firstName = 1_000_000
 export const authorPrefix = 'author-'
@@ -81,9 +81,9 @@ export const writerCount = 1000
 export const authorAt = (number: number): string => `${authorPrefix}${firstName + number}`
 export const topicAt = (number: number): string => `${topicPrefix}${firstName + number}`
 
-/** UUID v7 in form and in order of the rows, older than any the server makes. */
+/** Prefix of seeded ids: UUID v7 in the order of the rows, older than any that the server generates. */
 export const seededIdPrefix = '01940000-0000-7000-8000-'
-/** The last twelve digits of the first id; the following count on. */
+/** The last twelve digits of the first id; the following ids increment it. */
 export const firstId = 100_000_000_000
 export const idAt = (number: number): string => `${seededIdPrefix}${firstId + number}`
 
@@ -93,7 +93,7 @@ function words(seed: number, count: number): string {
   let state = hash(seed + 7)
   for (let i = 0; i < count; i++) {
     state = hash(state + i)
-    // The product of two uniform numbers leans towards the first words, as language does.
+    // The product of two uniform numbers favors the first words, as language does.
     const rank = Math.floor(((state & 0xffff) / 0x10000) * ((state >>> 16) / 0x10000) * vocabulary)
     text += i === 0 ? wordAt(rank) : ` ${wordAt(rank)}`
   }
@@ -114,7 +114,7 @@ const wordList = Array.from({ length: vocabulary }, (_, number) => {
 
 const wordAt = (number: number): string => wordList[number] as string
 
-/** A well-mixed unsigned 32-bit number (the finaliser of MurmurHash3). */
+/** A well-mixed unsigned 32-bit number (the finalizer of MurmurHash3). */
 export function hash(value: number): number {
   let h = value | 0
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b)

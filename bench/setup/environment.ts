@@ -1,4 +1,4 @@
-/** The machine and the programs a run's figures belong to, in neutral words. */
+/** The machine and the program versions of a run. */
 import { Database } from 'bun:sqlite'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem } from 'node:os'
@@ -14,7 +14,7 @@ export interface Environment {
   readonly sqlite: string
 }
 
-/** Reads what this machine says of itself; `folder` is where the data files of the run are. */
+/** Describes this machine; `folder` is where the data files of the run are. */
 export function readEnvironment(folder: string): Environment {
   const db = new Database(':memory:')
   const { version } = db.query('SELECT sqlite_version() AS version').get() as { version: string }

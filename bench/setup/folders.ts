@@ -1,9 +1,9 @@
-/** Data folders of a run: private copies, and how large they are. */
+/** Data folders of a run: private copies and their sizes. */
 import { cpSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A private copy, on disk before anything is measured: left-over writing would slow the syncs of whoever comes next.
+ * Copies a folder and syncs it to disk before anything is measured: pending writes would slow the following syncs.
  */
 export async function copyFolder(from: string, to: string): Promise<string> {
   rmSync(to, { recursive: true, force: true })
@@ -12,7 +12,7 @@ export async function copyFolder(from: string, to: string): Promise<string> {
   return to
 }
 
-/** Of all files in it together. */
+/** Total size of all files. */
 export function folderBytes(folder: string): number {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

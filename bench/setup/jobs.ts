@@ -1,9 +1,9 @@
-/** A process that does jobs: each a JSON line on stdin, answered with one JSON line on stdout. */
+/** A worker process: reads each job as a JSON line from stdin and writes its result as a JSON line to stdout. */
 
-/** What a job's line is answered with. */
+/** The result line of a job. */
 export type JobAnswer<Result> = { readonly result: Result } | { readonly error: string }
 
-/** Does jobs one after the other until stdin ends. */
+/** Runs jobs one after the other until stdin ends. */
 export async function serveJobs<Job, Result>(run: (job: Job) => Promise<Result> | Result): Promise<void> {
   for await (const line of console) {
     const answer = await Promise.try(() => run(JSON.parse(line) as Job)).then(

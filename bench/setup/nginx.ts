@@ -1,4 +1,4 @@
-/** A private nginx, the baseline of downloads: it sends the files of a folder, and does nothing else. */
+/** A private nginx that serves the files of a folder: the baseline of downloads. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openPrivateServer } from '../../scripts/servers/private-server.ts'
@@ -10,7 +10,7 @@ export interface Nginx extends BaselineProcess {
   readonly version: string
 }
 
-/** One process on the server's core, without a log, sending files as fast as the kernel can. */
+/** One process without a log, with `sendfile`. */
 const configuration = (root: string, port: number): string => `
 daemon off;
 master_process off;
@@ -35,7 +35,7 @@ http {
 }
 `
 
-/** Serves the folder; null where there is no nginx and none can be installed. */
+/** Serves the folder on the server's core; null where nginx is missing and cannot be installed. */
 export async function startNginx(root: string): Promise<Nginx | null> {
   const program = provideProgram(['nginx'], 'nginx')
   if (program === null) return null

@@ -1,14 +1,14 @@
-/** What a command line asks for. */
+/** Parsing of the command line. */
 import { expect, test } from 'bun:test'
 import { parseOptions } from './options.ts'
 
-test('without options SQLite is measured, at three sizes', () => {
+test('without options SQLite is measured at three sizes', () => {
   const options = parseOptions([])
   expect(options).toMatchObject({ part: 'sqlite', write: false, sizes: [10_000, 100_000, 1_000_000] })
   expect(options.chosen.map(({ name }) => name)).toContain('point-rule')
 })
 
-test('on PostgreSQL only what pgbench can do is measured', () => {
+test('--postgres selects the scenarios that pgbench supports', () => {
   const options = parseOptions(['--postgres', '--write'])
   expect(options).toMatchObject({ part: 'postgres', write: true, sizes: [100_000] })
   expect(options.chosen.map(({ name }) => name)).toEqual([
@@ -23,7 +23,7 @@ test('on PostgreSQL only what pgbench can do is measured', () => {
   ])
 })
 
-test('sizes, scenarios and times are taken as given', () => {
+test('sizes, scenarios, rounds and seconds override the defaults', () => {
   const args = ['--postgres', '--rows', '5k,1M', '--scenario', 'batch,point', '--rounds', '7', '--seconds', '0.5']
   const options = parseOptions(args)
   expect(options.sizes).toEqual([5000, 1_000_000])
@@ -31,13 +31,13 @@ test('sizes, scenarios and times are taken as given', () => {
   expect(options.plan).toMatchObject({ rounds: 7, seconds: 0.5 })
 })
 
-test('users are a run of their own', () => {
+test('--users is a separate run', () => {
   const options = parseOptions(['--users', '--seconds', '2', '--write'])
   expect(options).toMatchObject({ part: 'users', write: true, sizes: [10_000], plan: { rounds: 3, seconds: 2 } })
   expect(parseOptions(['--users', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
 })
 
-test('live subscriptions are measured by themselves, all of it or some parts', () => {
+test('--live runs all parts or selected ones', () => {
   expect(parseOptions([]).live).toBeNull()
   const { live } = parseOptions(['--live'])
   expect(live?.parts).toEqual(['fan-out', 'latency', 'slow', 'rules', 'idle', 'matching'])
@@ -46,12 +46,12 @@ test('live subscriptions are measured by themselves, all of it or some parts', (
   expect(quick).toMatchObject({ parts: ['slow', 'idle'], rounds: 2, idle: { sockets: 1000 } })
 })
 
-test('analytics is a run of its own', () => {
+test('--analytics is a separate run without --rows', () => {
   expect(parseOptions(['--analytics', '--write'])).toMatchObject({ part: 'analytics', write: true, quick: false })
-  expect(() => parseOptions(['--analytics', '--rows', '5k'])).toThrow('--analytics always does the same')
+  expect(() => parseOptions(['--analytics', '--rows', '5k'])).toThrow('--analytics does not support --rows')
 })
 
-test('files are a run of their own', () => {
+test('--storage is a separate run', () => {
   expect(parseOptions(['--storage', '--rounds', '5'])).toMatchObject({
     part: 'storage',
     quick: false,
@@ -60,25 +60,25 @@ test('files are a run of their own', () => {
   expect(parseOptions(['--storage', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1 } })
 })
 
-test('key-value stores are a run of their own', () => {
+test('--kv is a separate run without --rows', () => {
   expect(parseOptions(['--kv', '--seconds', '2'])).toMatchObject({ part: 'kv', plan: { rounds: 3, seconds: 2 } })
   expect(parseOptions(['--kv', '--quick']).plan).toMatchObject({ rounds: 2, seconds: 0.5 })
   expect(() => parseOptions(['--kv', '--rows', '1k'])).toThrow('--kv')
 })
 
-test('SQL databases are a run of their own', () => {
+test('--sql is a separate run without --rows', () => {
   expect(parseOptions(['--sql', '--quick'])).toMatchObject({ part: 'sql', plan: { rounds: 1, seconds: 0.5 } })
   expect(() => parseOptions(['--sql', '--rows', '5k'])).toThrow('--rows')
 })
 
-test('rooms are a run of their own', () => {
+test('--rooms is a separate run', () => {
   expect(parseOptions([]).rooms).toBeNull()
   const options = parseOptions(['--rooms', '--rounds', '2'])
   expect(options).toMatchObject({ part: 'rooms', rooms: { rounds: 2, seconds: 1, hibernated: { rooms: 10_000 } } })
   expect(parseOptions(['--rooms', '--quick']).rooms).toMatchObject({ rounds: 1, hibernated: { rooms: 500 } })
 })
 
-test('vectors are a run of their own', () => {
+test('--vector is a separate run without --rows', () => {
   expect(parseOptions(['--vector'])).toMatchObject({ part: 'vector', quick: false, plan: { rounds: 3, seconds: 2 } })
   expect(parseOptions(['--vector', '--quick'])).toMatchObject({ quick: true, plan: { rounds: 1 } })
   expect(() => parseOptions(['--vector', '--rows', '10k'])).toThrow('--rows')

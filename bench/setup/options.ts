@@ -1,4 +1,4 @@
-/** The command line of the benchmark: what was asked for, with what is usual for the rest. */
+/** Parses the command line of the benchmark, with defaults. */
 import { parseArgs } from 'node:util'
 import { pgbenchWarmupSeconds } from '../postgres/pgbench.ts'
 import { runsOnPostgres } from '../postgres/pgbench-scripts.ts'
@@ -10,14 +10,14 @@ import type { Plan } from './measure.ts'
 
 const namesOf = (some: readonly Scenario[]): string => some.map(({ name }) => name).join(', ')
 
-/** Runs without sizes and scenarios to choose from. */
-const alwaysTheSame: ReadonlySet<string> = new Set(['users', 'rooms', 'storage', 'analytics', 'kv', 'sql', 'vector'])
+/** Runs without a choice of sizes and scenarios. */
+const fixedRuns: ReadonlySet<string> = new Set(['users', 'rooms', 'storage', 'analytics', 'kv', 'sql', 'vector'])
 
 const help = `npm run bench -- [options]
   --rows 10k,100k,1m      sizes of the tables (default 10k,100k,1m)
   --scenario point,list   only these: ${namesOf(scenarios)}
   --seconds 1             length of one measured round
-  --rounds 5              rounds of server and baselines in turn
+  --rounds 5              alternating rounds of server and baselines
   --quick                 10k rows, 2 rounds of half a second (--postgres: 1 round of a second; --live: 1 of half a
                           second, fewer sockets)
   --postgres              on PostgreSQL with Redis, 1, 2 and 4 nodes beside pgbench: 100k rows, 3 rounds of a second,
@@ -25,7 +25,7 @@ const help = `npm run bench -- [options]
   --live                  live subscriptions beside the runtime's own publish: about four minutes, 3 rounds of 2 seconds,
                           only ${livePartNames.join(', ')}
   --storage               files beside nginx and cp: 3 rounds of a second and more, about two minutes and 10 GB of disk
-  --rooms                 full rooms, many rooms, idle and hibernated ones, beside Colyseus and Socket.IO: about five
+  --rooms                 full, many, idle and hibernated rooms, beside Colyseus and Socket.IO: about five
                           minutes, 3 rounds of a second
   --sql                   SQL databases on both engines beside their bare drivers: half a minute
   --users                 sign-in, refresh and reads of signed-in users: 3 rounds of 1.5 s and more
@@ -33,26 +33,26 @@ const help = `npm run bench -- [options]
   --kv                    key-value stores beside Redis: 3 rounds of a second
   --analytics             reports on ten million events while old days are rolled up, on both engines, incoming events,
                           the request log: about ten minutes and 8 GB of disk; with --quick on 200,000
-  --write                 put the figures into docs/benchmarks.md
-  --keep <folder>         keep the seeded folders there and use them again (after a change of the schema, remove it)`
+  --write                 update the tables of docs/benchmarks.md
+  --keep <folder>         keep the seeded folders there and reuse them (remove it after a schema change)`
 
 export interface Options {
-  /** What is measured, and the part of the page that tells of it. */
+  /** What is measured, and which part of the page documents it. */
   readonly part: MeasuredPart
-  /** Null unless live subscriptions are to be measured, and nothing else. */
+  /** Null unless live subscriptions are measured. */
   readonly live: LivePlan | null
-  /** The same for rooms. */
+  /** Null unless rooms are measured. */
   readonly rooms: RoomsPlan | null
   readonly sizes: readonly number[]
   readonly chosen: readonly Scenario[]
   readonly plan: Plan
-  /** Smaller and shorter where the plan says nothing of it. */
+  /** Smaller and shorter runs, beyond the plan. */
   readonly quick: boolean
   readonly write: boolean
   readonly keep: string | null
 }
 
-/** Throws an Error that says which option is wrong. */
+/** Throws an Error that names the invalid option. */
 export function parseOptions(args: string[]): Options {
   const { values } = parseArgs({
     args,
@@ -78,33 +78,31 @@ export function parseOptions(args: string[]): Options {
   const { quick } = values
   const runs = ['live', 'rooms', 'storage', 'users', 'analytics', 'kv', 'sql', 'vector', 'postgres'] as const
   const [part = 'sqlite', other] = runs.filter((name) => values[name])
-  if (other !== undefined) throw new Error(`--${part} and --${other} are runs of their own`)
+  if (other !== undefined) throw new Error(`--${part} and --${other} cannot be combined`)
   const given = (['rows', 'scenario', 'keep'] as const).find((name) => values[name] !== undefined)
-  if (alwaysTheSame.has(part) && given !== undefined)
-    throw new Error(`--${part} always does the same; it knows no --${given}`)
+  if (fixedRuns.has(part) && given !== undefined) throw new Error(`--${part} does not support --${given}`)
   const possible = part === 'postgres' ? scenarios.filter(runsOnPostgres) : scenarios
   const names = values.scenario?.split(',')
   const known: readonly string[] = part === 'live' ? livePartNames : possible.map(({ name }) => name)
   const unknown = names?.find((name) => !known.includes(name))
   const how = part === 'sqlite' ? '' : ` with --${part}`
-  if (unknown !== undefined) throw new Error(`There is no scenario "${unknown}"${how}`)
-  if (part === 'postgres' && values.keep !== undefined) throw new Error('--keep is for folders; --postgres seeds anew')
-  const refused = (['rows', 'keep'] as const).find((name) => values[name] !== undefined)
-  if (part === 'live' && refused !== undefined)
-    throw new Error(`--live begins with empty tables on SQLite; --${refused} is not for it`)
-  const usual = usuals[part][quick ? 'quick' : 'full']
+  if (unknown !== undefined) throw new Error(`Unknown scenario "${unknown}"${how}`)
+  if (part === 'postgres' && values.keep !== undefined) throw new Error('--postgres does not support --keep')
+  const unsupported = (['rows', 'keep'] as const).find((name) => values[name] !== undefined)
+  if (part === 'live' && unsupported !== undefined) throw new Error(`--live does not support --${unsupported}`)
+  const defaults = defaultPlans[part][quick ? 'quick' : 'full']
   const isWanted = (name: string): boolean => names?.includes(name) ?? true
   const plan = {
-    rounds: parseAmount('--rounds', values.rounds ?? usual.rounds),
-    seconds: parseAmount('--seconds', values.seconds ?? usual.seconds),
-    warmupSeconds: usual.warmupSeconds,
+    rounds: parseAmount('--rounds', values.rounds ?? defaults.rounds),
+    seconds: parseAmount('--seconds', values.seconds ?? defaults.seconds),
+    warmupSeconds: defaults.warmupSeconds,
   }
   const parts: LivePart[] = livePartNames.filter(isWanted)
   return {
     part,
     live: part === 'live' ? livePlan(parts, plan, quick) : null,
     rooms: part === 'rooms' ? roomsPlan(plan, quick) : null,
-    sizes: (values.rows ?? usual.rows).split(',').map(parseCount),
+    sizes: (values.rows ?? defaults.rows).split(',').map(parseCount),
     chosen: possible.filter(({ name }) => isWanted(name)),
     plan,
     quick,
@@ -113,12 +111,12 @@ export function parseOptions(args: string[]): Options {
   }
 }
 
-interface Usual extends Plan {
+interface DefaultPlan extends Plan {
   readonly rows: string
 }
 
-const usuals: Record<MeasuredPart, Record<'full' | 'quick', Usual>> = {
-  // What is asked for by rows has no meaning here.
+const defaultPlans: Record<MeasuredPart, Record<'full' | 'quick', DefaultPlan>> = {
+  // `rows` is not used here.
   live: {
     full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.3 },
@@ -131,7 +129,7 @@ const usuals: Record<MeasuredPart, Record<'full' | 'quick', Usual>> = {
     full: { rows: '10k,100k,1m', rounds: 5, seconds: 1, warmupSeconds: 0.5 },
     quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
   },
-  // Sizes of files are its own.
+  // `rows` is not used; file sizes are fixed.
   storage: {
     full: { rows: '1k', rounds: 3, seconds: 1, warmupSeconds: 0.3 },
     quick: { rows: '1k', rounds: 1, seconds: 0.5, warmupSeconds: 0.2 },
@@ -144,7 +142,7 @@ const usuals: Record<MeasuredPart, Record<'full' | 'quick', Usual>> = {
     full: { rows: '10k', rounds: 3, seconds: 1.5, warmupSeconds: 0.5 },
     quick: { rows: '10k', rounds: 2, seconds: 0.5, warmupSeconds: 0.3 },
   },
-  // So are counts of vectors.
+  // `rows` is not used; the number of vectors is fixed.
   vector: {
     full: { rows: '1k', rounds: 3, seconds: 2, warmupSeconds: 0.5 },
     quick: { rows: '1k', rounds: 1, seconds: 1, warmupSeconds: 0.2 },
@@ -165,7 +163,7 @@ const usuals: Record<MeasuredPart, Record<'full' | 'quick', Usual>> = {
 
 function parseAmount(name: string, given: string | number): number {
   const amount = Number(given)
-  if (!(amount > 0)) throw new Error(`${name} wants a number above zero, not "${given}"`)
+  if (!(amount > 0)) throw new Error(`${name} must be a number above zero, not "${given}"`)
   return amount
 }
 
@@ -173,11 +171,11 @@ function parseAmount(name: string, given: string | number): number {
 function parseCount(text: string): number {
   const [, digits, unit = ''] = /^(\d+)([km]?)$/i.exec(text) ?? []
   const count = Number(digits) * ({ k: 1e3, m: 1e6 }[unit.toLowerCase()] ?? 1)
-  if (!(count >= 1000)) throw new Error(`--rows wants numbers from 1k like 10k,1m, not "${text}"`)
+  if (!(count >= 1000)) throw new Error(`--rows must be numbers from 1k such as 10k,1m, not "${text}"`)
   return count
 }
 
-/** Ends the process with help where that is asked for or needed. */
+/** Prints help and exits with `--help` or an invalid option. */
 export function optionsOrExit(args: string[]): Options {
   if (args.includes('--help')) {
     console.log(help)

@@ -1,6 +1,5 @@
 /**
- * What the kernel says of a process (CPU, memory), and how to keep one on a core. Linux only for the figures;
- * elsewhere they read as null and the run goes on.
+ * CPU and memory of a process from `/proc`, and pinning to a core. Figures are null where there is no `/proc`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -15,19 +14,19 @@ const ticksPerSecond = 100
 export function readCpuSeconds(pid: number): number | null {
   const own = readTicks(pid)
   if (own === null) return null
-  // One may have ended since the list was made.
+  // A child may have ended since the list was read.
   const children = childrenOf(pid).map((child) => readTicks(child)?.own ?? 0)
   return (own.own + own.ended + children.reduce((sum, ticks) => sum + ticks, 0)) / ticksPerSecond
 }
 
-/** Of several processes together; null when one of them is unknown. */
+/** CPU seconds of several processes; null when one of them is unknown. */
 export const readGroupCpuSeconds = (pids: readonly number[]): number | null =>
   pids.map(readCpuSeconds).reduce((sum, seconds) => (sum === null || seconds === null ? null : sum + seconds), 0)
 
 function readTicks(pid: number): { own: number; ended: number } | null {
   const stat = readOrNull(`/proc/${pid}/stat`)
   if (stat === null) return null
-  // The second field is the program's name in brackets and may hold spaces; the times are fields 14 to 17.
+  // The second field is the program's name in brackets and may contain spaces; the times are fields 14 to 17.
   const [user, system, endedUser, endedSystem] = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
@@ -36,13 +35,13 @@ function readTicks(pid: number): { own: number; ended: number } | null {
   return { own: user + system, ended: endedUser + endedSystem }
 }
 
-/** A child that ends while the kernel makes the list may hide another from it, but not from several lists. */
+/** A child that ends while the kernel lists the children can hide another, so the list is read several times. */
 function childrenOf(pid: number): number[] {
   const lists = Array.from({ length: 3 }, () => readOrNull(`/proc/${pid}/task/${pid}/children`) ?? '')
   return [...new Set(lists.flatMap((list) => list.split(' ').filter(Boolean)))].map(Number)
 }
 
-/** Resident bytes now (`VmRSS`) or at most since the last `resetPeakMemory` (`VmHWM`). */
+/** Current resident bytes (`VmRSS`), or the peak since the last `resetPeakMemory` (`VmHWM`). */
 export function readMemoryBytes(pid: number, which: 'VmRSS' | 'VmHWM'): number | null {
   const line = readOrNull(`/proc/${pid}/status`)
     ?.split('\n')
@@ -50,12 +49,12 @@ export function readMemoryBytes(pid: number, which: 'VmRSS' | 'VmHWM'): number |
   return line === undefined ? null : Number(line.replace(/\D/g, '')) * 1024
 }
 
-/** Makes `VmHWM` count from now on. Without the right to do so the peak stays that of the whole life. */
+/** Resets `VmHWM`. Without permission the peak remains that of the lifetime of the process. */
 export function resetPeakMemory(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, '5')
   } catch {
-    // Not Linux, or not ours to reset: the figure is an upper bound then.
+    // Not Linux, or no permission: the figure is an upper bound.
   }
 }
 

@@ -22,31 +22,31 @@ export interface BaselineProcess {
   stop(): Promise<void>
 }
 
-/** A process that does jobs, one after the other. */
+/** A worker process that runs jobs one after the other. */
 export interface JobProcess<Job, Result> {
-  /** Rejects with what went wrong in it. */
+  /** Rejects with the error of the job. */
   run(job: Job): Promise<Result>
   stop(): Promise<void>
 }
 
 export type LoadProcess = JobProcess<LoadJob, LoadResult>
 
-/** What the benchmarked server is told; nothing of a run outlives it. */
+/** Credentials of the temporary server. */
 export const serviceKey = 'bench-service-key-of-a-temporary-server'
 export const tokenSecret = 'bench-secret-of-a-temporary-server-0123456789'
 
 const repository = new URL('../..', import.meta.url).pathname
 const readyPattern = /^Plinth is ready at (\S+)\n/m
 
-/** What several nodes share; without it a server is on SQLite and by itself, whatever the environment says. */
+/** Settings shared by several nodes; without them a server is a single node on SQLite, whatever the environment. */
 export interface Shared {
   readonly databaseUrl: string
   readonly redisUrl: string
 }
 
 /**
- * Starts the server on a data folder as a user would start it, in release mode. Nodes that share databases are left to
- * run on any core: there are more processes than cores.
+ * Starts the server on a data folder in release mode. Nodes that share databases are not pinned: there are more
+ * processes than cores.
  */
 export async function startServer(
   folder: string,
@@ -88,17 +88,17 @@ export async function startServer(
 export const startBaseline = (folder: string, rows: number): Promise<BaselineProcess> =>
   startListener(['bench/baseline.ts', folder, String(rows)])
 
-/** The same for the baseline of what users do. */
+/** Starts the baseline of the users run. */
 export const startUsersBaseline = (folder: string): Promise<BaselineProcess> =>
   startListener(['bench/users/baseline.ts', folder])
 
-/** The same for the copies that uploads are held against. */
+/** Starts the process that copies files, the baseline of uploads. */
 export const startStorageBaseline = (folder: string): Promise<BaselineProcess> =>
   startListener(['bench/storage/baseline.ts', folder])
 
-/** Starts a program that prints its port when it listens, where a server would run. */
-export async function startListener(words: readonly string[]): Promise<BaselineProcess> {
-  const child = spawnPinned(serverCore, words)
+/** Starts a program on the server's core that prints its port when it listens. */
+export async function startListener(args: readonly string[]): Promise<BaselineProcess> {
+  const child = spawnPinned(serverCore, args)
   const port = await findInOutput(child.stdout.getReader(), /^(\d+)\n/)
   if (port === null) throw new Error(`The baseline did not start: exit code ${await child.exited}`)
   return { pid: child.pid, port: Number(port[1]), stop: () => end(child) }
@@ -106,7 +106,7 @@ export async function startListener(words: readonly string[]): Promise<BaselineP
 
 export const startLoad = (core: number | null = loadCore): LoadProcess => startJobs('bench/load/load.ts', core)
 
-/** Starts a program that does jobs (`serveJobs`). */
+/** Starts a worker program (`serveJobs`). */
 export function startJobs<Job, Result>(program: string, core: number | null): JobProcess<Job, Result> {
   const child = spawnPinned(core, [program])
   const lines = readLines(child.stdout)
@@ -153,7 +153,7 @@ async function* readLines(stream: ReadableStream<Uint8Array>): AsyncGenerator<st
 
 type Output = ReadableStreamDefaultReader<Uint8Array>
 
-/** Reads until the pattern is found, leaving what comes later to be read; null when the output ends before. */
+/** Reads until the pattern matches; null when the output ends first. */
 async function findInOutput(output: Output, pattern: RegExp): Promise<RegExpExecArray | null> {
   const decoder = new TextDecoder()
   let text = ''
@@ -166,7 +166,7 @@ async function findInOutput(output: Output, pattern: RegExp): Promise<RegExpExec
   }
 }
 
-/** A pipe nobody reads would stop the server when it is full; the log itself is of no interest. */
+/** Discards the log: a full pipe would block the server. */
 async function drain(output: Output): Promise<void> {
   while (!(await output.read()).done);
 }

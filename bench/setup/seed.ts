@@ -1,4 +1,4 @@
-/** Fills empty databases through the public batch endpoint, as any client would. */
+/** Seeds empty databases through the public batch endpoint. */
 import { draftRows, type Row, rowAt } from './data.ts'
 import { serviceKey, startServer } from './processes.ts'
 
@@ -6,17 +6,17 @@ const batchRows = 500
 /** Enough that the server always has a batch waiting. */
 const batchesInFlight = 4
 
-/** Told how many rows of all are there. */
+/** Called with the number of seeded rows and the total. */
 export type OnProgress = (done: number, all: number) => void
 
-/** Makes the folder's server hold `rows` posts and notes, and the drafts. */
+/** Starts a server on the folder and seeds `rows` posts and notes, and the drafts. */
 export async function seedFolder(folder: string, rows: number, onProgress: OnProgress): Promise<void> {
   const server = await startServer(folder)
   await seed([server.url], rows, onProgress)
   await server.stop()
 }
 
-/** The same for a server that runs, through all of its nodes. */
+/** Seeds a running server through all of its nodes. */
 export async function seed(urls: readonly string[], rows: number, onProgress: OnProgress): Promise<void> {
   const jobs = [...batchesOf('posts', rows), ...batchesOf('notes', rows), ...batchesOf('drafts', draftRows(rows))]
   const all = seededRows(rows)
@@ -31,7 +31,7 @@ export async function seed(urls: readonly string[], rows: number, onProgress: On
   await Promise.all(Array.from({ length: batchesInFlight }, (_, at) => work(urls[at % urls.length] as string)))
 }
 
-/** Rows of all tables together. */
+/** Seeded rows of all tables. */
 export const seededRows = (rows: number): number => 2 * rows + draftRows(rows)
 
 interface Batch {

@@ -11,14 +11,14 @@ import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram } from '../load/histogram.ts'
 import { fillerBytes } from '../load/load-requests.ts'
 
-/** So many files, each of so many bytes, some of them at once. */
+/** Number, size and concurrency of the copies. */
 export interface Copies {
   readonly bytes: number
   readonly total: number
   readonly atOnce: number
 }
 
-/** Makes the copies, takes the time, and removes them. */
+/** Creates the copies, measures the time, and removes them. */
 async function copy(folder: string, { bytes, total, atOnce }: Copies): Promise<LoopResult> {
   const source = join(folder, `source-${bytes}`)
   await writeFile(source, fillerBytes(bytes))
@@ -61,7 +61,7 @@ function serve(folder: string): number {
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    // Copies of large files take their time.
+    // Copying large files takes long.
     idleTimeout: 255,
     routes: {
       '/copies': { POST: async (request) => Response.json(await copy(folder, (await request.json()) as Copies)) },

@@ -1,6 +1,6 @@
 /**
- * What files cost, measured: downloads and ranges beside nginx, uploads beside copies that are synced, lists of a full
- * bucket beside those of an empty one, and memory while many upload. Gives figures; prints nothing.
+ * Measures files: downloads and ranges beside nginx, uploads beside synced copies, lists of a full bucket beside those
+ * of a small one, and memory during many uploads.
  */
 import type { LoopResult } from '../baseline-loops.ts'
 import { Histogram } from '../load/histogram.ts'
@@ -25,40 +25,40 @@ import {
 
 type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
-/** Told of each as soon as it is there. */
+/** Called with each measurement when it is complete. */
 export type OnMeasured = (measurement: Reported) => void
 
-/** How much is done, besides what the plan says. */
+/** Amounts of a run, beside the plan. */
 export interface StorageAmounts {
   readonly smallFiles: number
-  /** Of a round of downloads of 100 MB. */
+  /** Downloads of 100 MB per round. */
   readonly largeDownloads: number
-  /** Of a round of uploads of 1 MB, and of 100 MB. */
+  /** Uploads of 1 MB, and of 100 MB, per round. */
   readonly uploads: number
   readonly largeUploads: number
-  /** Of each of the uploads during which memory is watched. */
+  /** Size of each of the uploads during which memory is recorded. */
   readonly parallelBytes: number
 }
 
-/** `full` is what issue 5 asks for, and writes some 8 GB. */
+/** `full` writes some 8 GB. */
 export const amounts: Record<'full' | 'quick', StorageAmounts> = {
   full: { smallFiles: 10_000, largeDownloads: 24, uploads: 320, largeUploads: 5, parallelBytes: 200 * megabyte },
   quick: { smallFiles: 1000, largeDownloads: 8, uploads: 64, largeUploads: 2, parallelBytes: 20 * megabyte },
 }
 
 const rangeBytes = 64 * 1024
-/** Enough of them to outrun whatever keeps answers. */
+/** Enough to exceed caches of responses. */
 const rangesVariety = 1000
 const smallDownloadsAtOnce = 16
 const largeDownloadsAtOnce = 4
 const uploadsAtOnce = 16
 const parallelUploads = 20
-/** What memory may grow by while as many upload as `parallelUploads`, however long their files are. */
+/** Maximum growth of memory during `parallelUploads` uploads, whatever their size. */
 const growthBytesMax = 100 * megabyte
-/** A list must not take longer where there are more files beside those it is about. */
+/** A list must not slow down with the number of other files in the bucket. */
 const listShareMin = 0.9
 
-/** Everything in its order, on a setup that nobody has used. */
+/** Runs all measurements in order, on an unused setup. */
 export async function measureStorage(
   setup: StorageSetup,
   plan: Plan,
@@ -97,8 +97,8 @@ interface Target {
   readonly port: number
 }
 
-/** One round of the load generator: for as long as the plan says, or so many requests. Its units are requests. */
-async function ask(
+/** Runs one round of the load generator, timed or with a fixed number of requests. Its units are requests. */
+async function runRound(
   { load }: StorageSetup,
   { pid, port }: Target,
   plan: Pick<Plan, 'warmupSeconds' | 'seconds'>,
@@ -108,13 +108,13 @@ async function ask(
   return roundOf(await load.run({ ports: [port], watched: [[pid]], warmupSeconds, seconds, ...job }), 1)
 }
 
-/** The round in megabytes. */
+/** Converts the units of a round to megabytes. */
 const inMegabytes = (round: Round, bytesPerUnit: number): Round => ({
   ...round,
   units: (round.units * bytesPerUnit) / megabyte,
 })
 
-/** The server beside nginx; alone where there is none. */
+/** Compares the server with nginx; measures it alone where nginx is missing. */
 function besideNginx(
   { server, nginx }: StorageSetup,
   rounds: number,
@@ -138,25 +138,25 @@ async function measureDownload(
   const connections = total === null ? smallDownloadsAtOnce : largeDownloadsAtOnce
   const run = async (target: Target, isNginx: boolean): Promise<Round> => {
     const requests = [download(isNginx ? nginxPath : path, bytes)]
-    return inMegabytes(await ask(setup, target, plan, { requests, connections, total }), bytes)
+    return inMegabytes(await runRound(setup, target, plan, { requests, connections, total }), bytes)
   }
   return { scenario: { title }, ...(await besideNginx(setup, plan.rounds, run)) }
 }
 
-/** Ranges all over the file, the same ones in the same order. */
+/** Ranges spread over the file, the same ones in the same order. */
 async function measureRanges(setup: StorageSetup, plan: Plan, file: SharedFile): Promise<Reported> {
-  const places = file.bytes / rangeBytes
+  const ranges = file.bytes / rangeBytes
   const run = (target: Target, isNginx: boolean): Promise<Round> => {
     const requests = Array.from({ length: rangesVariety }, (_, at) =>
-      downloadRange(isNginx ? file.nginxPath : file.path, ((at * 7919) % places) * rangeBytes, rangeBytes),
+      downloadRange(isNginx ? file.nginxPath : file.path, ((at * 7919) % ranges) * rangeBytes, rangeBytes),
     )
-    return ask(setup, target, plan, { requests, connections: clients, total: null })
+    return runRound(setup, target, plan, { requests, connections: clients, total: null })
   }
   const title = `Range of 64 KB of 100 MB, ${clients} in flight`
   return { scenario: { title }, ...(await besideNginx(setup, plan.rounds, run)) }
 }
 
-/** The server beside copies of as many files, as many at once. `uploadsOf` gives the requests of a round. */
+/** Compares uploads with copies of the same files at the same concurrency. `uploadsOf` returns a round's requests. */
 async function besideCopies(
   setup: StorageSetup,
   rounds: number,
@@ -165,15 +165,20 @@ async function besideCopies(
   uploadsOf: (index: number) => LoadRequest[],
 ): Promise<Comparison<BaselineLine>> {
   const { bytes, total, atOnce: connections } = copies
-  let index = 0
+  let roundsRun = 0
   const run = async (): Promise<Round> => {
-    await settle()
-    const requests = uploadsOf(index++)
-    const round = await ask(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, { requests, connections, total })
+    await syncDisk()
+    const requests = uploadsOf(roundsRun++)
+    const round = await runRound(
+      setup,
+      setup.server,
+      { warmupSeconds: 0, seconds: 0 },
+      { requests, connections, total },
+    )
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
   const runCopies = async (): Promise<Round> => {
-    await settle()
+    await syncDisk()
     const round = await copy(setup, copies)
     return { ...round, units: (round.units * bytes) / unitBytes }
   }
@@ -181,8 +186,8 @@ async function besideCopies(
   return compare<BaselineLine>({ pid: setup.server.pid, run }, [{ baseline, run: runCopies }], rounds)
 }
 
-/** What others have left to be written would slow the syncs of whoever comes next. */
-const settle = async (): Promise<void> => void (await Bun.$`sync`.quiet())
+/** Writes pending data to disk, which would slow the following syncs. */
+const syncDisk = async (): Promise<void> => void (await Bun.$`sync`.quiet())
 
 async function copy({ copies }: StorageSetup, amount: Copies): Promise<Round> {
   const response = await fetch(`http://127.0.0.1:${copies.port}/copies`, {
@@ -220,7 +225,7 @@ async function measureLargeUploads(setup: StorageSetup, plan: Plan, total: numbe
   return { scenario: { title: 'Upload of 100 MB, one after the other; MB' }, ...comparison }
 }
 
-/** Every file is another one, so that in the end they are as many as the lists are to be about. */
+/** Every upload creates another file; the lists are measured on these files. */
 async function measureSmallUploads(setup: StorageSetup, plan: Plan, files: number): Promise<Reported> {
   const total = Math.ceil(files / plan.rounds)
   const requests = Array.from({ length: files }, (_, at) => upload('files', keyAt(at), smallFileBytes))
@@ -235,14 +240,14 @@ async function measureSmallUploads(setup: StorageSetup, plan: Plan, files: numbe
 async function measureLists(setup: StorageSetup, plan: Plan, files: number): Promise<Reported> {
   const folders = Array.from({ length: files / filesPerFolder }, (_, at) => folderAt(at))
   const lists = (bucket: string, prefixes: readonly string[]) => () =>
-    ask(setup, setup.server, plan, {
+    runRound(setup, setup.server, plan, {
       requests: prefixes.map((prefix) => list(bucket, prefix)),
       connections: clients,
       total: null,
     })
   const all = lists('files', folders)
   const few = lists('few', [folderAt(0)])
-  // The same process serves both: what comes first must not pay for compiling.
+  // The same process serves both: warm up, so that the first one does not include JIT compilation.
   for (const run of [few, all]) await run()
   const baseline = { title: `the same in a bucket of ${filesPerFolder}`, budget: listShareMin }
   const comparison = await compare<BaselineLine>(
@@ -254,14 +259,14 @@ async function measureLists(setup: StorageSetup, plan: Plan, files: number): Pro
   return { scenario: { title }, ...comparison }
 }
 
-/** One key for all, so that the load generator holds one file. */
+/** All uploads replace one key, so that the load generator keeps one file in memory. */
 async function measureMemory(setup: StorageSetup, bytes: number): Promise<Reported> {
-  await settle()
+  await syncDisk()
   const before = readMemoryBytes(setup.server.pid, 'VmRSS')
   const requests = [upload('files', 'parallel', bytes)]
   const run = async (): Promise<Round> => {
     const job = { requests, connections: parallelUploads, total: parallelUploads }
-    return inMegabytes(await ask(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, job), bytes)
+    return inMegabytes(await runRound(setup, setup.server, { warmupSeconds: 0, seconds: 0 }, job), bytes)
   }
   const comparison = await compare<BaselineLine>({ pid: setup.server.pid, run }, [], 1)
   await checkStored(setup, 'parallel', new Set(['parallel']), bytes)
@@ -270,7 +275,7 @@ async function measureMemory(setup: StorageSetup, bytes: number): Promise<Report
   return { scenario: { title }, ...comparison, verdict }
 }
 
-/** What memory has grown by, in words; nothing where the kernel does not tell. */
+/** The growth of memory against its budget; empty where the kernel does not report it. */
 export function growthVerdict(before: number | null, peak: number | null): string {
   if (before === null || peak === null) return ''
   const growth = Math.max(0, peak - before)

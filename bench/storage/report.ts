@@ -1,19 +1,19 @@
-/** Figures of a run about files as text: their part of `docs/benchmarks.md`. */
+/** Formats the figures of the storage run for `docs/benchmarks.md`. */
 
 import { columns, linesOf, markdownTable, measuredWith, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 
-/** What the figures depend on besides the machine. */
+/** Circumstances of a run, beside the machine. */
 export interface StorageCircumstances {
-  /** Null where there was none. */
+  /** Null where nginx was missing. */
   readonly nginxVersion: string | null
-  /** Processes that wanted a core or the disk in the minute before the run, and in its last, its own included. */
+  /** Load average before the run, and at its end. */
   readonly loadBefore: number
   readonly loadAfter: number
 }
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(
   environment: Environment,
   plan: Plan,

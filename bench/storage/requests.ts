@@ -1,8 +1,8 @@
-/** Requests about files, as the load generator sends them. */
+/** Requests of the storage run. */
 import type { LoadRequest } from '../load/load-requests.ts'
 import { serviceKey } from '../setup/processes.ts'
 
-/** An upload form whose file is so many bytes of `fillerBytes`. */
+/** An upload form with a file of `fillerBytes`. */
 export function upload(bucket: string, key: string, bytes: number): LoadRequest {
   const boundary = 'a-boundary-of-the-benchmark'
   const part = (headers: string): string => `--${boundary}\r\nContent-Disposition: form-data; ${headers}\r\n\r\n`
@@ -22,19 +22,19 @@ export function upload(bucket: string, key: string, bytes: number): LoadRequest 
   }
 }
 
-/** A file that must be so long. */
+/** A download whose response must have this length. */
 export const download = (path: string, bytes: number): LoadRequest => ({
   text: `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`,
   expect: { status: 200, bodyBytes: bytes },
 })
 
-/** So many bytes of a file from a place in it. */
+/** A download of `bytes` bytes from the offset `start`. */
 export const downloadRange = (path: string, start: number, bytes: number): LoadRequest => ({
   text: `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nRange: bytes=${start}-${start + bytes - 1}\r\n\r\n`,
   expect: { status: 206, bodyBytes: bytes },
 })
 
-/** All files below a prefix, of which there are at most a hundred. */
+/** A list of all files below a prefix, at most a hundred. */
 export const list = (bucket: string, prefix: string): LoadRequest => ({
   text: `GET /api/storage/${bucket}?prefix=${encodeURIComponent(prefix)}&limit=100 HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Platform-Service-Key: ${serviceKey}\r\n\r\n`,
   expect: { status: 200, includes: `"${prefix}099"` },

@@ -17,15 +17,15 @@ import {
 } from '../setup/processes.ts'
 import { upload } from './requests.ts'
 
-/** As the limits of the server count. */
+/** The unit of the server's limits. */
 export const megabyte = 1024 * 1024
-/** Of the bucket with few files, and of each folder of the other. */
+/** Files in the small bucket, and in each folder of the other. */
 export const filesPerFolder = 100
 export const smallFileBytes = 1024
 
 export interface StorageSetup {
   readonly server: ServerProcess
-  /** Null where it cannot be had. */
+  /** Null where nginx is missing and cannot be installed. */
   readonly nginx: Nginx | null
   readonly copies: BaselineProcess
   readonly load: LoadProcess
@@ -33,18 +33,18 @@ export interface StorageSetup {
   readonly hundred: SharedFile
 }
 
-/** A file that server and nginx both send, from the same place on disk. */
+/** A file on disk that server and nginx both send. */
 export interface SharedFile {
   readonly bytes: number
-  /** Of the URL at the server, and at nginx. */
+  /** URL path at the server, and at nginx. */
   readonly path: string
   readonly nginxPath: string
 }
 
-/** What a run writes at most, with room to spare. */
+/** Free space that a run requires, with a margin. */
 const diskBytesMin = { full: 12e9, quick: 3e9 }
 
-/** The stack closes what is opened. Throws when the disk has too little room. */
+/** `stack` closes what is opened. Throws when the disk has too little free space. */
 export async function openStorageSetup(
   stack: AsyncDisposableStack,
   work: string,
@@ -52,7 +52,7 @@ export async function openStorageSetup(
 ): Promise<StorageSetup> {
   const { bavail, bsize } = statfsSync(work)
   const needed = diskBytesMin[quick ? 'quick' : 'full']
-  if (bavail * bsize < needed) throw new Error(`There is too little room in ${work}: ${needed / 1e9} GB are needed`)
+  if (bavail * bsize < needed) throw new Error(`Too little free space in ${work}: ${needed / 1e9} GB are required`)
   const folder = join(work, 'server')
   const server = await startServer(folder)
   stack.defer(() => server.stop())
@@ -79,7 +79,7 @@ export async function openStorageSetup(
   return { server, nginx, copies, load, one, hundred }
 }
 
-/** Of the small file with this number, the same in both buckets. */
+/** The key of a small file, the same in both buckets. */
 export const keyAt = (number: number): string =>
   `${folderAt(Math.floor(number / filesPerFolder))}${String(number % filesPerFolder).padStart(3, '0')}`
 
@@ -91,7 +91,7 @@ async function send(server: ServerProcess, load: LoadProcess, requests: readonly
   await load.run({ ...job, warmupSeconds: 0, seconds: 0 })
 }
 
-/** The one file of a size below a folder. */
+/** Finds the only file of a size below a folder. */
 function findOfSize(folder: string, bytes: number): string {
   const paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   const found = paths.filter((path) => {
@@ -104,18 +104,18 @@ function findOfSize(folder: string, bytes: number): string {
 
 const sha256Of = (bytes: Uint8Array): string => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
 
-/** Both must send what was uploaded, byte for byte; the load generator looks at lengths only. */
+/** Throws unless both send the uploaded bytes; the load generator checks only lengths. */
 async function checkSame(server: ServerProcess, nginx: Nginx | null, file: SharedFile): Promise<void> {
   const expected = sha256Of(fillerBytes(file.bytes))
   const urls = [`${server.url}${file.path}`, ...(nginx ? [`http://127.0.0.1:${nginx.port}${file.nginxPath}`] : [])]
   for (const url of urls) {
     const response = await fetch(url)
     if (response.status !== 200 || sha256Of(await response.bytes()) !== expected)
-      throw new Error(`${url} is not what was uploaded`)
+      throw new Error(`${url} differs from the uploaded file`)
   }
 }
 
-/** Throws unless these keys, and no others below the prefix, hold files of `fillerBytes` of this length. */
+/** Throws unless exactly these keys exist below the prefix, with `fillerBytes` of this length. */
 export async function checkStored(
   { server }: StorageSetup,
   prefix: string,
@@ -123,7 +123,7 @@ export async function checkStored(
   bytes: number,
 ): Promise<void> {
   const headers = { 'X-Platform-Service-Key': serviceKey }
-  // What the server calls the content it has stored.
+  // The server's entity tag of the content.
   const etag = sha256Of(fillerBytes(bytes)).slice(0, 32)
   const found = new Set<string>()
   for (let cursor: string | null = ''; cursor !== null; ) {
@@ -131,12 +131,12 @@ export async function checkStored(
     const response = await fetch(`${server.url}/api/storage/files?${query}`, { headers })
     const page = (await response.json()) as { objects: { key: string; etag: string }[]; cursor: string | null }
     for (const object of page.objects) {
-      if (object.etag !== etag) throw new Error(`${object.key} is not what was uploaded`)
+      if (object.etag !== etag) throw new Error(`${object.key} differs from the uploaded file`)
       found.add(object.key)
     }
     cursor = page.cursor
   }
   const missing = keys.difference(found).size
-  const strange = found.difference(keys).size
-  if (missing + strange > 0) throw new Error(`${prefix}: ${missing} files are missing, ${strange} are not ours`)
+  const unexpected = found.difference(keys).size
+  if (missing + unexpected > 0) throw new Error(`${prefix}: ${missing} files are missing, ${unexpected} are unexpected`)
 }

@@ -1,4 +1,4 @@
-/** What a run about files sends, and what it says of its figures. */
+/** Requests and reports of the storage run. */
 import { expect, test } from 'bun:test'
 import { runLoad } from '../load/load.ts'
 import { fillerBytes } from '../load/load-requests.ts'
@@ -9,7 +9,7 @@ import { toMarkdown } from './report.ts'
 import { download, downloadRange, upload } from './requests.ts'
 import { keyAt } from './setup.ts'
 
-/** Has the load generator send each request once to a server of one function. */
+/** Sends each request once to a server with one handler. */
 async function sendTo(
   answer: (request: Request) => Response | Promise<Response>,
   requests: Parameters<typeof runLoad>[0]['requests'],
@@ -23,7 +23,7 @@ async function sendTo(
   }
 }
 
-test('an upload is a form with the key and the bytes that are expected', async () => {
+test('an upload is a form with the key and the expected bytes', async () => {
   const bytes = 200_000
   const seen: unknown[] = []
   const result = await sendTo(
@@ -39,16 +39,16 @@ test('an upload is a form with the key and the bytes that are expected', async (
   expect(result.created).toBe(1)
 })
 
-test('bytes of a file need not be JSON, but must be as many as expected', async () => {
+test('a response with a wrong number of bytes fails the job', async () => {
   const bytes = Buffer.alloc(1000, 'x')
-  const whole = download('/file', 1000)
+  const full = download('/file', 1000)
   const range = downloadRange('/file', 10, 20)
   const serve = (request: Request): Response => {
     const wanted = request.headers.get('range')
     if (wanted === null) return new Response(bytes)
     return new Response(wanted === 'bytes=10-29' ? bytes.subarray(10, 30) : null, { status: 206 })
   }
-  expect((await sendTo(serve, [whole, range])).answered).toBe(2)
+  expect((await sendTo(serve, [full, range])).answered).toBe(2)
   await expect(sendTo(serve, [download('/file', 999)])).rejects.toThrow('Body of 1000 bytes')
 })
 
@@ -71,11 +71,11 @@ test.each([
   expect(growthVerdict(before * megabytes, peak * megabytes)).toBe(verdict)
 })
 
-test('memory nobody can tell of has no verdict', () => {
+test('unknown memory has no verdict', () => {
   expect([growthVerdict(null, 1), growthVerdict(1, null)]).toEqual(['', ''])
 })
 
-test('a run without nginx says so, and only its own part of the page is written', async () => {
+test('the report mentions missing nginx, and only its part of the page is replaced', async () => {
   const plan = { rounds: 3, seconds: 1, warmupSeconds: 0.3 }
   const text = (nginxVersion: string | null) =>
     toMarkdown(testEnvironment, plan, { nginxVersion, loadBefore: 0.42, loadAfter: 2 }, [])

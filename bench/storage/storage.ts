@@ -1,4 +1,4 @@
-/** The run about files: `--storage`. Prints as it goes; private processes and folders, gone when it ends. */
+/** The storage run (`--storage`). Uses private processes and folders and removes them. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { amounts, measureStorage } from './measure.ts'
 import { toMarkdown } from './report.ts'
 import { openStorageSetup } from './setup.ts'
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runStorage(plan: Plan, quick: boolean): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const [loadBefore = 0] = loadavg()

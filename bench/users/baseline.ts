@@ -18,7 +18,7 @@ import { hash } from '../setup/data.ts'
 
 export type UsersLoopName = 'hash' | 'refresh' | 'refresh-signed'
 
-/** Checks of a right password, as many at once as the server runs. */
+/** Verifies a correct password, with the server's concurrency. */
 async function runHashes(seconds: number): Promise<LoopResult> {
   const password = 'a password that is right'
   const known = await hashPassword(password, { memoryKiB: passwordMemoryKiB, passes: passwordPasses })
@@ -49,10 +49,10 @@ async function runHashes(seconds: number): Promise<LoopResult> {
   }
 }
 
-/** Long enough for what a token says: header, ids, times and an address. */
+/** Typical length of a token: header, ids, times and an address. */
 const tokenContentBytes = 350
 
-/** The two signatures of a refresh's answer and the one it has to check, on content as long as a token's. */
+/** The signature operations of a refresh: one verified, two created, on content of a token's length. */
 function createSigning(): () => void {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519')
   const content = Buffer.alloc(tokenContentBytes, 'c')
@@ -64,7 +64,7 @@ function createSigning(): () => void {
   }
 }
 
-/** Groups of sessions moved on by one generation: one transaction, and one sync that the loop waits for. */
+/** Advances groups of sessions by one generation, with one transaction and one sync that the loop waits for. */
 function createRefreshing(folder: string, beforeEach: () => void): Step {
   const path = join(folder, 'databases', 'shared.sqlite')
   const db = openDatabase(path, false)
@@ -72,7 +72,7 @@ function createRefreshing(folder: string, beforeEach: () => void): Step {
   const ids = (db.query('SELECT id FROM _sessions').all() as { id: string }[]).map(({ id }) => id)
   const begin = db.prepare('BEGIN IMMEDIATE')
   const commit = db.prepare('COMMIT')
-  const moveOn = db.prepare(`UPDATE _sessions SET generation = generation + 1, refresh_hash = ?,
+  const advance = db.prepare(`UPDATE _sessions SET generation = generation + 1, refresh_hash = ?,
     previous_hash = refresh_hash, rotated_at = ?, used_at = ?, expires_at = ? WHERE id = ?`)
   return (index) => {
     begin.run()
@@ -80,7 +80,7 @@ function createRefreshing(folder: string, beforeEach: () => void): Step {
       beforeEach()
       const nowMs = Date.now()
       const id = ids[hash(at) % ids.length] as string
-      moveOn.run(sha256(`${id}${at}`), nowMs, nowMs, nowMs + refreshTokenLifetimeMs, id)
+      advance.run(sha256(`${id}${at}`), nowMs, nowMs, nowMs + refreshTokenLifetimeMs, id)
     }
     commit.run()
     fdatasyncSync(walDescriptor)

@@ -1,6 +1,5 @@
 /**
- * What people's accounts cost, measured: reads of those who are signed in, refreshes, sign-ins, and what sign-ins do to
- * everybody else. Gives figures; prints nothing.
+ * Measures accounts: authenticated reads, refreshes, sign-ins, and the effect of sign-ins on other requests.
  */
 import { sessionCheckMs } from '../../packages/server/src/limits/users.ts'
 import type { LoadJob, LoadResult } from '../load/load.ts'
@@ -13,15 +12,15 @@ import { type SessionTokens, sessionCount, signInCount, tableRows, type UsersSet
 
 type BaselineLine = Pick<Baseline, 'title' | 'budget'>
 
-/** Told of each as soon as it is there. */
+/** Called with each measurement when it is complete. */
 export type OnMeasured = (measurement: Reported) => void
 
-/** What issue 4 asks of reads; sign-ins are to be as good. */
+/** Budget of reads and sign-ins. */
 const shareMin = 0.9
 
 /**
- * Everything in its order, on a setup that nobody has used. Reads of many last as long as a session is believed, so
- * that each of them is asked for again once in the window.
+ * Runs all measurements in order, on an unused setup. Reads with many sessions last as long as a session is cached, so
+ * that each session is looked up once in the window.
  */
 export async function measureUsers(setup: UsersSetup, plan: Plan, onMeasured: OnMeasured): Promise<Reported[]> {
   const measurements: Reported[] = []
@@ -56,7 +55,7 @@ function createReads(setup: UsersSetup, plan: Plan, headersAt?: HeadersAt): () =
   return async () => roundOf(await underLoad(setup, plan, { requests, connections: clients }), 1)
 }
 
-/** A line with the token of each session in turn, in `Authorization` or where it says nothing. */
+/** A header line with the token of each session in rotation, in `Authorization` or in an ignored header. */
 const tokensAs =
   (name: string, sessions: readonly SessionTokens[]): HeadersAt =>
   (index) =>
@@ -70,14 +69,14 @@ async function measureReads(
 ): Promise<Reported> {
   const authenticated = createReads(setup, plan, tokensAs('Authorization', sessions))
   const anonymous = createReads(setup, plan)
-  const asLong = createReads(setup, plan, tokensAs('X-Not-A-Token', sessions))
-  // The same process serves all of them: what comes first must not pay for compiling.
+  const sameLength = createReads(setup, plan, tokensAs('X-Not-A-Token', sessions))
+  // The same process serves all of them: warm up, so that the first one does not include JIT compilation.
   for (const run of [anonymous, authenticated]) await run()
   const comparison = await compare<BaselineLine>(
     { pid: setup.server.pid, run: authenticated },
     [
       { baseline: { title: 'the same, anonymous', budget: shareMin }, run: anonymous },
-      { baseline: { title: 'the same, anonymous, the token in a header nobody reads', budget: null }, run: asLong },
+      { baseline: { title: 'the same, anonymous, the token in an ignored header', budget: null }, run: sameLength },
     ],
     plan.rounds,
   )
@@ -89,7 +88,7 @@ const createLoop =
   (): Promise<Round> =>
     runLoop(baseline, name, seconds)
 
-/** Each session's newest token in turn; every answer must have moved its session on by one. */
+/** Refreshes with the newest token of each session; every response must have advanced its session's generation. */
 async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> {
   let requests = setup.sessions.map(({ refreshToken }) => refreshOf(refreshToken))
   let answered = 0
@@ -114,7 +113,7 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
     plan.rounds,
   )
   const refreshes = requests.reduce((sum, { text }) => sum + generationOf(text), 0)
-  if (refreshes !== answered) throw new Error(`${answered} refreshes were answered, but ${refreshes} were made`)
+  if (refreshes !== answered) throw new Error(`${answered} refreshes were acknowledged, but ${refreshes} were stored`)
   return {
     scenario: { title: `Refresh, ${sessionCount.toLocaleString('en-US')} sessions in index, ${clients} in flight` },
     ...comparison,
@@ -124,7 +123,7 @@ async function measureRefresh(setup: UsersSetup, plan: Plan): Promise<Reported> 
 const refreshOf = (refreshToken: string): LoadRequest =>
   post('/api/auth/refresh', { refreshToken }, { status: 200, includes: '"accessToken"' })
 
-/** How often the session of a refresh request was refreshed, as its token says. Throws when it says nothing. */
+/** Reads the generation of a session from the token of a refresh request. Throws when it is missing. */
 export function generationOf(requestText: string): number {
   const payload = /"refreshToken":"[\w-]+\.([\w-]+)\.[\w-]+"/.exec(requestText)?.[1] ?? ''
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString() || '{}') as { gen?: unknown }
@@ -132,7 +131,7 @@ export function generationOf(requestText: string): number {
   return claims.gen
 }
 
-/** A hash takes long: so many times the usual window for as many of them as make a rate. */
+/** Factor of the measured window: hashes are slow, and a rate needs enough of them. */
 const signInWindows = 2
 
 async function measureSignIn(setup: UsersSetup, plan: Plan): Promise<Reported & Comparison<BaselineLine>> {
@@ -149,12 +148,12 @@ async function measureSignIn(setup: UsersSetup, plan: Plan): Promise<Reported & 
   return { scenario: { title: `Sign-in, ${signInCount} in flight` }, ...comparison }
 }
 
-/** What sign-ins have ahead of the reads beside them, and go on for after they should have ended. */
+/** How long sign-ins start before, and continue after, the reads beside them. */
 const marginSeconds = 0.7
 
 /**
- * Reads while sign-ins run, beside reads on the same core while another process hashes: what hashing takes from
- * everybody, whoever does it.
+ * Reads while sign-ins run, compared with reads on the same core while another process hashes, which is the cost of
+ * hashing itself.
  */
 async function measureReadsBeside(setup: UsersSetup, plan: Plan, hashMs: number | null): Promise<Reported> {
   const reads = createReads(setup, plan)
@@ -174,7 +173,7 @@ async function measureReadsBeside(setup: UsersSetup, plan: Plan, hashMs: number 
   return { scenario: { title: `Point read while ${signInCount} sign-ins run` }, ...comparison, verdict }
 }
 
-/** A read that had to wait for a hash would take as long as one at least. */
+/** A read that waits for a hash takes at least as long as one. */
 export function blockingVerdict(p99Ms: number | null, hashMs: number | null): string {
   if (p99Ms === null || hashMs === null) return ''
   return `p99 < ${Math.round(hashMs)} ms ${p99Ms < hashMs ? '✓' : '✗'}`
@@ -185,7 +184,7 @@ function signInsFor({ server, signInLoad, signIns }: UsersSetup, seconds: number
   return signInLoad.run({ ...job, warmupSeconds: 0, seconds, total: null })
 }
 
-/** The CPU of such a round is not that of reads alone, and left out. */
+/** Runs reads beside other work, without CPU, which would include the other work. */
 async function readsWhile(reads: () => Promise<Round>, other: Promise<unknown>): Promise<Round> {
   let hasEnded = false
   const otherwise = other.finally(() => {
@@ -193,7 +192,7 @@ async function readsWhile(reads: () => Promise<Round>, other: Promise<unknown>):
   })
   const measured = Bun.sleep(marginSeconds * 1000).then(async () => {
     const round = await reads()
-    if (hasEnded) throw new Error('The reads went on for longer than what they were to be beside')
+    if (hasEnded) throw new Error('The reads took longer than the work beside them')
     return { ...round, cpuSeconds: null }
   })
   const [round] = await Promise.all([measured, otherwise])

@@ -1,4 +1,4 @@
-/** What a run about users says of its figures. */
+/** Ratios and reports of the users run. */
 import { expect, test } from 'bun:test'
 import { Histogram } from '../load/histogram.ts'
 import { linesOf, replaceMeasured } from '../report.ts'
@@ -7,28 +7,28 @@ import { compare, type Round } from '../setup/measure.ts'
 import { blockingVerdict, generationOf } from './measure.ts'
 import { busyNote, toMarkdown } from './report.ts'
 
-/** A second in which so much was done, with as much of a core. */
+/** A round of one second with the given units and CPU. */
 function round(units: number, cpuSeconds: number | null): Round {
   const latencies = new Histogram()
   latencies.add(5)
   return { units, seconds: 1, cpuSeconds, loadCpuSeconds: 0.5, latencies }
 }
 
-const inTurn = (rounds: readonly Round[]): (() => Promise<Round>) => {
+const roundsOf = (rounds: readonly Round[]): (() => Promise<Round>) => {
   const left = [...rounds]
   return async () => left.shift() as Round
 }
 
 const budgeted = { title: 'baseline', budget: 0.9 }
 
-/** What `compare` gives for rounds with the same share of a core. */
+/** A comparison of rounds with the same share of a core. */
 async function measured(share: number) {
-  const server = { pid: 0, run: inTurn([round(80, share), round(95, share), round(100, share)]) }
-  const baseline = { baseline: budgeted, run: inTurn([round(100, share), round(100, share), round(100, share)]) }
+  const server = { pid: 0, run: roundsOf([round(80, share), round(95, share), round(100, share)]) }
+  const baseline = { baseline: budgeted, run: roundsOf([round(100, share), round(100, share), round(100, share)]) }
   return { scenario: { title: 'server' }, ...(await compare(server, [baseline], 3)) }
 }
 
-test('a ratio is the median of the rounds, each held against the one beside it', async () => {
+test('a ratio is the median over the rounds, each relative to the baseline in the same round', async () => {
   const { baselines, perSecond, cpuUs } = await measured(1)
   expect(baselines[0]).toMatchObject({ ratio: 0.95, perSecond: 100 })
   expect(perSecond).toBeCloseTo(275 / 3)
@@ -36,11 +36,11 @@ test('a ratio is the median of the rounds, each held against the one beside it',
   expect(baselines[0]?.cpuRatio).toBeCloseTo(275 / 300)
 })
 
-test('CPU that is unknown is left out, and so is its ratio', async () => {
-  const server = { pid: 0, run: inTurn([round(80, null)]) }
+test('unknown CPU is null, and so is its ratio', async () => {
+  const server = { pid: 0, run: roundsOf([round(80, null)]) }
   const { cpuUs, serverShare, baselines } = await compare(
     server,
-    [{ baseline: budgeted, run: inTurn([round(100, 1)]) }],
+    [{ baseline: budgeted, run: roundsOf([round(100, 1)]) }],
     1,
   )
   expect({ cpuUs, serverShare, cpuRatio: baselines[0]?.cpuRatio }).toEqual({
@@ -50,7 +50,7 @@ test('CPU that is unknown is left out, and so is its ratio', async () => {
   })
 })
 
-test('a line has a cell for every column, and says whether its budget was kept', async () => {
+test('a line has a cell for every column, including whether its budget was met', async () => {
   const [server, baseline] = linesOf({ ...(await measured(1)), verdict: 'p99 < 40 ms ✓' })
   expect(server?.at(-1)).toBe('p99 < 40 ms ✓')
   expect(baseline?.slice(-3)).toEqual(['95 %', '92 %', '≥ 90 % ✓'])
@@ -66,19 +66,19 @@ test.each([
   expect(blockingVerdict(p99Ms, hashMs)).toBe(verdict)
 })
 
-test('how often a session was refreshed is read from its token', () => {
+test('the generation of a session is read from its refresh token', () => {
   const payload = Buffer.from(JSON.stringify({ sub: 'u', gen: 12 })).toString('base64url')
   expect(generationOf(`POST / HTTP/1.1\r\n\r\n{"refreshToken":"head.${payload}.signature"}`)).toBe(12)
   expect(() => generationOf('POST / HTTP/1.1\r\n\r\n{"refreshToken":"opaque"}')).toThrow('generation')
 })
 
-test('a machine with other work is told of', async () => {
+test('a busy machine produces a warning', async () => {
   expect(busyNote([await measured(0.95)])).toBeNull()
   expect(busyNote([await measured(0.5)])).toContain('only 50 % of their core')
   expect(busyNote([])).toBeNull()
 })
 
-test('the part of the page about users is replaced and nothing else', async () => {
+test('only the users part of the page is replaced', async () => {
   const markdown = toMarkdown(testEnvironment, { rounds: 3, seconds: 1, warmupSeconds: 0 }, [await measured(1)])
   const begin = '<!-- measured users: begin (written by `npm run bench -- --users --write`) -->'
   const end = '<!-- measured users: end -->'

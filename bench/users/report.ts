@@ -1,10 +1,10 @@
-/** Figures of a run about users as text: their part of `docs/benchmarks.md`. */
+/** Formats the figures of the users run for `docs/benchmarks.md`. */
 
 import { columns, linesOf, markdownTable, measuredWith, percent, type Reported } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import { median, type Plan } from '../setup/measure.ts'
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, measurements: readonly Reported[]): string {
   const sections = [
     measuredWith(environment, `SQLite ${environment.sqlite}`, plan),
@@ -14,10 +14,10 @@ export function toMarkdown(environment: Environment, plan: Plan, measurements: r
   return sections.filter((section) => section !== '').join('\n\n')
 }
 
-/** Most baselines are reads at full load or hashes, which leave nothing of a unlogged core. */
+/** Most baselines are saturating reads or hashes, which use all of an otherwise idle core. */
 const idleShareMin = 0.9
 
-/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+/** A warning when the machine had other work during the run; null otherwise, or without figures. */
 export function busyNote(measurements: readonly Reported[]): string | null {
   const shares = measurements.flatMap(({ baselines }) => baselines.flatMap(({ serverShare }) => serverShare ?? []))
   if (shares.length === 0) return null

@@ -21,9 +21,9 @@ export interface UsersSetup {
   readonly baseline: BaselineProcess
   readonly load: LoadProcess
   readonly signInLoad: LoadProcess
-  /** One session each of `sessionCount` users. */
+  /** Sessions of `sessionCount` users, one each. */
   readonly sessions: readonly SessionTokens[]
-  /** One of each user who has a password. */
+  /** A sign-in request for each user with a password. */
   readonly signIns: readonly LoadRequest[]
 }
 
@@ -33,12 +33,12 @@ export interface SessionTokens {
 }
 
 export const tableRows = 10_000
-/** As many as issue 4 has signing in at once. */
+/** Concurrent sign-ins. */
 export const signInCount = 50
-/** Each of them asks some ten times a second, as often as a busy page does. */
+/** Each session sends some ten requests a second, as a busy page does. */
 export const sessionCount = 1000
 
-/** The stack closes what is opened. */
+/** `stack` closes what is opened. */
 export async function openUsersSetup(
   stack: AsyncDisposableStack,
   work: string,
@@ -56,7 +56,7 @@ export async function openUsersSetup(
   return { server, baseline, load, signInLoad, sessions, signIns }
 }
 
-/** Fills the folder, then stops the server, whose data a copy is made of; sessions outlive that. */
+/** Seeds the folder and stops the server, so that its data can be copied; sessions survive the restart. */
 async function prepare(folder: string, onProgress: OnProgress): Promise<Pick<UsersSetup, 'sessions' | 'signIns'>> {
   const server = await startServer(folder)
   try {
@@ -65,9 +65,11 @@ async function prepare(folder: string, onProgress: OnProgress): Promise<Pick<Use
       email: `user-${number}@bench.example`,
       password: `a long password of user ${number}`,
     }))
-    await inTurn(people, (person) => ask(server, '/api/auth/signup', person))
-    // Without a password, so that a thousand of them take no minute; their sessions are like any other.
-    const sessions = await inTurn(Array.from({ length: sessionCount }), () => ask(server, '/api/auth/signin/anonymous'))
+    await mapConcurrently(people, (person) => signUp(server, '/api/auth/signup', person))
+    // Anonymous, since hashing a thousand passwords would take a minute; their sessions are like any other.
+    const sessions = await mapConcurrently(Array.from({ length: sessionCount }), () =>
+      signUp(server, '/api/auth/signin/anonymous'),
+    )
     const signIns = people.map((person) =>
       post('/api/auth/signin', person, { status: 200, includes: `"${person.email}"` }),
     )
@@ -77,8 +79,8 @@ async function prepare(folder: string, onProgress: OnProgress): Promise<Pick<Use
   }
 }
 
-/** What each of them gives, in their order, with as many under way as the load generator has connections. */
-async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+/** Runs `work` for all items with the concurrency of the load generator; results keep the order of the items. */
+async function mapConcurrently<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   let next = 0
   const lane = async (): Promise<void> => {
@@ -88,7 +90,7 @@ async function inTurn<T, R>(items: readonly T[], work: (item: T) => Promise<R>):
   return results
 }
 
-async function ask(server: ServerProcess, path: string, body?: object): Promise<SessionTokens> {
+async function signUp(server: ServerProcess, path: string, body?: object): Promise<SessionTokens> {
   const response = await fetch(`${server.url}${path}`, {
     method: 'POST',
     ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),

@@ -1,4 +1,4 @@
-/** The run about users: `--users`. Prints as it goes; private processes and folders, gone when it ends. */
+/** The users run (`--users`). Uses private processes and folders and removes them. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { measureUsers } from './measure.ts'
 import { busyNote, toMarkdown } from './report.ts'
 import { openUsersSetup } from './setup.ts'
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs, prints, and returns the figures as Markdown. */
 export async function runUsers(plan: Plan, onProgress: OnProgress): Promise<string> {
   await using stack = new AsyncDisposableStack()
   const work = mkdtempSync(join(tmpdir(), 'plinth-bench-'))

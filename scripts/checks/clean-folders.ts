@@ -1,7 +1,16 @@
 /** Folders without retired words, each without the folders below it. Extend the list as folders are rewritten. */
 export const cleanFolders: ReadonlySet<string> = new Set([
   '.',
+  'bench',
+  'bench/analytics',
   'bench/analytics/unlogged',
+  'bench/load',
+  'bench/postgres',
+  'bench/resources',
+  'bench/setup',
+  'bench/setup/fixtures',
+  'bench/storage',
+  'bench/users',
   'docs/decisions',
   'examples',
   'examples/arena',
@@ -56,5 +65,10 @@ export const cleanFolders: ReadonlySet<string> = new Set([
   'packages/server/src/features/vector',
   'packages/server/src/query',
   'packages/server/tests/cluster',
+  'packages/server/tests/docs',
+  'scripts',
   'scripts/checks',
+  'scripts/reference',
+  'scripts/servers',
+  'scripts/tidy',
 ])

@@ -29,7 +29,7 @@ const told = 'name the operation: send, publish, notify, report, return, log'
 
 /** Applied to all text: comments, strings, code and documents. Matched without regard to case. */
 const prose: readonly Pattern[] = [
-  { pattern: /\b(?:whoever|whomever|nobody|somebody|everybody|anybody|strangers?)\b/gi, remedy: caller },
+  { pattern: /\b(?:whoever|whomever|nobody(?!')|somebody|everybody|anybody|strangers?)\b/gi, remedy: caller },
   { pattern: /\bthrown out\b/gi, remedy: 'write: revoked, signed out, disconnected, evicted' },
   { pattern: /\banew\b/gi, remedy: 'write: again' },
   { pattern: /\bof now\b/gi, remedy: 'write: current' },

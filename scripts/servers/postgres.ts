@@ -1,13 +1,13 @@
-/** A private PostgreSQL, as durable as a real one. */
+/** A private PostgreSQL with default durability. */
 import { chownSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
   makePassword,
   openPrivateServer,
-  type Place,
   type PrivateServer,
   type Recipe,
   runToEnd,
+  type ServerLocation,
   type User,
 } from './private-server.ts'
 import type { PostgresPrograms } from './programs.ts'
@@ -15,7 +15,7 @@ import type { PostgresPrograms } from './programs.ts'
 /** Several test processes and nodes, each with a pool of its own. */
 const connectionsMax = 200
 
-/** Somebody other than root, whom PostgreSQL refuses; null when we are not root. */
+/** A user to run PostgreSQL as, which refuses root; null when the process is not root. */
 function findUser(): User | null {
   if (process.getuid?.() !== 0) return null
   for (const name of ['postgres', 'nobody']) {
@@ -33,7 +33,7 @@ export async function openPostgres(
 ): Promise<PrivateServer> {
   const user = findUser()
   const password = makePassword()
-  const prepare = ({ folder, port }: Place): Recipe => {
+  const prepare = ({ folder, port }: ServerLocation): Recipe => {
     const data = join(folder, 'data')
     createCluster(programs, data, password, user)
     const options = {
@@ -68,7 +68,7 @@ export async function openStandby(
   primary: PrivateServer,
 ): Promise<PrivateServer> {
   const user = findUser()
-  const prepare = ({ folder, port }: Place): Recipe => {
+  const prepare = ({ folder, port }: ServerLocation): Recipe => {
     const data = join(folder, 'data')
     const backup = join(dirname(initdb), 'pg_basebackup')
     runToEnd(

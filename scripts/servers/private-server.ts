@@ -1,13 +1,12 @@
 /**
- * Servers for one run of the tests, a benchmark or an example: on a free port of this machine, with a password nobody
- * knows and a folder of their own, gone without a trace when the run is. Owns their processes; what they are is the
- * business of `postgres.ts` and `redis.ts`.
+ * Private servers for a run of the tests, a benchmark or an example: on a free port, with a random password and a
+ * temporary folder, removed at the end of the run. `postgres.ts`, `redis.ts` and others configure them.
  */
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export interface PrivateServer extends Place {
+export interface PrivateServer extends ServerLocation {
   /** With its password; the same after every start. */
   readonly url: string
   /** Starts again; resolves when it takes connections. */
@@ -51,7 +50,7 @@ export function findFreePort(): number {
 
 export const makePassword = (): string => crypto.randomUUID().replaceAll('-', '')
 
-/** A folder of one's own, below one that everybody can enter. */
+/** A new folder below one that every user can enter. */
 function makeServerFolder(name: string, user: User | null): string {
   const folder = mkdtempSync(join(user ? '/tmp' : tmpdir(), `plinth-${name}-`))
   if (user) chownSync(folder, user.uid, user.gid)
@@ -146,50 +145,49 @@ async function waitForPort(port: number): Promise<void> {
   }
 }
 
-/** Where a server is to be: a folder and a port that nobody else has. */
-export interface Place {
+/** The folder and the port of a server, not shared with any other process. */
+export interface ServerLocation {
   readonly folder: string
   readonly port: number
 }
 
-/** How a server is run at its place. */
+/** How a server is started. */
 export interface Recipe {
   readonly url: string
   readonly process: ProcessOptions
-  /** For a program that says it is ready before it takes connections. */
+  /** For a program that reports that it is ready before it accepts connections. */
   readonly isReadyEarly?: boolean
-  /** How the program is told to end in peace, and at once; SIGTERM and SIGKILL unless told otherwise. */
+  /** Signals for a graceful stop and a crash; by default SIGTERM and SIGKILL. */
   readonly stopSignal?: NodeJS.Signals
   readonly crashSignal?: NodeJS.Signals
 }
 
 /**
- * Starts a server of this name, for its folder's, as `prepare` says; the folder is the user's of its process. Must be
- * removed.
+ * Starts a server as `prepare` describes, in a folder named after `name` and owned by `user`. Must be removed.
  */
 export async function openPrivateServer(
   name: string,
-  prepare: (place: Place) => Recipe,
+  prepare: (location: ServerLocation) => Recipe,
   user: User | null = null,
 ): Promise<PrivateServer> {
-  const place = { folder: makeServerFolder(name, user), port: findFreePort() }
+  const location = { folder: makeServerFolder(name, user), port: findFreePort() }
   let running: ServerProcess | null = null
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     const ending = running
     running = null
     await ending?.end(signal)
   }
-  const removeFolder = (): void => rmSync(place.folder, { recursive: true, force: true })
+  const removeFolder = (): void => rmSync(location.folder, { recursive: true, force: true })
   try {
-    const recipe = prepare(place)
+    const recipe = prepare(location)
     const { url, isReadyEarly = false, stopSignal = 'SIGTERM', crashSignal = 'SIGKILL' } = recipe
     const start = async (): Promise<void> => {
       running ??= await startProcess({ ...recipe.process, user })
-      if (isReadyEarly) await waitForPort(place.port)
+      if (isReadyEarly) await waitForPort(location.port)
     }
     await start()
     return {
-      ...place,
+      ...location,
       url,
       start,
       stop: () => end(stopSignal),

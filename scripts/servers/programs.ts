@@ -1,7 +1,6 @@
 /**
- * The programs of this machine that tests and measurements need, servers and a browser: where they are, and how they
- * get here where they are missing. Leaves running them to others. Nothing is replaced or upgraded, and nothing that is
- * installed is left running.
+ * Locates the programs that tests and benchmarks need (servers and a browser), and installs missing ones. Nothing is
+ * replaced or upgraded, and no installed service is left running.
  */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -39,11 +38,11 @@ function findPostgres(): PostgresPrograms | null {
   return null
 }
 
-/** Only root may install packages; everybody else is told what is missing. */
+/** Installs a Debian package as root; other users get a message about the missing program. */
 function installDebian(name: string): void {
   if (process.getuid?.() !== 0 || Bun.which('apt-get') === null) return
   console.log(`Installing ${name}…`)
-  // In runlevel 1 packages do not start their services: only what we start ourselves runs.
+  // In runlevel 1 packages do not start their services: only servers started here run.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', PREVLEVEL: 'N' }
   const apt = (...args: string[]): boolean =>
     Bun.spawnSync(['apt-get', '-qq', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }).exitCode === 0

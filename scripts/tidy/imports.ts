@@ -9,18 +9,18 @@ const contractFolder = `${serverFolder}engines/contract/`
 
 /** A folder or file imports only from itself and from what stands left of it. */
 const line = ['base', 'engines', 'query', 'access', 'config', 'http', 'features', 'app', 'cli', 'main']
-const remedy = 'hand it in from app.ts, or move what is shared to the left'
+const remedy = 'pass it in from app.ts, or move the shared code to the left'
 /** What every folder may read: it imports nothing but itself. */
 const isShared = (path: string): boolean =>
   path.startsWith(`${serverFolder}limits/`) ||
   path.startsWith(`${serverFolder}log-events/`) ||
   [`${serverFolder}error-codes.ts`, `${serverFolder}errors.ts`, `${serverFolder}version.ts`].includes(path)
 
-/** A file's place on the line; -1 for what is on no place of it. */
-const placeOf = (path: string): number =>
+/** The rank of a file on the dependency line; -1 for a file outside of it. */
+const rankOf = (path: string): number =>
   line.indexOf(path.slice(serverFolder.length).split('/')[0]?.replace(/\.ts$/, '') ?? '')
 
-/** The file that an import means; null for packages and the runtime. */
+/** The file that an import refers to; null for packages and the runtime. */
 function resolveImport(from: string, specifier: string): string | null {
   return specifier.startsWith('.') ? join(from, '..', specifier) : null
 }
@@ -36,23 +36,24 @@ function graphOf(repository: Repository): Map<string, string[]> {
   return graph
 }
 
-/** The dependency line. Unit tests follow it like the file they stand beside. */
+/** Checks the dependency line; unit tests have the rank of the file beside them. */
 export function checkLine(repository: Repository): string[] {
   const mistakes: string[] = []
   for (const [path, targets] of graphOf(repository)) {
     if (!path.startsWith(serverFolder) || isShared(path)) continue
-    const place = placeOf(path)
-    if (place < 0) {
-      mistakes.push(
-        `${path}: stands in no folder of src that the house has; move it into one of ${line.slice(0, -1).join(', ')}`,
-      )
+    const rank = rankOf(path)
+    if (rank < 0) {
+      mistakes.push(`${path}: is in no known folder of src; move it to one of ${line.slice(0, -1).join(', ')}`)
       continue
     }
     for (const target of targets) {
       if (isShared(target) || target === 'packages/server/package.json') continue
-      if (!target.startsWith(serverFolder)) mistakes.push(`${path}: imports ${target}; src stands on its own`)
-      else if (placeOf(target) > place)
-        mistakes.push(`${path}: imports ${target}, which stands right of it on the line ${line.join(' ← ')}; ${remedy}`)
+      if (!target.startsWith(serverFolder))
+        mistakes.push(`${path}: imports ${target}; src must not import from outside`)
+      else if (rankOf(target) > rank)
+        mistakes.push(
+          `${path}: imports ${target}, which is to the right of it on the line ${line.join(' ← ')}; ${remedy}`,
+        )
     }
   }
   return mistakes

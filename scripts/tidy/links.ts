@@ -1,11 +1,11 @@
-/** Links between documents: to files that are there, and to headings that are in them. */
+/** Checks links between documents: files and headings must exist. */
 import { join } from 'node:path/posix'
 import type { Repository } from './repository.ts'
 
 const linkPattern = /!?\[[^\]\n]*\]\(([^()\s]+)\)/g
 const fence = /^(`{3,})[^\n]*\n[\s\S]*?^\1$/gm
 
-/** The anchor that a heading gets where documents are shown. */
+/** The anchor of a heading in rendered documents. */
 const anchorOf = (heading: string): string =>
   heading
     .trim()

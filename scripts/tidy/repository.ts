@@ -1,6 +1,5 @@
 /**
- * The files that are judged, by path from the top of the repository. The checks read nothing else, so tests can make
- * one up.
+ * The files of the repository by path, the only input of the checks, so that tests can create one.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

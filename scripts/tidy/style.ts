@@ -1,6 +1,5 @@
 /**
- * How files look: their names, their size, how they begin, and what must not be in them. Formatting itself is the
- * formatter's.
+ * Checks of names, sizes, opening comments and forbidden content of files.
  */
 import { lineAt } from './code.ts'
 import { isProgram, isSource, type Repository } from './repository.ts'
@@ -8,7 +7,7 @@ import { isProgram, isSource, type Repository } from './repository.ts'
 const fileLinesMax = 400
 const lineCharsMax = 120
 
-/** A message or a statement in quotes may run on: broken up, nobody could search for it. A comment may not. */
+/** Lines with strings may be longer, so that messages and statements stay searchable. Comments may not. */
 const isText = (line: string): boolean => /['"`]/.test(line) && !/^\s*(?:\*|\/[/*])/.test(line)
 
 export function checkSize(repository: Repository): string[] {

@@ -49,7 +49,7 @@ test('every id that a test cites is a rule', () => {
   expect([...cited].filter(([id]) => !known.has(id)).map(([id, names]) => `${id} in ${[...names]}`)).toEqual([])
 })
 
-/** Files of SPEC's chapters; the others are about the repository and the command line. */
+/** Files of the API's chapters; the others test the repository and the command line. */
 const ofChapters =
   /^packages\/server\/tests\/(?:(?:http|records)\/|storage\/(?!blobs-s3|images-process)|operations\/(?:crash|reload))/
 

@@ -1,4 +1,4 @@
-/** docs/spec-coverage.md leads from the specification to the rules: every line to some, and to none that is not. */
+/** Every line of docs/spec-coverage.md names existing rules. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 const read = (name: string): string => readFileSync(join(import.meta.dir, '../../../..', 'docs', name), 'utf8')
 
 const rules = new Set([...read('rules.md').matchAll(/^- `([A-Z]+(?:-[A-Z]+)*-\d+)` /gm)].map(([, id]) => id))
-/** Lines of tables but their heads: what is said, and the ids behind it. */
+/** Table rows without the heads: a statement and its rule ids. */
 const lines = [...read('spec-coverage.md').matchAll(/^\| (?!says|about|-)(.+?) +\| (.+?) +\|$/gm)].map(
   ([, says, ids = '']) => ({
     says,
@@ -14,20 +14,20 @@ const lines = [...read('spec-coverage.md').matchAll(/^\| (?!says|about|-)(.+?) +
   }),
 )
 
-test('every line leads to rules', () => {
+test('every line names existing rules', () => {
   expect(lines.length).toBeGreaterThan(250)
   expect(lines.filter(({ ids }) => ids.some((id) => !rules.has(id)))).toEqual([])
 })
 
-test('no group of rules is left out', () => {
+test('every group of rules is covered', () => {
   const groupOf = (id = ''): string => id.replace(/-\d+$/, '')
   const led = new Set(lines.flatMap(({ ids }) => ids.map(groupOf)))
   expect([...new Set([...rules].map(groupOf))].filter((group) => !led.has(group))).toEqual([])
 })
 
-test('nothing is said twice in a chapter', () => {
+test('a chapter contains no statement twice', () => {
   for (const chapter of read('spec-coverage.md').split('\n## ')) {
-    const said = [...chapter.matchAll(/^\| (?!says|about|-)(.+?) +\|/gm)].map(([, says]) => says)
-    expect(said.filter((says, at) => said.indexOf(says) !== at)).toEqual([])
+    const statements = [...chapter.matchAll(/^\| (?!says|about|-)(.+?) +\|/gm)].map(([, says]) => says)
+    expect(statements.filter((says, at) => statements.indexOf(says) !== at)).toEqual([])
   }
 })

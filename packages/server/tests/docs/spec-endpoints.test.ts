@@ -1,4 +1,4 @@
-/** What SPEC says of every endpoint alike, asked of every endpoint that the program declares. */
+/** Rules that apply to every endpoint, tested on every declared endpoint. */
 import { describe, expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -15,7 +15,7 @@ const config = {
 } as const
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** Bodies beyond a few megabytes are the business of the endpoints that take them. */
+/** Larger bodies are tested with the endpoints that accept them. */
 const sentBytesMax = 4 * 1024 * 1024
 
 type Declared = ReturnType<TestServer['endpoints']>[number]
@@ -33,8 +33,8 @@ describeServer('every endpoint', { config }, (server) => {
     for (const endpoint of all) for (const path of endpoint.paths) await check(endpoint, concrete(path))
   }
 
-  test('[HTTP-7, ERR-1] another method on its path is 405, with those it answers', async () => {
-    let asked = 0
+  test('[HTTP-7, ERR-1] an unsupported method is 405 with an Allow header', async () => {
+    let tested = 0
     await each(async (endpoint, path) => {
       const fitting = server.endpoints().filter(({ paths }) => paths.some((one) => patternOf(one).test(path)))
       const answered = new Set(fitting.map(({ method }) => method))
@@ -43,10 +43,10 @@ describeServer('every endpoint', { config }, (server) => {
         expect([endpoint.name, method, answer.status]).toEqual([endpoint.name, method, 405])
         expectRefusal(answer, 405)
         expect(answer.headers.get('allow')?.split(', ')).toContain(endpoint.method)
-        asked++
+        tested++
       }
     })
-    expect(asked).toBeGreaterThan(200)
+    expect(tested).toBeGreaterThan(200)
   })
 
   test('[AUTH-3, KEY-1, KEY-2, SYS-1] a token or key that is none is 401 everywhere but at health', async () => {
@@ -105,19 +105,19 @@ describeServer('every endpoint', { config }, (server) => {
       expect(await server.dump('/api/db/shared/tables/x')).toEqual(before)
     })
 
-    test('[HTTP-6, ERR-1] that is larger than it may be is 413', async () => {
-      let asked = 0
+    test('[HTTP-6, ERR-1] that exceeds the size limit is 413', async () => {
+      let tested = 0
       await eachWithBody(async (endpoint, path) => {
         const { bodyBytesMax: bytesMax = 1_048_576 } = endpoint
-        // A bound that hangs on what is named in the path is its chapter's to test.
+        // A limit that depends on the path is tested in its chapter.
         if (typeof bytesMax === 'function' || bytesMax > sentBytesMax) return
         const raw = `{"a":"${'x'.repeat(bytesMax)}"}`
         const answer = await send(endpoint, path, raw, 'application/json')
         expect([endpoint.name, answer.status]).toEqual([endpoint.name, 413])
         expectRefusal(answer, 413)
-        asked++
+        tested++
       })
-      expect(asked).toBeGreaterThan(20)
+      expect(tested).toBeGreaterThan(20)
     })
   })
 })

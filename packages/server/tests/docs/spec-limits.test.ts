@@ -1,6 +1,5 @@
 /**
- * The numbers of SPEC's Limits table and of rule LIMIT-2, as the program starts from them. What they do is for their
- * chapters to try.
+ * The defaults of rules LIMIT-1 and LIMIT-2. The tests of each chapter cover their effect.
  */
 import { expect, test } from 'bun:test'
 import * as analytics from '../../src/limits/analytics.ts'
