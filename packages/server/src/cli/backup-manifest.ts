@@ -42,7 +42,7 @@ export function parseManifest(text: string): { version: string; createdAt: strin
 /** Throws `BackupError` for another passphrase. */
 export function unsealSecrets(sealed: string, passphrase: string): Secrets {
   const text = unsealUnderPassphrase(sealed, passphrase)
-  if (text === null) throw new BackupError('This is not the passphrase that the backup was made with')
+  if (text === null) throw new BackupError('Wrong passphrase for this backup')
   const { success, data } = secretsShape.safeParse(readJson(text))
   if (!success) throw new BackupError('The secrets of the backup are damaged')
   return new Map(Object.entries(data).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))

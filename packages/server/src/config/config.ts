@@ -1,6 +1,6 @@
 /**
- * A configuration and its settings in the form the program runs on: checked, complete, frozen. What users write is
- * `define`; how one becomes the other is `validate`, `load` and `settings`.
+ * The loaded configuration and settings: validated, complete and frozen. `define` has the types that users write;
+ * `validate`, `load` and `settings` convert one into the other.
  */
 
 import type { BucketDefinition, NamespaceDefinition } from '../access/definition.ts'
@@ -18,7 +18,7 @@ import type { RoomNamespace } from './sections/rooms/rooms.ts'
 import type { SqlDatabase } from './sections/sql.ts'
 import type { VectorIndexDefinition } from './sections/vector.ts'
 
-/** `development` is one person at one machine; `release` is everything else. Access rules are the same in both. */
+/** `development` is a single developer on one machine; `release` is everything else. Access rules apply in both. */
 export type Mode = 'development' | 'release'
 
 export interface RateLimit {
@@ -28,13 +28,13 @@ export interface RateLimit {
 
 export interface Config {
   readonly mode: Mode
-  /** What the API serves. */
+  /** The namespaces that the API serves. */
   readonly namespaces: ReadonlyMap<string, NamespaceDefinition>
   readonly buckets: ReadonlyMap<string, BucketDefinition>
-  /** What there is: the same and the platform's own tables, whether or not they are served. */
+  /** All stored namespaces: the served ones and the platform's own. */
   readonly storedNamespaces: ReadonlyMap<string, NamespaceDefinition>
   readonly auth: AuthConfig
-  /** In the order in which they are tried. */
+  /** In matching order. */
   readonly broadcasts: readonly BroadcastDefinition[]
   readonly rooms: ReadonlyMap<string, RoomNamespace>
   readonly vector: ReadonlyMap<string, VectorIndexDefinition>
@@ -42,40 +42,40 @@ export interface Config {
   readonly sql: ReadonlyMap<string, SqlDatabase>
   readonly push: PushConfig
   readonly analytics: AnalyticsConfig
-  /** The declared keys and the root key, which is named `root` and may do everything. */
+  /** The declared keys and the root key `root`, which has all permissions. */
   readonly serviceKeys: readonly ServiceKey[]
   readonly rateLimits: Readonly<Record<keyof typeof rateLimitRequests, RateLimit>>
   readonly cors: { readonly origins: readonly string[] }
   readonly schemaEndpoint: boolean | 'authenticated'
   readonly captcha: { readonly siteKey: string } | null
   readonly changes: { readonly retentionMs: number; readonly bytesMax: number }
-  /** `writeBytes` in a window of `writeBudgetWindowMs`. */
+  /** `writeBytes` per window of `writeBudgetWindowMs`. */
   readonly limits: { readonly responseBytes: number; readonly writeBytes: number }
 }
 
-/** What the command line and the environment decide. */
+/** Settings of the command line and the environment. */
 export interface Settings {
   /** Absolute. */
   readonly dataFolder: string
-  /** Whether databases that are missing from the data folder may begin again, empty. */
+  /** Whether databases that are missing from the data folder may be recreated empty. */
   readonly acceptsLoss: boolean
   readonly host: string
-  /** 0 takes any free port. */
+  /** 0 for any free port. */
   readonly port: number
   /** Signs tokens. */
   readonly secret: string
   /** The root key. */
   readonly serviceKey: string
   readonly trustProxy: TrustProxy
-  /** Where browsers reach the server, without a slash at the end. */
+  /** The public URL of the server, without a trailing slash. */
   readonly publicUrl: string | null
   readonly logLevel: LogLevel
-  /** PostgreSQL, where records and platform tables are instead of in the data folder. Holds a password. */
+  /** PostgreSQL, used instead of SQLite in the data folder. Contains a password. */
   readonly databaseUrl: string | null
-  /** Redis, through which several nodes agree. Holds a password. */
+  /** Redis, for coordination between nodes. Contains a password. */
   readonly redisUrl: string | null
-  /** Begins every key in Redis. */
+  /** Prefix of every key in Redis. */
   readonly redisPrefix: string
-  /** The S3-compatible store where files are instead of in the data folder. Holds a secret. */
+  /** The S3-compatible store, used for files instead of the data folder. Contains a secret. */
   readonly s3: StoreAddress | null
 }

@@ -1,19 +1,19 @@
-/** Mistakes in a configuration: where each one is, said so that its author can mend it, and all of them at once. */
+/** Errors in a configuration, each with its path; all of them are reported at once. */
 
-/** Keys and positions from the top of the configuration. */
+/** Keys and indexes from the root of the configuration. */
 export type Path = readonly PropertyKey[]
 
 export interface ConfigIssue {
   readonly path: Path
-  /** Without a subject: the path is printed before it. */
+  /** Without a subject, because the path is printed before it. */
   readonly message: string
 }
 
-/** A configuration that cannot be used. The message is the mistakes, one a line. */
+/** An invalid configuration. The message has one line per issue. */
 export class ConfigError extends Error {
   constructor(
     message: string,
-    /** Absolute paths of files in which it may be mended, beside the configuration itself. */
+    /** Absolute paths of other files that may contain the error. */
     readonly files: readonly string[] = [],
     options?: ErrorOptions,
   ) {
@@ -22,7 +22,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** `databases.shared.tables.posts.indexes[0]`; keys that are no identifiers are quoted. */
+/** `databases.shared.tables.posts.indexes[0]`; keys that are not identifiers are quoted. */
 export function formatPath(path: Path): string {
   let text = ''
   for (const key of path) {
@@ -36,10 +36,10 @@ export function formatPath(path: Path): string {
 export const formatIssue = ({ path, message }: ConfigIssue): string =>
   path.length === 0 ? message : `${formatPath(path)}: ${message}`
 
-/** ` Did you mean "type"?` for the candidate nearest to a misspelt word, or nothing where none is near. */
+/** ` Did you mean "type"?` for the candidate nearest to a misspelled word; empty if none is near. */
 export function suggest(word: string, candidates: Iterable<string>): string {
   let best: string | null = null
-  // A third of the letters may be wrong: enough for slips, too few to make one word of another.
+  // A third of the letters may differ: enough for typos, too few to turn one word into another.
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue
@@ -52,10 +52,10 @@ export function suggest(word: string, candidates: Iterable<string>): string {
   return best === null ? '' : ` Did you mean "${best}"?`
 }
 
-/** Names are short; this bounds the work for one that is not. */
+/** Names are short; this bounds the work for long ones. */
 const comparedCharsMax = 64
 
-/** Insertions, deletions, replacements and swaps of neighbours that make one text of the other. */
+/** Damerau–Levenshtein distance: insertions, deletions, replacements and swaps of neighbors. */
 function editDistance(a: string, b: string): number {
   if (a.length > comparedCharsMax || b.length > comparedCharsMax) return Number.POSITIVE_INFINITY
   let before: number[] = []

@@ -1,6 +1,6 @@
 /**
- * From the command line to a configuration and settings: finds and imports the file, lays the environment over the
- * options. The only file that reads the environment; what things mean is `validate`'s and `settings`'.
+ * Loads configuration and settings: imports the configuration file and reads options and environment variables. The
+ * only file that reads the environment; `validate` and `settings` interpret the values.
  */
 import { existsSync, statSync } from 'node:fs'
 import { basename, join, relative, resolve } from 'node:path'
@@ -14,7 +14,7 @@ import { type ParsedConfig, parseConfig } from './validate.ts'
 export type { DataLocation } from './settings.ts'
 
 export interface LoadOptions extends SettingOptions {
-  /** Path of the configuration, from the working folder. */
+  /** Path of the configuration, relative to the working directory. */
   readonly config?: string | undefined
 }
 
@@ -31,7 +31,7 @@ export interface Loaded extends LoadedConfig {
 
 const defaultPath = 'plinth.config.ts'
 
-/** What `import … from 'plinth'` gives in a configuration, also where nothing is installed. */
+/** The module `plinth` in configurations, available without installation. */
 const plinth = {
   name: 'plinth',
   url: new URL('./define.ts', import.meta.url).href,
@@ -39,28 +39,28 @@ const plinth = {
 }
 
 /**
- * Everything a server starts from. Throws `ConfigError` with all mistakes, before anything is written to the data
- * folder.
+ * Loads everything that a server needs to start. Throws `ConfigError` with all issues before anything is written to the
+ * data folder.
  */
 export async function load(options: LoadOptions, mode: Mode): Promise<Loaded> {
   const path = resolve(options.config || defaultPath)
   const { written, files } = await importConfig(path)
-  // The root key may be about to be made up: mistakes are looked for before that, and what depends on it after.
+  // Validates before the root key is generated, and again with the key for checks that depend on it.
   parseConfig(written, { mode, rootKey: '' })
   const settings = await openSettings(options, process.env, mode)
   return { ...parseConfig(written, { mode, rootKey: settings.serviceKey }), settings, path, files }
 }
 
-/** The configuration alone, as it is in its files now. Throws `ConfigError`. */
+/** Loads only the configuration, from its current files. Throws `ConfigError`. */
 export async function loadConfig(path: string, mode: Mode, rootKey: string): Promise<LoadedConfig> {
   const { written, files } = await importConfig(path)
   return { ...parseConfig(written, { mode, rootKey }), files }
 }
 
-/** The secret alone. Throws `ConfigError` where no server has made or been given one. */
+/** Loads only the secret. Throws `ConfigError` if there is none yet. */
 export const loadSecret = (options: SettingOptions): Promise<string> => getSecret(options, process.env)
 
-/** Where a server's data is, without its configuration. */
+/** Reads the location of a server's data, without its configuration. */
 export const loadDataLocation = (options: SettingOptions): DataLocation => readDataLocation(options, process.env)
 
 async function importConfig(path: string): Promise<{ written: unknown; files: readonly string[] }> {

@@ -1,22 +1,22 @@
 /**
- * Which names may be declared. They become names in two databases, in paths and in files, so the narrowest of these
- * decides.
+ * Rules for declared names. They become identifiers in two databases, URL paths and file names, so the strictest of
+ * these applies.
  */
 import { declaredNameCharsMax } from '../limits/api.ts'
 import { builtInFieldNames } from '../query/table.ts'
 
 const namePattern = /^[A-Za-z][A-Za-z0-9_]*$/
 
-/** Names that mean something to JavaScript objects. */
+/** Names with a meaning on JavaScript objects. */
 const objectNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 
-/** Columns that SQLite or PostgreSQL give every table by themselves. */
+/** System columns of SQLite and PostgreSQL. */
 const systemColumns: ReadonlySet<string> = new Set(['rowid', 'oid', 'tableoid', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax'])
 
-/** Columns that SQLite's full-text index has by itself. */
+/** System columns of SQLite's full-text index. */
 const searchColumns: ReadonlySet<string> = new Set(['rank', 'rowid'])
 
-/** What is wrong with the name of a namespace, a table or a field, or null. */
+/** The error in the name of a namespace, table or field, or null. */
 export function findNameMistake(name: string): string | null {
   if (objectNames.has(name)) return 'is a reserved name'
   if (name.startsWith('_')) return 'must not start with "_", which marks the platform\'s own names'
@@ -26,19 +26,21 @@ export function findNameMistake(name: string): string | null {
   return null
 }
 
-/** The same for a field, which also must not stand for a field or column that is there already. */
+/** The same for a field, which also must not collide with built-in fields or system columns. */
 export function findFieldNameMistake(name: string): string | null {
   const builtIn = [...builtInFieldNames].find((known) => known.toLowerCase() === name.toLowerCase())
   if (builtIn !== undefined) return `is built in: every record has "${builtIn}"`
-  if (systemColumns.has(name.toLowerCase())) return 'is a name that databases give to columns of their own'
+  if (systemColumns.has(name.toLowerCase())) return 'is reserved for a system column of the database'
   return findNameMistake(name)
 }
 
-/** What is wrong with searching a field of this name, or null. */
+/** The error in searching a field of this name, or null. */
 export const findSearchNameMistake = (name: string): string | null =>
   searchColumns.has(name.toLowerCase()) ? 'cannot be searched under this name; rename it' : null
 
-/** Pairs of names that differ only in case, the later one first: databases and some file systems hold them for one. */
+/**
+ * Pairs of names that differ only in case, the later one first: databases and some file systems treat them as equal.
+ */
 export function findTwins(names: readonly string[]): readonly (readonly [later: string, earlier: string])[] {
   const seen = new Map<string, string>()
   const twins: (readonly [string, string])[] = []

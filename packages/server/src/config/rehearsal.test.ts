@@ -45,7 +45,7 @@ describe('[RULE-18] rules that could never be judged', () => {
     [table(() => ({ rank: 'first' })), `${inTable}: The value for "rank" must be a number`],
     [table(() => ({})), `${inTable}: A rule returned an empty filter; return true to allow every row`],
     [table(() => 'yes'), `${inTable}: A rule must return true, false or a filter`],
-    [table(() => Promise.resolve(true)), `${inTable}: must not give a promise`],
+    [table(() => Promise.resolve(true)), `${inTable}: must not return a promise`],
     [table(() => exists('people', { userId: 'x' })), `${inTable}: There is no table "people" in "shared"`],
     [table(() => exists('members', { user: 'x' })), `${inTable}: Unknown field "user"`],
     [

@@ -1,8 +1,7 @@
 /**
- * Tries every rule of a configuration before it is served, with callers made up for it, so that a rule that cannot work
- * is found by whoever writes it and not by the first user it denies. A filter that could never be judged (an unknown
- * field or table, types that do not fit) is a mistake; a rule that throws for one of the callers only denies that
- * caller, which may be meant, and is a warning.
+ * Dry-runs every rule with sample callers before a configuration is served, so that its author finds a broken rule and
+ * not the first user it denies. A filter that can never be evaluated (an unknown field or table, mismatched types) is
+ * an error; a rule that throws for a caller denies that caller, which may be intended, and is a warning.
  */
 import type { Auth } from '../access/caller.ts'
 import { instancesTable, roomsTable } from '../access/check.ts'
@@ -26,7 +25,7 @@ export interface RehearsedConfig {
   readonly rooms: ReadonlyMap<string, RoomNamespace>
 }
 
-/** Claims of a user without any; nothing is inherited, as with real ones. */
+/** Empty claims, without a prototype, as real ones. */
 const noClaims: Auth['custom'] = Object.freeze(Object.create(null))
 
 const userOf = (role: string): Auth =>
@@ -40,27 +39,27 @@ const userOf = (role: string): Auth =>
     custom: noClaims,
   })
 
-/** Who rules are tried with, by what a warning calls them. */
+/** Sample callers, with their names in warnings. */
 const callers: readonly (readonly [name: string, auth: Auth | null])[] = [
   ['a caller without credentials', null],
   ['a user without custom claims', userOf('user')],
   ['an administrator without custom claims', userOf('admin')],
 ]
 
-/** What instances and rooms are called when their rules are tried. */
+/** The id of sample instances and rooms. */
 const sampleId = 'sample'
 
 interface RehearsedRule {
   readonly path: Path
   readonly rule: unknown
-  /** What a filter that it gives is over. */
+  /** The table of its filters. */
   readonly table: Table
   readonly findTable: FindTable
-  /** What it is called with behind the caller. */
+  /** Arguments after the caller. */
   readonly args?: readonly unknown[]
-  /** Whether it may give a promise. */
+  /** Whether it may return a promise. */
   readonly mayWait?: true
-  /** Whether it depends on what a client sends, which is not to be made up: then only its filters are looked at. */
+  /** Whether it depends on a client's message, which has no sample: then only its filters are checked. */
   readonly isOfMessage?: true
 }
 
@@ -81,7 +80,7 @@ function* rulesOf({ namespaces, buckets, rooms }: RehearsedConfig): Generator<Re
       const over = { table: instancesTable, findTable: tablesOf(namespaces, name), args: [sampleId] }
       yield { ...over, path: [...path, 'access'], rule: access, mayWait: true }
     }
-    // Rules of a table ask tables of their own database alone.
+    // Rules of a table may only query tables of the same database.
     const findTable: FindTable = (other, within) => {
       const found = tables.get(other)
       if (!found) throw new Error(`There is no table "${other}" in ${within ? 'this namespace' : `"${name}"`}`)
@@ -111,14 +110,14 @@ function* rulesOf({ namespaces, buckets, rooms }: RehearsedConfig): Generator<Re
 
 const isPromise = (given: unknown): given is Promise<unknown> => given instanceof Promise
 
-/** What the rule gave the caller, or what it threw. */
+/** The result of a rule, or the exception. */
 function attempt(
   rule: (...args: unknown[]) => unknown,
   args: readonly unknown[],
 ): { given?: unknown; thrown?: unknown } {
   try {
     const given = rule(...args)
-    // It may reject later, as it would for a caller; that is not awaited here.
+    // A later rejection is ignored here.
     if (isPromise(given)) given.catch(() => undefined)
     return { given }
   } catch (thrown) {
@@ -127,7 +126,7 @@ function attempt(
 }
 
 function findRuleIssues({ table, findTable, mayWait }: RehearsedRule, given: unknown): readonly string[] {
-  if (isPromise(given)) return mayWait ? [] : ['must not give a promise']
+  if (isPromise(given)) return mayWait ? [] : ['must not return a promise']
   if (!given || given === true) return []
   return findFilterErrors(given, table, findTable)
 }

@@ -1,5 +1,5 @@
 /**
- * Secrets that a server makes up for itself on first start and finds again later, in files that only its user can read.
+ * Secrets that a server generates at the first start, stored in files that only its user can read.
  */
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -10,8 +10,8 @@ import { ConfigError } from './issues.ts'
 const secretBytes = 32
 
 /**
- * The secret kept in a file, made up first where the file is missing; never half a secret, and the same one for all
- * processes that start at once. Throws `ConfigError` for a file with less than `charsMin` characters in it.
+ * Loads the secret in a file, or generates it atomically: processes that start at the same time get the same secret.
+ * Throws `ConfigError` if the file has fewer than `charsMin` characters.
  */
 export async function loadOrCreateSecret(path: string, charsMin: number): Promise<string> {
   let text = await findText(path)
@@ -22,8 +22,8 @@ export async function loadOrCreateSecret(path: string, charsMin: number): Promis
   }
   const secret = text.trim()
   if (secret.length < charsMin) {
-    const remedy = 'Put the right one back, or delete the file to get a new one.'
-    throw new ConfigError(`${path}: holds no secret of ${charsMin} or more characters. ${remedy}`)
+    const remedy = 'Restore the right one, or delete the file to generate a new one.'
+    throw new ConfigError(`${path}: must contain a secret of at least ${charsMin} characters. ${remedy}`)
   }
   return secret
 }
@@ -37,7 +37,7 @@ async function findText(path: string): Promise<string | null> {
   }
 }
 
-/** Complete and on disk before it gets its name; whoever names first wins, and the others read what they find. */
+/** Writes and flushes a temporary file, then links it: the first process wins, and the others read its secret. */
 async function writeOnce(path: string, text: string): Promise<void> {
   const temporary = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`
   const file = await open(temporary, 'wx', 0o600)
@@ -55,20 +55,20 @@ async function writeOnce(path: string, text: string): Promise<void> {
   await syncFolder(dirname(path))
 }
 
-/** A rename would replace the secret of a process that was faster; a link does not. */
+/** A rename would replace the secret of a faster process; a link fails instead. */
 async function nameOnce(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path)
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return
-    // File systems without links; a copy is not complete at once, but at least it replaces nothing.
+    // For file systems without links: a copy is not atomic, but replaces nothing.
     await copyFile(temporary, path, constants.COPYFILE_EXCL).catch((failure: unknown) => {
       if (codeOf(failure) !== 'EEXIST') throw failure
     })
   }
 }
 
-/** So that the name survives a crash as well. Windows cannot open folders and needs no such help. */
+/** Makes the new name durable. Windows cannot open folders and does not need it. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r').catch(() => null)
   try {

@@ -1,6 +1,6 @@
 /**
- * Settings: the command line before the environment before the default. Says what the options and variables mean;
- * `load` reads the environment.
+ * Parses settings: options take precedence over environment variables, and these over defaults. `load` reads the
+ * environment.
  */
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -15,13 +15,13 @@ import { loadOrCreateSecret } from './secrets.ts'
 import { readS3Settings } from './sections/s3-settings.ts'
 import { issuesOf, keyShape } from './shape.ts'
 
-/** Options of the command line that settings come from, as they were typed. */
+/** Command-line options of settings, unparsed. */
 export interface SettingOptions {
   readonly data?: string | undefined
   readonly host?: string | undefined
   readonly port?: string | undefined
   readonly 'log-level'?: string | undefined
-  /** An option without a value. */
+  /** A flag. */
   readonly 'accept-loss'?: string | undefined
 }
 
@@ -37,12 +37,12 @@ const secretFile = 'secret'
 const serviceKeyFile = 'service-key'
 
 /**
- * Reads the settings, and makes up the secret and the service key where none are given. Throws `ConfigError` with every
- * mistake, before anything is written.
+ * Parses the settings, and generates the secret and the service key if none are given. Throws `ConfigError` with all
+ * issues before anything is written.
  */
 export async function openSettings(options: SettingOptions, environment: Environment, mode: Mode): Promise<Settings> {
   const mistakes: string[] = []
-  /** An empty variable is as good as none: that is how scripts leave one out. */
+  /** An empty variable counts as absent. */
   const read = <T>(name: string, text: string | undefined, parse: (text: string) => T): T | undefined => {
     if (text === undefined || text === '') return undefined
     try {
@@ -89,7 +89,7 @@ export async function openSettings(options: SettingOptions, environment: Environ
   return Object.freeze(settings)
 }
 
-/** As `loadOrCreateSecret`. Throws `ConfigError` also where the folder cannot be made or written. */
+/** As `loadOrCreateSecret`. Throws `ConfigError` also if the folder cannot be created or written. */
 async function keepIn(dataFolder: string, file: string, charsMin: number): Promise<string> {
   try {
     return await loadOrCreateSecret(resolve(dataFolder, file), charsMin)
@@ -97,13 +97,13 @@ async function keepIn(dataFolder: string, file: string, charsMin: number): Promi
     const { code, syscall } = error as NodeJS.ErrnoException
     if (syscall === undefined) throw error
     const remedy = 'Name a folder that this user may write, with --data or PLINTH_DATA.'
-    throw new ConfigError(`The data folder ${dataFolder} cannot be made or written (${code}). ${remedy}`)
+    throw new ConfigError(`The data folder ${dataFolder} cannot be created or written (${code}). ${remedy}`)
   }
 }
 
 /**
- * The secret of a server that has been started before, for commands that serve nothing. Throws `ConfigError` where
- * there is none.
+ * The secret of a server that has been started before, for commands that do not serve. Throws `ConfigError` if there is
+ * none.
  */
 export async function getSecret(
   { data }: SettingOptions,
@@ -115,18 +115,18 @@ export async function getSecret(
   throw new ConfigError(`There is no secret at ${path}. Start the server once, or name its data folder with --data.`)
 }
 
-/** Where a server's data is. */
+/** The location of a server's data. */
 export interface DataLocation {
   /** Absolute; need not exist. */
   readonly dataFolder: string
   readonly databaseUrl: string | null
   /** Whether files are in an S3 bucket. */
   readonly hasStore: boolean
-  /** Null where none was given and none was made up yet. */
+  /** Null if none was given or generated yet. */
   readonly serviceKey: string | null
 }
 
-/** Reads what is there and makes nothing: for commands that work on data whose server may not run. */
+/** Reads without generating secrets, for commands on data whose server may be stopped. */
 export function readDataLocation({ data }: SettingOptions, environment: Environment): DataLocation {
   const { PLINTH_DATA, DATABASE_URL, S3_BUCKET, PLINTH_SERVICE_KEY } = environment
   const dataFolder = resolve(data || PLINTH_DATA || 'data')
@@ -151,7 +151,7 @@ function parseLogLevel(text: string): LogLevel {
   return level
 }
 
-/** Says nothing of the text: there may be a password in it. */
+/** The error does not quote the text, which may contain a password. */
 function parseUrl(text: string, schemes: readonly string[], example: string): URL {
   const mistake = `must be an address such as ${example}`
   if (!URL.canParse(text)) throw new RangeError(mistake)
@@ -180,7 +180,7 @@ function parseRedisUrl(text: string): string {
 }
 
 function parseRedisPrefix(text: string): string {
-  // Braces would decide which keys of a Redis cluster are kept together.
+  // Braces are hash tags, which decide the slot of a key in Redis Cluster.
   if (!/^[\w:.-]{1,64}$/.test(text)) throw new RangeError('must be 1 to 64 letters, digits, or any of _ : . -')
   return text
 }

@@ -1,5 +1,5 @@
 /**
- * What the shapes of several sections of the configuration are made of. The sections are `shape`'s and `auth`'s.
+ * Building blocks of the configuration's schemas, shared by several sections.
  */
 import { z } from 'zod'
 import type { Rule } from '../access/definition.ts'
@@ -7,8 +7,8 @@ import { parseByteSize } from '../base/text/bytes.ts'
 import { suggest } from './issues.ts'
 
 /**
- * An object that refuses keys it does not know: a section that is silently ignored could be one that protects
- * something.
+ * An object that refuses unknown keys: a misspelled section that is silently ignored could be one that restricts
+ * access.
  */
 export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   const known = Object.keys(shape)
@@ -19,7 +19,7 @@ export function strictObject<Shape extends z.core.$ZodLooseShape>(shape: Shape) 
   })
 }
 
-/** Text that `read` can make something of; what it throws becomes the message. */
+/** A text that `read` parses; the message of its exception becomes the issue. */
 export const parsedWith = <T>(read: (text: string) => T) =>
   z.string().transform((text, context) => {
     try {
@@ -35,7 +35,7 @@ export const byteSize = z.union([z.int().min(1), parsedWith(parseByteSize)], {
 })
 
 export const isFunction = (value: unknown): boolean => typeof value === 'function'
-/** Such a rule would give a promise, and a promise allows nothing and everything. */
+/** Such a rule would return a promise, which is truthy. */
 export const isAsynchronous = (value: unknown): boolean =>
   isFunction(value) && /^(?:Async|Generator)/.test((value as () => void).constructor?.name)
 
@@ -43,6 +43,6 @@ export const ruleShape = z
   .custom<Rule>((value) => typeof value === 'boolean' || isFunction(value), 'must be true, false or a function')
   .refine((value) => !isAsynchronous(value), 'must not be asynchronous')
 
-/** Members of what should be an object and may be anything, since mistakes are looked for in it. */
+/** The entries of a value that may not be an object, since it is not validated yet. */
 export const membersOf = (value: unknown): [string, unknown][] =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : []

@@ -1,6 +1,5 @@
 /**
- * From what was written to what the program runs on: every mistake with its place, or a frozen `Config`. Reads no
- * files.
+ * Validates a written configuration: returns a frozen `Config`, or all issues with their paths. Reads no files.
  */
 import type { NamespaceDefinition } from '../access/definition.ts'
 import type { ServiceKey } from '../access/service-keys.ts'
@@ -32,13 +31,13 @@ import { configShape, issuesOf, type WrittenConfig, type WrittenNamespace } from
 
 export interface ParsedConfig {
   readonly config: Config
-  /** What is allowed but hardly meant, as sentences. */
+  /** Valid but probably unintended settings, as sentences. */
   readonly warnings: readonly string[]
 }
 
 /**
- * Reads a written configuration. `rootKey` becomes the service key `root`, which may do everything. Throws
- * `ConfigError` with all mistakes.
+ * Parses a written configuration. `rootKey` becomes the service key `root` with all permissions. Throws `ConfigError`
+ * with all issues.
  */
 export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; rootKey: string }): ParsedConfig {
   const mistakes = findMistakes(written, rootKey)
@@ -85,8 +84,7 @@ export function parseConfig(written: unknown, { mode, rootKey }: { mode: Mode; r
 }
 
 /**
- * Every mistake as one line that begins with its place; what has the wrong shape comes before what does not fit
- * together.
+ * All issues, one line each, beginning with the path; schema violations come before inconsistencies.
  */
 export function findMistakes(written: unknown, rootKey: string): readonly string[] {
   const { error } = configShape.safeParse(written, { reportInput: true })
@@ -134,7 +132,7 @@ function checkDatabases(databases: unknown): ConfigIssue[] {
   return mistakes
 }
 
-/** Two keys of one value would be one key with the scopes of whichever is found first. */
+/** Two keys with the same value would be one key with the scopes of the first. */
 function checkServiceKeys(serviceKeys: unknown, rootKey: string): ConfigIssue[] {
   const names = new Map([[rootName, 'is the name of the root key']])
   const keys = new Map([[rootKey, 'is the root key; a key with scopes must be another']])
@@ -178,7 +176,7 @@ function createServiceKey({ name, key, scopes, expiresAt, ipCidr }: WrittenConfi
   }
 }
 
-/** Declared limits hold in every mode; only the defaults are generous in development. */
+/** Declared limits apply in every mode; only the defaults are higher in development. */
 function createRateLimits(declared: WrittenConfig['rateLimits'], mode: Mode): Config['rateLimits'] {
   const factor = mode === 'development' ? rateLimitDevelopmentFactor : 1
   const limitOf = (group: keyof typeof rateLimitRequests): RateLimit => {

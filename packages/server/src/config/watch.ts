@@ -1,6 +1,6 @@
 /**
- * Development: a changed configuration is loaded and served at once; one with mistakes is reported, and the old one
- * goes on. Owns the watching of files; what reloading means is the app's.
+ * Hot reload in development: watches the configuration's files and applies changes. An invalid configuration is
+ * reported and the previous one remains active.
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,23 +13,23 @@ export interface ConfigWatch {
 }
 
 export interface ConfigWatchOptions {
-  /** What to watch until the first reload says otherwise. */
+  /** Files to watch until the first reload. */
   readonly files: readonly string[]
-  /** Loads what is in the files now. Throws for a mistake. */
+  /** Loads the current files. Throws for an invalid configuration. */
   readonly load: () => Promise<LoadedConfig>
-  /** Serves it. Throws when it cannot be, and goes on with the old one. */
+  /** Applies the configuration. If it throws, the previous one remains active. */
   readonly apply: (config: Config) => Promise<void>
   readonly onReload: (loaded: LoadedConfig) => void
-  /** Of a load or apply that failed; not called again for the same message. */
+  /** Called when loading or applying failed; not again for the same message. */
   readonly onFailure: (error: unknown) => void
-  /** Quiet time after which a burst of changes counts as over. Editors write a file in several steps. */
+  /** Debounce interval: editors write a file in several steps. */
   readonly debounceMs?: number
 }
 
-/** Watches until closed. One reload at a time: a change during one is seen after it. */
+/** Watches until closed. Reloads are serialized: a change during one triggers another after it. */
 export function watchConfig(options: ConfigWatchOptions): ConfigWatch {
   const { debounceMs = 100 } = options
-  // Folders, not files: many editors save by putting a new file in the place of the old one.
+  // Watches folders, not files, because many editors replace a file when saving.
   const folders = new Map<string, FSWatcher>()
   let files: ReadonlySet<string> = new Set()
   let timer: ReturnType<typeof setTimeout> | null = null
@@ -47,7 +47,7 @@ export function watchConfig(options: ConfigWatchOptions): ConfigWatch {
     }
     for (const folder of wanted) {
       if (folders.has(folder)) continue
-      // A folder that vanishes ends its watcher with an error; the file in it is missed at the next reload.
+      // A removed folder ends its watcher with an error; the next reload reports the missing file.
       folders.set(
         folder,
         watch(folder, (_, name) => change(folder, name)).on('error', () => {}),
@@ -56,7 +56,7 @@ export function watchConfig(options: ConfigWatchOptions): ConfigWatch {
   }
 
   function change(folder: string, name: string | null): void {
-    // After a failure the mending file may be one that was never loaded.
+    // After a failure, the fix may be in a file that was never loaded.
     if (isClosed || (name !== null && failure === null && !files.has(join(folder, name)))) return
     if (timer) clearTimeout(timer)
     timer = setTimeout(() => {

@@ -35,8 +35,8 @@ describe('names', () => {
   test.each<[name: string, message: string]>([
     ['ID', 'is built in: every record has "id"'],
     ['createdAt', 'is built in: every record has "createdAt"'],
-    ['rowid', 'is a name that databases give to columns of their own'],
-    ['Xmin', 'is a name that databases give to columns of their own'],
+    ['rowid', 'is reserved for a system column of the database'],
+    ['Xmin', 'is reserved for a system column of the database'],
   ])('%s as a field', (name, message) => {
     expect(mistakesOf({ schema: { [name]: text } })).toEqual([`${at}.schema.${name}: ${message}`])
   })
