@@ -35,6 +35,8 @@ test('a secret that somebody wrote is taken without the space around it', async 
 test.each(['', '\n', 'short'])('a file with %j is refused and left alone', async (text) => {
   const path = join(folder, 'damaged')
   writeFileSync(path, text)
-  await expect(loadOrCreateSecret(path, 32)).rejects.toThrow(`${path}: must contain a secret of at least 32 characters.`)
+  await expect(loadOrCreateSecret(path, 32)).rejects.toThrow(
+    `${path}: must contain a secret of at least 32 characters.`,
+  )
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
