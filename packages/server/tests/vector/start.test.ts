@@ -101,7 +101,7 @@ for (const kind of vectorKinds)
       expect(idsOf(await use(server, 'empty', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
       expect(await refusalOf(server.restart(onKind(kind, wider)))).toStartWith(words)
       expect(await refusalOf(server.restart(onKind(kind, { docs: { ...docs, metric: 'cosine' } })))).toContain(
-        'by cosine',
+        'and cosine are declared',
       )
       await server.restart(onKind(kind, { docs }))
       expect(await dumpIndex(server, 'docs', ['a', 'b'])).toEqual(before)
