@@ -1,6 +1,6 @@
-/** The room that all competitors of the rooms bench run: players who move, and everybody sees where everybody is. */
+/** The room that all competitors run: players move, and all players receive all positions. */
 
 /** Seats of a room. */
 export const playersMax = 100
-/** All send what has changed this often. */
+/** Interval of deltas of all competitors. */
 export const deltaIntervalMs = 50

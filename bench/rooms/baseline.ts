@@ -1,18 +1,17 @@
 /**
  * The baseline of the rooms bench: the arena on bare WebSockets of the runtime, with the messages of Plinth's protocol
- * and nothing behind them. No token is looked at, no rule is asked, nothing can be undone, resent or saved. Prints the
- * port when it listens.
+ * but without tokens, rules, rollback, resending or saving. Prints the port when it listens.
  */
 import { deltaIntervalMs } from './arena.ts'
 
-interface Place {
+interface Position {
   x: number
   y: number
 }
 
 interface Arena {
-  readonly places: Record<string, Place>
-  readonly changed: Map<string, Place>
+  readonly positions: Record<string, Position>
+  readonly changed: Map<string, Position>
   version: number
 }
 
@@ -26,7 +25,7 @@ const arenas = new Map<string, Arena>()
 function arenaOf(room: string): Arena {
   let arena = arenas.get(room)
   if (!arena) {
-    arena = { places: {}, changed: new Map(), version: 0 }
+    arena = { positions: {}, changed: new Map(), version: 0 }
     arenas.set(room, arena)
   }
   return arena
@@ -48,21 +47,21 @@ const server = Bun.serve<Player>({
       const arena = arenaOf(room)
       if (type === 'auth') socket.sendText(JSON.stringify({ type: 'auth_success', userId: id }))
       else if (type === 'join') {
-        arena.places[id] = { x: 0, y: 0 }
+        arena.positions[id] = { x: 0, y: 0 }
         socket.sendText(
-          JSON.stringify({ type: 'sync', sharedState: { places: arena.places }, sharedVersion: arena.version }),
+          JSON.stringify({ type: 'sync', sharedState: { positions: arena.positions }, sharedVersion: arena.version }),
         )
         socket.subscribe(room)
       } else {
-        const place = arena.places[id] as Place
-        place.x = payload.x
-        place.y = payload.y
-        arena.changed.set(id, place)
+        const position = arena.positions[id] as Position
+        position.x = payload.x
+        position.y = payload.y
+        arena.changed.set(id, position)
         socket.sendText(JSON.stringify({ type: 'action_result', requestId, result: payload.x }))
       }
     },
     close({ data: { id, room } }) {
-      delete arenas.get(room)?.places[id]
+      delete arenas.get(room)?.positions[id]
       arenas.get(room)?.changed.delete(id)
     },
   },
@@ -73,8 +72,8 @@ setInterval(() => {
     if (arena.changed.size === 0) continue
     const delta: Record<string, number> = {}
     for (const [id, { x, y }] of arena.changed) {
-      delta[`places.${id}.x`] = x
-      delta[`places.${id}.y`] = y
+      delta[`positions.${id}.x`] = x
+      delta[`positions.${id}.y`] = y
     }
     arena.changed.clear()
     arena.version += 1

@@ -1,15 +1,14 @@
 /**
- * The players of the rooms bench, a process of its own: rooms of sockets that stay open from job to job, and actions at
- * a steady pace, whatever the answers take. Each action must have one result, the right one; the first that has not
- * fails the job.
+ * The players of the rooms benchmark, in a process of their own. Sockets stay open from job to job; actions are sent at
+ * a constant rate, independent of response times. Each action must have one correct result, or the job fails.
  */
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import { serveJobs } from '../setup/jobs.ts'
 import { readCpuSeconds } from '../setup/proc.ts'
 import { LiveSocket } from '../subscriptions/socket.ts'
-import { createTransport, heard, type Seat, type Transport, type TransportName } from './transports.ts'
+import { createTransport, messageKinds, type Seat, type Transport, type TransportName } from './transports.ts'
 
-/** Where the rooms are. */
+/** The server and namespace of rooms. */
 export interface RoomsTarget {
   readonly transport: TransportName
   readonly port: number
@@ -17,7 +16,7 @@ export interface RoomsTarget {
   readonly namespace: string
 }
 
-/** Makes a group of rooms, or more of it: `count` in all, each with so many players. */
+/** Extends a group to `rooms` rooms with `players` players each. */
 export interface FillJob extends RoomsTarget {
   readonly do: 'fill'
   readonly group: string
@@ -25,18 +24,18 @@ export interface FillJob extends RoomsTarget {
   readonly players: number
 }
 
-/** Has everybody in the first `rooms` of a group act so often. */
+/** All players in the first `rooms` rooms of a group act at a rate. */
 export interface PlayJob {
   readonly do: 'play'
   readonly group: string
   readonly rooms: number
-  /** Actions of one player a second. */
+  /** Actions per player and second. */
   readonly rate: number
   readonly warmupSeconds: number
   readonly seconds: number
 }
 
-/** One player enters each of the rooms from `first` on and goes again. */
+/** One player joins and leaves each of `count` rooms, starting with `first`. */
 export interface VisitJob extends RoomsTarget {
   readonly do: 'visit'
   readonly group: string
@@ -49,21 +48,21 @@ export type RoomsJob = FillJob | PlayJob | VisitJob
 export interface PlayResult {
   readonly seconds: number
   readonly players: number
-  /** Within the window, whenever they were sent. */
+  /** Responses received within the window. */
   readonly answers: number
   readonly deltas: number
   readonly bytes: number
-  /** Refused for being too many. */
-  readonly refused: number
-  /** Sent within the window and never answered. */
+  /** Rejected by the rate limit. */
+  readonly rejected: number
+  /** Sent within the window, without a response. */
   readonly unanswered: number
-  /** Of what was sent within the window; what was never answered counts with the time it was waited for. */
+  /** Of actions sent within the window. Those without a response count with the time waited for it. */
   readonly latencies: SparseHistogram
   readonly cpuSeconds: number | null
   readonly loadCpuSeconds: number
 }
 
-/** How long it took from the connection to the state of the room. */
+/** Time from the connection to the state of the room. */
 export interface VisitResult {
   readonly seconds: number
   readonly latencies: SparseHistogram
@@ -71,24 +70,24 @@ export interface VisitResult {
 
 export type RoomsResult = PlayResult | VisitResult | null
 
-/** As many sockets as may be on their way in from one address. */
+/** Concurrent connections: below the limit of unauthenticated sockets per address. */
 const openingMax = 4
 const answersWaitMs = 4000
 const joinTimeoutMs = 10_000
-/** Numbers of a player's actions that are remembered; a player has far fewer under way. */
-const remembered = 1024
+/** Size of the ring of a player's pending actions; far more than are ever pending. */
+const pendingMax = 1024
 const numbersMax = 32_768
 
 class Player {
   readonly #transport: Transport
   readonly #socket: LiveSocket
   readonly #joined = Promise.withResolvers<void>()
-  /** By the action's number; 0 where there is none under way, and -1 for one that was given up. */
-  readonly sentAtMs = new Float64Array(remembered)
+  /** Send times by the number of the action; 0 without a pending action, -1 for an abandoned one. */
+  readonly sentAtMs = new Float64Array(pendingMax)
   #next = 0
   onAnswer: ((sentAtMs: number) => void) | null = null
   onDelta: ((bytes: number) => void) | null = null
-  onRefused: (() => void) | null = null
+  onRejected: (() => void) | null = null
   onFailed: (error: Error) => void = () => {}
 
   constructor(
@@ -97,23 +96,23 @@ class Player {
   ) {
     this.#transport = transport
     this.#socket = new LiveSocket(0, {
-      heard: (_, bytes, start, end) => this.#heard(bytes, start, end),
+      heard: (_, bytes, start, end) => this.#receive(bytes, start, end),
       ended: (_, why) => this.#fail(new Error(`A socket was closed: ${why}`)),
     })
   }
 
   async join(): Promise<void> {
-    const timer = setTimeout(() => this.#fail(new Error('A player does not come in')), joinTimeoutMs)
+    const timer = setTimeout(() => this.#fail(new Error('A join timed out')), joinTimeoutMs)
     await this.#socket.open(this.seat.port, await this.#transport.findPath(this.seat))
-    this.#transport.begin(this.seat, this.#say)
+    this.#transport.begin(this.seat, this.#send)
     await this.#joined.promise
     clearTimeout(timer)
   }
 
   act(): void {
-    // From 1 on, and never so many that they need more digits than others.
+    // From 1 to 32,767.
     this.#next = (this.#next % (numbersMax - 1)) + 1
-    this.sentAtMs[this.#next % remembered] = performance.now()
+    this.sentAtMs[this.#next % pendingMax] = performance.now()
     this.#socket.send(this.#transport.act(this.#next))
   }
 
@@ -121,24 +120,24 @@ class Player {
     this.#socket.close()
   }
 
-  readonly #say = (message: string | Buffer): void => this.#socket.send(message)
+  readonly #send = (message: string | Buffer): void => this.#socket.send(message)
 
-  #heard(bytes: Buffer, start: number, end: number): void {
+  #receive(bytes: Buffer, start: number, end: number): void {
     try {
-      const what = this.#transport.hear(bytes, start, end, this.#say)
-      if (what === heard.delta) this.onDelta?.(end - start)
-      else if (what >= 0) this.#answered(what)
-      else if (what === heard.joined) this.#joined.resolve()
-      else if (what === heard.refused) this.onRefused?.()
+      const kind = this.#transport.receive(bytes, start, end, this.#send)
+      if (kind === messageKinds.delta) this.onDelta?.(end - start)
+      else if (kind >= 0) this.#answered(kind)
+      else if (kind === messageKinds.joined) this.#joined.resolve()
+      else if (kind === messageKinds.rejected) this.onRejected?.()
     } catch (error) {
       this.#fail(error as Error)
     }
   }
 
   #answered(number: number): void {
-    const slot = number % remembered
+    const slot = number % pendingMax
     const sentAtMs = this.sentAtMs[slot] ?? 0
-    if (sentAtMs === 0) throw new Error(`Action ${number} was answered twice, or never sent`)
+    if (sentAtMs === 0) throw new Error(`Action ${number} received two responses, or was never sent`)
     this.sentAtMs[slot] = 0
     if (sentAtMs > 0) this.onAnswer?.(sentAtMs)
   }
@@ -151,13 +150,13 @@ class Player {
 
 interface Group {
   readonly target: RoomsTarget
-  /** Room by room. */
+  /** Players by room. */
   readonly rooms: Player[][]
 }
 
 const groups = new Map<string, Group>()
 
-/** Does all of it, with as many at once as may be on their way in. */
+/** Runs `work` for each index with limited concurrency. */
 async function inLanes(count: number, work: (index: number) => Promise<void>): Promise<void> {
   let next = 0
   const lane = async (): Promise<void> => {
@@ -198,30 +197,30 @@ async function visit({ do: _, group, first, count, ...target }: VisitJob): Promi
   return { seconds: (performance.now() - startedAtMs) / 1000, latencies: latencies.toSparse() }
 }
 
-/** What is counted while the window is open. */
+/** Counters of the measurement window. */
 class Counts {
   answers = 0
   deltas = 0
   bytes = 0
-  refused = 0
+  rejected = 0
   isOpen = false
 }
 
-/** Room by room in turn, so that each room hears somebody all the time. */
-const mixed = (rooms: readonly (readonly Player[])[]): Player[] =>
+/** Interleaves the players of all rooms, so that every room is active all the time. */
+const interleave = (rooms: readonly (readonly Player[])[]): Player[] =>
   (rooms[0] ?? []).flatMap((_, at) => rooms.flatMap((inside) => inside[at] ?? []))
 
 async function play({ group: name, rooms, rate, warmupSeconds, seconds }: PlayJob): Promise<PlayResult> {
   const group = groups.get(name)
   if (!group || group.rooms.length < rooms) throw new Error(`The group ${name} has no ${rooms} rooms`)
-  const players = mixed(group.rooms.slice(0, rooms))
+  const players = interleave(group.rooms.slice(0, rooms))
   const counts = new Counts()
   const latencies = new Histogram()
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
   let fromMs = Number.POSITIVE_INFINITY
   let toMs = Number.POSITIVE_INFINITY
-  let underWay = 0
+  let pendingCount = 0
   for (const player of players) {
     player.onFailed = failed.reject
     player.onDelta = (bytes) => {
@@ -229,14 +228,14 @@ async function play({ group: name, rooms, rate, warmupSeconds, seconds }: PlayJo
       counts.deltas++
       counts.bytes += bytes
     }
-    player.onRefused = () => counts.refused++
+    player.onRejected = () => counts.rejected++
     player.onAnswer = (sentAtMs) => {
-      underWay--
+      pendingCount--
       if (counts.isOpen) counts.answers++
       if (sentAtMs >= fromMs && sentAtMs < toMs) latencies.add(performance.now() - sentAtMs)
     }
   }
-  const pace = startPace(players, rate, () => underWay++)
+  const pace = startPace(players, rate, () => pendingCount++)
   const wait = (ms: number): Promise<unknown> => Promise.race([Bun.sleep(ms), failed.promise])
   try {
     await wait(warmupSeconds * 1000)
@@ -249,16 +248,16 @@ async function play({ group: name, rooms, rate, warmupSeconds, seconds }: PlayJo
     const server = readCpuSeconds(group.target.pid)
     const own = process.cpuUsage(cpu.own)
     pace.stop()
-    for (let waited = 0; underWay > counts.refused && waited < answersWaitMs; waited += 20) await wait(20)
-    const unanswered = forget(players, fromMs, toMs, latencies)
-    const { answers, deltas, bytes, refused } = counts
+    for (let waited = 0; pendingCount > counts.rejected && waited < answersWaitMs; waited += 20) await wait(20)
+    const unanswered = abandon(players, fromMs, toMs, latencies)
+    const { answers, deltas, bytes, rejected } = counts
     return {
       seconds: (toMs - fromMs) / 1000,
       players: players.length,
       answers,
       deltas,
       bytes,
-      refused,
+      rejected,
       unanswered,
       latencies: latencies.toSparse(),
       cpuSeconds: cpu.server === null || server === null ? null : server - cpu.server,
@@ -269,7 +268,7 @@ async function play({ group: name, rooms, rate, warmupSeconds, seconds }: PlayJo
   }
 }
 
-/** Evenly spread over time, late ones at once. */
+/** Sends actions evenly spread over time; late ones at once. */
 function startPace(players: readonly Player[], rate: number, onSent: () => void): { stop(): void } {
   const beginMs = performance.now()
   const gapMs = 1000 / (rate * players.length)
@@ -283,8 +282,8 @@ function startPace(players: readonly Player[], rate: number, onSent: () => void)
   return { stop: () => clearInterval(timer) }
 }
 
-/** Gives up on what is still under way. */
-function forget(players: readonly Player[], fromMs: number, toMs: number, latencies: Histogram): number {
+/** Abandons pending actions; returns how many were sent within the window. */
+function abandon(players: readonly Player[], fromMs: number, toMs: number, latencies: Histogram): number {
   let count = 0
   const nowMs = performance.now()
   for (const { sentAtMs } of players)
@@ -298,7 +297,7 @@ function forget(players: readonly Player[], fromMs: number, toMs: number, latenc
   return count
 }
 
-/** Does one job. Rejects with the first thing that is not as it must be. */
+/** Runs one job. Rejects with the first error. */
 export async function runRoomsJob(job: RoomsJob): Promise<RoomsResult> {
   switch (job.do) {
     case 'fill':

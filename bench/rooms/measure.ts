@@ -1,4 +1,4 @@
-/** The parts of the rooms bench. Each gives figures; none prints. */
+/** The measurements of the rooms benchmark. Each returns figures; none prints. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
@@ -26,37 +26,37 @@ export interface PlayFigures {
   /** To one player. */
   readonly deltasPerSecond: number
   readonly deltaBytesPerSecond: number
-  /** Of the server, all threads. Null where the kernel does not tell. */
+  /** Of the server, all threads. Null if the kernel does not report it. */
   readonly actionCpuUs: number | null
   readonly serverShare: number | null
   readonly loadShare: number
   readonly unanswered: number
 }
 
-/** How many full rooms one core carries. */
+/** The number of full rooms that one core sustains. */
 export interface Capacity {
   readonly competitor: Competitor
-  /** 0 when it was too much with a single one. */
+  /** 0 if a single room was too much. */
   readonly rooms: number
-  /** There may be room for more: the search ended there, or the clients had no time left. */
+  /** Whether the server may sustain more: the search ended, or the clients were saturated. */
   readonly isAtLeast: boolean
-  /** Of its core, what server or clients used, whoever used more, when it was too much; null if it never was. */
+  /** Share of a core that server or clients (the larger one) used at the first load that was too much; null without. */
   readonly limitShare: number | null
-  /** Of the most rooms that were carried; of a single one where that was too much. */
+  /** Of the most sustained rooms, or of a single room if that was too much. */
   readonly figures: PlayFigures
 }
 
-/** The same load on all of them. */
+/** The same load on all competitors. */
 export interface Alike {
   readonly competitor: Competitor
   readonly figures: PlayFigures
-  /** Its CPU for an action by the first one's; null for the first. */
+  /** CPU per action relative to the first competitor; null for the first. */
   readonly cpuRatio: number | null
 }
 
 export interface Many {
   readonly competitor: Competitor
-  /** Actions of a player a second; the lowest when none was carried. */
+  /** Actions per player and second; the lowest rate if none was sustained. */
   readonly rate: number
   readonly isCarried: boolean
   readonly figures: PlayFigures
@@ -85,10 +85,10 @@ export interface Percentiles {
   readonly p99Ms: number
 }
 
-/** Above it the clients may be what is slow. */
+/** Above this share the clients may be the bottleneck. */
 const loadShareMax = 0.95
 
-/** A server that sends deltas, but late, does not carry its rooms. */
+/** A server that sends deltas late does not sustain the load. */
 const deltaShareMin = 0.9
 
 /** The players of a room together act at least once in every interval of deltas. */
@@ -96,7 +96,7 @@ function isCarried({ p99Ms, unanswered, deltasPerSecond }: PlayFigures): boolean
   return p99Ms <= answerBudgetMs && unanswered === 0 && deltasPerSecond >= (1000 / deltaIntervalMs) * deltaShareMin
 }
 
-/** What is not carried gets a second chance: a moment when the machine had other work is not the server's fault. */
+/** Repeats a load that was not sustained once, since the machine may have had other work. */
 async function playTwice(play: () => Promise<PlayResult>): Promise<PlayFigures> {
   const first = figuresOf([await play()])
   if (isCarried(first)) return first
@@ -104,7 +104,7 @@ async function playTwice(play: () => Promise<PlayResult>): Promise<PlayFigures> 
   return second.p99Ms < first.p99Ms ? second : first
 }
 
-/** Doubles the rooms until they are too many, then closes in. */
+/** Doubles the rooms until the load is too much, then bisects. */
 export async function measureCapacity(folder: string, competitor: Competitor, plan: RoomsPlan): Promise<Capacity> {
   await using stack = new AsyncDisposableStack()
   const setup = await openSetup(stack, folder, competitor)
@@ -136,7 +136,7 @@ export async function measureCapacity(folder: string, competitor: Competitor, pl
   }
 }
 
-/** As many full rooms as all of them carry, in turn, every second time the other way. */
+/** As many full rooms as all competitors sustain, in alternating order. */
 export async function measureAlike(folder: string, rooms: number, plan: RoomsPlan): Promise<Alike[]> {
   await using stack = new AsyncDisposableStack()
   const lanes: { competitor: Competitor; setup: RoomsSetup; rounds: PlayResult[] }[] = []
@@ -145,14 +145,14 @@ export async function measureAlike(folder: string, rooms: number, plan: RoomsPla
     await setup.fill('alike', rooms, playersMax)
     lanes.push({ competitor, setup, rounds: [] })
   }
-  for (let turn = 0; turn < plan.rounds; turn++) {
-    for (const { setup, rounds } of turn % 2 === 0 ? lanes : lanes.toReversed())
+  for (let round = 0; round < plan.rounds; round++) {
+    for (const { setup, rounds } of round % 2 === 0 ? lanes : lanes.toReversed())
       rounds.push(await setup.play('alike', rooms, actionsPerSecond, plan))
   }
   const own = (lanes[0]?.rounds ?? []).map(cpuPerAction)
   return lanes.map(({ competitor, rounds }, at) => {
-    const ratios = rounds.flatMap((round, turn) => {
-      const [theirs, ours] = [cpuPerAction(round), own[turn] ?? null]
+    const ratios = rounds.flatMap((round, index) => {
+      const [theirs, ours] = [cpuPerAction(round), own[index] ?? null]
       return theirs === null || ours === null ? [] : [theirs / ours]
     })
     return { competitor, figures: figuresOf(rounds), cpuRatio: at === 0 || ratios.length === 0 ? null : median(ratios) }
@@ -174,7 +174,7 @@ export async function measureMany(folder: string, competitor: Competitor, plan: 
   return last as Many
 }
 
-/** Full rooms tell what a player takes, rooms with a single player what a room takes with the player in it. */
+/** Full rooms show the memory of a player, rooms with a single player that of a room. */
 export async function measureIdle(folder: string, competitor: Competitor, plan: RoomsPlan): Promise<IdleMemory> {
   const { full, single } = plan.idle
   const inFull = await measureGrowth(folder, competitor, full, playersMax)
@@ -187,26 +187,26 @@ export async function measureIdle(folder: string, competitor: Competitor, plan: 
   }
 }
 
-/** In a process of its own: what others have left would be used again. */
+/** In a process of its own, since memory freed by earlier measurements would be reused. */
 async function measureGrowth(folder: string, competitor: Competitor, rooms: number, players: number) {
   await using stack = new AsyncDisposableStack()
   const setup = await openSetup(stack, folder, competitor)
-  // What the first room ever costs is not what a room costs.
+  // The first room also costs one-time initialization.
   await setup.fill('first', 1, playersMax)
-  const startBytes = await readSettledMemory(setup.process.pid)
+  const startBytes = await readStableMemory(setup.process.pid)
   await setup.fill('idle', rooms, players)
-  const bytes = await readSettledMemory(setup.process.pid)
+  const bytes = await readStableMemory(setup.process.pid)
   return startBytes === null || bytes === null ? null : { startBytes, bytesPerRoom: (bytes - startBytes) / rooms }
 }
 
-async function readSettledMemory(pid: number): Promise<number | null> {
+async function readStableMemory(pid: number): Promise<number | null> {
   await Bun.sleep(1500)
   return readMemoryBytes(pid, 'VmRSS')
 }
 
 const hibernateTimeoutMs = 60_000
 
-/** Rooms that nobody is in and that are out of memory. Only Plinth has them. */
+/** Rooms without players that were dropped from memory. Only Plinth supports them. */
 export async function measureHibernated(folder: string, plan: RoomsPlan): Promise<Hibernated> {
   const { rooms, revived } = plan.hibernated
   await using stack = new AsyncDisposableStack()
@@ -217,7 +217,7 @@ export async function measureHibernated(folder: string, plan: RoomsPlan): Promis
   const load = startRoomsLoad()
   stack.defer(() => load.stop())
 
-  async function untilAsleep(): Promise<void> {
+  async function untilHibernated(): Promise<void> {
     const endAtMs = performance.now() + hibernateTimeoutMs
     while ((await readGauge(server, 'rooms_loaded')) > 0) {
       if (performance.now() > endAtMs) throw new Error('The rooms do not hibernate')
@@ -225,14 +225,14 @@ export async function measureHibernated(folder: string, plan: RoomsPlan): Promis
     }
   }
 
-  // As in the idle rooms: what the first ones cost is counted with the server.
+  // The first rooms also cost one-time initialization.
   await visitRooms(load, server, 'first', 0, Math.ceil(rooms / 10))
-  await untilAsleep()
-  const bytesBefore = await readSettledMemory(server.pid)
+  await untilHibernated()
+  const bytesBefore = await readStableMemory(server.pid)
   const diskBefore = folderBytes(data)
   const made = await visitRooms(load, server, 'sleepy', 0, rooms)
-  await untilAsleep()
-  const bytesAfter = await readSettledMemory(server.pid)
+  await untilHibernated()
+  const bytesAfter = await readStableMemory(server.pid)
   const diskAfter = folderBytes(data)
   const back = await visitRooms(load, server, 'sleepy', 0, revived)
   return {

@@ -1,19 +1,19 @@
-/** What the rooms bench measures, and how much of it. */
+/** Sizes of the rooms benchmark. */
 import type { Plan } from '../setup/measure.ts'
 
 export interface RoomsPlan extends Plan {
-  /** Full rooms are added until they are too many, and no more than these. */
+  /** The most full rooms that the search for the capacity tries. */
   readonly fullRoomsMax: number
-  /** Rates are actions of a player a second, the highest first; one that is kept ends the search. */
+  /** Rates are actions per player and second, highest first. The first sustained rate ends the search. */
   readonly many: { readonly rooms: number; readonly players: number; readonly rates: readonly number[] }
   /** Full rooms and rooms with a single player, all idle. */
   readonly idle: { readonly full: number; readonly single: number }
   readonly hibernated: { readonly rooms: number; readonly revived: number }
 }
 
-/** What a player of a full room does in a second (issue 7). */
+/** Actions per second of a player in a full room. */
 export const actionsPerSecond = 10
-/** What the answers to all but one in a hundred actions have to keep. */
+/** Maximum p99 latency of a sustained load. */
 export const answerBudgetMs = 50
 
 const full = {

@@ -1,4 +1,4 @@
-/** What the tables of the rooms bench say of figures. */
+/** Tables of the rooms benchmark. */
 import { expect, test } from 'bun:test'
 import type { Capacity, PlayFigures } from './measure.ts'
 import { busyNote, capacityTable } from './report.ts'
@@ -24,7 +24,7 @@ const line = (at: number, rooms: number, limitShare: number | null): Capacity =>
   figures,
 })
 
-test('rooms are compared with those of the first', () => {
+test('the capacity of each competitor is compared with the first one', () => {
   const { lines } = capacityTable([line(0, 8, 0.9), line(3, 4, 0.9), line(4, 32, null)])
   expect(lines.map((cells) => [cells[0], cells[1], cells.at(-1)])).toEqual([
     ['Plinth', '8', ''],
@@ -33,7 +33,7 @@ test('rooms are compared with those of the first', () => {
   ])
 })
 
-test('who is too slow with time left was kept from running', () => {
+test('a note reports a machine that had other work during the run', () => {
   expect(busyNote([line(0, 8, 0.9), line(1, 8, null)])).toBeNull()
   expect(busyNote([line(0, 8, 0.9), line(1, 2, 0.3)])).toContain('only 30 % of a core')
 })

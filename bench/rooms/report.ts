@@ -6,7 +6,7 @@ import type { Plan } from '../setup/measure.ts'
 import type { LiveTable } from '../subscriptions/report.ts'
 import type { Alike, Capacity, Hibernated, IdleMemory, Many, PlayFigures } from './measure.ts'
 
-const whole = (value: number): string => Math.round(value).toLocaleString('en-US')
+const rounded = (value: number): string => Math.round(value).toLocaleString('en-US')
 const kilobytes = (bytes: number | null): string => (bytes === null ? '' : `${(bytes / 1024).toFixed(1)} KB`)
 
 const playColumns = [
@@ -21,7 +21,7 @@ const playColumns = [
 ] as const
 
 const playCells = (figures: PlayFigures): Cells => [
-  whole(figures.actionsPerSecond),
+  rounded(figures.actionsPerSecond),
   decimal(figures.p50Ms, 2),
   decimal(figures.p99Ms, 2),
   decimal(figures.actionCpuUs, 1),
@@ -31,7 +31,7 @@ const playCells = (figures: PlayFigures): Cells => [
   percent(figures.loadShare),
 ]
 
-/** Ours by theirs; empty for ourselves. */
+/** The first competitor's figure relative to another's; empty for the first. */
 const ratioOf = (at: number, ours: number, theirs: number): string =>
   at === 0 || theirs === 0 ? '' : percent(ours / theirs)
 
@@ -79,7 +79,7 @@ export const hibernatedTable = (found: Hibernated): LiveTable => ({
   title: 'Hibernated rooms',
   columns: ['what', 'measured'],
   lines: [
-    [`${whole(found.rooms)} rooms made, entered and left, four at a time`, `${whole(found.visitsPerSecond)}/s`],
+    [`${rounded(found.rooms)} rooms made, entered and left, four at a time`, `${rounded(found.visitsPerSecond)}/s`],
     ['From the connection to the state of a new room, p50', `${found.first.p50Ms.toFixed(2)} ms`],
     ['p99', `${found.first.p99Ms.toFixed(2)} ms`],
     ['From the connection to the state of a hibernated room, p50', `${found.revived.p50Ms.toFixed(2)} ms`],
@@ -89,18 +89,18 @@ export const hibernatedTable = (found: Hibernated): LiveTable => ({
   ],
 })
 
-/** Who is too slow on a unlogged machine has little time left. */
+/** A server that is too slow on an otherwise idle machine uses at least this share of its core. */
 const idleShareMin = 0.8
 
-/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+/** A note if the machine had other work during the run; null if not, or if that is unknown. */
 export function busyNote(lines: readonly Capacity[]): string | null {
   const shares = lines.flatMap(({ limitShare }) => limitShare ?? [])
   const least = Math.min(...shares)
   if (least >= idleShareMin) return null
-  return `The machine had other work during this run: somebody was too slow with only ${percent(least)} of a core. Trust the CPU per action more than the rooms.`
+  return `The machine had other work during this run: one competitor was too slow with only ${percent(least)} of a core. The CPU per action is more reliable than the number of rooms.`
 }
 
-/** Everything a run found out, as Markdown. */
+/** All figures of a run as Markdown. */
 export const toMarkdown = (
   environment: Environment,
   plan: Plan,

@@ -1,4 +1,6 @@
-/** The run about rooms: `--rooms`. Prints as it goes; private processes and folders, gone when it ends. */
+/**
+ * The rooms benchmark (`--rooms`). Prints each table when it is complete; processes and folders are removed at the end.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +11,7 @@ import type { RoomsPlan } from './plan.ts'
 import { alikeTable, busyNote, capacityTable, hibernatedTable, idleTable, manyTable, toMarkdown } from './report.ts'
 import { type Competitor, competitors } from './setup.ts'
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs and prints the benchmark; returns the figures as Markdown. */
 export async function runRooms(plan: RoomsPlan): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
   const tables: LiveTable[] = []
@@ -32,7 +34,7 @@ export async function runRooms(plan: RoomsPlan): Promise<string> {
     const rooms = Math.max(1, Math.min(...capacities.map((capacity) => capacity.rooms)))
     show(alikeTable(rooms, await measureAlike(folder, rooms, plan)))
     show(manyTable(plan.many.rooms, plan.many.players, await each(measureMany)))
-    // How often an idle room is saved makes no difference.
+    // The interval of saves makes no difference to idle rooms.
     show(
       idleTable(
         await each(

@@ -96,7 +96,7 @@ export async function openSetup(
   }
 }
 
-/** Somebody comes to each room and goes again. */
+/** One player joins and leaves each room. */
 export async function visitRooms(
   load: RoomsLoad,
   { port, pid }: BaselineProcess,

@@ -1,38 +1,38 @@
-/** That the clients of the rooms bench tell the competitors' messages apart. */
+/** Clients of the rooms benchmark classify the messages of each competitor. */
 import { expect, test } from 'bun:test'
-import { createTransport, heard, type TransportName } from './transports.ts'
+import { createTransport, messageKinds, type TransportName } from './transports.ts'
 
-function hear(name: TransportName, message: string | Buffer): { what: number; said: string[] } {
-  const said: string[] = []
-  // As in a frame: something before it and after it.
+function receive(name: TransportName, message: string | Buffer): { what: number; sent: string[] } {
+  const sent: string[] = []
+  // Surrounded by other bytes, as in a frame.
   const bytes = Buffer.concat([Buffer.from('12'), Buffer.from(message), Buffer.from('34')])
-  const what = createTransport(name).hear(bytes, 2, bytes.length - 2, (text) => said.push(text.toString('latin1')))
-  return { what, said }
+  const what = createTransport(name).receive(bytes, 2, bytes.length - 2, (text) => sent.push(text.toString('latin1')))
+  return { what, sent }
 }
 
 test.each<[TransportName, string | Buffer, number]>([
   ['plinth', '{"type":"action_result","requestId":"17","result":17}', 17],
-  ['plinth', '{"type":"shared_delta","delta":{"places.a.x":1},"version":2}', heard.delta],
-  ['plinth', '{"type":"sync","sharedState":{},"sharedVersion":1}', heard.joined],
-  ['plinth', '{"type":"member_join","memberId":"a","state":{}}', heard.other],
-  ['plinth', '{"type":"action_error","requestId":"17","code":"RATE_LIMITED","message":"No"}', heard.refused],
+  ['plinth', '{"type":"shared_delta","delta":{"positions.a.x":1},"version":2}', messageKinds.delta],
+  ['plinth', '{"type":"sync","sharedState":{},"sharedVersion":1}', messageKinds.joined],
+  ['plinth', '{"type":"member_join","memberId":"a","state":{}}', messageKinds.other],
+  ['plinth', '{"type":"action_error","requestId":"17","code":"RATE_LIMITED","message":"No"}', messageKinds.rejected],
   ['socket-io', '4317[17]', 17],
-  ['socket-io', '42["delta",{}]', heard.delta],
-  ['socket-io', '42["state",{}]', heard.joined],
+  ['socket-io', '42["delta",{}]', messageKinds.delta],
+  ['socket-io', '42["state",{}]', messageKinds.joined],
   ['colyseus', Buffer.from([22, 17, 0, 17]), 17],
   ['colyseus', Buffer.from([22, 0xcc, 200, 0, 0xcc, 200]), 200],
   ['colyseus', Buffer.from([22, 0xcd, 0x02, 0x01, 0, 0xcd, 0x01, 0x02]), 258],
-  ['colyseus', Buffer.from([15, 1, 2, 3]), heard.delta],
-  ['colyseus', Buffer.from([14]), heard.joined],
-])('%s: %p is told', (name, message, what) => {
-  expect(hear(name, message)).toEqual({ what, said: [] })
+  ['colyseus', Buffer.from([15, 1, 2, 3]), messageKinds.delta],
+  ['colyseus', Buffer.from([14]), messageKinds.joined],
+])('%s: %p is classified', (name, message, what) => {
+  expect(receive(name, message)).toEqual({ what, sent: [] })
 })
 
-test('what has to be answered is answered', () => {
-  expect(hear('plinth', '{"type":"auth_success","userId":"a"}').said).toEqual(['{"type":"join"}'])
-  expect(hear('socket-io', '0{"sid":"a"}').said).toEqual(['40'])
-  expect(hear('socket-io', '2').said).toEqual(['3'])
-  expect(hear('colyseus', Buffer.from([10, 1, 65])).said).toEqual(['\n'])
+test('handshakes and heartbeats are answered', () => {
+  expect(receive('plinth', '{"type":"auth_success","userId":"a"}').sent).toEqual(['{"type":"join"}'])
+  expect(receive('socket-io', '0{"sid":"a"}').sent).toEqual(['40'])
+  expect(receive('socket-io', '2').sent).toEqual(['3'])
+  expect(receive('colyseus', Buffer.from([10, 1, 65])).sent).toEqual(['\n'])
 })
 
 test.each<[TransportName, string | Buffer]>([
@@ -44,6 +44,6 @@ test.each<[TransportName, string | Buffer]>([
   ['colyseus', Buffer.from([22, 17, 0, 18])],
   ['colyseus', Buffer.from([22, 17, 2, 17])],
   ['colyseus', Buffer.from([11, 1])],
-])('%s: %p is a failure', (name, message) => {
-  expect(() => hear(name, message)).toThrow()
+])('%s: %p fails the run', (name, message) => {
+  expect(() => receive(name, message)).toThrow()
 })

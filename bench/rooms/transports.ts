@@ -1,6 +1,6 @@
 /**
- * What players say to each competitor of the rooms bench and how its messages are told apart, as bytes: one client for
- * all of them, so that none has a dearer one. Contents of deltas are not looked at.
+ * The protocols of the competitors, as bytes: how players send actions, and how received messages are classified. All
+ * competitors use the same client, so that the cost of a client does not distort the comparison. Deltas are not parsed.
  */
 import { systemClock } from '../../packages/server/src/base/clock.ts'
 import { createFirstSigningKey } from '../../packages/server/src/features/users/sessions/signing-keys.ts'
@@ -12,32 +12,32 @@ export type TransportName = 'plinth' | 'colyseus' | 'socket-io'
 /** A player before the socket is open. */
 export interface Seat {
   readonly port: number
-  /** Rooms of the server that are saved in one way. Only Plinth has several. */
+  /** The namespace, which defines how rooms are saved. Only Plinth has several. */
   readonly namespace: string
   readonly room: string
-  /** Unlike that of any other player of the run. */
+  /** Unique within the run. */
   readonly player: string
 }
 
-/** What a message is; anything else is the number of the action that it is the result of. */
-export const heard = { joined: -1, delta: -2, other: -3, refused: -4 } as const
+/** Kinds of received messages. Any other value is the number of the action that the message is the result of. */
+export const messageKinds = { joined: -1, delta: -2, other: -3, rejected: -4 } as const
 
-type Say = (message: string | Buffer) => void
+type Send = (message: string | Buffer) => void
 
 export interface Transport {
   /** The path to open the socket at. */
   findPath(seat: Seat): Promise<string>
-  /** To be called when it is open. */
-  begin(seat: Seat, say: Say): void
-  /** Answers what has to be answered for the player to come in and to stay. Throws for what must not come. */
-  hear(bytes: Buffer, start: number, end: number, say: Say): number
-  /** Moves to `number`, which the result has to be; below 32,768. */
+  /** Called when the socket is open. */
+  begin(seat: Seat, send: Send): void
+  /** Classifies a message, and answers those of the handshake and heartbeats. Throws for an unexpected message. */
+  receive(bytes: Buffer, start: number, end: number, send: Send): number
+  /** A move to `number`, below 32,768. Its result must be the same number. */
   act(number: number): string | Buffer
 }
 
 const textOf = (bytes: Buffer, start: number, end: number): string => bytes.toString('latin1', start, end)
 
-/** Digits from `start` to whatever ends them. */
+/** The number that starts at `start`. */
 function digitsAt(bytes: Buffer, start: number): number {
   let number = 0
   for (let at = start; ; at++) {
@@ -56,49 +56,49 @@ function createPlinthTransport(): Transport {
 
   return {
     findPath: async ({ namespace, room }) => `/api/room?namespace=${namespace}&id=${room}`,
-    begin: ({ player }, say) => say(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }) })),
-    hear(bytes, start, end, say) {
+    begin: ({ player }, send) => send(JSON.stringify({ type: 'auth', token: tokens.signAccess({ id: player }) })),
+    receive(bytes, start, end, send) {
       if (begins(bytes, start, end, startOf.result)) {
         const number = digitsAt(bytes, start + resultStart.length)
         if (!textOf(bytes, start, end).endsWith(`"result":${number}}`)) throw new Error(textOf(bytes, start, end))
         return number
       }
-      if (begins(bytes, start, end, startOf.shared)) return heard.delta
-      if (begins(bytes, start, end, startOf.sync)) return heard.joined
+      if (begins(bytes, start, end, startOf.shared)) return messageKinds.delta
+      if (begins(bytes, start, end, startOf.sync)) return messageKinds.joined
       const text = textOf(bytes, start, end)
-      if (text.startsWith('{"type":"auth_success"')) say('{"type":"join"}')
-      else if (text.includes('"RATE_LIMITED"')) return heard.refused
+      if (text.startsWith('{"type":"auth_success"')) send('{"type":"join"}')
+      else if (text.includes('"RATE_LIMITED"')) return messageKinds.rejected
       else if (/^\{"type":"(?:error|auth_error|action_error|kicked)"/.test(text)) throw new Error(text)
-      return heard.other
+      return messageKinds.other
     },
     act: (number) => `{"type":"send","actionType":"move","payload":{"x":${number},"y":7},"requestId":"${number}"}`,
   }
 }
 
-/** Engine.IO 4 with Socket.IO 5 in it: digits for the kinds, then JSON. */
+/** Socket.IO 5 over Engine.IO 4: digits for the kinds of packets, then JSON. */
 const socketIoTransport: Transport = {
   findPath: async ({ room }) => `/socket.io/?EIO=4&transport=websocket&arena=${room}`,
   begin() {},
-  hear(bytes, start, end, say) {
+  receive(bytes, start, end, send) {
     const kind = textOf(bytes, start, Math.min(start + 2, end))
     if (kind === '43') {
       const number = digitsAt(bytes, start + 2)
       if (textOf(bytes, start + 2, end) !== `${number}[${number}]`) throw new Error(textOf(bytes, start, end))
       return number
     }
-    if (kind === '42') return textOf(bytes, start, start + 9) === '42["delta' ? heard.delta : heard.joined
-    if (kind[0] === '0') say('40')
-    else if (kind[0] === '2') say('3')
+    if (kind === '42') return textOf(bytes, start, start + 9) === '42["delta' ? messageKinds.delta : messageKinds.joined
+    if (kind[0] === '0') send('40')
+    else if (kind[0] === '2') send('3')
     else if (kind !== '40') throw new Error(textOf(bytes, start, end))
-    return heard.other
+    return messageKinds.other
   },
   act: (number) => `42${number}["move",{"x":${number},"y":7}]`,
 }
 
-/** Numbers of the codes of Colyseus 0.18. */
+/** Message codes of Colyseus 0.18. */
 const colyseus = { joinRoom: 10, error: 11, state: 14, patch: 15, request: 21, response: 22 } as const
 
-/** Binary: a code, then numbers of Colyseus' schema (little end first) or MessagePack (big end first). */
+/** Binary: a code, then numbers of Colyseus' schema (little-endian) or MessagePack (big-endian). */
 const colyseusTransport: Transport = {
   async findPath({ port, room }) {
     const response = await fetch(`http://127.0.0.1:${port}/matchmake/joinOrCreate/arena`, {
@@ -106,12 +106,12 @@ const colyseusTransport: Transport = {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ arena: room }),
     })
-    if (!response.ok) throw new Error(`No seat: ${response.status} ${await response.text()}`)
+    if (!response.ok) throw new Error(`The room was not joined: ${response.status} ${await response.text()}`)
     const seat = (await response.json()) as { processId: string; roomId: string; sessionId: string }
     return `/${seat.processId}/${seat.roomId}?sessionId=${seat.sessionId}`
   },
   begin() {},
-  hear(bytes, start, end, say) {
+  receive(bytes, start, end, send) {
     switch (bytes[start]) {
       case colyseus.response: {
         const length = bytes[start + 1] === 0xcd ? 3 : bytes[start + 1] === 0xcc ? 2 : 1
@@ -121,16 +121,16 @@ const colyseusTransport: Transport = {
         return number
       }
       case colyseus.patch:
-        return heard.delta
+        return messageKinds.delta
       case colyseus.state:
-        return heard.joined
+        return messageKinds.joined
       case colyseus.joinRoom:
-        say(Buffer.from([colyseus.joinRoom]))
-        return heard.other
+        send(Buffer.from([colyseus.joinRoom]))
+        return messageKinds.other
       case colyseus.error:
         throw new Error(textOf(bytes, start, end))
       default:
-        return heard.other
+        return messageKinds.other
     }
   },
   act(number) {

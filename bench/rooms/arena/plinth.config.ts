@@ -1,30 +1,30 @@
-/** What the server of the rooms bench serves: the same arena, saved in three ways. */
+/** The server of the rooms benchmark: the same arena with three ways of saving. */
 import { defineConfig, type RoomConfig } from '../../../packages/server/src/config/define.ts'
 import { playersMax } from '../arena.ts'
 
-/** Above anything one machine sends in a minute: the limiter runs and counts, and refuses nobody. */
+/** Higher than any load: the limiter runs and counts, but rejects nothing. */
 const unlimited = { requests: 1_000_000_000, window: '60s' }
 
 const arena = {
   access: { join: true },
   maxPlayers: playersMax,
-  // Each acts ten times a second, the most by default; late ones come two at a time.
+  // Each player acts ten times a second, and late actions are sent at once.
   messageRate: 100,
   reconnectGrace: 0,
   onCreate(room) {
-    room.shared.places = {}
+    room.shared.positions = {}
   },
   onJoin(room, { id }) {
-    room.shared.places[id] = { x: 0, y: 0 }
+    room.shared.positions[id] = { x: 0, y: 0 }
   },
   onLeave(room, { id }) {
-    delete room.shared.places[id]
+    delete room.shared.positions[id]
   },
   actions: {
     move(room, { id }, { x, y }) {
-      const place = room.shared.places[id]
-      place.x = x
-      place.y = y
+      const position = room.shared.positions[id]
+      position.x = x
+      position.y = y
       return x
     },
   },
@@ -33,11 +33,11 @@ const arena = {
 export default defineConfig({
   databases: {},
   rooms: {
-    /** Saved 20 times a second, as is usual. */
+    /** Saved 20 times a second, the default. */
     arena,
-    /** Saved once a minute: as good as never in a run, like the peers. */
+    /** Saved once a minute, that is, hardly ever during a run, like the peers. */
     unsaved: { ...arena, durability: 'interval' },
-    /** Gone from memory a second after its last socket. */
+    /** Hibernates a second after its last socket closes. */
     sleepy: { ...arena, hibernateAfter: '1s' },
   },
   rateLimits: { db: unlimited, auth: unlimited },

@@ -9,8 +9,8 @@ import { schema, t } from '@colyseus/schema'
 import { WebSocketTransport } from '@colyseus/ws-transport'
 import { deltaIntervalMs, playersMax } from '../arena.ts'
 
-const Place = schema({ x: t.number(), y: t.number() })
-const Arena = schema({ places: t.map(Place) })
+const Position = schema({ x: t.number(), y: t.number() })
+const Arena = schema({ positions: t.map(Position) })
 
 class ArenaRoom extends Room<{ state: InstanceType<typeof Arena> }> {
   override state = new Arena()
@@ -18,22 +18,22 @@ class ArenaRoom extends Room<{ state: InstanceType<typeof Arena> }> {
   override patchRate = deltaIntervalMs
 
   override messages = {
-    /** What is returned answers the request. */
+    /** The returned value is the response. */
     move: ({ sessionId }: { sessionId: string }, [x, y]: [number, number]): number => {
-      const place = this.state.places.get(sessionId)
-      if (!place) throw new Error('Nobody is here')
-      place.x = x
-      place.y = y
+      const position = this.state.positions.get(sessionId)
+      if (!position) throw new Error('This player is not in the room')
+      position.x = x
+      position.y = y
       return x
     },
   }
 
   override onJoin({ sessionId }: { sessionId: string }): void {
-    this.state.places.set(sessionId, new Place({ x: 0, y: 0 }))
+    this.state.positions.set(sessionId, new Position({ x: 0, y: 0 }))
   }
 
   override onLeave({ sessionId }: { sessionId: string }): void {
-    this.state.places.delete(sessionId)
+    this.state.positions.delete(sessionId)
   }
 }
 

@@ -1,21 +1,20 @@
 /**
- * A peer of the rooms bench: the room of `arena/` on Socket.IO, which knows rooms of sockets but no state. So
- * the state is a map here, and what has changed of it goes out 20 times a second. Nothing is saved. Prints the port
- * when it listens.
+ * A peer of the rooms bench: the room of `arena/` on Socket.IO, which has rooms of sockets but no state. The
+ * state is a map, whose changes are sent 20 times a second. Nothing is saved. Prints the port when it listens.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Server } from 'socket.io'
 import { deltaIntervalMs, playersMax } from '../arena.ts'
 
-interface Place {
+interface Position {
   x: number
   y: number
 }
 
 interface Arena {
-  readonly places: Map<string, Place>
-  changed: Record<string, Place>
+  readonly positions: Map<string, Position>
+  changed: Record<string, Position>
   isChanged: boolean
 }
 
@@ -25,27 +24,27 @@ const arenas = new Map<string, Arena>()
 
 server.on('connection', (socket) => {
   const name = String(socket.handshake.query.arena)
-  const arena: Arena = arenas.get(name) ?? { places: new Map(), changed: {}, isChanged: false }
-  if (arena.places.size >= playersMax) {
+  const arena: Arena = arenas.get(name) ?? { positions: new Map(), changed: {}, isChanged: false }
+  if (arena.positions.size >= playersMax) {
     socket.disconnect(true)
     return
   }
   arenas.set(name, arena)
-  arena.places.set(socket.id, { x: 0, y: 0 })
+  arena.positions.set(socket.id, { x: 0, y: 0 })
   void socket.join(name)
-  socket.emit('state', Object.fromEntries(arena.places))
-  socket.on('move', ({ x, y }: Place, answer: (result: number) => void) => {
-    const place = arena.places.get(socket.id)
-    if (!place) throw new Error('Nobody is here')
-    place.x = x
-    place.y = y
-    arena.changed[socket.id] = place
+  socket.emit('state', Object.fromEntries(arena.positions))
+  socket.on('move', ({ x, y }: Position, answer: (result: number) => void) => {
+    const position = arena.positions.get(socket.id)
+    if (!position) throw new Error('This player is not in the room')
+    position.x = x
+    position.y = y
+    arena.changed[socket.id] = position
     arena.isChanged = true
     answer(x)
   })
   socket.on('disconnect', () => {
-    arena.places.delete(socket.id)
-    if (arena.places.size === 0) arenas.delete(name)
+    arena.positions.delete(socket.id)
+    if (arena.positions.size === 0) arenas.delete(name)
   })
 })
 
