@@ -71,4 +71,7 @@ export const cleanFolders: ReadonlySet<string> = new Set([
   'scripts/reference',
   'scripts/servers',
   'scripts/tidy',
+  'packages/server/tests/rooms',
+  'packages/server/tests/rooms/engine',
+  'packages/server/tests/harness/rooms',
 ])

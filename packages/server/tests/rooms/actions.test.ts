@@ -93,7 +93,7 @@ describeServer('actions', { config: roomKinds, clock, mode: 'release' }, (server
       const [ann, bob] = [await join(server, 'ann', { id }), await join(server, 'bob', { id })]
       expect(await ann.act('fail', 'no luck')).toMatchObject({ type: 'action_error', message: expect.any(String) })
       expect(await ann.act('reject')).toMatchObject({ type: 'action_error' })
-      await ann.act('tell', { to: 'bob' })
+      await ann.act('send', { to: 'bob' })
       await bob.nextOf('message')
       expect(JSON.stringify([ann.passed, bob.passed])).not.toContain('trace')
       const eve = await join(server, 'eve', { id })

@@ -47,12 +47,12 @@ for (const engine of engines)
   describe(`administering rooms on ${engine.name}`, () => {
     let opened: Nodes
     let owner: TestServer
-    let asked: TestServer
+    let node: TestServer
     beforeAll(async () => {
-      // One, or two where the engine can have them: rooms are on the first and asked for at the last.
+      // One node, or two where the engine supports them: rooms run on the first, requests go to the last.
       opened = await openNodes(engine, engine === sharedEngine ? 2 : 1, { config, mode: 'release' })
       owner = opened.nodes[0] as TestServer
-      asked = opened.nodes.at(-1) as TestServer
+      node = opened.nodes.at(-1) as TestServer
     })
     afterAll(() => opened.close())
 
@@ -60,14 +60,14 @@ for (const engine of engines)
       const ids = Array.from({ length: 7 }, (_, n) => `page-${n}`)
       const players: RoomClient[] = []
       for (const [n, id] of ids.entries()) {
-        const node = opened.nodes[n % opened.nodes.length] as TestServer
-        players.push(await join(node, 'ann', { namespace: 'game', id }))
+        const owner = opened.nodes[n % opened.nodes.length] as TestServer
+        players.push(await join(owner, 'ann', { namespace: 'game', id }))
       }
       const seen: string[] = []
       let pages = 0
       for (let cursor: string | null = ''; cursor !== null; pages++) {
         const page: Record<string, unknown> = { limit: 3, ...(cursor === '' ? {} : { cursor }) }
-        const { status, body } = await asked.service.get(`/api/room/admin/rooms${query(page)}`)
+        const { status, body } = await node.service.get(`/api/room/admin/rooms${query(page)}`)
         expect([status, body.rooms.length <= 3]).toEqual([200, true])
         seen.push(...body.rooms.map(({ roomId }: { roomId: string }) => roomId))
         cursor = body.cursor
@@ -83,13 +83,13 @@ for (const engine of engines)
         { cursor: 'x' },
         { cursor: 'Z2FtZQ' },
       ])
-        expectRefusal(await asked.service.get(`/api/room/admin/rooms${query(bad)}`), 400)
-      expect((await asked.service.get(`/api/room/admin/rooms${query({ limit: 5000 })}`)).body.cursor).toBeNull()
+        expectRefusal(await node.service.get(`/api/room/admin/rooms${query(bad)}`), 400)
+      expect((await node.service.get(`/api/room/admin/rooms${query({ limit: 5000 })}`)).body.cursor).toBeNull()
       for (const player of players) await player.close()
       // One whose socket is not yet seen to be gone comes back.
-      const isEmpty = async () => (await asked.service.get('/api/room/admin/rooms')).body.rooms.length === 0
+      const isEmpty = async () => (await node.service.get('/api/room/admin/rooms')).body.rooms.length === 0
       while (!(await isEmpty()))
-        for (const id of ids) await asked.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
+        for (const id of ids) await node.service.post('/api/room/admin/hibernate', { namespace: 'game', id })
     })
 
     test('[ROOM-ADMIN-2, ROOM-ADMIN-3] any node can inspect a room, kick its players and hibernate it', async () => {
@@ -97,11 +97,11 @@ for (const engine of engines)
       const [ann, bob] = [await join(owner, 'ann', room), await join(owner, 'bob', room)]
       await ann.act('score', 3)
       await bob.act('score', 'many')
-      const { rooms } = (await asked.service.get('/api/room/admin/rooms')).body
+      const { rooms } = (await node.service.get('/api/room/admin/rooms')).body
       const occupancy = { activeMembers: 2, activeConnections: 2 }
       expect(rooms).toEqual([{ namespace: 'game', roomId: room.id, occupancy }])
-      const look = `/api/room/admin/room${query(room)}`
-      const { body } = await asked.service.get(look)
+      const path = `/api/room/admin/room${query(room)}`
+      const { body } = await node.service.get(path)
       expect(body).toMatchObject({ shared: { total: 3 }, server: { last: 'ann' }, occupancy })
       expect(body.actions).toMatchObject([
         { userId: 'ann', actionType: 'score', error: null },
@@ -109,17 +109,17 @@ for (const engine of engines)
       ])
 
       const kick = { ...room, userId: 'bob' }
-      expect((await asked.service.post('/api/room/admin/kick', kick)).body).toEqual({ ok: true })
+      expect((await node.service.post('/api/room/admin/kick', kick)).body).toEqual({ ok: true })
       expect((await bob.closed).code).toBe(4004)
-      expect((await asked.service.get(look)).body.occupancy.activeMembers).toBe(1)
+      expect((await node.service.get(path)).body.occupancy.activeMembers).toBe(1)
 
       await ann.close()
-      expect((await asked.service.post('/api/room/admin/hibernate', room)).body).toEqual({ ok: true })
-      expectRefusal(await asked.service.get(look), 404)
-      const again = await join(asked, 'ann', room)
+      expect((await node.service.post('/api/room/admin/hibernate', room)).body).toEqual({ ok: true })
+      expectRefusal(await node.service.get(path), 404)
+      const again = await join(node, 'ann', room)
       expect(again.sync.sharedState).toEqual({ total: 3 })
       await again.close()
-      await asked.service.post('/api/room/admin/hibernate', room)
+      await node.service.post('/api/room/admin/hibernate', room)
     })
 
     test('[ROOM-ADMIN-2, ROOM-ADMIN-3] an invalid namespace or id is rejected', async () => {
@@ -128,16 +128,16 @@ for (const engine of engines)
         ['game', '\0'],
       ]) {
         const room = { namespace, id }
-        expectRefusal(await asked.service.get(`/api/room/admin/room${query(room)}`), 400)
-        expectRefusal(await asked.service.post('/api/room/admin/kick', { ...room, userId: 'ann' }), 400)
-        expectRefusal(await asked.service.post('/api/room/admin/hibernate', room), 400)
+        expectRefusal(await node.service.get(`/api/room/admin/room${query(room)}`), 400)
+        expectRefusal(await node.service.post('/api/room/admin/kick', { ...room, userId: 'ann' }), 400)
+        expectRefusal(await node.service.post('/api/room/admin/hibernate', room), 400)
       }
     })
 
     test('`plinth rooms` lists, shows, kicks and hibernates from the command line', async () => {
       const id = `${newRoomId()}/of two`
       const room = { namespace: 'game', id }
-      const at = ['--url', `${asked.url}/`]
+      const at = ['--url', `${node.url}/`]
       expect(await run(['list', ...at])).toEqual(done(''))
       const [ann, bob] = [await join(owner, 'ann', room), await join(owner, 'bob', room)]
       const second = await join(owner, 'bob', room)
@@ -172,7 +172,7 @@ for (const engine of engines)
       for (const words of [['list'], ['show'], ['kick'], ['hibernate']]) {
         const operands = [...words, ...(words[0] === 'list' ? [] : [`game/${room.id}`])]
         const all = words[0] === 'kick' ? [...operands, 'ann'] : operands
-        expect(await run([...all, '--url', asked.url], key)).toEqual(failed('as PLINTH_SERVICE_KEY'))
+        expect(await run([...all, '--url', node.url], key)).toEqual(failed('as PLINTH_SERVICE_KEY'))
       }
       expect(await ann.act('score', 1)).toMatchObject({ type: 'action_result' })
       await ann.close()
@@ -197,27 +197,27 @@ describe('the server that `plinth rooms` connects to', () => {
   })
 
   test('is not another program that listens on the port of a former server', async () => {
-    const asked: string[] = []
-    const stranger = Bun.serve({
+    const requests: string[] = []
+    const otherProgram = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
       fetch(request) {
-        asked.push(request.url)
+        requests.push(request.url)
         return new Response('{}')
       },
     })
     try {
       const data = mkdtempSync(joinPath(commandLine.folder, 'data-'))
-      await keepAddress(data, `http://127.0.0.1:${stranger.port}`)
+      await keepAddress(data, `http://127.0.0.1:${otherProgram.port}`)
       expect(await run(['list', '--data', data])).toEqual(failed('No running server was found'))
-      expect(asked).toEqual([])
+      expect(requests).toEqual([])
     } finally {
-      await stranger.stop(true)
+      await otherProgram.stop(true)
     }
   })
 
   test('must be given on PostgreSQL, and must be a Plinth server', async () => {
-    const env = { PLINTH_SERVICE_KEY: rootKey, DATABASE_URL: 'postgres://nobody@127.0.0.1:9/none' }
+    const env = { PLINTH_SERVICE_KEY: rootKey, DATABASE_URL: 'postgres://unknown@127.0.0.1:9/none' }
     expect(await run(['list'], env)).toEqual(failed('--url'))
     expect(await run(['list', '--url', 'http://127.0.0.1:9'])).toEqual(failed('did not respond'))
   })

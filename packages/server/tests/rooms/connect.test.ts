@@ -100,8 +100,8 @@ describeServer(
         )
         const pending = []
         for (let n = 0; n < 5; n++) {
-          const asked = await server.anonymous.get(check(params), headers)
-          expect(asked.body).toMatchObject({ ok: true, pendingCount: n })
+          const response = await server.anonymous.get(check(params), headers)
+          expect(response.body).toMatchObject({ ok: true, pendingCount: n })
           pending.push(await openSocket(server.url, roomPath('game', 'crowd'), headers))
         }
         for (const answer of [
@@ -249,7 +249,7 @@ describeServer(
         socket.send({ type: 'join' })
         await socket.expect('sync')
         await socket.expect('members_sync')
-        // With the next token the rule is asked again.
+        // The rule is evaluated again with the next token.
         await auth(socket, { id: 'ann', custom: { clan: 'blue' } })
         await socket.expect('auth_refreshed')
         expect(await socket.next()).toMatchObject({ type: 'error', code: 'JOIN_DENIED' })

@@ -59,10 +59,10 @@ async function untilLoaded(server: TestServer, id: string, expected: boolean): P
 
 /** Until a player's socket is seen to be gone, and then until the player is. */
 async function untilDeserted(server: TestServer, namespace: string, id: string): Promise<void> {
-  const look = async () => (await server.service.get(`/api/room/admin/room${query({ namespace, id })}`)).body
-  while ((await look()).occupancy.activeConnections > 0);
+  const inspect = async () => (await server.service.get(`/api/room/admin/room${query({ namespace, id })}`)).body
+  while ((await inspect()).occupancy.activeConnections > 0);
   clock.advance(10_000)
-  while ((await look()).players.length > 0);
+  while ((await inspect()).players.length > 0);
 }
 
 describeServer('a room', { config, clock, mode: 'release' }, (server) => {
@@ -103,8 +103,8 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
       clock.advance(3_600_000)
       await untilLoaded(server, id, true)
       const back = await join(server, 'ann', { id })
-      const heard = back.sync.sharedState.rang ? back.sync.sharedState : (await back.nextOf('shared_delta')).delta
-      expect(heard).toMatchObject({ rang: { at: 3_600_000 } })
+      const received = back.sync.sharedState.rang ? back.sync.sharedState : (await back.nextOf('shared_delta')).delta
+      expect(received).toMatchObject({ rang: { at: 3_600_000 } })
     })
 
     test('[ROOM-LIFE-2] is woken by its timers, although timers of many rooms of a removed namespace are due', async () => {
@@ -125,7 +125,7 @@ describeServer('a room', { config, clock, mode: 'release' }, (server) => {
 
     test.each([
       ['by itself', true],
-      ['by whoever comes first', false],
+      ['by the first join', false],
     ])('[ROOM-LIFE-3] is forgotten %s when its time is over, and is then a new one', async (_, isAwaited) => {
       const id = newId()
       const ann = await join(server, 'ann', { namespace: 'brief', id })

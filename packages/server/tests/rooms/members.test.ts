@@ -17,20 +17,20 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       const id = newRoomId()
       const clients = await Promise.all(['ann', 'bob', 'eve'].map((user) => join(server, user, { id })))
       const [ann, bob, eve] = clients as [RoomClient, RoomClient, RoomClient]
-      await ann.act('tell', {})
-      await ann.act('tell', { except: 'bob' })
-      await ann.act('tell', { to: 'eve' })
+      await ann.act('send', {})
+      await ann.act('send', { except: 'bob' })
+      await ann.act('send', { to: 'eve' })
       await ann.act('assign', { path: ['end'], value: 1 })
       const counts: number[] = []
       for (const client of [ann, bob, eve]) {
         const end =
           client.passed.findLast(({ type }) => type === 'shared_delta') ?? (await client.nextOf('shared_delta'))
         expect(end.delta).toEqual({ end: 1 })
-        await client.act('tell', { to: 'nobody' })
-        const told = client.passed.filter(({ type }) => type === 'message')
-        for (const message of told)
-          expect(message).toEqual({ type: 'message', messageType: 'told', data: { by: 'ann' } })
-        counts.push(told.length)
+        await client.act('send', { to: 'unknown' })
+        const received = client.passed.filter(({ type }) => type === 'message')
+        for (const message of received)
+          expect(message).toEqual({ type: 'message', messageType: 'greeting', data: { by: 'ann' } })
+        counts.push(received.length)
       }
       for (const client of clients) await client.close()
       expect(counts).toEqual([2, 1, 3])
@@ -114,7 +114,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       })
       expect(await eve.nextOf('signal')).toMatchObject({ event: 'wave' })
       expect(await eve.nextOf('signal')).toMatchObject({ event: 'whisper', payload: null, meta: { userId: 'ann' } })
-      await ann.act('tell', {})
+      await ann.act('send', {})
       await bob.nextOf('message')
       await ann.nextOf('message')
       for (const client of [ann, bob]) expect(client.passed.filter(({ type }) => type === 'signal')).toEqual([])
@@ -152,7 +152,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
         ['INVALID_SIGNAL', { event: '' }],
         ['INVALID_SIGNAL', { event: 'wave', to: 7 }],
         ['INVALID_SIGNAL', { event: 'wave', includeSelf: 'yes' }],
-        ['MEMBER_NOT_FOUND', { event: 'wave', to: 'nobody' }],
+        ['MEMBER_NOT_FOUND', { event: 'wave', to: 'unknown' }],
       ]
       clock.advance(1000)
       for (const [at, [code, message]] of wrong.entries()) {
@@ -261,7 +261,7 @@ describeServer('members', { config: roomKinds, clock, mode: 'release' }, (server
       const frames = [await ann.next()]
       while (!frames.flat().some(({ type }) => type === 'members_sync')) frames.push(await ann.next())
       await bob.act('assign', { path: ['a'], value: 1 })
-      await bob.act('tell', {})
+      await bob.act('send', {})
       while (!frames.flat().some(({ type }) => type === 'message')) frames.push(await ann.next())
       const types = frames.flat().map(({ type }) => type)
       expect(types.indexOf('sync')).toBe(0)

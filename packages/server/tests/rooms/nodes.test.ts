@@ -28,9 +28,9 @@ const config = {
           room.setMetadata({ count: room.shared.count })
           return room.shared.count
         },
-        tell(room: Room, player: RoomPlayer, { to }: { to?: string }) {
-          if (to === undefined) room.broadcast('told', player.id, { except: player.id })
-          else room.players.get(to)?.send('told', player.id)
+        send(room: Room, player: RoomPlayer, { to }: { to?: string }) {
+          if (to === undefined) room.broadcast('greeting', player.id, { except: player.id })
+          else room.players.get(to)?.send('greeting', player.id)
         },
         kick(room: Room, _player: RoomPlayer, id: string) {
           room.players.get(id)?.kick()
@@ -106,16 +106,16 @@ if (sharedEngine) {
         expect(shared.joined).toEqual({ ann: 1, bob: 1, eve: 1 })
       }
 
-      await bob.act('tell', {})
+      await bob.act('send', {})
       for (const client of [ann, eve]) expect(await client.nextOf('message')).toMatchObject({ data: 'bob' })
-      await bob.act('tell', { to: 'eve' })
+      await bob.act('send', { to: 'eve' })
       expect(await eve.nextOf('message')).toMatchObject({ data: 'bob' })
       eve.send({ type: 'signal', event: 'wave', to: 'bob', requestId: 'waved' })
       expect(await eve.nextOf('signal_sent')).toEqual({ type: 'signal_sent', requestId: 'waved' })
       const meta = { userId: 'eve', memberId: 'eve', connectionId: eve.connectionId, serverSent: false }
       expect(await bob.nextOf('signal')).toMatchObject({ event: 'wave', meta })
-      eve.send({ type: 'signal', event: 'wave', to: 'nobody', requestId: 'nobody' })
-      expect(await eve.nextOf('signal_error')).toMatchObject({ requestId: 'nobody', code: 'MEMBER_NOT_FOUND' })
+      eve.send({ type: 'signal', event: 'wave', to: 'unknown', requestId: 'unknown' })
+      expect(await eve.nextOf('signal_error')).toMatchObject({ requestId: 'unknown', code: 'MEMBER_NOT_FOUND' })
 
       // Seats are counted once for all nodes.
       for (const { anonymous } of nodes) {

@@ -39,19 +39,19 @@ if (sharedEngine) {
     const { nodes } = closing(await openNodes(sharedEngine, 2, { config }, storage), ({ close }) => close())
     const [ann, bob] = [await join(nodes[0] as TestServer, 'ann'), await join(nodes[1] as TestServer, 'bob')]
     await redis.crash()
-    // Said into nothing; and whoever is where the room is goes on.
+    // Messages to other nodes are lost; members on the owner's node continue.
     bob.begin('count', {}, 'lost')
     const alone = await insist(ann, 'count', 'alone')
     await untilSaved(nodes[0] as TestServer, () => ann.act('touch'))
     await redis.start()
     await insist(bob, 'count', 'lost')
     await insist(ann, 'count', 'after')
-    // What was saved is known, whoever has the room now.
+    // Saved changes are restored by any owner.
     expect(await insist(ann, 'count', 'alone')).toBe(alone)
     const last = await insist(bob, 'count', 'last')
-    // Nobody's socket was closed, and both see the same.
-    const looks = await Promise.all(nodes.map((node) => join(node, 'eve')))
-    for (const { sync } of looks) expect(sync.sharedState).toMatchObject({ count: last, last: 'bob' })
+    // No socket was closed, and both clients have the same state.
+    const clients = await Promise.all(nodes.map((node) => join(node, 'eve')))
+    for (const { sync } of clients) expect(sync.sharedState).toMatchObject({ count: last, last: 'bob' })
     for (const { service } of nodes) {
       const { body } = await service.get(`/api/room/summary${query({ namespace: 'game', id: 'one' })}`)
       expect(body.occupancy).toEqual({ activeMembers: 3, activeConnections: 4 })

@@ -12,7 +12,7 @@ const kind = {
     fill: (room: Room, _player: RoomPlayer, { key, chars }: { key: string; chars: number }) => {
       room.shared[key] = key.repeat(chars)
     },
-    say: (room: Room, _player: RoomPlayer, what: string) => room.broadcast('said', what),
+    announce: (room: Room, _player: RoomPlayer, what: string) => room.broadcast('announcement', what),
   },
 }
 const config = { rooms: { game: kind, huge: { ...kind, maxStateSize: '10mb' } } }
@@ -29,10 +29,10 @@ function replay(messages: readonly Message[]): Record<string, string> {
 describeServer('backpressure', { config, mode: 'release' }, (server) => {
   async function openReader(namespace: string, id: string): Promise<RawSocket> {
     const raw = await openRawSocket(server.url, roomPath(namespace, id))
-    const say = (message: object): void => raw.write(frame('text', JSON.stringify(message)))
-    say({ type: 'auth', token: await server.token('slow') })
+    const send = (message: object): void => raw.write(frame('text', JSON.stringify(message)))
+    send({ type: 'auth', token: await server.token('slow') })
     await raw.readUntil(({ messages }) => messages.some(({ type }) => type === 'auth_success'))
-    say({ type: 'join' })
+    send({ type: 'join' })
     await raw.readUntil(({ messages }) => messages.some(({ type }) => type === 'members_sync'))
     raw.pause()
     return raw
@@ -47,7 +47,7 @@ describeServer('backpressure', { config, mode: 'release' }, (server) => {
       await ann.act('fill', { key: String.fromCharCode(97 + (n % 2)), chars: 400_000 + n })
       await ann.nextOf('shared_delta')
     }
-    await ann.act('say', 'said while it slept')
+    await ann.act('announce', 'sent during the pause')
     await ann.nextOf('message')
     const last = { a: 400_000 + rounds - 2, b: 400_000 + rounds - 1 }
     const { messages, closeCode } = await raw.readUntil(({ messages }) => {
@@ -57,8 +57,8 @@ describeServer('backpressure', { config, mode: 'release' }, (server) => {
     expect(closeCode).toBeNull()
     expect(messages.filter(({ type }) => type === 'sync').length).toBe(2)
     expect(messages.filter(({ type }) => type === 'shared_delta').length).toBeLessThan(rounds)
-    expect(messages.filter(({ type }) => type === 'message')).toMatchObject([{ data: 'said while it slept' }])
-    // It is one among the others again.
+    expect(messages.filter(({ type }) => type === 'message')).toMatchObject([{ data: 'sent during the pause' }])
+    // The socket receives deltas again.
     await ann.act('fill', { key: 'c', chars: 1 })
     await raw.readUntil((received) => replay(received.messages).c === 'c')
     raw.destroy()

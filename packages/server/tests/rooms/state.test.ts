@@ -1,4 +1,4 @@
-/** The state of a room: who is told what of it, and what it may hold. */
+/** The state of a room: what clients receive of it, and which values it can contain. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { poisons, roomKinds } from '../harness/rooms/room-kinds.ts'
@@ -59,7 +59,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       for (const client of [ann, bob]) {
         await client.act('echo')
         const late = await join(server, 'eve', { id })
-        for (let turns = 0; turns < 200; turns++) {
+        for (let attempts = 0; attempts < 200; attempts++) {
           if (Bun.deepEquals(stateOf(client), late.sync.sharedState)) break
           client.passed.push(await client.nextOf('shared_delta'))
         }
@@ -84,8 +84,8 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
         expect(delta).toMatchObject({ delta: { card: 'ace' } })
         expect(delta.version).toBeGreaterThan(client.sync.playerVersion)
       }
-      // Behind everything that was told before.
-      await bob.act('tell', {})
+      // Sent after all earlier messages.
+      await bob.act('send', {})
       await bob.nextOf('message')
       expect(JSON.stringify(bob.passed)).not.toContain('ace')
       for (const client of [ann, second, bob]) await client.close()
@@ -96,7 +96,7 @@ describeServer('the state of a room', { config: roomKinds, clock, mode: 'release
       const ann = await join(server, 'ann', { id })
       expect(await ann.act('secret', 'hidden')).toMatchObject({ result: 'hidden' })
       const bob = await join(server, 'bob', { id })
-      await bob.act('tell', {})
+      await bob.act('send', {})
       await bob.nextOf('message')
       expect(JSON.stringify([bob.sync, bob.passed])).not.toContain('hidden')
       for (const client of [ann, bob]) await client.close()

@@ -1,6 +1,6 @@
 /**
- * A client of a room as the protocol has it: keeps its copy of the states from `sync` and deltas alone, sends again
- * what was not answered, and says what should never come. Knows no engine.
+ * A client of the protocol: keeps copies of the states from `sync` and deltas only, repeats pending actions, and
+ * reports messages that violate the protocol. Independent of the engine.
  */
 import type { Auth } from '../../../src/access/caller.ts'
 import type { RoomCommand } from '../../../src/features/rooms/engine/ports.ts'
@@ -15,7 +15,7 @@ export const anAuth = (id: string): Auth => ({
   custom: {},
 })
 
-// biome-ignore lint/suspicious/noExplicitAny: messages are whatever the server sends.
+// biome-ignore lint/suspicious/noExplicitAny: messages of the server are not typed here.
 type Message = Record<string, any>
 type State = Message
 
@@ -28,17 +28,17 @@ export class RoomClient {
   sharedVersion = 0
   playerVersion = 0
   isJoined = false
-  /** Of the present connection, oldest first. */
+  /** Messages of the current connection, oldest first. */
   messages: Message[] = []
-  /** Actions without an answer, by `requestId`. */
+  /** Actions without a response, by `requestId`. */
   readonly pending = new Map<string, { actionType: string; payload: unknown }>()
   readonly answers = new Map<string, Message>()
   readonly problems: string[] = []
-  /** Called with the id of each action that has succeeded, as soon as the server says so. */
+  /** Called with the `requestId` of each `action_result` when it is received. */
   onResult: (requestId: string) => void = () => {}
   private connections = 0
   private requests = 0
-  /** Messages that a slow socket has not read; null for one that reads at once. */
+  /** Unread messages of a stalled socket; null for a socket that reads at once. */
   private backlog: Message[] | null = null
 
   constructor(
@@ -83,7 +83,7 @@ export class RoomClient {
     this.backlog ??= []
   }
 
-  /** Reads what has piled up. */
+  /** Reads all unread messages. */
   catchUp(): void {
     const { backlog } = this
     this.backlog = null
@@ -143,7 +143,7 @@ export class RoomClient {
 
   private answer(message: Message): void {
     const { requestId } = message
-    // Not begun: it may be sent again.
+    // The action has not run and can be repeated.
     if (message.code !== 'NOT_JOINED' && message.code !== 'RATE_LIMITED') this.pending.delete(requestId)
     this.answers.set(requestId, message)
   }

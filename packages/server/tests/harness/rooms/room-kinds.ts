@@ -1,15 +1,15 @@
-/** Rooms whose actions do whatever a test asks of them: change, say, fail, wait, and hold what no state may hold. */
+/** Rooms with actions for tests: they change state, send messages, fail, wait, and assign invalid values. */
 import type { Room, RoomPlayer } from '../../../src/config/define.ts'
 import { open } from '../config.ts'
 
-/** Handlers that wait for the test to let them go on. */
+/** Gates that tests open for waiting handlers. */
 const gates = new Map<string, PromiseWithResolvers<void>>()
 export const gateOf = (name: string): PromiseWithResolvers<void> => {
   const gate = gates.get(name) ?? Promise.withResolvers<void>()
   gates.set(name, gate)
   return gate
 }
-/** What handlers kept of what they were given, to be used too late. */
+/** Objects that handlers have kept, for use after the handler has ended. */
 export const kept = new Map<string, Pick<Room, 'db' | 'push'> & { room: Room; player: RoomPlayer }>()
 
 const actions = {
@@ -60,9 +60,9 @@ const actions = {
   key(room: Room, _player: RoomPlayer, key: string) {
     room.shared[key] = { x: 1 }
   },
-  tell(room: Room, player: RoomPlayer, { to, except }: { to?: string; except?: string }) {
-    if (to === undefined) room.broadcast('told', { by: player.id }, except === undefined ? {} : { except })
-    else room.players.get(to)?.send('told', { by: player.id })
+  send(room: Room, player: RoomPlayer, { to, except }: { to?: string; except?: string }) {
+    if (to === undefined) room.broadcast('greeting', { by: player.id }, except === undefined ? {} : { except })
+    else room.players.get(to)?.send('greeting', { by: player.id })
   },
   kick(room: Room, _player: RoomPlayer, id: string) {
     room.players.get(id)?.kick()

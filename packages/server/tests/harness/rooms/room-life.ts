@@ -1,9 +1,8 @@
 /**
- * One short life of a room, decided by a seed: joins, actions, resends, sockets that drop or stall, a store that fails,
- * hangs or does not answer, nodes that crash, sleep and hand over. Then everything heals, and what must hold is
- * checked.
+ * A short simulated lifetime of a room, determined by a seed: joins, actions, repeats, sockets that drop or stall, a
+ * store that fails, hangs or loses responses, nodes that crash, pause and hand over. Then all faults are repaired, and
+ * the invariants are checked.
  */
-
 import type { Room, RoomPlayer, RoomState } from '../../../src/config/sections/rooms/room-code.ts'
 import { roomTickMs } from '../../../src/limits/rooms.ts'
 import { RoomClient } from './room-client.ts'
@@ -13,7 +12,7 @@ import { aDefinition, leaseTtlMs, RoomWorld, type WorldNode } from './room-world
 const stepsPerLife = 40
 const maxPlayers = 3
 
-/** A small generator (mulberry32): the same seed, the same numbers. */
+/** A seeded generator of random numbers (mulberry32). */
 function createRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -40,7 +39,7 @@ function randomValue(random: Random, depth = 0): unknown {
   )
 }
 
-/** Changes a state somewhere, as the payload says; a draft or a plain object. */
+/** Changes a state, a draft or a plain object, as described by the payload. */
 function mutate(root: RoomState, { path, key, value, kind }: RoomState): void {
   let at = root
   for (const name of path) {
@@ -59,11 +58,11 @@ function mutate(root: RoomState, { path, key, value, kind }: RoomState): void {
 interface Interruption {
   readonly atMs: number
   readonly lastSavedMs: number
-  /** The store was not doing as it should. */
+  /** Whether the store was failing. */
   readonly isFaulty: boolean
 }
 
-/** A seed that fails fails every time; `log` says what it does. */
+/** Deterministic per seed; `log` lists the steps. */
 export class RoomLife {
   readonly world: RoomWorld
   readonly clients: RoomClient[]
@@ -73,7 +72,7 @@ export class RoomLife {
   private lastFaultMs = Number.NEGATIVE_INFINITY
   readonly log: string[] = []
 
-  /** Then more may be lost: whatever came after the last save. */
+  /** With durability `interval`, everything after the last save may be lost. */
   private readonly isInterval: boolean
 
   constructor(seed: number) {
@@ -152,8 +151,8 @@ export class RoomLife {
     return this.world.nodes.filter(({ isAlive, isPaused }) => isAlive && !isPaused)
   }
 
-  /** Some client with a socket, or (`isOpen` false) without. */
-  private someone(isOpen: boolean): RoomClient | undefined {
+  /** A random client with a socket, or (`isOpen` false) without. */
+  private pickClient(isOpen: boolean): RoomClient | undefined {
     const those = this.clients.filter(({ connectionId }) => (connectionId !== null) === isOpen)
     return those[this.random(Math.max(1, those.length))]
   }
@@ -163,8 +162,8 @@ export class RoomLife {
   }
 
   private interrupt(): void {
-    const { elapsedMs, lastSavedMs, isStoreWell } = this.world
-    const isFaulty = !isStoreWell || elapsedMs - this.lastFaultMs <= 2 * roomTickMs
+    const { elapsedMs, lastSavedMs, isStoreHealthy } = this.world
+    const isFaulty = !isStoreHealthy || elapsedMs - this.lastFaultMs <= 2 * roomTickMs
     this.interruptions.push({ atMs: elapsedMs, lastSavedMs, isFaulty })
   }
 
@@ -191,18 +190,18 @@ export class RoomLife {
     }
     this.note(`${client.userId} acts ${actionType} ${JSON.stringify(payload)}`)
     world.post(client.act(actionType, payload, id), node)
-    // A client that does not trust its socket.
+    // Some clients repeat an action at once.
     if (random(10) === 0) world.post(client.resend(id), node)
   }
 
-  /** One thing happens. */
+  /** Runs one random step. */
   private async step(): Promise<void> {
     const { random, world } = this
-    const client = this.someone(true)
+    const client = this.pickClient(true)
     const kind = random(30)
     if (kind < 8 && client) this.act(client, kind === 0)
     else if (kind < 12) {
-      const absent = this.someone(false)
+      const absent = this.pickClient(false)
       if (!absent) return
       this.note(`${absent.userId} joins`)
       await world.join(absent, pick(random, this.running))
@@ -222,10 +221,10 @@ export class RoomLife {
     else if (kind === 19) await this.handOver()
     else if (kind === 20) await world.openGates()
     else if (kind === 21 && random(3) === 0) {
-      this.note('everybody is quiet for long')
+      this.note('all clients are idle for long')
       await world.pass(2500)
     } else await world.pass(1 + random(120))
-    if (!world.isStoreWell) this.lastFaultMs = world.elapsedMs
+    if (!world.isStoreHealthy) this.lastFaultMs = world.elapsedMs
   }
 
   private pace(client: RoomClient): void {
@@ -242,7 +241,7 @@ export class RoomLife {
     }
   }
 
-  /** A node crashes, or sleeps for longer than its lease; another one is there to go on. */
+  /** A node crashes, or pauses for longer than its lease; another one is available. */
   private async endNode(): Promise<void> {
     const { world, random } = this
     const node = world.owner ?? pick(random, this.running)
@@ -255,7 +254,7 @@ export class RoomLife {
     if (this.running.length === 0) world.addNode()
     const next = this.running[0] as WorldNode
     await world.leap(leaseTtlMs + 1000)
-    // The gateways notice, and take their sockets to whoever can have the room.
+    // The gateways detect it, and send their sockets to the next owner.
     for (const client of this.clients) {
       if (client.connectionId === null) continue
       if (random(3) === 0) world.hangUp(client)
@@ -264,14 +263,14 @@ export class RoomLife {
         world.post(client.joinCommand(), next)
       }
     }
-    await world.settle()
+    await world.deliverAll()
     if (sleeps && random(2) === 0) await this.wake(node)
   }
 
   private async wake(node: WorldNode): Promise<void> {
     this.note(`${node.name} wakes`)
     node.resume()
-    await this.world.settle()
+    await this.world.deliverAll()
   }
 
   private async handOver(): Promise<void> {
@@ -279,7 +278,7 @@ export class RoomLife {
     const node = world.owner
     if (!node || node.isPaused) return
     this.note(`${node.name} hands over`)
-    if (!world.isStoreWell) this.interrupt()
+    if (!world.isStoreHealthy) this.interrupt()
     if (this.running.length === 1) world.addNode()
     for (const client of this.clients) client.catchUp()
     let isDone = false
@@ -290,12 +289,12 @@ export class RoomLife {
     const untilMs = world.elapsedMs + 5200
     while (!isDone && world.elapsedMs < untilMs) await world.pass(roomTickMs)
     if (isDone) await drained
-    // What could not be saved in time is lost, and was acknowledged before the end.
-    if (!world.isStoreWell) this.interrupt()
+    // Changes that could not be saved in time are lost.
+    if (!world.isStoreHealthy) this.interrupt()
     if (isDrain) world.crash(node)
   }
 
-  /** Heals everything, lets everybody come back, and gives the room time to come to rest. */
+  /** Repairs all faults, lets all clients join again, and waits until the room is idle. */
   private async heal(): Promise<void> {
     const { world } = this
     this.note('healing')
@@ -305,7 +304,7 @@ export class RoomLife {
     await world.pass(200)
     for (const client of this.clients) if (client.connectionId) world.hangUp(client)
     await world.openGates()
-    // Grace, leases, hand-overs and timers are over.
+    // All reconnect graces, leases, hand-overs and timers have ended.
     await world.pass(15_000)
     await world.openGates()
     world.addNode()
@@ -314,7 +313,7 @@ export class RoomLife {
     await world.pass(200)
     for (const client of this.clients.slice(0, maxPlayers))
       for (const id of client.pending.keys()) world.post(client.resend(id), node)
-    await world.settle()
+    await world.deliverAll()
     await world.openGates()
     for (const round of [1, 2, 3, 4]) {
       await world.pass(200 * round)
@@ -328,10 +327,10 @@ export class RoomLife {
     problems.push(
       ...world.logged
         .filter((line) => line.startsWith('room.crashed') || line.startsWith('room.load_failed'))
-        .filter(isOurs),
+        .filter(isUnexpected),
     )
     const view = world.owner && viewOf(world.owner.engine, world.key)
-    if (!view) return [...problems, 'the room is nowhere']
+    if (!view) return [...problems, 'the room has no owner']
     const shared = view.shared as RoomState
     for (const [id, times] of Object.entries(shared.done))
       if (times !== 1) problems.push(`${id} was done ${times} times`)
@@ -348,7 +347,7 @@ export class RoomLife {
     return problems
   }
 
-  /** Acknowledged after the last save was begun, and (with a store that works) not a tick before the end. */
+  /** Acknowledged after the start of the last save and, with a working store, within the last tick. */
   private mayBeLost(atMs: number): boolean {
     return this.interruptions.some(
       ({ atMs: endMs, lastSavedMs, isFaulty }) =>
@@ -360,31 +359,31 @@ export class RoomLife {
     const { world } = this
     for (let at = 0; at < stepsPerLife; at++) {
       await this.step()
-      await world.settle()
+      await world.deliverAll()
       for (const { engine, isAlive } of world.nodes)
         if (isAlive && (viewOf(engine, world.key)?.players.length ?? 0) > maxPlayers)
           world.violations.push('too many players')
     }
     await this.heal()
     const problems = this.check()
-    // What is saved is what was there.
+    // The saved state equals the last one.
     const before = world.owner && viewOf(world.owner.engine, world.key)
     const node = world.owner
     if (before && node && problems.length === 0) {
       for (const client of this.clients) world.hangUp(client)
-      await world.settle()
+      await world.deliverAll()
       void node.engine.release(world.key)
       await world.pass(200)
       const [first] = this.clients
       if (first) await world.join(first, node)
       const after = world.owner && viewOf(world.owner.engine, world.key)
       if (!Bun.deepEquals([after?.shared, after?.server], [before.shared, before.server]))
-        problems.push('what was saved is not what was there')
+        problems.push('the saved state differs from the last one')
       if ((after?.sharedVersion ?? 0) <= before.sharedVersion) problems.push('versions repeat')
     }
     return problems
   }
 }
 
-/** A store that fails on purpose is no mistake. */
-const isOurs = (line: string): boolean => !line.includes('the store')
+/** Errors of the failing store are expected. */
+const isUnexpected = (line: string): boolean => !line.includes('the store')

@@ -1,5 +1,4 @@
-/** One room on one node that counts, and whose hooks say that they were called. */
-
+/** One room on one node, which counts and records the calls of its hooks. */
 import type { RoomCode, RoomState } from '../../../src/config/sections/rooms/room-code.ts'
 import type { RoomDefinition } from '../../../src/features/rooms/engine/ports.ts'
 import { RoomClient } from './room-client.ts'
@@ -9,7 +8,7 @@ import { aDefinition, RoomWorld, type WorldNode } from './room-world.ts'
 export interface RoomSetting {
   readonly world: RoomWorld
   readonly node: WorldNode
-  /** What the hooks were called with. */
+  /** Calls of the hooks with their arguments. */
   readonly calls: string[]
   join(userId: string): Promise<RoomClient>
   act(client: RoomClient, actionType: string, payload?: unknown): Promise<void>
@@ -56,7 +55,7 @@ export function setting(more: Partial<RoomDefinition> = {}, code: RoomCode = {})
     join: (userId) => world.join(new RoomClient(userId)),
     async act(client, actionType, payload) {
       world.post(client.act(actionType, payload), node)
-      await world.settle()
+      await world.deliverAll()
     },
   }
 }

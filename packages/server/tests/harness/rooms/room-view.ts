@@ -1,4 +1,4 @@
-/** All of a room that is in memory at a node, with its states read. */
+/** The complete view of a room in memory on a node, with parsed states. */
 import type { RoomEngine, RoomKey } from '../../../src/features/rooms/engine/ports.ts'
 
 export function viewOf(engine: RoomEngine, key: RoomKey) {

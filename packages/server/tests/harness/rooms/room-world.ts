@@ -1,7 +1,7 @@
 /**
- * A world for the room engine in which nothing happens by itself: time, a store that can fail, hang or forget to
- * answer, nodes that crash, pause and hand over, and clients that keep a copy of what they are told. Nothing here is
- * random; a test or a seeded schedule decides every step.
+ * A deterministic environment for the room engine: time, a store that can fail, hang or lose its response, nodes that
+ * crash, pause and hand over, and clients that keep copies of the state. Nothing is random; a test or a seeded schedule
+ * decides every step.
  */
 import { silentLog } from '../../../src/base/log.ts'
 import type { RoomCode } from '../../../src/config/sections/rooms/room-code.ts'
@@ -22,7 +22,7 @@ import { roomTickMs } from '../../../src/limits/rooms.ts'
 import type { RoomClient } from './room-client.ts'
 
 export const leaseTtlMs = 10_000
-/** An owner stops a little before others may begin. */
+/** An owner stops relying on its lease before others can claim it. */
 const leaseTrustMs = 8000
 
 export const aDefinition = (code: RoomCode, more: Partial<RoomDefinition> = {}): RoomDefinition => ({
@@ -48,16 +48,16 @@ interface Row {
   expiresAtMs: number
 }
 
-/** What the store does with the next calls. */
+/** The outcome of the next calls of the store. */
 export type StoreMode = 'works' | 'fails' | 'does but fails' | 'hangs'
 
 export class WorldNode {
   readonly engine: RoomEngine
   isAlive = true
   isPaused = false
-  /** Woken when the node is no longer paused. */
+  /** Called when the node resumes. */
   private waiting: (() => void)[] = []
-  readonly held = new Map<string, { fence: number; untilMs: number }>()
+  readonly ownLeases = new Map<string, { fence: number; untilMs: number }>()
 
   constructor(
     readonly name: string,
@@ -78,7 +78,7 @@ export class WorldNode {
     })
   }
 
-  /** Resolves when the node runs; never for one that is dead. */
+  /** Resolves when the node runs; never for a crashed node. */
   async running(): Promise<void> {
     while (this.isPaused) await new Promise<void>((resolve) => this.waiting.push(resolve))
     if (!this.isAlive) await new Promise<void>(() => {})
@@ -98,17 +98,17 @@ export class RoomWorld {
   readonly rows = new Map<string, Row>()
   readonly logged: string[] = []
   storeMode: StoreMode = 'works'
-  /** When the last save that succeeded was begun. */
+  /** Start of the last save that succeeded. */
   lastSavedMs = Number.NEGATIVE_INFINITY
   saves: RoomSave[] = []
-  /** What must never be. */
+  /** Violated invariants. */
   readonly violations: string[] = []
   readonly clients = new Map<string, RoomClient>()
-  /** Which node a socket listens to. */
+  /** The node that each socket follows. */
   readonly followed = new Map<string, WorldNode>()
-  /** Commands on their way; delivered by `settle`. */
+  /** Commands in flight; delivered by `deliverAll`. */
   private mail: { node: WorldNode; command: RoomCommand }[] = []
-  /** Commands that have to find the room's next owner; tried again with every tick. */
+  /** Commands for the next owner of the room; retried with every tick. */
   private later: { from: WorldNode; command: RoomCommand }[] = []
   private hanging: (() => void)[] = []
   private gates: { node: WorldNode; open: () => void }[] = []
@@ -123,14 +123,14 @@ export class RoomWorld {
     return node
   }
 
-  /** The node whose lease on the room is good, if any. */
+  /** The node with a valid lease on the room, or null. */
   get owner(): WorldNode | null {
     const lease = this.leases.get(roomName(this.key))
     return lease && lease.untilMs > this.elapsedMs && lease.node.isAlive ? lease.node : null
   }
 
-  /** Nothing has gone wrong with the store, or is about to. */
-  get isStoreWell(): boolean {
+  /** Whether the store works and no call hangs. */
+  get isStoreHealthy(): boolean {
     return this.storeMode === 'works' && this.hanging.length === 0
   }
 
@@ -151,11 +151,11 @@ export class RoomWorld {
           node.engine.tick()
         }
       }
-      await this.settle()
+      await this.deliverAll()
     }
   }
 
-  /** Moves time in one leap, as when nothing was there to tick. */
+  /** Advances time at once, without ticks in between. */
   async leap(ms: number): Promise<void> {
     this.elapsedMs += ms - (ms % roomTickMs)
     this.wallMs += ms - (ms % roomTickMs)
@@ -163,8 +163,8 @@ export class RoomWorld {
     await this.pass(roomTickMs)
   }
 
-  /** Delivers what is on its way, until nothing moves without time. */
-  async settle(): Promise<void> {
+  /** Delivers all messages in flight, until nothing happens without time passing. */
+  async deliverAll(): Promise<void> {
     for (let quiet = 0; quiet < 12; quiet++) {
       await Promise.resolve()
       const due = this.mail.filter(({ node }) => !node.isPaused)
@@ -176,11 +176,11 @@ export class RoomWorld {
   }
 
   private renew(node: WorldNode): void {
-    for (const [name, held] of node.held) {
+    for (const [name, own] of node.ownLeases) {
       const lease = this.leases.get(name)
       if (lease?.node !== node || lease.untilMs <= this.elapsedMs) continue
       lease.untilMs = this.elapsedMs + leaseTtlMs
-      held.untilMs = this.elapsedMs + leaseTrustMs
+      own.untilMs = this.elapsedMs + leaseTrustMs
     }
   }
 
@@ -189,7 +189,7 @@ export class RoomWorld {
   crash(node: WorldNode): void {
     node.isAlive = false
     for (const [connectionId, followed] of this.followed) if (followed === node) this.followed.delete(connectionId)
-    // Sockets are elsewhere: whoever is left sends them to the next owner once the lease has run out.
+    // Sockets are on gateways, which send them to the next owner once the lease has expired.
   }
 
   pause(node: WorldNode): void {
@@ -206,7 +206,7 @@ export class RoomWorld {
   async join(client: RoomClient, node: WorldNode = this.nodes[0] as WorldNode): Promise<RoomClient> {
     this.clients.set(client.open(), client)
     this.post(client.joinCommand(), node)
-    await this.settle()
+    await this.deliverAll()
     return client
   }
 
@@ -221,7 +221,7 @@ export class RoomWorld {
     const open = this.gates.filter(({ node }) => node.isAlive && !node.isPaused)
     this.gates = this.gates.filter(({ node }) => node.isAlive && node.isPaused)
     for (const gate of open) gate.open()
-    await this.settle()
+    await this.deliverAll()
   }
 
   // Ports
@@ -235,11 +235,11 @@ export class RoomWorld {
     }
     return {
       send: (connectionId, texts) => {
-        if (texts.some((text) => text.startsWith('{"type":"action_result"'))) this.checkHeld(node, 'an answer')
+        if (texts.some((text) => text.startsWith('{"type":"action_result"'))) this.checkOwner(node, 'a response')
         deliver(connectionId, texts)
       },
       publish: (_key, texts, except = []) => {
-        this.checkHeld(node, 'a delta')
+        this.checkOwner(node, 'a delta')
         for (const [connectionId, followed] of this.followed)
           if (followed === node && !except.includes(connectionId)) deliver(connectionId, texts)
       },
@@ -266,7 +266,7 @@ export class RoomWorld {
     }
   }
 
-  /** The client's socket is gone, and the room hears of it. */
+  /** Closes the client's socket and notifies the room. */
   hangUp(client: RoomClient): void {
     const { connectionId } = client
     if (connectionId === null) return
@@ -282,10 +282,10 @@ export class RoomWorld {
     return this.nodes.find((other) => other !== node && other.isAlive && !other.isPaused) ?? node
   }
 
-  /** Nobody but the holder of the lease says what the room is. */
-  private checkHeld(node: WorldNode, what: string): void {
-    const held = node.held.get(roomName(this.key))
-    if (!node.isPaused && node.isAlive && !(held && held.untilMs > this.elapsedMs))
+  /** Only the owner of the lease may send messages of the room. */
+  private checkOwner(node: WorldNode, what: string): void {
+    const own = node.ownLeases.get(roomName(this.key))
+    if (!node.isPaused && node.isAlive && !(own && own.untilMs > this.elapsedMs))
       this.violations.push(`${node.name} sent ${what} without the lease at ${this.elapsedMs}`)
   }
 
@@ -298,18 +298,18 @@ export class RoomWorld {
         if (lease && lease.node !== node && lease.untilMs > this.elapsedMs) return null
         this.leases.set(name, { node, untilMs: this.elapsedMs + leaseTtlMs })
         this.fence += 1
-        const held = { fence: this.fence, untilMs: this.elapsedMs + leaseTrustMs }
-        node.held.set(name, held)
-        const granted: RoomLease = { fence: held.fence, isValid: () => held.untilMs > this.elapsedMs }
+        const own = { fence: this.fence, untilMs: this.elapsedMs + leaseTrustMs }
+        node.ownLeases.set(name, own)
+        const granted: RoomLease = { fence: own.fence, isValid: () => own.untilMs > this.elapsedMs }
         return granted
       },
       release: (key, { fence }) => {
         const name = roomName(key)
-        const held = node.held.get(name)
-        if (held?.fence !== fence) return
-        // The right ends here too, whatever is still on its way.
-        held.untilMs = Number.NEGATIVE_INFINITY
-        node.held.delete(name)
+        const own = node.ownLeases.get(name)
+        if (own?.fence !== fence) return
+        // The lease ends for this node as well, whatever is in flight.
+        own.untilMs = Number.NEGATIVE_INFINITY
+        node.ownLeases.delete(name)
         if (this.leases.get(name)?.node === node) this.leases.delete(name)
       },
     }
@@ -322,7 +322,7 @@ export class RoomWorld {
       await Promise.resolve()
       if (mode === 'fails') {
         await node.running()
-        throw new Error('the store is away')
+        throw new Error('the store is unavailable')
       }
       const result = run()
       await node.running()
@@ -355,10 +355,10 @@ export class RoomWorld {
     }
   }
 
-  /** Lets every call that hangs go on. */
+  /** Releases all hanging calls. */
   async unhang(): Promise<void> {
-    for (const go of this.hanging.splice(0)) go()
-    await this.settle()
+    for (const release of this.hanging.splice(0)) release()
+    await this.deliverAll()
   }
 
   private write(save: RoomSave, begunMs: number): boolean {

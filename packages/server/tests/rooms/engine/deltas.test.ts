@@ -1,4 +1,4 @@
-/** What clients are told of changes, and that it is the whole truth whatever handlers do. */
+/** Deltas that clients receive, and their completeness for any changes by handlers. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { RoomState } from '../../../src/config/sections/rooms/room-code.ts'

@@ -1,4 +1,4 @@
-/** Actions and what sockets are told, in a world without sockets. */
+/** Actions and messages of the engine, in a simulated world. */
 
 import { describe, expect, test } from 'bun:test'
 import type { Room, RoomCode, RoomPlayer, RoomState } from '../../../src/config/sections/rooms/room-code.ts'
@@ -24,7 +24,7 @@ function setting(code: RoomCode, more: Partial<RoomDefinition> = {}): Setting {
     join: (userId) => world.join(new RoomClient(userId)),
     async act(client, actionType, payload, requestId) {
       world.post(client.act(actionType, payload, requestId), node)
-      await world.settle()
+      await world.deliverAll()
       return client.messages.filter(({ type }) => type === 'action_result' || type === 'action_error').at(-1)
     },
   }
@@ -175,7 +175,7 @@ describe('actions', () => {
     const [ann, bob] = [await join('ann'), await join('bob')]
     world.post(ann.act('slow'), node)
     world.post(bob.act('quick'), node)
-    await world.settle()
+    await world.deliverAll()
     expect(bob.ofType('action_result')).toEqual([])
     await world.openGates()
     expect(viewOf(node.engine, world.key)?.shared).toEqual({ order: ['slow', 'quick'] })
@@ -194,11 +194,11 @@ describe('actions', () => {
     const ann = new RoomClient('ann')
     world.clients.set(ann.open(), ann)
     world.post(ann.act('add'), node)
-    await world.settle()
+    await world.deliverAll()
     expect(ann.messages).toMatchObject([{ type: 'action_error', code: 'NOT_JOINED' }])
     await join('bob')
     world.post(ann.act('add'), node)
-    await world.settle()
+    await world.deliverAll()
     expect(ann.messages).toHaveLength(2)
     expect(viewOf(node.engine, world.key)?.shared).toEqual({})
   })
@@ -208,7 +208,7 @@ describe('actions', () => {
     const ann = await join('ann')
     world.post(ann.act('wait'), node)
     for (let at = 0; at < roomInboxCommandsMax + 5; at++) world.post(ann.act('add'), node)
-    await world.settle()
+    await world.deliverAll()
     expect(ann.ofType('action_error').map(({ code }) => code)).toEqual(new Array(5).fill('RATE_LIMITED'))
     await world.openGates()
     expect(viewOf(node.engine, world.key)?.shared).toEqual({ n: roomInboxCommandsMax })
@@ -253,14 +253,14 @@ describe('messages to sockets', () => {
     await world.join(ann)
     expect(ann.messages.map(({ type }) => type)).toEqual(['resumed', 'shared_delta', 'shared_delta', 'members_sync'])
     expect([ann.shared, ann.sharedVersion]).toEqual([{ n: 2, filler }, 2])
-    for (const place of [{ sharedVersion: 99 }, { sharedVersion: -1 }, { playerVersion: 7 }, { epoch: 'x' }]) {
+    for (const position of [{ sharedVersion: 99 }, { sharedVersion: -1 }, { playerVersion: 7 }, { epoch: 'x' }]) {
       world.hangUp(ann)
-      Object.assign(ann, place)
+      Object.assign(ann, position)
       const command = ann.joinCommand()
       Object.assign(ann, { sharedVersion: 2, playerVersion: 0, epoch: bob.epoch })
       world.clients.set(ann.open(), ann)
       world.post({ ...command, connectionId: ann.connectionId } as typeof command, world.nodes[0] as WorldNode)
-      await world.settle()
+      await world.deliverAll()
       expect(ann.messages.map(({ type }) => type)).toEqual(['sync', 'members_sync'])
       expect(ann.shared).toEqual({ n: 2, filler })
     }
@@ -268,12 +268,12 @@ describe('messages to sockets', () => {
   })
 
   test('[ROOM-SLOW-1] a slow socket receives no deltas until it has drained, then those that it missed', async () => {
-    const say = (room: Room): void => room.broadcast('news')
-    const { world, node, join, act } = setting({ actions: { add, say } })
+    const announce = (room: Room): void => room.broadcast('news')
+    const { world, node, join, act } = setting({ actions: { add, announce } })
     const [ann, bob] = [await join('ann'), await join('bob')]
     const connectionId = ann.connectionId ?? ''
     world.post({ type: 'slow', connectionId }, node)
-    await act(bob, 'say')
+    await act(bob, 'announce')
     for (let at = 0; at < 3; at++) {
       await act(bob, 'add')
       await world.pass(50)
@@ -282,7 +282,7 @@ describe('messages to sockets', () => {
     expect(ann.ofType('message')).toHaveLength(1)
     expect(bob.ofType('message')).toHaveLength(1)
     world.post({ type: 'drained', connectionId }, node)
-    await world.settle()
+    await world.deliverAll()
     expect(ann.shared).toEqual({ n: 3 })
     await act(bob, 'add')
     await world.pass(50)
@@ -301,10 +301,10 @@ describe('messages to sockets', () => {
     world.post({ type: 'member_state', connectionId, state: { cursor: 2 }, bytes: 9 }, node)
     const signal = { type: 'signal', connectionId, event: 'wave', payload: 7, bytes: 9 } as const
     world.post({ ...signal, to: null, includeSelf: false, requestId: 'r1' }, node)
-    await world.settle()
+    await world.deliverAll()
     await world.pass(50)
     world.post({ type: 'leave', connectionId }, node)
-    await world.settle()
+    await world.deliverAll()
     await world.pass(50)
     expect(bob.closeCode).toBe(4005)
     expect(ann.messages.slice(2)).toEqual([

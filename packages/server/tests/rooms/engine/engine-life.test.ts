@@ -86,7 +86,7 @@ describe('persistence', () => {
     world.hangUp(ann)
     await world.pass(21_000)
     await node.engine.sweep()
-    await world.settle()
+    await world.deliverAll()
     expect(calls.at(-1)).toBe('destroy 1')
     expect(world.rows.size).toBe(0)
     await world.join(ann)
@@ -101,7 +101,7 @@ describe('persistence', () => {
     world.hangUp(ann)
     await world.pass(22_000)
     await world.join(ann)
-    await world.settle()
+    await world.deliverAll()
     expect([ann.shared, ann.problems]).toEqual([{ n: 0 }, []])
     expect(calls.slice(-3)).toEqual(['destroy 1', 'create', 'join ann'])
   })
@@ -113,10 +113,10 @@ describe('persistence', () => {
     world.hangUp(ann)
     await world.pass(2000)
     const row = world.rows.get('game/r1')
-    const looks = [0, world.wallMs + 1000]
-    Object.defineProperty(row, 'expiresAtMs', { get: () => looks.shift() })
+    const times = [0, world.wallMs + 1000]
+    Object.defineProperty(row, 'expiresAtMs', { get: () => times.shift() })
     await node.engine.sweep()
-    await world.settle()
+    await world.deliverAll()
     expect(calls).not.toContain('destroy 1')
     await world.join(ann)
     expect(ann.shared).toEqual({ n: 1 })
@@ -156,7 +156,7 @@ describe('persistence', () => {
     await world.pass(50)
     world.storeMode = 'hangs'
     // An answer to save, and no version used.
-    await act(ann, 'kick', 'nobody')
+    await act(ann, 'kick', 'unknown')
     await world.pass(50)
     for (let at = 0; at < 10_010; at++) {
       await act(ann, 'add')
@@ -192,7 +192,7 @@ describe('persistence', () => {
     expect(next.engine.stats.rooms).toBe(0)
     await world.pass(31_000)
     await next.engine.sweep()
-    await world.settle()
+    await world.deliverAll()
     await world.pass(100)
     expect(sharedOf(life)).toEqual({ n: 20 })
     expect(calls.filter((call) => call === 'breaks')).toHaveLength(1)
@@ -231,10 +231,10 @@ describe('ownership', () => {
     const bob = new RoomClient('bob')
     await world.join(bob, next)
     node.resume()
-    await world.settle()
+    await world.deliverAll()
     expect(ann.answers.size).toBe(0)
     await world.pass(100)
-    // Its socket was told to come back, and what it had sent was done where the room is now.
+    // Its socket joined again, and the command that it had sent was run by the new owner.
     expect([ann.shared, bob.shared, sharedOf(life)]).toEqual([{ n: 1 }, { n: 1 }, { n: 1 }])
     expect(world.violations).toEqual([])
     expect(node.engine.stats.rooms).toBe(0)
@@ -263,14 +263,14 @@ describe('ownership', () => {
     const next = world.addNode()
     world.post(ann.act('hang'), node)
     world.post(ann.act('add'), node)
-    await world.settle()
+    await world.deliverAll()
     const drained = node.engine.drain(2000)
     await world.pass(1500)
     await drained
     expect(node.engine.stats.rooms).toBe(0)
     expect(world.owner).toBe(next)
     expect(ann.isJoined).toBe(true)
-    // The action that hung was begun anew there, and holds it until its time is up.
+    // The hanging action has started again there, and blocks the room until it times out.
     await world.pass(6000)
     expect([ann.shared, ann.problems]).toEqual([{ n: 2 }, []])
     expect(ann.ofType('action_error')).toMatchObject([{ actionType: 'hang', code: 'ACTION_TIMEOUT' }])
@@ -286,7 +286,7 @@ describe('ownership', () => {
     const next = world.addNode()
     world.post(ann.act('hang'), node)
     for (const type of ['slow', 'drained'] as const) world.post({ type, connectionId: bob.connectionId ?? '' }, node)
-    await world.settle()
+    await world.deliverAll()
     hangs = false
     const drained = node.engine.drain(2000)
     await world.pass(1500)

@@ -13,7 +13,7 @@ describe('seats', () => {
       world.clients.set(client.open(), client)
       world.post(client.joinCommand(), node)
     }
-    await world.settle()
+    await world.deliverAll()
     await world.openGates()
     expect(clients.filter(({ isJoined }) => isJoined)).toHaveLength(1)
     const refused = clients.filter(({ isJoined }) => !isJoined)
@@ -83,7 +83,7 @@ describe('seats', () => {
     bob.messages = []
     world.post(ann.act('bye', 'bob'), node)
     world.post(bob.act('add'), node)
-    await world.settle()
+    await world.deliverAll()
     expect(bob.messages.map(({ type }) => type)).toEqual(['shared_delta', 'message', 'kicked'])
     expect([bob.closeCode, sharedOf({ world } as RoomSetting)]).toEqual([4004, { n: 7 }])
     expect(calls).toEqual(['create', 'join ann', 'join bob', 'leave bob kicked'])
