@@ -20,7 +20,7 @@ const manifestShape = z.object({
 
 const secretsShape = z.record(z.enum(['secret', 'service-key']), z.string().optional())
 
-/** Names and texts of the files in the data folder that nobody else may read. */
+/** Names and contents of the secret files of the data folder. */
 export type Secrets = ReadonlyMap<string, string>
 
 /** The text of `backup.json`. `sealed` is null for a backup without secrets. */

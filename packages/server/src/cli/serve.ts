@@ -34,7 +34,7 @@ export interface Serving {
   readonly setupLink: string | null
 }
 
-/** The line that tells programs that the server accepts requests. */
+/** The line by which programs detect that the server accepts requests. */
 export const readyLine = (url: string): string => `Plinth is ready at ${url}`
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The shape of a written configuration: which keys there are and what kind of value each takes. What the values say
- * about each other is `validate`'s; the types that an editor shows are `define`'s.
+ * The shape of a configuration: its keys and the type of each value. `validate.ts` checks relations between values;
+ * `define.ts` has the types that editors show.
  */
 import { z } from 'zod'
 import type { InstanceRule } from '../access/definition.ts'

@@ -21,7 +21,7 @@ export const recoveryPageBytesMax = 2 * MiB
  * `exists` gathers, they use less than 64 MiB.
  */
 export const recoveriesMax = 4
-/** Queued recoveries; beyond it clients are asked to retry later. */
+/** Queued recoveries; beyond it clients are refused with a retry hint. */
 export const recoveriesWaitingMax = 10_000
 /** Subscriptions reconciled after the changes of one page; beyond it, `resync`. */
 export const dependentViewsMax = 1000

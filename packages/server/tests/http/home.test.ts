@@ -52,7 +52,7 @@ describeServer('/, in development mode', { config: { databases } }, (server) => 
 
   test('[SYS-19] says whether an administrator is missing, and no secret', async () => {
     const before = await server.anonymous.get('/', browser)
-    expect(before.text).toContain('There is no administrator yet')
+    expect(before.text).toContain('No administrator exists')
     const token = await server.issueSetupToken()
     expect(token).not.toBeNull()
     const { secret, serviceKey, dataFolder } = server.settings()

@@ -17,7 +17,7 @@ const fields = [
   createdAtField,
 ]
 
-/** The objects of all buckets as rules see them; what somebody said of a file is under `customMetadata.`. */
+/** The objects of all buckets as rules see them; metadata supplied by clients is under `customMetadata.`. */
 const objectsTable: Table = Object.freeze({
   namespace: '_storage',
   name: 'objects',

@@ -1,4 +1,4 @@
-/** What users write the section `sql` with. Whether it makes sense is asked again at start, by `sql`. */
+/** Types of the configuration section `sql`. `sql.ts` validates it at start. */
 
 /** What users write for one SQL database. */
 export interface SqlDatabaseConfig {

@@ -19,8 +19,8 @@ test.each<[field: unknown, option: string, message: string]>([
   [{ ...text, required: 'yes' }, '.required', 'must be true or false, not a string'],
   [{ ...text, min: '1' }, '.min', 'must be a number, not a string'],
 
-  [{ ...text, min: 1.5 }, '.min', 'must be a number of characters: whole, not negative'],
-  [{ ...text, max: -1 }, '.max', 'must be a number of characters: whole, not negative'],
+  [{ ...text, min: 1.5 }, '.min', 'must be a number of characters, an integer of 0 or more'],
+  [{ ...text, max: -1 }, '.max', 'must be a number of characters, an integer of 0 or more'],
   [{ ...text, min: 5, max: 4 }, '.min', 'is greater than max (4)'],
   [{ ...number, min: 5, max: 4 }, '.min', 'is greater than max (4)'],
   [{ ...text, pattern: '(' }, '.pattern', 'is not a regular expression (with the flag u)'],

@@ -36,43 +36,43 @@ const isText = (type: FieldType): boolean => type === 'string' || type === 'text
 
 /** What is wrong with a field of the right shape. `tables` are the names in its namespace. */
 export function checkField(field: WrittenField, path: Path, tables: ReadonlySet<string>): ConfigIssue[] {
-  const mistakes: ConfigIssue[] = []
-  const say = (option: string, message: string): void => void mistakes.push({ path: [...path, option], message })
+  const issues: ConfigIssue[] = []
+  const report = (option: string, message: string): void => void issues.push({ path: [...path, option], message })
 
   const known = optionsOf[field.type]
   const misplaced = allOptions.filter(
     (name) => !known.includes(name) && field[name] !== undefined && field[name] !== false,
   )
-  for (const name of misplaced) say(name, `is not for fields of type ${field.type}`)
-  if (misplaced.length > 0) return mistakes
+  for (const name of misplaced) report(name, `is not for fields of type ${field.type}`)
+  if (misplaced.length > 0) return issues
 
   const { min, max, pattern, references } = field
   if (isText(field.type))
     for (const [name, value] of Object.entries({ min, max }))
       if (value !== undefined && !(Number.isInteger(value) && value >= 0))
-        say(name, 'must be a number of characters: whole, not negative')
-  if (min !== undefined && max !== undefined && min > max) say('min', `is greater than max (${max})`)
+        report(name, 'must be a number of characters, an integer of 0 or more')
+  if (min !== undefined && max !== undefined && min > max) report('min', `is greater than max (${max})`)
   if (pattern !== undefined) {
-    if (!compile(pattern)) say('pattern', 'is not a regular expression (with the flag u)')
+    if (!compile(pattern)) report('pattern', 'is not a regular expression (with the flag u)')
     else if (repeatedRepetition.test(pattern))
-      say('pattern', 'repeats a repetition, such as (a+)+: a short text could keep the server busy for hours')
+      report('pattern', 'repeats a repetition, such as (a+)+: a short text could keep the server busy for hours')
   }
   if (references !== undefined && !tables.has(references))
-    say('references', `there is no table "${references}" in this namespace`)
-  checkEnum(field, say)
-  if (mistakes.length === 0 && field.default !== undefined) {
+    report('references', `there is no table "${references}" in this namespace`)
+  checkEnum(field, report)
+  if (issues.length === 0 && field.default !== undefined) {
     const { mistake } = readDefault(field)
-    if (mistake !== null) say('default', mistake)
+    if (mistake !== null) report('default', mistake)
   }
-  return mistakes
+  return issues
 }
 
-function checkEnum(field: WrittenField, say: (option: string, message: string) => void): void {
+function checkEnum(field: WrittenField, report: (option: string, message: string) => void): void {
   if (field.enum === undefined) return
   const expected = field.type === 'number' ? 'number' : 'string'
   if (field.enum.some((value) => typeof value !== expected))
-    say('enum', `must hold ${isText(field.type) ? 'texts' : 'numbers'} only`)
-  if (new Set(field.enum).size < field.enum.length) say('enum', 'holds a value twice')
+    report('enum', `must hold ${isText(field.type) ? 'texts' : 'numbers'} only`)
+  if (new Set(field.enum).size < field.enum.length) report('enum', 'holds a value twice')
 }
 
 /** The field of a declaration in which `checkField` found nothing. */

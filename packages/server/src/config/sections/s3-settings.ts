@@ -20,15 +20,15 @@ export function readS3Settings(
   const region = read('S3_REGION', environment.S3_REGION || regionDefault, parseRegion)
   const accessKeyId = read('S3_ACCESS_KEY_ID', environment.S3_ACCESS_KEY_ID, parseKey)
   const secretAccessKey = read('S3_SECRET_ACCESS_KEY', environment.S3_SECRET_ACCESS_KEY, parseKey)
-  const isWhole = endpoint && bucket && region && accessKeyId && secretAccessKey
-  return isWhole ? { endpoint, bucket, region, accessKeyId, secretAccessKey } : null
+  const isComplete = endpoint && bucket && region && accessKeyId && secretAccessKey
+  return isComplete ? { endpoint, bucket, region, accessKeyId, secretAccessKey } : null
 }
 
 function refuseMissing(): never {
   throw new RangeError(`is missing: ${needed.join(', ')} go together`)
 }
 
-/** Says nothing of the text: somebody may have put a secret into it. */
+/** Errors do not quote the text: it may contain a secret. */
 function parseEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null
   const isPlain = url && /^https?:$/.test(url.protocol) && url.username === '' && url.search === '' && url.hash === ''

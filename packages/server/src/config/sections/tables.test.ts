@@ -74,7 +74,7 @@ describe('lists of fields', () => {
     [{ search: ['id'] }, 'search[0]', '"id" is built in and not searched; filter on it'],
     [{ search: ['views'] }, 'search[0]', '"views" is of type number; only string and text are searched'],
     [{ search: ['Rank'] }, 'search[0]', '"Rank" cannot be searched under this name; rename it'],
-    [{ search: ['title'], hidden: ['title'] }, 'search[0]', '"title" is hidden: a search would tell what is in it'],
+    [{ search: ['title'], hidden: ['title'] }, 'search[0]', '"title" is hidden: a search would reveal its content'],
     [{ hidden: ['body'] }, 'hidden[0]', '"body" is not a field of this table.'],
     [{ hidden: ['createdAt'] }, 'hidden[0]', '"createdAt" is built in and cannot be hidden'],
     [{ hidden: 'title' }, 'hidden', 'must be a list, not a string'],

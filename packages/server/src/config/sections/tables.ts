@@ -69,7 +69,7 @@ function checkSchemaless(table: Record<string, unknown>, path: Path): ConfigIssu
 function checkSearch(table: Record<string, unknown>, types: Types, path: Path): ConfigIssue[] {
   const hidden = new Set(textsOf(table.hidden))
   return checkList(table.search, [...path, 'search'], (name) => {
-    if (hidden.has(name)) return 'is hidden: a search would tell what is in it'
+    if (hidden.has(name)) return 'is hidden: a search would reveal its content'
     if (builtInFieldNames.has(name)) return 'is built in and not searched; filter on it'
     const type = types.get(name)
     if (type === undefined) return unknownField(name, types)

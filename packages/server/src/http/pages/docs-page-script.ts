@@ -218,17 +218,17 @@ export function showApi(): void {
     }
   }
 
-  const asks = ({ security }: Operation): string => {
+  const credentialsOf = ({ security }: Operation): string => {
     const schemes = security.map((way) => Object.keys(way)[0])
-    if (schemes.length === 0) return 'no credentials are looked at'
-    if (schemes[0] === undefined) return 'no credentials needed; rules may ask for them'
+    if (schemes.length === 0) return 'credentials are ignored'
+    if (schemes[0] === undefined) return 'no credentials needed; rules may require them'
     return schemes.includes('bearer') ? 'access token or service key' : 'service key'
   }
 
   function describeOperation(entry: Entry): HTMLElement {
     const { method, paths, operation } = entry
     const curl = curlBox(entry)
-    const facts = [asks(operation)]
+    const facts = [credentialsOf(operation)]
     if (operation['x-service-key-scope']) facts.push(`scope \`${operation['x-service-key-scope']}\``)
     if (operation['x-rate-limit']) facts.push(`rate limit \`${operation['x-rate-limit']}\``)
     const parameters = operation.parameters.map(({ name, in: place, required, description, schema = {} }) =>

@@ -59,7 +59,7 @@ export function buildOpenApi({ endpoints, sockets, version, tables }: OpenApiPar
           type: 'apiKey',
           in: 'header',
           name: 'X-Platform-Service-Key',
-          description: 'For servers only. When it is present, no bearer token is looked at.',
+          description: 'For servers only. When it is present, bearer tokens are ignored.',
         },
       },
     },

@@ -125,14 +125,14 @@ export async function joinParts(
   visit?: (part: Uint8Array) => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const nextSlice = createSlices()
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  const joined = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   for (const part of parts) {
-    whole.set(part, at)
+    joined.set(part, at)
     at += part.length
     visit?.(part)
     const pause = nextSlice()
     if (pause) await pause
   }
-  return whole
+  return joined
 }

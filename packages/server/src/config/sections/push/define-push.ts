@@ -1,4 +1,4 @@
-/** What users write the section `push` with. Whether it makes sense is asked again at start, by `push`. */
+/** Types of the configuration section `push`. `push.ts` validates it at start. */
 
 /** Firebase Cloud Messaging, which reaches Android, iOS and browsers. */
 export interface FcmOptions {
