@@ -147,7 +147,7 @@ const second = {
 describeServer('what is no longer declared', { config: first }, (server) => {
   test('[FAULT-6] is named at start, and kept', async () => {
     expect((await server.service.post('/api/db/shared/tables/old', { text: 'kept' })).status).toBe(201)
-    expect(server.logged()).not.toContain('not in the configuration')
+    expect(server.logged()).not.toContain('not declared in the configuration')
     await server.restart(second)
     const logged = server.logged()
     for (const name of [

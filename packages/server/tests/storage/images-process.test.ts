@@ -34,7 +34,7 @@ test('[STORE-IMG-8] bounds on pixels by format, on what is no picture, and a sou
   expect((await sharp(small).metadata()).width).toBe(50)
   for (const [format, pixelsMax] of Object.entries(imageFormatPixelsMax)) {
     const variant = as({ width: 8000, height: Math.ceil(pixelsMax / 8000) + 1, format: format as 'avif' })
-    const refusal = `${format} may have at most ${pixelsMax}`
+    const refusal = `the maximum for ${format} is ${pixelsMax}`
     await expect(images.render(inPieces(source), variant, never)).rejects.toThrow(refusal)
   }
   await expect(images.render(inPieces(source.subarray(0, 60)), as(), never)).rejects.toMatchObject({
