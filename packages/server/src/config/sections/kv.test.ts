@@ -5,9 +5,9 @@ const parse = (cache: object) => parseConfig({ kv: { cache } }, { mode: 'release
 
 test('what is left out is as the contract says, and everything can be said', () => {
   expect(parse({})).toEqual({ name: 'cache', writeIntervalMs: 1000, valueBytesMax: 1_048_576 })
-  expect(parse({ writeInterval: 0, maxValueSize: '16MB' })).toMatchObject({
+  expect(parse({ writeInterval: 0, maxValueSize: '4MB' })).toMatchObject({
     writeIntervalMs: 0,
-    valueBytesMax: 16_777_216,
+    valueBytesMax: 4_194_304,
   })
   expect(parse({ writeInterval: 60_000, maxValueSize: 1 })).toMatchObject({ writeIntervalMs: 60_000, valueBytesMax: 1 })
 })
@@ -20,7 +20,7 @@ test.each<[cache: unknown, option: string, message: string]>([
   [{ writeInterval: 0.5 }, '.writeInterval', 'must be a whole number, not 0.5'],
   [{ writeInterval: '1s' }, '.writeInterval', 'must be a number, not a string'],
   [{ maxValueSize: 0 }, '.maxValueSize', 'must be at least 1'],
-  [{ maxValueSize: '17mb' }, '.maxValueSize', 'must be at most 16mb'],
+  [{ maxValueSize: '5mb' }, '.maxValueSize', 'must be at most 4mb'],
   [{ maxValueSize: 'big' }, '.maxValueSize', 'must be a size such as "1mb", or a number of bytes'],
 ])('%j', (cache, option, message) => {
   expect(findMistakes({ kv: { cache } }, '')).toEqual([`kv.cache${option}: ${message}`])

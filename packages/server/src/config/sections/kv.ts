@@ -10,7 +10,7 @@ import { membersOf, parsedWith, strictObject } from '../shape-parts.ts'
 export interface KvConfig {
   /** Milliseconds between two writes of one key; default 1000, 0 for no such limit, at most 60000. */
   readonly writeInterval?: number
-  /** Of one value, as JSON: `'1mb'` (the default) to `'16mb'`, or bytes. */
+  /** Of one value, as JSON: `'1mb'` (the default) to `'4mb'`, or bytes. */
   readonly maxValueSize?: string | number
 }
 
@@ -25,7 +25,7 @@ export interface KvNamespace {
 
 const valueSize = z
   .union([z.int().min(1), parsedWith(parseByteSize)], { error: 'must be a size such as "1mb", or a number of bytes' })
-  .refine((bytes) => bytes <= kvValueBytesMax, 'must be at most 16mb')
+  .refine((bytes) => bytes <= kvValueBytesMax, 'must be at most 4mb')
 
 const storeShape = strictObject({
   writeInterval: z.int().min(0).max(kvWriteIntervalMsMax).default(kvWriteIntervalMs),
