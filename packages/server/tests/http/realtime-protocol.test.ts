@@ -102,7 +102,7 @@ describeServer('realtime protocols', { config }, (server) => {
     await ann.nextOf('player_delta')
     await ann.act('assign', { path: ['a'], value: 1 })
     await bob.nextOf('shared_delta')
-    await ann.act('tell', {})
+    await ann.act('send', {})
     await bob.nextOf('message')
     expect(await ann.act('fail', 'no')).toMatchObject({ type: 'action_error', message: 'no' })
     bob.send({ type: 'member_state', state: { cursor: 1 } })
