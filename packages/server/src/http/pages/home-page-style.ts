@@ -1,17 +1,11 @@
 /** The style of the page at `/`. */
+import { pageTokens } from './page-tokens.ts'
+
 export const homePageStyle = `
 :root {
-  color-scheme: light dark;
-  --ground: light-dark(#fbfbfa, #16181b);
-  --raised: light-dark(#fff, #1d2024);
-  --sunken: light-dark(#f3f3f0, #121417);
-  --line: light-dark(#e4e4de, #2e3238);
-  --text: light-dark(#22252a, #e2e4e8);
-  --quiet: light-dark(#626771, #979da8);
-  --accent: light-dark(#1d5fbf, #7fb0f5);
+${pageTokens}  --quiet: light-dark(#626771, #979da8);
   --good: light-dark(#1a7f4b, #5cc48f);
   --notice: light-dark(#9a6700, #dcb04e);
-  --mono: ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", monospace;
 }
 * { box-sizing: border-box; }
 body {
