@@ -165,8 +165,9 @@ export function createAdaptiveReader(connection: Connection, path: string, threa
       const pace = paceOf(plain, startMs)
       const beside = alongside && !here ? scalarOf(alongside) : null
       const besidePace = beside && paceOf(beside, startMs)
-      const isSlowSearch = query.frequency && isLargeFile(startMs) && isFrequent(query.frequency, startMs)
-      if (pace.isSlow || besidePace?.isSlow || isSlowSearch)
+      const { frequency } = query
+      const isSlow = pace.isSlow || besidePace?.isSlow
+      if (isSlow || (frequency && isLargeFile(startMs) && isFrequent(frequency, startMs)))
         return largePage(query, quickReadBytes).then((page) => (page.isCut ? null : page))
       // Each page has its own time limit: statements with ever-changing text are never learned.
       const some = connection.some(pace.isSorted ? keyedPage(query) : plain, quickReadBytes, startMs + slowReadMs)
