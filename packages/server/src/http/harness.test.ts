@@ -2,6 +2,7 @@
 import { afterEach, expect } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import type { UserCaller } from '../access/caller.ts'
+import { userCaller } from '../access/callers.test.ts'
 import { createServiceKeys } from '../access/service-keys.ts'
 import { manualClock } from '../base/clock.ts'
 import { createLog } from '../base/log.ts'
@@ -31,20 +32,7 @@ export const tiny = (declaration: Partial<Endpoint> & Pick<Endpoint, 'name' | 'p
     ...declaration,
   })
 
-export const ada: UserCaller = {
-  kind: 'user',
-  auth: {
-    id: 'ada',
-    email: null,
-    emailVerified: false,
-    displayName: null,
-    role: 'user',
-    isAnonymous: false,
-    custom: {},
-  },
-  sessionId: null,
-  expiresAtMs: Number.POSITIVE_INFINITY,
-}
+export const ada = userCaller('ada')
 const keys = [
   { name: 'root', key: 'root-key', scopes: ['*'] },
   { name: 'reader', key: 'reader-key', scopes: ['db:table:*:read'] },

@@ -1,11 +1,9 @@
 /** What a backup needs is kept for as long as it runs: by a lease of the server, or because there is none. */
-import { afterEach, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { backupSetting, environment } from '../harness/backups.ts'
 import { runCommand, startCommand } from '../harness/command.ts'
-import { rootKey, tokenSecret } from '../harness/server.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
 import { filePath, store } from '../harness/storage/files.ts'
 
 const configText = `
@@ -14,33 +12,7 @@ export default {
   storage: { buckets: { small: { quota: 4000000, access: { read: true, write: true, delete: true } } } },
 }
 `
-const environment = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: tokenSecret }
-
-const opened: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of opened.splice(0).reverse()) await close()
-})
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'plinth-backup-'))
-  opened.push(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function spawnEmbedded(): Promise<SpawnedServer> {
-  const server = await spawnServer(configText)
-  opened.push(server.remove)
-  return server
-}
-
-async function serveArchive(archive: string): Promise<SpawnedServer> {
-  const restored = await spawnEmbedded()
-  await restored.terminate()
-  rmSync(restored.dataFolder, { recursive: true })
-  expect(await runCommand(['restore', archive, '--data', restored.dataFolder], environment)).toMatchObject({ code: 0 })
-  await restored.start()
-  return restored
-}
+const { makeFolder, spawnEmbedded, serveArchive } = backupSetting(configText)
 
 /** Resolves once a file is there and has begun to grow. */
 async function untilGrown(path: string): Promise<void> {

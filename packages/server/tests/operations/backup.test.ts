@@ -1,24 +1,22 @@
 /** Backups of a server that goes on serving, and what a restore makes of them: everything, at one moment. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { backupSetting, environment, restore } from '../harness/backups.ts'
 import type { Client } from '../harness/client.ts'
 import { runCommand, startCommand } from '../harness/command.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { rootKey, startServer, tokenSecret } from '../harness/server.ts'
-import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
+import { startServer } from '../harness/server.ts'
+import type { SpawnedServer } from '../harness/spawn.ts'
 import { filePath, store } from '../harness/storage/files.ts'
 
 const items = '/api/db/shared/tables/items'
@@ -41,29 +39,10 @@ export default {
   storage: { buckets: { files: { access: { read: true, write: true, delete: true } } } },
 }
 `
-const environment = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: tokenSecret }
-
-const opened: (() => unknown)[] = []
-afterEach(async () => {
-  for (const close of opened.splice(0).reverse()) await close()
-})
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'plinth-backup-'))
-  opened.push(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function spawnEmbedded(): Promise<SpawnedServer> {
-  const server = await spawnServer(configText)
-  opened.push(server.remove)
-  return server
-}
+const { makeFolder, spawnEmbedded, serveArchive } = backupSetting(configText)
 
 const backUp = (dataFolder: string, target: string, ...words: string[]) =>
   runCommand(['backup', target, '--data', dataFolder, ...words], environment)
-const restore = (archive: string, dataFolder: string, ...words: string[]) =>
-  runCommand(['restore', archive, '--data', dataFolder, ...words], environment)
 
 /** Backs the server up and serves what comes of it, in a process of its own. */
 async function serveRestored(server: SpawnedServer): Promise<SpawnedServer> {
@@ -71,16 +50,6 @@ async function serveRestored(server: SpawnedServer): Promise<SpawnedServer> {
   const archive = join(folder, 'backup.tar')
   expect(await backUp(server.dataFolder, archive)).toMatchObject({ code: 0 })
   return serveArchive(archive)
-}
-
-async function serveArchive(archive: string): Promise<SpawnedServer> {
-  const restored = await spawnServer(configText)
-  opened.push(restored.remove)
-  await restored.terminate()
-  rmSync(restored.dataFolder, { recursive: true })
-  expect(await restore(archive, restored.dataFolder)).toMatchObject({ code: 0 })
-  await restored.start()
-  return restored
 }
 
 async function everything(client: Client, path: string): Promise<Record<string, unknown>[]> {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { UserCaller } from '../../src/access/caller.ts'
+import { userCaller } from '../../src/access/callers.test.ts'
 import { manualClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
@@ -50,9 +51,7 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
   const clock = manualClock()
   const devices = createDevices({ tables, lockActiveUser: async () => true, clock })
   const topics = createTopics(tables, clock)
-  const auth = { email: null, emailVerified: false, displayName: null, role: 'user', isAnonymous: false, custom: {} }
-  const caller = (id: string): UserCaller =>
-    ({ kind: 'user', auth: { id, ...auth }, sessionId: `session of ${id}`, expiresAtMs: 0 }) as const
+  const caller = (id: string): UserCaller => ({ ...userCaller(id), sessionId: `session of ${id}` })
   for (let at = 0; at < 300; at++)
     await devices.register(caller(`user-${at}`), { id: 'phone', token: `token-${at}`, platform: 'ios' })
   await prepared.database.write((tx) => tx.run(sql`ANALYZE`))

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Caller } from '../../access/caller.ts'
+import { userCaller } from '../../access/callers.test.ts'
 import { createBudget } from './budget.ts'
 
 const bounds = {
@@ -7,12 +8,6 @@ const bounds = {
   address: { subscriptionsMax: 5, filterCharsMax: 150 },
 }
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: 'a' }
-const user = (id: string): Caller => ({
-  kind: 'user',
-  auth: { id, email: null, emailVerified: false, displayName: null, role: 'user', custom: {}, isAnonymous: false },
-  sessionId: null,
-  expiresAtMs: 0,
-})
 const service: Caller = { kind: 'service', auth: null, keyName: 'root', scopes: ['*'] }
 
 describe('[SUB-97] the budget of subscriptions', () => {
@@ -21,48 +16,48 @@ describe('[SUB-97] the budget of subscriptions', () => {
 
   test('of a user holds over all addresses, and is given back once', () => {
     const budget = createBudget(bounds)
-    const [first] = take(budget, user('ann'), 'a', 2)
-    take(budget, user('ann'), 'b', 1)
-    expect(() => budget.reserve(user('ann'), 'c', 0)).toThrow('At most 3 subscriptions per user')
-    budget.reserve(user('bob'), 'c', 0)
+    const [first] = take(budget, userCaller('ann'), 'a', 2)
+    take(budget, userCaller('ann'), 'b', 1)
+    expect(() => budget.reserve(userCaller('ann'), 'c', 0)).toThrow('At most 3 subscriptions per user')
+    budget.reserve(userCaller('bob'), 'c', 0)
     first?.()
     first?.()
-    budget.reserve(user('ann'), 'c', 0)
-    expect(() => budget.reserve(user('ann'), 'c', 0)).toThrow('At most 3 subscriptions per user')
+    budget.reserve(userCaller('ann'), 'c', 0)
+    expect(() => budget.reserve(userCaller('ann'), 'c', 0)).toThrow('At most 3 subscriptions per user')
   })
 
   test('of an address holds over all users and anonymous sockets', () => {
     const budget = createBudget(bounds)
-    take(budget, user('ann'), 'a', 2)
-    take(budget, user('bob'), 'a', 1)
+    take(budget, userCaller('ann'), 'a', 2)
+    take(budget, userCaller('bob'), 'a', 1)
     const [last] = take(budget, anonymous, 'a', 2)
-    for (const caller of [anonymous, user('cid')])
+    for (const caller of [anonymous, userCaller('cid')])
       expect(() => budget.reserve(caller, 'a', 0)).toThrow('At most 5 subscriptions per address')
     budget.reserve(anonymous, 'b', 0)
     last?.()
-    budget.reserve(user('cid'), 'a', 0)
+    budget.reserve(userCaller('cid'), 'a', 0)
   })
 
   test('counts the characters of filters, and a refusal counts nothing', () => {
     const budget = createBudget(bounds)
-    const [first] = take(budget, user('ann'), 'a', 1, 80)
-    expect(() => budget.reserve(user('ann'), 'a', 21)).toThrow('of one user may have at most 100 characters')
-    budget.reserve(user('ann'), 'a', 20)
-    budget.reserve(user('ann'), 'a', 0)
-    expect(() => budget.reserve(user('bob'), 'a', 51)).toThrow('of one address may have at most 150 characters')
+    const [first] = take(budget, userCaller('ann'), 'a', 1, 80)
+    expect(() => budget.reserve(userCaller('ann'), 'a', 21)).toThrow('of one user may have at most 100 characters')
+    budget.reserve(userCaller('ann'), 'a', 20)
+    budget.reserve(userCaller('ann'), 'a', 0)
+    expect(() => budget.reserve(userCaller('bob'), 'a', 51)).toThrow('of one address may have at most 150 characters')
     first?.()
-    budget.reserve(user('bob'), 'a', 100)
+    budget.reserve(userCaller('bob'), 'a', 100)
   })
 
   test('lets a subscription be replaced at the bound', () => {
     const budget = createBudget(bounds)
-    const [, , third] = take(budget, user('ann'), 'a', 3, 33)
-    expect(() => budget.reserve(user('ann'), 'a', 35, 33)).toThrow('characters')
-    const replacing = budget.reserve(user('ann'), 'a', 34, 33)
+    const [, , third] = take(budget, userCaller('ann'), 'a', 3, 33)
+    expect(() => budget.reserve(userCaller('ann'), 'a', 35, 33)).toThrow('characters')
+    const replacing = budget.reserve(userCaller('ann'), 'a', 34, 33)
     third?.()
-    expect(() => budget.reserve(user('ann'), 'a', 0)).toThrow('At most 3')
+    expect(() => budget.reserve(userCaller('ann'), 'a', 0)).toThrow('At most 3')
     replacing()
-    budget.reserve(user('ann'), 'a', 34)
+    budget.reserve(userCaller('ann'), 'a', 34)
   })
 
   test('does not count service keys', () => {

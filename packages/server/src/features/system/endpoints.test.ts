@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Caller } from '../../access/caller.ts'
+import { userCaller } from '../../access/callers.test.ts'
 import { manualClock } from '../../base/clock.ts'
 import { parseConfig } from '../../config/validate.ts'
 import { ApiError } from '../../errors.ts'
@@ -20,16 +21,7 @@ const closed: SystemConfig = {
 }
 
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: '127.0.0.1' }
-const auth = {
-  id: 'ada',
-  email: null,
-  emailVerified: false,
-  displayName: null,
-  role: 'user',
-  isAnonymous: false,
-  custom: {},
-}
-const user: Caller = { kind: 'user', auth, sessionId: null, expiresAtMs: 0 }
+const user = userCaller('ada')
 const key = (...scopes: string[]): Caller => ({ kind: 'service', auth: null, keyName: 'test', scopes })
 
 /** Calls one endpoint as `caller`; a refusal comes back as its status. */

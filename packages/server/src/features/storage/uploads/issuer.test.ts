@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Caller } from '../../../access/caller.ts'
+import { userCaller } from '../../../access/callers.test.ts'
 import { createRuleEvaluator } from '../../../access/rule-evaluator.ts'
 import { systemClock } from '../../../base/clock.ts'
 import { createLog } from '../../../base/log.ts'
@@ -48,20 +49,7 @@ afterAll(async () => {
 })
 
 const anonymous: Caller = { kind: 'anonymous', auth: null, address: '127.0.0.1' }
-const alice: Caller = {
-  kind: 'user',
-  auth: {
-    id: 'alice',
-    email: null,
-    emailVerified: false,
-    displayName: null,
-    role: 'user',
-    isAnonymous: false,
-    custom: {},
-  },
-  sessionId: null,
-  expiresAtMs: Number.POSITIVE_INFINITY,
-}
+const alice = userCaller('alice')
 
 async function callEndpoint(name: string, caller: Caller, call: Partial<Call>): Promise<Reply> {
   const endpoint = endpoints.find((one) => one.name === name)

@@ -1,0 +1,18 @@
+/** Callers for unit tests. */
+import type { UserCaller } from './caller.ts'
+
+/** A signed-in user without roles or claims, whose token does not expire. */
+export const userCaller = (id: string): UserCaller => ({
+  kind: 'user',
+  auth: {
+    id,
+    email: null,
+    emailVerified: false,
+    displayName: null,
+    role: 'user',
+    isAnonymous: false,
+    custom: {},
+  },
+  sessionId: null,
+  expiresAtMs: Number.POSITIVE_INFINITY,
+})
