@@ -1,10 +1,10 @@
 /**
- * The baseline of a fan-out as a process: `Bun.serve` whose sockets listen to one topic, and the runtime's own
- * `publish` of a fixed text to it for every request. It writes nothing, matches nothing and knows nobody. Prints its
- * port when it listens.
+ * The baseline of a fan-out as a process: `Bun.serve` whose sockets subscribe to one topic, and the runtime's own
+ * `publish` of a fixed text to it for every request. It stores nothing, evaluates no filter and has no users. Prints
+ * its port when it listens.
  */
 
-const topic = 'everybody'
+const topic = 'subscribers'
 /** The message around the id that differs from one to the next. */
 let parts: readonly string[] = []
 

@@ -107,7 +107,7 @@ async function write(load: LiveLoad, request: WriteRequest, own: Omit<WriteJob, 
   return result
 }
 
-/** A table of `notes` that nobody watches, then with each number of subscribers beside the baseline. */
+/** Writes to `notes` without subscribers, then with each number of subscribers beside the baseline. */
 export async function measureFanOut(folder: string, plan: LivePlan): Promise<{ alone: LiveFigures; lines: FanOut[] }> {
   return onSetup(folder, async (setup) => {
     const { server, load } = setup

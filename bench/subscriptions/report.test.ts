@@ -28,7 +28,7 @@ test('every fan-out has a line for the server and one for its baseline', () => {
     ...nothing,
     fanOut: { alone: { ...figures, deliveriesPerSecond: 0, deliveryCpuUs: null }, lines: fanOut(figures) },
   })
-  expect(markdown).toContain('| Writes that nobody watches | 100 |  | 1.00 | 2.00 | 500.0 |  |  | 95 % | 50 % |  |  |')
+  expect(markdown).toContain('| Writes without subscribers | 100 |  | 1.00 | 2.00 | 500.0 |  |  | 95 % | 50 % |  |  |')
   expect(markdown).toContain('| To 1,000 | 100 | 50,000 | 1.00 | 2.00 | 500.0 | 1.25 | 0.75 | 95 % | 50 % |  |  |')
   expect(markdown).toContain('| 95 % | 50 % | 80 % | 50 % |')
 })

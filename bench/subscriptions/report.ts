@@ -47,7 +47,7 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
     'CPU ratio',
   ],
   lines: [
-    ['Writes that nobody watches', ...rateCells(alone), '', ...shares(alone), '', ''],
+    ['Writes without subscribers', ...rateCells(alone), '', ...shares(alone), '', ''],
     ...lines.flatMap(({ subscribers, server, baseline, ratio, cpuRatio, ownCpuUs }): Cells[] => [
       [`To ${whole(subscribers)}`, ...rateCells(server), micro(ownCpuUs), ...shares(server), '', ''],
       [

@@ -26,10 +26,10 @@ test('those who start at once get one secret', async () => {
   expect(readdirSync(folder).filter((name) => name.startsWith('raced'))).toEqual(['raced'])
 })
 
-test('a secret that somebody wrote is taken without the space around it', async () => {
+test('an existing secret is read without surrounding whitespace', async () => {
   const path = join(folder, 'written')
-  writeFileSync(path, '  a-secret-somebody-made-up-themselves\r\n')
-  expect(await loadOrCreateSecret(path, 32)).toBe('a-secret-somebody-made-up-themselves')
+  writeFileSync(path, '  a-secret-that-an-operator-has-written\r\n')
+  expect(await loadOrCreateSecret(path, 32)).toBe('a-secret-that-an-operator-has-written')
 })
 
 test.each(['', '\n', 'short'])('a file with %j is refused and left alone', async (text) => {

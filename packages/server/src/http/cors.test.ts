@@ -96,7 +96,7 @@ describe('over real sockets', () => {
     }
   })
 
-  test('release lets nobody read who is not listed', async () => {
+  test('release mode sends no CORS headers to an origin that is not listed', async () => {
     const { ask } = serve([page], { cors: { mode: 'release', origins: ['https://app.example.org'] } })
     expect((await ask('/page', preflight)).headers.has('access-control-allow-origin')).toBe(false)
     const listedPage = await ask('/page', from('https://app.example.org'))

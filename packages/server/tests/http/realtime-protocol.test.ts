@@ -110,7 +110,7 @@ describeServer('realtime protocols', { config }, (server) => {
     bob.send({ type: 'signal', event: 'wave', requestId: 's1' })
     await bob.nextOf('signal_sent')
     await ann.nextOf('signal')
-    bob.send({ type: 'signal', event: 'wave', to: 'nobody', requestId: 's2' })
+    bob.send({ type: 'signal', event: 'wave', to: 'absent', requestId: 's2' })
     await bob.nextOf('signal_error')
     bob.send({ type: 'auth', token: await server.token('bob') })
     await bob.nextOf('auth_refreshed')

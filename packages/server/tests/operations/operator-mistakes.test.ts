@@ -115,7 +115,7 @@ const {
   PLINTH_TEST_S3_URL: s3Url,
 } = process.env
 
-/** The address of a server with the password of nobody. */
+/** The address of a server with a wrong password. */
 function withPassword(href: string): string {
   const url = new URL(href)
   url.password = password

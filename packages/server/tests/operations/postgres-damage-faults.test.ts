@@ -89,7 +89,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     '[AWAY-10] a full disk: writes are refused, reads go on, and it passes with the room',
     async () => {
       const disk = mountSmallDisk(64 * MiB)
-      if (disk === null) return console.warn('Skipped: this system lets nobody mount a file system.')
+      if (disk === null) return console.warn('Skipped: this system does not allow mounting a file system.')
       closing(disk, async () => unmount(disk))
       const { uid, gid } = statSync(server.folder)
       chownSync(disk, uid, gid)

@@ -27,7 +27,7 @@ describeServer('kept variants', { config, clock }, (server) => {
     queryRow(server, '_storage', 'SELECT coalesce(sum(size), 0) AS bytes, count(*) AS variants FROM {derived}')
   const counted = async (): Promise<number> =>
     (await queryRow(server, '_storage', 'SELECT coalesce(sum(bytes), 0) AS bytes FROM {kept}')).bytes ?? 0
-  /** Asks for a crop, which stays noise; gives its time of creation, which a variant that is made again has anew. */
+  /** Requests a crop of the noise, and advances the clock so that the next use counts as later. */
   const crop = async (key: string, width: number): Promise<void> => {
     const answer = await server.anonymous.get(`${filePath('small', key)}?width=${width}&height=${side}&fit=cover`)
     expect(answer.status).toBe(200)

@@ -130,7 +130,7 @@ describe('graphs', () => {
       for (let key = round + 1; key <= 3300; key += 6)
         changes.push(key % 3 === 0 ? { key, values: null, namespace: '', metadata: [] } : rowOf(key, make()))
       both(changes)
-      // Before the graph has any of it, and after.
+      // First without the changes in the graph, then with them.
       expect(recallOf(core, exact, queries)).toBeGreaterThanOrEqual(0.95)
       await settle(core)
       expect(recallOf(core, exact, queries)).toBeGreaterThanOrEqual(0.95)

@@ -15,7 +15,7 @@ import {
 } from '../../../src/features/users/email/mailer.ts'
 import { type Mailbox, openMailbox } from './mailbox.ts'
 
-/** As long as any machine needs, with hardly a pause between attempts. */
+/** Generous deadlines for slow machines, with almost no delay between attempts. */
 export const patient: MailTiming = {
   connectMs: 10_000,
   silenceMs: 10_000,
