@@ -5,7 +5,7 @@
  */
 import { silentLog } from '../../packages/server/src/base/log.ts'
 import { openSql } from '../../packages/server/src/engines/open.ts'
-import { prepareAnalytics } from '../../packages/server/src/features/analytics/tables.ts'
+import { prepareAnalytics } from '../../packages/server/src/features/analytics/migrations.ts'
 import { createEventId, dayOf, minuteOf } from '../../packages/server/src/features/analytics/time.ts'
 import { hash } from '../setup/data.ts'
 import type { OnProgress } from '../setup/seed.ts'

@@ -4,7 +4,7 @@
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { analyticsNamespace } from '../../packages/server/src/features/analytics/tables.ts'
+import { analyticsNamespace } from '../../packages/server/src/features/analytics/migrations.ts'
 import { folderBytes } from '../setup/folders.ts'
 
 export type Row = readonly (string | number | null)[]

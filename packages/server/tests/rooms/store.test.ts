@@ -10,10 +10,15 @@ import { openSql } from '../../src/engines/open.ts'
 import { preparePlatformTables } from '../../src/engines/sql/platform-tables.ts'
 import type { Sql } from '../../src/engines/sql/sql.ts'
 import type { RoomKey, RoomSave } from '../../src/features/rooms/engine/ports.ts'
+import {
+  createRoomTables,
+  type RoomTables,
+  roomsNamespace,
+  roomTableSteps,
+} from '../../src/features/rooms/migrations.ts'
 import { createRoomNodes } from '../../src/features/rooms/nodes.ts'
 import { Ownership } from '../../src/features/rooms/ownership.ts'
 import { createRoomStore, type SqlRoomStore } from '../../src/features/rooms/store.ts'
-import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from '../../src/features/rooms/tables.ts'
 import { roomNodeLeaseMs } from '../../src/limits/rooms.ts'
 import { engines, type Storage } from '../harness/engines.ts'
 

@@ -4,14 +4,14 @@ import pg from 'pg'
 import { createLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
 import { preparePlatformTables } from '../../src/engines/sql/platform-tables.ts'
-import { createPgvector } from '../../src/features/vector/pgvector.ts'
-import { createVectorRows } from '../../src/features/vector/rows.ts'
 import {
   createVectorTables,
   type StoredIndex,
   vectorNamespace,
   vectorTableSteps,
-} from '../../src/features/vector/tables.ts'
+} from '../../src/features/vector/migrations.ts'
+import { createPgvector } from '../../src/features/vector/pgvector.ts'
+import { createVectorRows } from '../../src/features/vector/rows.ts'
 import { createDatabase } from '../harness/databases.ts'
 import { use } from '../harness/resources/vector.ts'
 import { startServer } from '../harness/server.ts'

@@ -7,13 +7,13 @@ import { silentLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
 import { preparePlatformTables } from '../../src/engines/sql/platform-tables.ts'
 import type { Sql } from '../../src/engines/sql/sql.ts'
-import { createVectorRows, type VectorRows } from '../../src/features/vector/rows.ts'
 import {
   createVectorTables,
   type StoredIndex,
   vectorNamespace,
   vectorTableSteps,
-} from '../../src/features/vector/tables.ts'
+} from '../../src/features/vector/migrations.ts'
+import { createVectorRows, type VectorRows } from '../../src/features/vector/rows.ts'
 import { engines, type Storage } from '../harness/engines.ts'
 
 const definition = { dimensions: 2, metric: 'euclidean', metadataIndexes: ['lang', 'n'], engine: 'memory' } as const

@@ -4,6 +4,7 @@ import { formatDatetime } from '../../base/text/datetime.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
 import { createListCursors } from '../../http/replies/list-cursor.ts'
+import type { Store } from './migrations.ts'
 import {
   allEvents,
   countUsers,
@@ -15,7 +16,6 @@ import {
   readTotal,
   withinPoints,
 } from './series.ts'
-import type { Store } from './tables.ts'
 import { idBound, msOfId, msOfMinute, type Range, rangeStart, type Unit, unitMinutes } from './time.ts'
 
 /** Selects the events of a report. */

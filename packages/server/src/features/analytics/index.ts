@@ -13,10 +13,10 @@ import type { Feature } from '../feature.ts'
 import { analyticsEndpoints, type EventsCall, type TrackCall } from './endpoints.ts'
 import { createEventReports, type EventFilter } from './event-reports.ts'
 import { createIngest } from './ingest.ts'
+import { prepareAnalytics } from './migrations.ts'
 import { createRequestLog } from './request-log.ts'
 import { categoryOfPath, createRequestReports } from './request-reports.ts'
 import { createRollUp } from './retention.ts'
-import { prepareAnalytics } from './tables.ts'
 import { parseEvents, type TrackedEvent } from './track-input.ts'
 
 export interface AnalyticsDeps {

@@ -14,6 +14,7 @@ import {
   eventsWaitingMax,
   lastSeenCachedMax,
 } from '../../limits/analytics.ts'
+import { eventsTable, type Store } from './migrations.ts'
 import {
   addCounts,
   addSeries,
@@ -28,7 +29,6 @@ import {
   saveLastSeen,
   within,
 } from './series.ts'
-import { eventsTable, type Store } from './tables.ts'
 import { minuteOf } from './time.ts'
 import type { TrackedEvent } from './track-input.ts'
 

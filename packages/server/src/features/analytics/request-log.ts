@@ -9,6 +9,7 @@ import { ident } from '../../engines/sql/sql-text.ts'
 import type { ResponseListener } from '../../http/handle.ts'
 import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
+import { logsTable, type Store } from './migrations.ts'
 import {
   addCounts,
   addSeries,
@@ -23,7 +24,6 @@ import {
   readLastSeen,
   saveLastSeen,
 } from './series.ts'
-import { logsTable, type Store } from './tables.ts'
 import { createEventId, minuteOf, unitMinutes } from './time.ts'
 
 export interface RequestLog {

@@ -2,6 +2,7 @@
 
 import { mapInSlices } from '../../base/concurrency/slices.ts'
 import { formatDatetime } from '../../base/text/datetime.ts'
+import type { Store } from './migrations.ts'
 import {
   allRequests,
   categorySeries,
@@ -15,7 +16,6 @@ import {
   readTotal,
   type Total,
 } from './series.ts'
-import type { Store } from './tables.ts'
 import { msOfMinute, type Range, rangeStart, type Unit } from './time.ts'
 
 export const requestMetrics = ['overview', 'timeSeries', 'breakdown', 'topEndpoints'] as const

@@ -8,8 +8,8 @@ import type { Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { rawRetentionMs, requestRowBytes, rollUpMarginMs, rollUpRowsMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
+import type { Store } from './migrations.ts'
 import { allEvents, allRequests, eventBytes, eventSeries, within } from './series.ts'
-import type { Store } from './tables.ts'
 import { dayOf, dayStart, idBound, minuteOf, msOfId, msOfMinute, unitMinutes } from './time.ts'
 
 /** Runs all due steps; starts none after the signal. */

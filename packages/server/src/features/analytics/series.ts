@@ -9,7 +9,7 @@ import { ident, join, type SqlScalar, type SqlText, sql } from '../../engines/sq
 import { invalidField } from '../../errors.ts'
 import { itemBytesMax } from '../../http/replies/large-responses.ts'
 import { reportPointBytes, reportPointsMax } from '../../limits/analytics.ts'
-import { countsTable, dailyTable, type Store, seenTable, seriesTable } from './tables.ts'
+import { countsTable, dailyTable, type Store, seenTable, seriesTable } from './migrations.ts'
 import { dayOf, nextDayStart, type Unit, unitMinutes } from './time.ts'
 
 export const allEvents = 'events'

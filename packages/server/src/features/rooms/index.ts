@@ -25,6 +25,7 @@ import { ConnectEndpoints } from './connect-endpoints.ts'
 import type { RoomEngine, RoomEngineStats } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
 import { createLocalMembers, type LocalMembers } from './local-members.ts'
+import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './migrations.ts'
 import { NodeTransport } from './node-transport.ts'
 import { Ownership } from './ownership.ts'
 import { RoomLocator } from './room-locator.ts'
@@ -32,7 +33,6 @@ import { RoomSession } from './session.ts'
 import { createRoomStore, type SqlRoomStore } from './store.ts'
 import { Summaries } from './summaries.ts'
 import { summaryEndpoints } from './summary-endpoints.ts'
-import { createRoomTables, type RoomTables, roomsNamespace, roomTableSteps } from './tables.ts'
 
 export interface RoomsDeps {
   readonly sql: Sql

@@ -11,8 +11,8 @@ import type { Transaction } from '../../engines/sql/sql.ts'
 import { sql } from '../../engines/sql/sql-text.ts'
 import { roomOwnersKnownMax, roomStateTtlMs } from '../../limits/rooms.ts'
 import { type RoomKey, type RoomLease, type RoomOwnership, roomName } from './engine/ports.ts'
+import { ofRoom, type RoomTables } from './migrations.ts'
 import type { RoomNodes } from './nodes.ts'
-import { ofRoom, type RoomTables } from './tables.ts'
 
 export interface OwnershipDeps {
   readonly tables: RoomTables

@@ -4,7 +4,7 @@
  */
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { RoomKey, RoomSave, RoomStore, SavedRoom } from './engine/ports.ts'
-import { ofRoom, type RoomTables } from './tables.ts'
+import { ofRoom, type RoomTables } from './migrations.ts'
 
 /** The data of a room that can be read without loading it. */
 export interface StoredRoom {

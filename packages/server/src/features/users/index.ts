@@ -31,6 +31,7 @@ import { createOneTimeTokens } from './email/one-time-tokens.ts'
 import { createEmailOwnership } from './email/ownership.ts'
 import { createMfaEndpoints } from './mfa/endpoints.ts'
 import { createMfa } from './mfa/mfa.ts'
+import { prepareUsersTables, usersAddress } from './migrations.ts'
 import { createOAuthEndpoints } from './oauth/endpoints.ts'
 import { createOAuthFlows } from './oauth/flow.ts'
 import { createIdentities } from './oauth/identities.ts'
@@ -46,7 +47,6 @@ import { createRevocation, type Revocation, type RevocationDeps } from './sessio
 import { createSessions } from './sessions/sessions.ts'
 import { openSigningKeys, type StoredSigningKeys } from './sessions/signing-keys.ts'
 import { createTokens, sealClaims, verifiedEmail } from './sessions/tokens.ts'
-import { prepareUsersTables, usersAddress } from './tables.ts'
 
 export interface UsersDeps {
   readonly sql: Sql

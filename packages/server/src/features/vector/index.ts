@@ -20,11 +20,11 @@ import { scopeOf, type VectorCommand, type VectorCommandOf, vectorEndpoints } fr
 import { parseFilter } from './filter.ts'
 import { parseValues, parseVectors } from './input.ts'
 import { type ShownMetadata, showMetadata } from './metadata.ts'
+import { createVectorTables, type StoredIndex, vectorNamespace, vectorTableSteps } from './migrations.ts'
 import { createPgvector } from './pgvector.ts'
 import { vectorsReply } from './reply.ts'
 import { createVectorRows } from './rows.ts'
 import { createMemorySearcher, type Match, type Searcher } from './search.ts'
-import { createVectorTables, type StoredIndex, vectorNamespace, vectorTableSteps } from './tables.ts'
 
 export interface VectorDeps {
   readonly sql: Sql

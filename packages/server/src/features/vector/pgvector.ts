@@ -8,9 +8,9 @@ import type { Database, Transaction } from '../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import type { VectorCondition, VectorMetadataValue, VectorMetric } from '../../engines/vectors/vectors.ts'
 import { pgvectorBuiltAtStartMax, pgvectorCandidatesMin, pgvectorComparedMax } from '../../limits/resources.ts'
+import type { StoredIndex } from './migrations.ts'
 import type { VectorRow, VectorRows } from './rows.ts'
 import type { Match, Search, Searcher } from './search.ts'
-import type { StoredIndex } from './tables.ts'
 
 /** The first version with iterative index scans, which continue until enough rows satisfy a condition. */
 const versionMin = [0, 8] as const

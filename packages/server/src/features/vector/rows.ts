@@ -11,7 +11,7 @@ import { conflict, quotaExceeded } from '../../errors.ts'
 import { vectorDeletionsKept, vectorDeletionsTrimmedMax } from '../../limits/resources.ts'
 import type { NewVector } from './input.ts'
 import { indexedMetadata } from './metadata.ts'
-import type { StoredIndex, VectorTables } from './tables.ts'
+import type { StoredIndex, VectorTables } from './migrations.ts'
 
 /** A stored vector. */
 export interface StoredVector {

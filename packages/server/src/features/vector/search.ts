@@ -1,8 +1,8 @@
 /** The interface of searches, and the implementation over in-memory copies. */
 import type { VectorCondition, VectorIndex } from '../../engines/vectors/vectors.ts'
 import { vectorSearchesMax } from '../../limits/resources.ts'
+import type { StoredIndex } from './migrations.ts'
 import type { StoredVector, VectorRows, Wanted } from './rows.ts'
-import type { StoredIndex } from './tables.ts'
 
 /** A search, validated against its index. */
 export interface Search {

@@ -9,7 +9,7 @@ import { openSql } from '../../../src/engines/open.ts'
 import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
 import { sql } from '../../../src/engines/sql/sql-text.ts'
 import { createOneTimeTokens, type OneTimeTokens } from '../../../src/features/users/email/one-time-tokens.ts'
-import { prepareUsersTables, usersAddress, usersTable } from '../../../src/features/users/tables.ts'
+import { prepareUsersTables, usersAddress, usersTable } from '../../../src/features/users/migrations.ts'
 import { oneTimeTokensSweptMax } from '../../../src/limits/users.ts'
 import { engines, type Storage } from '../../harness/engines.ts'
 

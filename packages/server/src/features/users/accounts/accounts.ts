@@ -9,7 +9,7 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, type SqlValue, sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken } from '../../../errors.ts'
-import { msOf, msOrNullOf, type UsersTable, usersTable } from '../tables.ts'
+import { msOf, msOrNullOf, type UsersTable, usersTable } from '../migrations.ts'
 import { type PublicUser, publicUserOf } from './public-user.ts'
 
 /** An account as stored. Times are milliseconds since 1970. */

@@ -19,7 +19,7 @@ import {
   passwordSourcesFactor,
   sessionsPerUserMax,
 } from '../../../limits/users.ts'
-import { usersTableAs } from '../tables.ts'
+import { usersTableAs } from '../migrations.ts'
 import type { Account } from './accounts.ts'
 import type { ClientInfo } from './client-info.ts'
 import type { SessionCaller } from './recent-sign-in.ts'

@@ -9,7 +9,7 @@ import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { signInAgain } from '../../../errors.ts'
 import { recentSignInMs } from '../../../limits/users.ts'
-import { usersTable } from '../tables.ts'
+import { usersTable } from '../migrations.ts'
 
 /** The calling user and session. A token without a session was signed with the server's secret, not at a sign-in. */
 export type SessionCaller = Pick<UserCaller, 'auth' | 'sessionId'>

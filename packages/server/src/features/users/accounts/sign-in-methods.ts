@@ -2,7 +2,7 @@
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { usersTable } from '../tables.ts'
+import { usersTable } from '../migrations.ts'
 import type { Account } from './accounts.ts'
 
 /**

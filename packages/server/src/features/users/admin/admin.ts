@@ -15,8 +15,8 @@ import type { Account, Accounts, ListedAccount } from '../accounts/accounts.ts'
 import type { Passwords } from '../accounts/passwords.ts'
 import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
+import { usersTable } from '../migrations.ts'
 import type { Sessions } from '../sessions/sessions.ts'
-import { usersTable } from '../tables.ts'
 import { type CreateInput, isUserId, type UpdateInput } from './input.ts'
 
 /** A user as returned to service keys. `name` and `verified` duplicate `displayName` and `emailVerified` (ADMIN-6). */

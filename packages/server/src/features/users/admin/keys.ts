@@ -5,8 +5,8 @@ import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
+import { msOf, msOrNullOf, usersTable } from '../migrations.ts'
 import type { StoredSigningKeys } from '../sessions/signing-keys.ts'
-import { msOf, msOrNullOf, usersTable } from '../tables.ts'
 
 /** Public view of a signing key. */
 export interface KeyView {

@@ -11,6 +11,7 @@ import { json } from '../../../http/replies/reply.ts'
 import { setupTokenCharsMax, setupTokenLifetimeMs } from '../../../limits/users.ts'
 import { displayNameField, emailField, passwordField } from '../accounts/fields.ts'
 import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
+import { usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
 import {
   type ClientInfo,
@@ -19,7 +20,6 @@ import {
   type SignedIn,
   signedInSchema,
 } from '../sessions/complete-sign-in.ts'
-import { usersTable } from '../tables.ts'
 import { setupPage, setupPageHeaders } from './setup-page.ts'
 
 const adminRole = 'admin'

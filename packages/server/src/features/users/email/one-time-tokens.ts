@@ -9,7 +9,7 @@ import type { JsonObject } from '../../../base/text/json.ts'
 import type { Database, Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { oneTimeCodeAttemptsMax, oneTimeTokensSweptMax } from '../../../limits/users.ts'
-import { usersTable } from '../tables.ts'
+import { usersTable } from '../migrations.ts'
 
 /** A token is valid only for the purpose that it was issued for. */
 export type Purpose =

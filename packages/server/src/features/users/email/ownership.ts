@@ -6,8 +6,8 @@
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import type { Account } from '../accounts/accounts.ts'
+import { type UsersTable, usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
-import { type UsersTable, usersTable } from '../tables.ts'
 
 /** How ownership of the mailbox was proved. */
 export interface Proof {

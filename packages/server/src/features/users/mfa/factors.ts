@@ -8,7 +8,7 @@ import { createSealer } from '../../../base/crypto/seal.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, SqlRow, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { msOf, msOrNullOf, usersTable } from '../tables.ts'
+import { msOf, msOrNullOf, usersTable } from '../migrations.ts'
 import { findTotpStep } from './totp.ts'
 
 export interface Factor {

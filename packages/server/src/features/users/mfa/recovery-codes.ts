@@ -4,7 +4,7 @@ import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { recoveryCodeChars, recoveryCodesPerUser } from '../../../limits/users.ts'
-import { usersTable } from '../tables.ts'
+import { usersTable } from '../migrations.ts'
 
 export interface RecoveryCodes {
   /** Replaces the codes of a user and returns the new ones. Only keyed hashes are stored. */

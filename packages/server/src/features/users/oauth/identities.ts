@@ -17,9 +17,9 @@ import { identitiesPerUserMax } from '../../../limits/users.ts'
 import { type Account, lockCallerAccount } from '../accounts/accounts.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
+import { msOf, usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
 import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
-import { msOf, usersTable } from '../tables.ts'
 import type { OAuthProfile } from './profile.ts'
 
 export interface Identity {

@@ -4,7 +4,7 @@ import { isStorableText } from '../../../base/text/text.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
 import type { Reader, SqlRow, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
-import { msOf, msOrNullOf, usersTable } from '../tables.ts'
+import { msOf, msOrNullOf, usersTable } from '../migrations.ts'
 import type { Credential } from './ceremony.ts'
 
 /** A stored credential with its owner and name. */

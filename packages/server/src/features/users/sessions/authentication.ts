@@ -10,7 +10,7 @@ import { sql } from '../../../engines/sql/sql-text.ts'
 import { invalidToken, tokenExpired } from '../../../errors.ts'
 import { tokenCacheEntriesMax } from '../../../limits/api.ts'
 import { sessionCheckMs } from '../../../limits/users.ts'
-import { usersTable, usersTableAs } from '../tables.ts'
+import { usersTable, usersTableAs } from '../migrations.ts'
 import type { Revocation, RevocationEpoch } from './revocation.ts'
 import { sealClaims, type Tokens, type VerifiedToken, verifiedEmail } from './tokens.ts'
 

@@ -14,7 +14,7 @@ import type { Account } from '../accounts/accounts.ts'
 import type { ClientInfo } from '../accounts/client-info.ts'
 import { userViewSchema } from '../accounts/user-view.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
-import { usersTable } from '../tables.ts'
+import { usersTable } from '../migrations.ts'
 import type { Sessions, SignedIn } from './sessions.ts'
 
 export type { ClientInfo } from '../accounts/client-info.ts'

@@ -10,7 +10,7 @@ import type { Database } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { conflict } from '../../../errors.ts'
 import { refreshTokenLifetimeMs, signingKeyReloadIntervalMs, signingKeysMax } from '../../../limits/users.ts'
-import { msOf, msOrNullOf, usersTable } from '../tables.ts'
+import { msOf, msOrNullOf, usersTable } from '../migrations.ts'
 
 export interface SigningKey {
   /** The generation; the first is `0`. */
