@@ -9,7 +9,7 @@ import { hasImageLibrary, openBlobs, openCluster, openImages, openSql } from '..
 import type { Sql } from '../engines/sql/sql.ts'
 import type { Schema } from '../features/records/schema/migrator.ts'
 import { findLeftovers } from '../features/records/schema/undeclared-data.ts'
-import { prepareStore, type Store } from '../features/storage/schema.ts'
+import { prepareStore, type Store } from '../features/storage/migrations.ts'
 import { checkVectors } from '../features/vector/index.ts'
 
 /** The open engines. */

@@ -5,7 +5,7 @@ import { BackupError } from '../engines/backup/archive.ts'
 import type { KeptFiles } from '../engines/backup/backup.ts'
 import { watchChanges } from '../engines/backup/snapshot.ts'
 import { ApiError } from '../errors.ts'
-import { storageNamespace } from '../features/storage/schema.ts'
+import { storageNamespace } from '../features/storage/migrations.ts'
 import { backupLeaseRenewMs } from '../limits/jobs.ts'
 import type { AdminCall } from './admin-call.ts'
 

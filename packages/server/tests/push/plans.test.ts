@@ -11,7 +11,7 @@ import { openSql } from '../../src/engines/open.ts'
 import type { Database, Transaction } from '../../src/engines/sql/sql.ts'
 import { type SqlText, sql } from '../../src/engines/sql/sql-text.ts'
 import { createDevices } from '../../src/features/push/devices.ts'
-import { preparePushTables } from '../../src/features/push/tables.ts'
+import { preparePushTables } from '../../src/features/push/migrations.ts'
 import { createTopics } from '../../src/features/push/topics.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-push-plans-'))

@@ -11,8 +11,8 @@ import type { Reader, Transaction } from '../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { invalidToken, notFound } from '../../errors.ts'
 import { pushDevicesPerUserMax } from '../../limits/push.ts'
+import type { PushTables } from './migrations.ts'
 import { type Kind, kindOf, type Platform } from './subscription.ts'
-import type { PushTables } from './tables.ts'
 
 export interface Device {
   readonly id: string

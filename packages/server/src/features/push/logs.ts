@@ -7,8 +7,8 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { pushLogRetentionMs, pushLogsTrimmedMax } from '../../limits/push.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
 import type { Payload } from './message.ts'
+import type { PushTables } from './migrations.ts'
 import type { Outcome } from './provider.ts'
-import type { PushTables } from './tables.ts'
 
 export interface LogEntry {
   readonly id: string

@@ -11,7 +11,7 @@ import { type SqlText, sql } from '../../engines/sql/sql-text.ts'
 import { dirtyFlagLeaseMs, fcmTopicTokensMax, topicRetryMs, topicSyncBudgetMs } from '../../limits/push.ts'
 import type { Delivery } from './delivery.ts'
 import type { Fcm } from './fcm.ts'
-import type { PushTables } from './tables.ts'
+import type { PushTables } from './migrations.ts'
 
 export interface TopicSync {
   /** Syncs tokens and a topic whose flags the caller has leased. Returns the tokens that remain unsynced. */

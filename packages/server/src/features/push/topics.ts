@@ -14,7 +14,7 @@ import {
   pushTopicsPerDeviceMax,
 } from '../../limits/push.ts'
 import { type Device, type DeviceRow, deviceOf } from './devices.ts'
-import type { PushTables } from './tables.ts'
+import type { PushTables } from './migrations.ts'
 
 /** Position of a device in the order of a topic's devices. */
 export interface DevicePosition {

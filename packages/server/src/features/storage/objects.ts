@@ -20,7 +20,7 @@ import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { changeUsage } from './blobs/usage.ts'
 import { type BucketCall, requireRule } from './buckets.ts'
 import { fromExtra, type Metadata, toExtra } from './metadata.ts'
-import type { Store } from './schema.ts'
+import type { Store } from './migrations.ts'
 import type { VariantCache } from './variant-cache.ts'
 
 /** An object as the other modules use it. */

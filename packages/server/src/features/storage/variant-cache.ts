@@ -11,7 +11,7 @@ import { garbageBytesMin, variantBucketBytesMax, variantBytesMax, variantUsedSte
 import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { type QuotaBucket, withoutQuota } from './blobs/usage.ts'
 import type { BucketDefinitions } from './buckets.ts'
-import type { Store } from './schema.ts'
+import type { Store } from './migrations.ts'
 
 export interface Variant {
   readonly blob: string

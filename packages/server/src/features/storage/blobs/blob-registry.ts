@@ -10,7 +10,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { unavailable } from '../../../errors.ts'
 import { adoptMarginMs, garbageGraceMs } from '../../../limits/storage.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 import type { Garbage, QuotaScope } from './garbage.ts'
 import type { Staging } from './staging.ts'
 

@@ -18,7 +18,7 @@ import {
   garbageUserBytesMax,
   sweepRowsMax,
 } from '../../../limits/storage.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 import { type QuotaBucket, total } from './usage.ts'
 
 /** What blobs count against: a bucket and, unless null, one of its users. */

@@ -7,7 +7,7 @@ import type { Clock } from '../../../base/clock.ts'
 import { isStorableText } from '../../../base/text/text.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { backupLeaseMs, backupLeasesMax } from '../../../limits/jobs.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 
 export interface Lease {
   readonly id: string

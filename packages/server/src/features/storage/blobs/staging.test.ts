@@ -9,7 +9,7 @@ import { openSql } from '../../../engines/open.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { reservationLivesMs, reservationRenewMs, reservedStepBytesMin } from '../../../limits/storage.ts'
 import { MiB } from '../../../limits/units.ts'
-import { prepareStore } from '../schema.ts'
+import { prepareStore } from '../migrations.ts'
 import type { QuotaScope } from './garbage.ts'
 import { createStaging, type StagedBounds, type Staging } from './staging.ts'
 

@@ -18,7 +18,7 @@ import {
   stagedQuotaBytesMin,
   stagedUserBytesMax,
 } from '../../../limits/storage.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 import type { QuotaScope } from './garbage.ts'
 
 /** What is known about a body before its first byte. */

@@ -16,7 +16,7 @@ import {
   uploadIdleMs,
 } from '../../../limits/storage.ts'
 import type { BucketDefinitions } from '../buckets.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 import type { Uploads } from '../uploads/uploads.ts'
 import type { Garbage } from './garbage.ts'
 import { withoutQuota } from './usage.ts'

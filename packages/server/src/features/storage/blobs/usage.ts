@@ -6,7 +6,7 @@ import type { BucketDefinition } from '../../../access/definition.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { quotaExceeded } from '../../../errors.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 
 /** Bytes added (or removed, if negative) for an owner; null for uploads by a service key. */
 export interface UsageChange {

@@ -8,7 +8,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { authenticationRequired, invalidToken } from '../../../errors.ts'
 import { type BucketCall, type Buckets, scopeOf } from '../buckets.ts'
-import type { Store } from '../schema.ts'
+import type { Store } from '../migrations.ts'
 import { callerOf, type DownloadTicket, type Tokens, type UploadTicket } from './tokens.ts'
 
 /** Query parameters of a signed URL; undefined if not sent. */

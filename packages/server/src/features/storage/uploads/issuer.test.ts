@@ -16,7 +16,7 @@ import { createRequestBody, emptyBody } from '../../../http/input/request-body.t
 import { textOf } from '../../../http/replies/reply.ts'
 import { responseBytesMax } from '../../../limits/api.ts'
 import { createStorage } from '../index.ts'
-import { prepareStore } from '../schema.ts'
+import { prepareStore } from '../migrations.ts'
 
 const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-issuer-'))
 const log = createLog({ level: 'error', format: 'json', write() {} })

@@ -12,8 +12,8 @@ import { formOverheadBytesMax, uploadTimeoutMs } from '../../../limits/storage.t
 import type { BlobRegistry, StagedBlob } from '../blobs/blob-registry.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadataText } from '../metadata.ts'
+import type { Store } from '../migrations.ts'
 import type { Objects, StoredObject } from '../objects.ts'
-import type { Store } from '../schema.ts'
 import type { Admission, UploadAuthorization } from './admission.ts'
 import { normalizeType, sniffImage } from './content.ts'
 
