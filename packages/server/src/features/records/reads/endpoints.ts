@@ -1,0 +1,117 @@
+/** Endpoints that read records: list, count, search and get. */
+import { z } from 'zod'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { cursorParam, integerParam, textParam } from '../../../http/input/query-schema.ts'
+import { json } from '../../../http/replies/reply.ts'
+import { listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
+import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
+import { type ListDeps, list } from './list.ts'
+import { count, get } from './read.ts'
+import { search } from './search.ts'
+
+const paging = {
+  limit: integerParam({ max: listLimitMax, clamps: true, default: listLimitDefault, description: 'Records per page' }),
+  page: integerParam({ description: 'Page number, instead of offset' }),
+  perPage: integerParam({ max: listLimitMax, clamps: true, description: 'Records per page, with page' }),
+  offset: integerParam({ min: 0, description: 'Records to skip, instead of page' }),
+}
+const filtering = {
+  filter: textParam('Conditions that must all match: [["field","==",value],…]'),
+  orFilter: textParam(`Conditions of which at least one must match, at most ${orFilterConditionsMax}`),
+  filters: textParam('Alias of filter'),
+  orFilters: textParam('Alias of orFilter'),
+}
+const fields = textParam('Fields to return: name,title')
+
+const listQuery = z.object({
+  ...filtering,
+  sort: textParam('field:asc or field:desc, comma-separated'),
+  fields,
+  ...paging,
+  after: cursorParam('Cursor to page forward from; empty for the start'),
+  before: cursorParam('Cursor to page backward from; empty for the end'),
+})
+const countQuery = z.object(filtering)
+const getQuery = z.object({ fields })
+const searchQuery = z.object({
+  q: textParam('Words that must all occur; the last one matches as a prefix'),
+  ...filtering,
+  fields,
+  ...paging,
+  after: cursorParam('Cursor of a page that ended early'),
+  highlightPre: textParam('Opening tag of a highlight; default <mark>'),
+  highlightPost: textParam('Closing tag of a highlight; default </mark>'),
+})
+
+const page = z.object({
+  items: z.array(recordSchema),
+  total: z.number().nullable(),
+  page: z.number().nullable(),
+  perPage: z.number().nullable(),
+  hasMore: z.boolean().nullable(),
+  cursor: z.string().nullable(),
+  truncated: z.literal(true).optional().meta({
+    description: 'The page ended before a record that would have made the response too large; `cursor` continues it',
+  }),
+})
+
+export interface ReadEndpointsDeps extends ListDeps {
+  readonly resolve: ResolveCall
+}
+
+export function createReadEndpoints({ resolve, totals, limits }: ReadEndpointsDeps): readonly Endpoint[] {
+  return [
+    endpoint({
+      ...common,
+      name: 'records.list',
+      method: 'GET',
+      paths: tablePaths(),
+      summary: 'List records',
+      description:
+        'Offset mode (default, with `page` or `offset`) returns `total`; cursor mode (with `after` or `before`) returns `hasMore` and `cursor`.',
+      scope: readScope,
+      query: listQuery,
+      replies: { 200: { description: 'A page of records', schema: page } },
+      errors: [404],
+      handle: async (call) => list(await resolve(call), call.query, { totals, limits }),
+    }),
+    endpoint({
+      ...common,
+      name: 'records.count',
+      method: 'GET',
+      paths: tablePaths('/count'),
+      summary: 'Count records',
+      scope: readScope,
+      query: countQuery,
+      replies: { 200: { description: 'How many match', schema: z.object({ total: z.number() }) } },
+      errors: [404],
+      handle: async (call) => json(await count(await resolve(call), call.query, totals)),
+    }),
+    endpoint({
+      ...common,
+      name: 'records.search',
+      method: 'GET',
+      paths: tablePaths('/search'),
+      summary: 'Full-text search',
+      description:
+        'Words are combined with AND, the last one also matches as a beginning; best matches first, with `highlights`. A page that ended early is continued by `after`.',
+      scope: readScope,
+      query: searchQuery,
+      replies: { 200: { description: 'A page of records, best first', schema: page } },
+      errors: [404],
+      handle: async (call) => search(await resolve(call), call.query, { totals, limits }),
+    }),
+    endpoint({
+      ...common,
+      name: 'records.get',
+      method: 'GET',
+      paths: tablePaths('/:id'),
+      summary: 'Get one record',
+      scope: readScope,
+      query: getQuery,
+      replies: { 200: { description: 'The record', schema: recordSchema } },
+      errors: [404],
+      handle: async (call) => get(await resolve(call), call.params.id ?? '', call.query.fields),
+    }),
+  ]
+}

@@ -1,0 +1,34 @@
+/** What the endpoints of a table have in common: paths, scopes, and the table that the path of a request names. */
+import { z } from 'zod'
+import type { Call, Params } from '../../http/endpoint.ts'
+import { readScopeOf, type TableCall, type Tables } from './resolve-table.ts'
+import type { Body } from './writes/input.ts'
+
+export const common = { tag: 'Database', credentials: 'rules', rateLimit: 'db' } as const
+
+const bases = ['/api/db/:namespace/tables/:table', '/api/db/:namespace/:instanceId/tables/:table'] as const
+
+/** The paths of an endpoint, in a static and in a dynamic namespace. */
+export const tablePaths = (rest = ''): string[] => bases.map((base) => base + rest)
+
+export const readScope = ({ table }: Params): string => readScopeOf(table)
+export const writeScope = ({ table }: Params): string => `db:table:${table}:write`
+
+/** The table that the path of a request names, for its caller. Throws as `Tables.resolve`. */
+export type ResolveCall = (call: Call) => TableCall | Promise<TableCall>
+
+export const createResolveCall =
+  (tables: Tables): ResolveCall =>
+  ({ params, caller }) => {
+    const { namespace = '', instanceId = null, table = '' } = params
+    return tables.resolve({ namespace, instanceId, tableName: table }, caller)
+  }
+
+/** zod's own `record` would drop a member called `__proto__`, which has to be rejected instead. */
+export const recordSchema = z
+  .unknown()
+  .refine(
+    (value): value is Body => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'must be an object',
+  )
+  .meta({ type: 'object', additionalProperties: true }) as z.ZodType<Body>

@@ -1,0 +1,219 @@
+/** Endpoints that write records: insert, upsert, update, delete, batch and batch-by-filter. */
+import { z } from 'zod'
+import { required } from '../../../access/check.ts'
+import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
+import { booleanParam, textParam } from '../../../http/input/query-schema.ts'
+import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
+import { json } from '../../../http/replies/reply.ts'
+import { batchByFilterRecordsMax, batchOperationsMax } from '../../../limits/api.ts'
+import type { TableCall } from '../resolve-table.ts'
+import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '../table-endpoint.ts'
+import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
+import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
+import type { ResponseShape } from './replay.ts'
+import { respondWithRecord, toResponse } from './response.ts'
+import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
+import { deleteRecord, insertRecord, updateRecord } from './write.ts'
+import type { RunWrite } from './write-runner.ts'
+
+const insertQuery = z.object({
+  upsert: booleanParam('true: update the record with the same conflict target value, or insert'),
+  conflictTarget: textParam('id or a unique field; default id'),
+})
+const noQuery = z.object({})
+
+/** Bounded here, so that the items of too long a list are not parsed. */
+const operations = <Operation extends z.ZodType>(operation: Operation) =>
+  z.array(operation).max(batchOperationsMax).optional()
+const batchBody = z.strictObject({
+  inserts: operations(recordSchema),
+  updates: operations(z.strictObject({ id: z.string(), data: recordSchema })),
+  deletes: operations(z.string()),
+})
+const byFilterBody = z.strictObject({
+  action: z.enum(['update', 'delete']),
+  filter: z.unknown().optional(),
+  orFilter: z.unknown().optional(),
+  filters: z.unknown().optional(),
+  orFilters: z.unknown().optional(),
+  data: recordSchema.optional(),
+  limit: z
+    .int()
+    .min(1)
+    .max(batchByFilterRecordsMax)
+    .optional()
+    .meta({ description: `Maximum number of records, in order of id; default ${batchByFilterRecordsMax}` }),
+})
+const batchReply = z.object({
+  inserted: z.array(recordSchema),
+  updated: z.array(recordSchema),
+  deleted: z.array(z.string()),
+})
+const byFilterReply = z.object({ processed: z.number(), succeeded: z.number() })
+
+/** The shape of responses without fields of records. */
+const plain = (): ResponseShape => ({ kind: 'plain' })
+
+export interface WriteEndpointsDeps {
+  readonly resolve: ResolveCall
+  readonly runWrite: RunWrite
+  /** Id and time of the records that one request inserts. */
+  readonly generate: () => Generated
+  readonly limits: ResponseLimits
+}
+
+export const createWriteEndpoints = (deps: WriteEndpointsDeps): readonly Endpoint[] => [
+  insertEndpoint(deps),
+  updateEndpoint(deps),
+  deleteEndpoint(deps),
+  batchEndpoint(deps),
+  batchByFilterEndpoint(deps),
+]
+
+function insertEndpoint(deps: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.insert',
+    method: 'POST',
+    paths: tablePaths(),
+    summary: 'Insert a record, or upsert it with `upsert=true`',
+    description: 'An upsert updates the record that has the same `conflictTarget` (default `id`), or inserts.',
+    scope: writeScope,
+    query: insertQuery,
+    body: recordSchema,
+    replies: {
+      200: { description: 'Upsert: the existing record, updated', schema: recordSchema },
+      201: { description: 'The stored record', schema: recordSchema },
+    },
+    errors: [404, 409],
+    async handle(call) {
+      const table = await deps.resolve(call)
+      return call.query.upsert ? upsertOne(deps, call, table, call.query.conflictTarget) : insertOne(deps, call, table)
+    },
+  })
+}
+
+function insertOne(deps: WriteEndpointsDeps, call: Call<unknown, Body>, table: TableCall): Promise<Reply> {
+  required(table.permissions.insert(), call.caller)
+  const row = parseInsert(table.bodyView, call.body, deps.generate())
+  const sent = Object.keys(call.body)
+  const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
+  return deps.runWrite(call, table, shapeOf, async (write) =>
+    respondWithRecord(write, { ...(await insertRecord(write, row)), sent }, 201),
+  )
+}
+
+function upsertOne(
+  deps: WriteEndpointsDeps,
+  call: Call<unknown, Body>,
+  table: TableCall,
+  conflictTarget: string | undefined,
+): Promise<Reply> {
+  requireUpsert(table)
+  const target = parseConflictTarget(table, conflictTarget)
+  const upsert = parseUpsert(table, call.body, deps.generate(), target)
+  const shapeOf = (): ResponseShape => ({ kind: 'record', sent: [...sentBy(upsert.patch)], hasAction: true })
+  return deps.runWrite(call, table, shapeOf, async (write) => {
+    const written = await upsertRecord(write, upsert)
+    return respondWithRecord(write, written, written.action === 'inserted' ? 201 : 200)
+  })
+}
+
+function updateEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.update',
+    method: 'PATCH',
+    paths: tablePaths('/:id'),
+    summary: 'Update fields of a record',
+    description:
+      'A value may be `{"$op":"increment","value":n}` or `{"$op":"deleteField"}`. `If-Match` makes it conditional.',
+    scope: writeScope,
+    query: noQuery,
+    body: recordSchema,
+    replies: { 200: { description: 'The updated record', schema: recordSchema } },
+    errors: [404, 409, 412],
+    async handle(call) {
+      const table = await resolve(call)
+      required(table.permissions.updateBefore(), call.caller)
+      const patch = parsePatch(table.bodyView, call.body)
+      const ifMatch = call.headers.get('If-Match')
+      const id = call.params.id ?? ''
+      const sent = [...sentBy(patch)]
+      const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
+      return runWrite(call, table, shapeOf, async (write) =>
+        respondWithRecord(write, { ...(await updateRecord(write, id, patch, ifMatch)), sent }, 200),
+      )
+    },
+  })
+}
+
+function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.delete',
+    method: 'DELETE',
+    paths: tablePaths('/:id'),
+    summary: 'Delete a record',
+    scope: writeScope,
+    query: noQuery,
+    replies: { 200: { description: 'Deleted', schema: z.object({ ok: z.literal(true) }) } },
+    errors: [404, 409, 412],
+    async handle(call) {
+      const table = await resolve(call)
+      required(table.permissions.delete(), call.caller)
+      const ifMatch = call.headers.get('If-Match')
+      return runWrite(call, table, plain, async (write) => {
+        await deleteRecord(write, call.params.id ?? '', ifMatch)
+        return toResponse(json({ ok: true }))
+      })
+    },
+  })
+}
+
+function batchEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.batch',
+    method: 'POST',
+    paths: tablePaths('/batch'),
+    summary: 'Insert, update and delete in one transaction',
+    description: `At most ${batchOperationsMax} operations; all or nothing. With \`upsert=true\` each insert is an upsert.`,
+    scope: writeScope,
+    query: insertQuery,
+    body: batchBody,
+    replies: {
+      200: { description: 'The records after the operations, in the order of the request', schema: batchReply },
+    },
+    errors: [404, 409],
+    async handle(call) {
+      const table = await resolve(call)
+      const upsert = call.query.upsert
+        ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
+        : null
+      const batch = parseBatch(table, call.body, generate(), upsert)
+      const shapeOf = (): ResponseShape => batchShape(batch)
+      return runWrite(call, table, shapeOf, (write) => runBatch(write, batch, limits.bytesMax()))
+    },
+  })
+}
+
+function batchByFilterEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.batchByFilter',
+    method: 'POST',
+    paths: tablePaths('/batch-by-filter'),
+    summary: 'Update or delete the records a filter selects',
+    scope: writeScope,
+    query: noQuery,
+    body: byFilterBody,
+    replies: { 200: { description: 'How many matched and changed', schema: byFilterReply } },
+    errors: [404, 409],
+    async handle(call) {
+      const table = await resolve(call)
+      const selection = parseByFilter(table, call.body)
+      return runWrite(call, table, plain, async (write) => toResponse(json(await runByFilter(write, selection))))
+    },
+  })
+}
