@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vectorGraphSamples } from '../../limits/resources.ts'
-import { type CoreRow, createVectorCore, type VectorCore } from './core.ts'
+import { type CoreRow, VectorCore } from './core.ts'
 import { loadGraphLibrary } from './graph.ts'
 import type { VectorCondition, VectorMetric } from './vectors.ts'
 
@@ -42,7 +42,7 @@ const shapes = {
 function openCore(metric: VectorMetric, options: { create?: typeof createNearest; name?: string } = {}) {
   const warnings: string[] = []
   let nowMs = 0
-  const core = createVectorCore({
+  const core = new VectorCore({
     name: options.name ?? 'docs',
     dimensions,
     metric,

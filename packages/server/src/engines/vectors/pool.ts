@@ -15,6 +15,8 @@ export class ThreadLostError extends EngineError {
   }
 }
 
+export const closing = (): EngineError => new EngineError('unavailable', 'The engine is closing')
+
 export interface VectorThread {
   /** Copies assigned to it. */
   copies: number

@@ -5,7 +5,7 @@
 import { parentPort } from 'node:worker_threads'
 import { vectorSaveEveryMs } from '../../limits/resources.ts'
 import { EngineError } from '../sql/error.ts'
-import { createVectorCore, type VectorCore } from './core.ts'
+import { VectorCore } from './core.ts'
 import { loadGraphLibrary } from './graph.ts'
 import {
   type CopyAnswer,
@@ -32,7 +32,7 @@ function answer(request: CopyTask): CopyResults[CopyTask['task']] | Promise<null
   switch (request.task) {
     case 'open': {
       const { exactValuesMax, saveEveryMs, ...options } = request.options
-      const core = createVectorCore({
+      const core = new VectorCore({
         ...options,
         ...(exactValuesMax === undefined ? {} : { exactValuesMax }),
         ...(saveEveryMs === undefined ? {} : { saveEveryMs }),
