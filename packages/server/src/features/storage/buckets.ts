@@ -8,6 +8,7 @@ import type { BucketDefinition } from '../../access/definition.ts'
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import type { Log } from '../../base/log.ts'
 import { notFound } from '../../errors.ts'
+import type { Call, Params } from '../../http/endpoint.ts'
 import type { Expr } from '../../query/expr.ts'
 import type { Row } from '../../query/matches.ts'
 
@@ -16,6 +17,11 @@ export type BucketDefinitions = ReadonlyMap<string, BucketDefinition>
 /** The scope that a service key needs for an action in this bucket. */
 export const scopeOf = (bucket: string | undefined, action: 'read' | 'write' | 'delete'): string =>
   `storage:bucket:${bucket}:${action}`
+
+/** The scope that an endpoint requires, by the bucket in its path. */
+export const readScope = ({ bucket }: Params): string => scopeOf(bucket, 'read')
+export const writeScope = ({ bucket }: Params): string => scopeOf(bucket, 'write')
+export const deleteScope = ({ bucket }: Params): string => scopeOf(bucket, 'delete')
 
 /** One caller's permissions in one bucket. */
 export interface BucketCall {
@@ -27,8 +33,10 @@ export interface BucketCall {
 }
 
 export interface Buckets {
-  /** Throws 404 for a bucket that is not declared. */
-  resolve(name: string, caller: Caller): BucketCall
+  /** The bucket in the path of a call. Throws 404 for one that is not declared. */
+  resolve(call: Pick<Call, 'params' | 'caller'>): BucketCall
+  /** As `resolve`, for a caller other than the request's. */
+  resolveFor(caller: Caller, name: string): BucketCall
 }
 
 export function createBuckets(deps: {
@@ -37,20 +45,21 @@ export function createBuckets(deps: {
   log: Log
 }): Buckets {
   const { buckets, ruleEvaluator, log } = deps
-  return {
-    resolve(name, caller) {
-      const bucket = buckets().get(name)
-      if (!bucket) throw notFound('Bucket')
-      const report = ({ error }: { error: unknown }): void =>
-        log.error('access.bucket_rule_failed', { bucket: name, error })
-      return {
-        bucket,
-        caller,
-        permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), ruleEvaluator.tablesOf(null), report),
-        isTrue: ruleEvaluator.isTrue,
-      }
-    },
+
+  function resolveFor(caller: Caller, name: string): BucketCall {
+    const bucket = buckets().get(name)
+    if (!bucket) throw notFound('Bucket')
+    const report = ({ error }: { error: unknown }): void =>
+      log.error('access.bucket_rule_failed', { bucket: name, error })
+    return {
+      bucket,
+      caller,
+      permissions: permissionsOf(caller, bucket.objects, scopeOf(name, 'read'), ruleEvaluator.tablesOf(null), report),
+      isTrue: ruleEvaluator.isTrue,
+    }
   }
+
+  return { resolveFor, resolve: ({ params, caller }) => resolveFor(caller, params.bucket ?? '') }
 }
 
 /** Rejects with 401 or 403 unless the rule's expression is true for the object. */

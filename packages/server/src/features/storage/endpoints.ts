@@ -1,16 +1,52 @@
-/** HTTP endpoints of storage, without multipart and tus uploads (`uploads/upload-endpoints.ts`). */
+/** HTTP endpoints of files: upload, download, list, delete and metadata. `admission` and `objects` authorize them. */
 import { z } from 'zod'
+import { required } from '../../access/check.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Blobs } from '../../engines/blobs/blobs.ts'
 import { imageFits, imageFormats } from '../../engines/images/images.ts'
-import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
+import { ApiError, badRequest, invalidField } from '../../errors.ts'
+import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { cursorParam, integerParam, limitParam, textParam, wordParam } from '../../http/input/query-schema.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors } from '../../http/replies/list-cursor.ts'
+import { json } from '../../http/replies/reply.ts'
 import { listLimitDefault, listLimitMax } from '../../limits/api.ts'
 import { batchKeysMax, imageSideMax } from '../../limits/storage.ts'
-import { scopeOf } from './buckets.ts'
+import { type Buckets, deleteScope, readScope, writeScope } from './buckets.ts'
+import { sendContent } from './download.ts'
+import { type ImageVariants, variantOf } from './images.ts'
+import { parseKey } from './keys.ts'
+import { parseMetadata } from './metadata.ts'
+import type { Objects, StoredObject } from './objects.ts'
+import {
+  at,
+  common,
+  doneSchema,
+  fileSchema,
+  keySchema,
+  keysSchema,
+  noQuery,
+  open,
+  signedQuery,
+  toFile,
+} from './schemas.ts'
+import type { Admission } from './uploads/admission.ts'
+import type { Upload } from './uploads/upload.ts'
 
-export const signedQuery = z.object({
-  token: textParam('Token of a signed upload URL; replaces credentials'),
-  key: textParam('The key of the signed upload URL'),
-})
+export interface FileEndpointsDeps {
+  readonly buckets: Buckets
+  readonly admission: Admission
+  readonly objects: Objects
+  readonly upload: Upload
+  readonly imageVariants: ImageVariants
+  readonly blobs: Blobs
+  /** Seals cursors. */
+  readonly secret: string
+  /** Largest JSON response, in bytes. */
+  readonly responseBytes: () => number
+  readonly clock: Clock
+}
+
 const downloadQuery = z.object({
   token: textParam('Token of a signed download URL; replaces credentials'),
   width: integerParam({ max: imageSideMax, description: 'Images: size in pixels' }),
@@ -23,232 +59,229 @@ const listQuery = z.object({
   limit: limitParam({ default: listLimitDefault, max: listLimitMax }),
   cursor: cursorParam(),
 })
-const noQuery = z.object({})
-
-const key = z.string().meta({ description: 'Key of the file' })
-const expiresIn = z.string().optional().meta({ description: 'Lifetime, for example `30m` or `1h`; at most `7d`' })
-const keys = z.array(z.string()).min(1).max(batchKeysMax)
-const keysBody = z.object({ keys })
-const signedUrlBody = z.object({ key, expiresIn })
-const signedUrlsBody = z.object({ keys, expiresIn })
-const signedUploadBody = z.object({
-  key,
-  expiresIn,
-  maxFileSize: z
-    .union([z.string(), z.number()])
-    .optional()
-    .meta({ description: 'Number of bytes, or a size such as `5MB`' }),
-})
 const metadataBody = z
   .unknown()
   .refine((value) => typeof value === 'object' && value !== null, 'must be an object')
   .meta({ type: 'object', additionalProperties: { type: 'string' } }) as z.ZodType<object>
 const uploadForm = z.object({
   file: z.string().meta({ format: 'binary' }),
-  key,
+  key: keySchema,
   metadata: z.string().optional().meta({ description: 'JSON object of strings' }),
 })
+const listedSchema = fileSchema.pick({ key: true, size: true, uploaded: true, contentType: true, etag: true })
 
-export const storedFile = z.object({
-  key: z.string(),
-  size: z.number(),
-  httpMetadata: z.object({ contentType: z.string() }),
-  customMetadata: z.record(z.string(), z.string()),
-  uploaded: z.string(),
-  contentType: z.string(),
-  etag: z.string(),
-  uploadedBy: z.string().nullable(),
+const keyOf = ({ params }: Pick<Call, 'params'>): string => parseKey(params.key ?? '')
+
+export const fileEndpoints = (deps: FileEndpointsDeps): readonly Endpoint[] => [
+  listEndpoint(deps),
+  uploadEndpoint(deps),
+  downloadEndpoint(deps),
+  ...deleteEndpoints(deps),
+  ...metadataEndpoints(deps),
+]
+
+function listEndpoint({ buckets, objects, secret, responseBytes }: FileEndpointsDeps): Endpoint {
+  const cursors = createListCursors<[key: string]>(secret, 'storage list')
+  return endpoint({
+    ...common,
+    name: 'storage.list',
+    method: 'GET',
+    paths: at(),
+    summary: 'List files',
+    description: 'In order of their keys; only files that the read rule allows.',
+    scope: readScope,
+    query: listQuery,
+    replies: {
+      200: {
+        description: 'A page of files',
+        schema: z.object({
+          objects: z.array(listedSchema),
+          files: z.array(listedSchema).describe('Identical to `objects`'),
+          truncated: z.boolean(),
+          cursor: z.string().nullable(),
+        }),
+      },
+    },
+    errors: [403, 404],
+    async handle(call) {
+      const bucketCall = buckets.resolve(call)
+      const bucket = bucketCall.bucket.name
+      const { limit, cursor } = call.query
+      const prefix = parsePrefix(call.query.prefix ?? '')
+      const after = cursor === undefined ? null : cursors.parse([bucket, prefix], cursor)[0]
+      const { objects: found, next } = await objects.list(bucketCall, { prefix, after, limit })
+      // Each object appears in the response twice (`objects` and `files`).
+      const { items: shown, isCut } = await fitItems(found.map(toListed), itemBytesMax(responseBytes()) / 2)
+      const last = isCut ? (shown.at(-1)?.key ?? null) : next
+      return json({
+        objects: shown,
+        files: shown,
+        truncated: last !== null,
+        cursor: last === null ? null : cursors.format([bucket, prefix], [last]),
+      })
+    },
+  })
+}
+
+const toListed = ({ key, size, createdAt, contentType, etag }: StoredObject) => ({
+  key,
+  size,
+  uploaded: createdAt,
+  contentType,
+  etag,
 })
-const listed = storedFile.pick({ key: true, size: true, uploaded: true, contentType: true, etag: true })
-const signedUrl = z.object({ url: z.string(), expiresAt: z.string() })
-export const done = z.object({ ok: z.literal(true) })
 
-export const reads = (params: Params): string => scopeOf(params.bucket, 'read')
-export const writes = (params: Params): string => scopeOf(params.bucket, 'write')
-const deletes = (params: Params): string => scopeOf(params.bucket, 'delete')
-
-export const at = (rest = ''): string[] => [`/api/storage/:bucket${rest}`]
-
-export interface StorageHandlers {
-  upload(call: Call<z.infer<typeof signedQuery>>): Promise<Reply>
-  download(call: Call<z.infer<typeof downloadQuery>>): Promise<Reply>
-  list(call: Call<z.infer<typeof listQuery>>): Promise<Reply>
-  delete(call: Call): Promise<Reply>
-  deleteBatch(call: Call<unknown, z.infer<typeof keysBody>>): Promise<Reply>
-  metadata(call: Call): Promise<Reply>
-  updateMetadata(call: Call<unknown, object>): Promise<Reply>
-  signedUrl(call: Call<unknown, z.infer<typeof signedUrlBody>>): Promise<Reply>
-  signedUrls(call: Call<unknown, z.infer<typeof signedUrlsBody>>): Promise<Reply>
-  signedUploadUrl(call: Call<unknown, z.infer<typeof signedUploadBody>>): Promise<Reply>
+/** Throws 400 for text that not every engine stores. */
+function parsePrefix(text: string): string {
+  if (!text.isWellFormed() || text.includes('\0')) throw invalidField('prefix', 'pattern', 'must be text without NUL')
+  return text
 }
 
-/** `rules` for endpoints that accept public rules or signed URLs in place of credentials. */
-const common = { tag: 'Storage', credentials: 'user', rateLimit: 'storage' } as const
-export const open = { ...common, credentials: 'rules' } as const
+const uploadEndpoint = ({ admission, upload }: FileEndpointsDeps): Endpoint =>
+  endpoint({
+    ...open,
+    name: 'storage.upload',
+    method: 'POST',
+    paths: at('/upload'),
+    summary: 'Upload a file',
+    description: 'A signed upload URL (`token` and `key`) replaces credentials.',
+    scope: writeScope,
+    query: signedQuery,
+    accepts: { contentType: 'multipart/form-data', schema: uploadForm },
+    replies: { 201: { description: 'The stored file', schema: fileSchema } },
+    errors: [404, 413, 415],
+    handle: async (call) => json(toFile(await upload(await admission.authorizeUpload(call), call)), 201),
+  })
 
-export function storageEndpoints(handlers: StorageHandlers): Endpoint[] {
-  return [
-    endpoint({
-      ...common,
-      name: 'storage.list',
-      method: 'GET',
-      paths: at(),
-      summary: 'List files',
-      description: 'In order of their keys; only files that the read rule allows.',
-      scope: reads,
-      query: listQuery,
-      replies: {
-        200: {
-          description: 'A page of files',
-          schema: z.object({
-            objects: z.array(listed),
-            files: z.array(listed).describe('Identical to `objects`'),
-            truncated: z.boolean(),
-            cursor: z.string().nullable(),
-          }),
-        },
+const downloadEndpoint = ({ admission, objects, imageVariants, blobs, clock }: FileEndpointsDeps): Endpoint =>
+  endpoint({
+    ...open,
+    name: 'storage.download',
+    method: 'GET',
+    paths: at('/:key+'),
+    summary: 'Download a file',
+    description:
+      'Supports range and conditional requests. Slashes in the key may be escaped as `%2F`, which addresses every key unambiguously.',
+    scope: readScope,
+    query: downloadQuery,
+    replies: {
+      200: { description: 'The bytes' },
+      206: { description: 'The requested ranges' },
+      304: { description: 'The client’s copy is current' },
+    },
+    errors: [404, 412, 416],
+    async handle(call) {
+      const key = keyOf(call)
+      const { call: reader, token } = await admission.authorizeDownload(call, key)
+      const variant = variantOf(call.query)
+      if (variant && !reader.bucket.images) throw badRequest('Image transformations are not enabled for this bucket')
+      const object = await objects.getReadable(reader, key, token ?? undefined)
+      const content = variant ? await imageVariants.derive(reader.bucket, object, variant, call) : object
+      const cache = token ? { cacheSeconds: Math.floor((token.expires - clock.now()) / 1000) } : {}
+      return sendContent(blobs, content, { method: call.method, headers: call.headers, ...cache })
+    },
+  })
+
+const deleteEndpoints = ({ buckets, objects }: FileEndpointsDeps): readonly Endpoint[] => [
+  endpoint({
+    ...common,
+    name: 'storage.delete',
+    method: 'DELETE',
+    paths: at('/:key+'),
+    summary: 'Delete a file',
+    scope: deleteScope,
+    query: noQuery,
+    replies: { 200: { description: 'Deleted', schema: doneSchema } },
+    errors: [403, 404],
+    async handle(call) {
+      await objects.remove(buckets.resolve(call), keyOf(call))
+      return json({ ok: true })
+    },
+  }),
+  endpoint({
+    ...common,
+    name: 'storage.deleteBatch',
+    method: 'POST',
+    paths: at('/delete-batch'),
+    summary: 'Delete several files',
+    description: `At most ${batchKeysMax} keys; the delete rule is evaluated for each file.`,
+    scope: deleteScope,
+    query: noQuery,
+    body: z.object({ keys: keysSchema }),
+    replies: {
+      200: {
+        description: 'The deleted keys, and the keys that failed with their errors',
+        schema: z.object({
+          deleted: z.array(z.string()),
+          failed: z.array(z.object({ key: z.string(), error: z.string() })),
+        }),
       },
-      errors: [403, 404],
-      handle: handlers.list,
-    }),
-    endpoint({
-      ...open,
-      name: 'storage.upload',
-      method: 'POST',
-      paths: at('/upload'),
-      summary: 'Upload a file',
-      description: 'A signed upload URL (`token` and `key`) replaces credentials.',
-      scope: writes,
-      query: signedQuery,
-      accepts: { contentType: 'multipart/form-data', schema: uploadForm },
-      replies: { 201: { description: 'The stored file', schema: storedFile } },
-      errors: [404, 413, 415],
-      handle: handlers.upload,
-    }),
-    endpoint({
-      ...open,
-      name: 'storage.download',
-      method: 'GET',
-      paths: at('/:key+'),
-      summary: 'Download a file',
-      description:
-        'Supports range and conditional requests. Slashes in the key may be escaped as `%2F`, which addresses every key unambiguously.',
-      scope: reads,
-      query: downloadQuery,
-      replies: {
-        200: { description: 'The bytes' },
-        206: { description: 'The requested ranges' },
-        304: { description: 'The client’s copy is current' },
-      },
-      errors: [404, 412, 416],
-      handle: handlers.download,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.delete',
-      method: 'DELETE',
-      paths: at('/:key+'),
-      summary: 'Delete a file',
-      scope: deletes,
-      query: noQuery,
-      replies: { 200: { description: 'Deleted', schema: done } },
-      errors: [403, 404],
-      handle: handlers.delete,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.deleteBatch',
-      method: 'POST',
-      paths: at('/delete-batch'),
-      summary: 'Delete several files',
-      description: `At most ${batchKeysMax} keys; the delete rule is evaluated for each file.`,
-      scope: deletes,
-      query: noQuery,
-      body: keysBody,
-      replies: {
-        200: {
-          description: 'The deleted keys, and the keys that failed with their errors',
-          schema: z.object({
-            deleted: z.array(z.string()),
-            failed: z.array(z.object({ key: z.string(), error: z.string() })),
-          }),
-        },
-      },
-      errors: [403, 404],
-      handle: handlers.deleteBatch,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.metadata',
-      method: 'GET',
-      paths: at('/:key+/metadata'),
-      summary: 'Get file metadata',
-      scope: reads,
-      query: noQuery,
-      replies: { 200: { description: 'The stored file', schema: storedFile } },
-      errors: [403, 404],
-      handle: handlers.metadata,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.updateMetadata',
-      method: 'PATCH',
-      paths: at('/:key+/metadata'),
-      summary: 'Update custom metadata',
-      scope: writes,
-      query: noQuery,
-      body: metadataBody,
-      replies: { 200: { description: 'The stored file', schema: storedFile } },
-      errors: [403, 404],
-      handle: handlers.updateMetadata,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.signedUrl',
-      isSecret: true,
-      method: 'POST',
-      paths: at('/signed-url'),
-      summary: 'Create a signed download URL',
-      scope: reads,
-      query: noQuery,
-      body: signedUrlBody,
-      replies: { 200: { description: 'The URL', schema: signedUrl } },
-      errors: [403, 404],
-      handle: handlers.signedUrl,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.signedUrls',
-      isSecret: true,
-      method: 'POST',
-      paths: at('/signed-urls'),
-      summary: 'Create several signed download URLs',
-      description: `At most ${batchKeysMax} keys; keys of files that do not exist are omitted.`,
-      scope: reads,
-      query: noQuery,
-      body: signedUrlsBody,
-      replies: {
-        200: {
-          description: 'The URLs',
-          schema: z.object({ urls: z.array(signedUrl.extend({ key: z.string() })) }),
-        },
-      },
-      errors: [403, 404],
-      handle: handlers.signedUrls,
-    }),
-    endpoint({
-      ...common,
-      name: 'storage.signedUploadUrl',
-      isSecret: true,
-      method: 'POST',
-      paths: at('/signed-upload-url'),
-      summary: 'Create a signed upload URL for one upload',
-      scope: writes,
-      query: noQuery,
-      body: signedUploadBody,
-      replies: { 200: { description: 'The URL', schema: signedUrl.extend({ maxFileSize: z.number().optional() }) } },
-      errors: [403, 404],
-      handle: handlers.signedUploadUrl,
-    }),
-  ]
+    },
+    errors: [403, 404],
+    async handle(call) {
+      const bucket = buckets.resolve(call)
+      required(bucket.permissions.delete(), bucket.caller)
+      const keys = [...new Set(call.body.keys)]
+      const results = await Promise.all(
+        keys.map(async (key) => ({ key, error: await findError(() => objects.remove(bucket, parseKey(key))) })),
+      )
+      return json({
+        deleted: results.filter(({ error }) => error === null).map(({ key }) => key),
+        failed: results.filter(({ error }) => error !== null),
+      })
+    },
+  }),
+]
+
+/** The message of an error that the client caused; null without one. Any other error is thrown. */
+async function findError(work: () => Promise<void>): Promise<string | null> {
+  try {
+    await work()
+    return null
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return error.message
+    throw error
+  }
 }
+
+const metadataEndpoints = ({ buckets, objects }: FileEndpointsDeps): readonly Endpoint[] => [
+  endpoint({
+    ...common,
+    name: 'storage.metadata',
+    method: 'GET',
+    paths: at('/:key+/metadata'),
+    summary: 'Get file metadata',
+    scope: readScope,
+    query: noQuery,
+    replies: { 200: { description: 'The stored file', schema: fileSchema } },
+    errors: [403, 404],
+    handle: async (call) => json(toFile(await objects.getReadable(buckets.resolve(call), keyOf(call)))),
+  }),
+  endpoint({
+    ...common,
+    name: 'storage.updateMetadata',
+    method: 'PATCH',
+    paths: at('/:key+/metadata'),
+    summary: 'Update custom metadata',
+    scope: writeScope,
+    query: noQuery,
+    body: metadataBody,
+    replies: { 200: { description: 'The stored file', schema: fileSchema } },
+    errors: [403, 404],
+    async handle(call) {
+      const changes = parseMetadata(call.body, 'customMetadata')
+      const merge = (known: object) => parseMetadata({ ...known, ...changes }, 'customMetadata')
+      const { object, isReadable } = await objects.setMetadata(buckets.resolve(call), keyOf(call), merge)
+      return json(isReadable ? toFile(object) : toSentMetadata(object, changes))
+    },
+  }),
+]
+
+/**
+ * The response to a metadata update by a caller without read permission: only the fields that the request contained.
+ */
+const toSentMetadata = ({ key, createdAt, customMetadata }: StoredObject, sent: object) => ({
+  key,
+  customMetadata: Object.fromEntries(Object.entries(customMetadata).filter(([name]) => Object.hasOwn(sent, name))),
+  uploaded: createdAt,
+})

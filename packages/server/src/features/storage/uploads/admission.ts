@@ -2,11 +2,12 @@
  * Authenticates requests to a bucket, by credentials or by a signed URL. A signed URL acts for its issuer, who must
  * still be active. An invalid token is rejected even where the rules would allow the request without it.
  */
-import { type Caller, callerKey, type UserCaller } from '../../../access/caller.ts'
+import { callerKey, type UserCaller } from '../../../access/caller.ts'
 import { sha256 } from '../../../base/crypto/hash.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { authenticationRequired, invalidToken } from '../../../errors.ts'
+import type { Call } from '../../../http/endpoint.ts'
 import { type BucketCall, type Buckets, scopeOf } from '../buckets.ts'
 import type { Store } from '../migrations.ts'
 import { callerOf, type DownloadTicket, type Tokens, type UploadTicket } from './tokens.ts'
@@ -16,6 +17,8 @@ export interface SignedQuery {
   readonly token?: string | undefined
   readonly key?: string | undefined
 }
+
+type BucketRequest<Query> = Pick<Call<Query>, 'params' | 'caller' | 'query'>
 
 export interface DownloadAuthorization {
   readonly call: BucketCall
@@ -36,13 +39,11 @@ export interface UploadAuthorization {
 export interface Admission {
   /** Throws 404 for an unknown bucket, 401 for a bad token or one for another object. */
   authorizeDownload(
-    bucket: string,
-    caller: Caller,
+    call: BucketRequest<{ readonly token?: string | undefined }>,
     key: string,
-    token: string | undefined,
   ): Promise<DownloadAuthorization>
   /** Throws as `authorizeDownload`, and 401 for an anonymous caller without a token. */
-  authorizeUpload(bucket: string, caller: Caller, query: SignedQuery): Promise<UploadAuthorization>
+  authorizeUpload(call: BucketRequest<SignedQuery>): Promise<UploadAuthorization>
   /**
    * Checks the user again after the body has been received, which may take hours. Throws 401 if the user was disabled
    * or signed out meanwhile; an access token that expired meanwhile is accepted.
@@ -76,34 +77,36 @@ export function createAdmission({
 }: AdmissionDeps): Admission {
   const { database, tables } = store
 
-  async function resolveIssuer(bucket: string, { issuer, use }: DownloadTicket | UploadTicket): Promise<BucketCall> {
+  async function resolveIssuer({ bucket, issuer, use }: DownloadTicket | UploadTicket): Promise<BucketCall> {
     const scope = scopeOf(bucket, use)
     const signer = callerOf(issuer, scope)
     if (signer.kind === 'service') {
       if (!keyPermits(signer.keyName, scope)) throw invalidToken()
-      return buckets.resolve(bucket, signer)
+      return buckets.resolveFor(signer, bucket)
     }
     const user = await reloadUser(signer)
     if (!user) throw invalidToken()
-    return buckets.resolve(bucket, user)
+    return buckets.resolveFor(user, bucket)
   }
 
   return {
-    async authorizeDownload(bucket, caller, key, text) {
-      const call = buckets.resolve(bucket, caller)
+    async authorizeDownload(request, key) {
+      const call = buckets.resolve(request)
+      const text = request.query.token
       if (text === undefined) return { call, token: null }
       const token = tokens.open('read', text)
-      if (token.bucket !== bucket || token.key !== key) throw invalidToken()
-      return { call: await resolveIssuer(bucket, token), token }
+      if (token.bucket !== call.bucket.name || token.key !== key) throw invalidToken()
+      return { call: await resolveIssuer(token), token }
     },
 
-    async authorizeUpload(bucket, caller, query) {
-      const call = buckets.resolve(bucket, caller)
+    async authorizeUpload(request) {
+      const call = buckets.resolve(request)
+      const { caller, query } = request
       const { fileBytesMax } = call.bucket
       if (query.token !== undefined) {
         const ticket = tokens.open('write', query.token)
-        if (ticket.bucket !== bucket || ticket.key !== query.key) throw invalidToken()
-        const issued = await resolveIssuer(bucket, ticket)
+        if (ticket.bucket !== call.bucket.name || ticket.key !== query.key) throw invalidToken()
+        const issued = await resolveIssuer(ticket)
         const uploader = issued.caller.auth?.id ?? null
         const bytesMax = Math.min(fileBytesMax, ticket.bytesMax ?? fileBytesMax)
         return { call: issued, ticket, owner: `grant:${ticket.id}`, uploader, bytesMax }

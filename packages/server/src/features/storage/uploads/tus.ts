@@ -30,7 +30,7 @@ const bodyType = 'application/offset+octet-stream'
 
 export interface Tus {
   options(): Reply
-  create(authorization: UploadAuthorization, call: Call, query: SignedQuery): Promise<Reply>
+  create(authorization: UploadAuthorization, call: Call<SignedQuery>): Promise<Reply>
   head(authorization: UploadAuthorization, call: Call): Promise<Reply>
   patch(authorization: UploadAuthorization, call: Call): Promise<Reply>
   terminate(authorization: UploadAuthorization, call: Call): Promise<Reply>
@@ -138,8 +138,7 @@ export function createTus(shared: UploadParts, uploads: Uploads, clock: Clock): 
   return {
     options: () => empty(204, { 'Tus-Resumable': version, 'Tus-Version': version, 'Tus-Extension': extensions }),
 
-    async create(authorization, call, query) {
-      const { headers, params } = call
+    async create(authorization, { headers, params, query }) {
       checkVersion(headers)
       required(authorization.call.permissions.insert(), authorization.call.caller)
       const length = parseBytes(headers, 'Upload-Length')
