@@ -1,33 +1,26 @@
-/** Push notifications. Connects devices, topics, providers and sending, and implements the endpoints. */
-
-import { type Caller, requireUser, type UserCaller } from '../../access/caller.ts'
+/** The push feature: creates its parts in order of dependency and lists their endpoints. */
+import type { UserCaller } from '../../access/caller.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { Log } from '../../base/log.ts'
-import { formatDatetime } from '../../base/text/datetime.ts'
-import { jsonBytes } from '../../base/text/json.ts'
 import type { PushConfig } from '../../config/sections/push/push.ts'
 import type { RoomPush } from '../../config/sections/rooms/room-code.ts'
 import type { Sql, Transaction } from '../../engines/sql/sql.ts'
-import { invalidField, notFound, pushNotConfigured } from '../../errors.ts'
-import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
-import { createListCursors } from '../../http/replies/list-cursor.ts'
-import { json } from '../../http/replies/reply.ts'
+import type { Metrics } from '../../http/metrics.ts'
 import { drainTimeoutMs } from '../../limits/api.ts'
-import { pushDeviceMetadataBytesMax } from '../../limits/push.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
-import { createDelivery } from './delivery.ts'
-import { createDevices, type Device, type Ending, topicOfAll } from './devices.ts'
-import { type PushHandlers, pushEndpoints } from './endpoints.ts'
-import { createFcm } from './fcm.ts'
+import { createDelivery, type Delivery } from './delivery.ts'
+import { deviceEndpoints } from './device-endpoints.ts'
+import { createDevices, type Ending } from './devices.ts'
+import { keyEndpoints } from './key-endpoints.ts'
 import { createLogs } from './logs.ts'
-import { parsePayload, payloadOf } from './message.ts'
+import { parsePayload } from './message.ts'
 import { preparePushTables } from './migrations.ts'
-import { createSending, type Providers, type Sending, type Tally } from './sending.ts'
-import { checkToken } from './subscription.ts'
+import { createProviders } from './providers.ts'
+import { Sending } from './sending.ts'
+import { createTopicMembership } from './topic-membership.ts'
 import { createTopicSync } from './topic-sync.ts'
-import { createTopics, parseTopic } from './topics.ts'
-import { createWebPush } from './web-push.ts'
+import { createTopics } from './topics.ts'
 
 export interface PushDeps {
   readonly sql: Sql
@@ -49,37 +42,9 @@ export interface Push extends Feature {
   forget(tx: Transaction, ending: Ending): void
 }
 
-/** A device as its user sees it, without the metadata that service keys write. */
-const show = ({ id, token, platform, userId, createdAtMs }: Device) => ({
-  id,
-  token,
-  platform,
-  userId,
-  createdAt: formatDatetime(createdAtMs),
-})
-
-const ok = json({ ok: true })
-const accepted = json({ success: true })
-const tallied = (tally: Tally) => json({ ok: true, ...tally })
-
-/** The providers of the current configuration; recreated after a reload. */
-function createProviders(config: () => PushConfig, clock: Clock): () => Providers {
-  let of: PushConfig | null = null
-  let made: Providers = { fcm: null, web: null }
-  return () => {
-    const current = config()
-    if (of === current) return made
-    of = current
-    const { fcm, vapid } = current
-    made = { fcm: fcm && createFcm(fcm, clock), web: vapid && createWebPush(vapid, clock) }
-    return made
-  }
-}
-
 /** Creates missing tables. */
 export async function openPush(deps: PushDeps): Promise<Push> {
-  const { sql, config, lockActiveUser, responseBytes, secret, clock, log } = deps
-  const cursors = createListCursors<[id: string]>(secret, 'push logs')
+  const { sql, config, lockActiveUser, clock, log } = deps
   const tables = await preparePushTables(sql)
   const providers = createProviders(config, clock)
   const delivery = createDelivery({ clock })
@@ -87,85 +52,11 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   const topics = createTopics(tables, clock)
   const logs = createLogs(tables, clock)
   const topicSync = createTopicSync({ tables, fcm: () => providers().fcm, delivery, clock, log })
-  const onDevicesRemoved = topicSync.schedule
-  const sending: Sending = createSending({ tables, devices, topics, logs, delivery, providers, onDevicesRemoved, log })
+  const changeMembership = createTopicMembership({ devices, topics, topicSync, providers })
+  const onDevicesChanged = topicSync.schedule
+  const sending = new Sending({ tables, devices, topics, logs, delivery, providers, onDevicesChanged, log })
   const trusts = (origin: string): boolean => config().vapid?.localServices.has(origin) ?? false
 
-  /** Returns how many devices have the requested state, and how many will get it later. */
-  async function changeTopic(
-    caller: Caller,
-    written: string,
-    isWanted: boolean,
-  ): Promise<[done: number, failed: number]> {
-    const { auth } = requireUser(caller)
-    const topic = parseTopic(written)
-    const { fcm, web } = providers()
-    if (!fcm && !web) {
-      if ((await devices.list(auth.id)).length === 0) throw notFound('Device')
-      throw pushNotConfigured()
-    }
-    const { devices: changed, leasedTokens } = await topics.change(auth.id, topic, isWanted)
-    const unsynced = leasedTokens.length === 0 ? new Set<string>() : await topicSync.syncTopic(topic, leasedTokens)
-    const isFailed = ({ kind, token }: Device): boolean => (kind === 'web' ? !web : !fcm || unsynced.has(token))
-    const failed = changed.filter(isFailed).length
-    return [changed.length - failed, failed]
-  }
-
-  const handlers: PushHandlers = {
-    async register({ caller, body: { deviceId: id, token, platform } }) {
-      const user = requireUser(caller)
-      checkToken(token, platform, trusts)
-      const device = await devices.register(user, { id, token, platform })
-      topicSync.schedule()
-      return json(show(device))
-    },
-    async unregister({ caller, body }) {
-      await devices.unregister(requireUser(caller).auth.id, body)
-      topicSync.schedule()
-      return ok
-    },
-    async subscribe({ caller, body: { topic } }) {
-      const [subscribed, failed] = await changeTopic(caller, topic, true)
-      return json({ ok: true, subscribed, failed })
-    },
-    async unsubscribe({ caller, body: { topic } }) {
-      const [unsubscribed, failed] = await changeTopic(caller, topic, false)
-      return json({ ok: true, unsubscribed, failed })
-    },
-    send: async ({ body }) => tallied(await sending.toUser(body.userId, payloadOf(body))),
-    sendMany: async ({ body }) => tallied(await sending.toUsers(body.userIds, payloadOf(body))),
-    async sendToToken({ body: { token, platform, payload } }) {
-      checkToken(token, platform, trusts)
-      return tallied(await sending.toToken(token, platform, parsePayload(payload)))
-    },
-    async sendToTopic({ body: { topic, payload } }) {
-      await sending.toTopic(parseTopic(topic), parsePayload(payload))
-      return accepted
-    },
-    async broadcast({ body: { payload } }) {
-      await sending.toTopic(topicOfAll, parsePayload(payload))
-      return accepted
-    },
-    async setMetadata({ body: { userId, deviceId, metadata } }) {
-      if (jsonBytes(metadata) > pushDeviceMetadataBytesMax)
-        throw invalidField('metadata', 'max', `must be at most ${pushDeviceMetadataBytesMax} bytes as JSON`)
-      await devices.setMetadata(userId, deviceId, metadata)
-      return ok
-    },
-    tokens: async ({ query: { userId } }) =>
-      json({ tokens: (await devices.list(userId)).map((device) => ({ ...show(device), metadata: device.metadata })) }),
-    async logs({ query: { userId, limit, cursor } }) {
-      const list = [userId ?? null]
-      const [after] = cursor === undefined ? [null] : cursors.parse(list, cursor)
-      const found = await logs.list(userId ?? null, { limit, after })
-      const { items, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
-      const last = isCut ? items.at(-1) : undefined
-      return json({ logs: items, ...(last ? { truncated: true, cursor: cursors.format(list, [last.id]) } : {}) })
-    },
-  }
-
-  // Continues what a killed server left unsynced.
-  topicSync.schedule()
   /** Ends retry pauses and waits a bounded time for pending messages. */
   async function drain(): Promise<void> {
     delivery.skipPauses()
@@ -184,24 +75,16 @@ export async function openPush(deps: PushDeps): Promise<Push> {
     await topicSync.idle()
   }
 
+  // Continues what a killed server left unsynced.
+  topicSync.schedule()
   return {
     name: 'push',
-    endpoints: pushEndpoints(handlers),
+    endpoints: [
+      ...deviceEndpoints({ devices, changeMembership, trusts, onDevicesChanged }),
+      ...keyEndpoints({ ...deps, devices, sending, logs, trusts }),
+    ],
     jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: cleanUp }],
-    metrics(metrics) {
-      metrics.counter('push_sent_total', 'Messages accepted by a provider.', () => sending.counts.sent)
-      metrics.counter(
-        'push_failed_total',
-        'Messages that could not be delivered to a provider.',
-        () => sending.counts.failed,
-      )
-      metrics.counter(
-        'push_removed_total',
-        'Messages whose device was unregistered and has been removed.',
-        () => sending.counts.removed,
-      )
-      metrics.counter('push_retries_total', 'Delivery attempts after the first.', () => delivery.retries)
-    },
+    metrics: (metrics) => registerMetrics(metrics, sending, delivery),
     drain: { stage: 'requests', run: drain },
     room: {
       // A user without a device must not fail the action.
@@ -212,4 +95,15 @@ export async function openPush(deps: PushDeps): Promise<Push> {
       tx.afterCommit(topicSync.schedule)
     },
   }
+}
+
+function registerMetrics(metrics: Metrics, { counts }: Sending, delivery: Delivery): void {
+  metrics.counter('push_sent_total', 'Messages accepted by a provider.', () => counts.sent)
+  metrics.counter('push_failed_total', 'Messages that could not be delivered to a provider.', () => counts.failed)
+  metrics.counter(
+    'push_removed_total',
+    'Messages whose device was unregistered and has been removed.',
+    () => counts.removed,
+  )
+  metrics.counter('push_retries_total', 'Delivery attempts after the first.', () => delivery.retries)
 }
