@@ -1,0 +1,224 @@
+/**
+ * Tables of a namespace: queries, changes, batches and transactions. `Row` is what a query answers; `Table` is the
+ * declaration of the table, from which names, operators and values are checked.
+ */
+import type { TableDeclaration, TableName, Untyped } from './config-shape.ts'
+import type { LiveList, LiveRecord } from './live.ts'
+import type { Call } from './options.ts'
+import type {
+  Condition,
+  FieldName,
+  Insert,
+  OperandOf,
+  OpOf,
+  Patch,
+  Row as RowOf,
+  Selected,
+  SortName,
+  Upsert,
+} from './rows.ts'
+
+/** The answer of `list`: a page by number, with a total. */
+export interface ListPage<Row> {
+  items: Row[]
+  total: number
+  page: number
+  perPage: number
+}
+
+/** The answer of `page`: a page by cursor. */
+export interface CursorPage<Row> {
+  items: Row[]
+  cursor: string
+  hasMore: boolean
+}
+
+/** The answer of `search`, best match first. */
+export interface SearchPage<Row> {
+  items: (Row & { highlights?: { [field: string]: string } })[]
+  total: number
+}
+
+/** The answer of a change by filter. */
+export interface BulkResult {
+  /** Rows that matched, at most 500. */
+  processed: number
+  /** Rows that were changed. */
+  succeeded: number
+}
+
+export interface ListOptions extends Call {
+  page?: number
+  offset?: number
+}
+
+export interface PageOptions extends Call {
+  after?: string
+  before?: string
+}
+
+export interface SearchOptions extends Call {
+  /** The tags around a matching word; default `<mark>` and `</mark>`. */
+  highlight?: [pre: string, post: string]
+  offset?: number
+}
+
+export interface InsertOptions extends Call {
+  idempotencyKey?: string
+}
+
+export interface UpsertOptions<Declaration = Untyped> extends Call {
+  /** The unique field by which an existing row is found; default `id`. */
+  on?: FieldName<Declaration>
+}
+
+export interface ChangeOptions extends Call {
+  /** The version of the row that the change is based on, from `versionOf`. */
+  ifMatch?: string
+}
+
+/** A period or range of values to group by. `as` is the name in the answer; default the field's name. */
+export type GroupKey<Declaration = Untyped> =
+  | FieldName<Declaration>
+  | ({ readonly [Period in 'hour' | 'day' | 'week' | 'month' | 'year']?: FieldName<Declaration> } & {
+      /** Name of a time zone, such as `Europe/Berlin`; default UTC. */
+      readonly tz?: string
+      readonly as?: string
+    })
+  | { readonly bucket: FieldName<Declaration>; readonly width: number; readonly as?: string }
+
+/** A value computed over the rows of a group. */
+export type Measure<Declaration = Untyped> =
+  | 'count'
+  | { readonly sum: FieldName<Declaration> }
+  | { readonly avg: FieldName<Declaration> }
+  | { readonly min: FieldName<Declaration> }
+  | { readonly max: FieldName<Declaration> }
+  | { readonly countDistinct: FieldName<Declaration> }
+
+export interface Measures<Declaration = Untyped> {
+  readonly [name: string]: Measure<Declaration>
+}
+
+/** A query over one table. Immutable: each method returns a new query. */
+export interface Query<Row, Declaration = Untyped> {
+  where<const Name extends FieldName<Declaration>, const Op extends OpOf<Declaration, Name>>(
+    field: Name,
+    op: Op,
+    value: OperandOf<Declaration, Name, Op>,
+  ): Query<Row, Declaration>
+  /** At least one of the conditions matches. */
+  or(...conditions: Condition<Declaration>[]): Query<Row, Declaration>
+  sort(field: SortName<Declaration>, direction?: 'asc' | 'desc'): Query<Row, Declaration>
+  /** Limits the answer to these fields. */
+  select<const Name extends FieldName<Declaration>>(...fields: Name[]): Query<Selected<Row, Name>, Declaration>
+  limit(n: number): Query<Row, Declaration>
+  include(relations: object): Query<Row, Declaration>
+  /** A page by number, with a total. */
+  list(options?: ListOptions): Promise<ListPage<Row>>
+  /** A page by cursor. */
+  page(options?: PageOptions): Promise<CursorPage<Row>>
+  first(options?: Call): Promise<Row | null>
+  count(options?: Call): Promise<number>
+  search(text: string, options?: SearchOptions): Promise<SearchPage<Row>>
+  groupBy(...keys: GroupKey<Declaration>[]): Query<Row, Declaration>
+  aggregate(measures: Measures<Declaration>, options?: Call): Promise<{ [name: string]: Untyped }[]>
+  /** All rows, page by page by cursor. */
+  [Symbol.asyncIterator](): AsyncIterator<Row>
+  /** Changes all rows that match, at most 500. Refused without a `where`. */
+  update(patch: Patch<Declaration>, options?: Call): Promise<BulkResult>
+  /** Deletes all rows that match, at most 500. Refused without a `where`. */
+  delete(options?: Call): Promise<BulkResult>
+  /** Without a limit the first 100 rows; the limit is at most 1,000. */
+  live(): LiveList<Row>
+}
+
+/** A table: all its rows as a query, and changes of single rows. */
+export interface Table<Row = Untyped, Declaration = Untyped> extends Query<Row, Declaration> {
+  /** Rejects with slug `not-found` if there is no such row, or none that the caller may read. */
+  get(id: string, options?: Call): Promise<Row>
+  find(id: string, options?: Call): Promise<Row | null>
+  insert(row: Insert<Declaration>, options?: InsertOptions): Promise<Row>
+  upsert(
+    row: Upsert<Declaration>,
+    options?: UpsertOptions<Declaration>,
+  ): Promise<Row & { action: 'inserted' | 'updated' }>
+  update(patch: Patch<Declaration>, options?: Call): Promise<BulkResult>
+  // The last of several signatures is the one that error messages are about.
+  update(id: string, patch: Patch<Declaration>, options?: ChangeOptions): Promise<Row>
+  delete(options?: Call): Promise<BulkResult>
+  delete(id: string, options?: ChangeOptions): Promise<void>
+  liveRecord(id: string): LiveRecord<Row>
+  /** The same changes, shown in live lists at once and rolled back if the server refuses them. */
+  readonly optimistic: Pick<Table<Row, Declaration>, 'insert' | 'update' | 'delete'>
+}
+
+/** A table of a configuration. */
+export type TableOf<Config, Namespace extends string, Name> = Table<
+  RowOf<TableDeclaration<Config, Namespace, Name>>,
+  TableDeclaration<Config, Namespace, Name>
+>
+
+/** Changes of one table within a batch. */
+export interface BatchTable<Declaration = Untyped> {
+  insert(row: Insert<Declaration>): void
+  upsert(row: Upsert<Declaration>): void
+  update(id: string, patch: Patch<Declaration>, options?: { ifMatch?: string }): void
+  delete(id: string, options?: { ifMatch?: string }): void
+}
+
+/** The tables of a batch, by name. */
+export type BatchBuilder<Config = unknown, Namespace extends string = 'shared'> = unknown extends Config
+  ? { readonly [table: string]: Untyped }
+  : { readonly [Name in TableName<Config, Namespace>]: BatchTable<TableDeclaration<Config, Namespace, Name>> }
+
+export interface BatchResult {
+  inserted: object[]
+  updated: object[]
+  deleted: string[]
+}
+
+/** The tables of a transaction, by name; `ifMatch` of what was read is checked when it is committed. */
+export type Transaction<Config = unknown, Namespace extends string = 'shared'> = unknown extends Config
+  ? { readonly [table: string]: Untyped }
+  : {
+      readonly [Name in TableName<Config, Namespace>]: TransactionTable<
+        RowOf<TableDeclaration<Config, Namespace, Name>>,
+        TableDeclaration<Config, Namespace, Name>
+      >
+    }
+
+/** A table within a transaction: reads at once, changes when the transaction is committed. */
+export interface TransactionTable<Row = Untyped, Declaration = Untyped> {
+  get(id: string, options?: Call): Promise<Row>
+  find(id: string, options?: Call): Promise<Row | null>
+  insert(row: Insert<Declaration>): void
+  upsert(row: Upsert<Declaration>, options?: UpsertOptions<Declaration>): void
+  update(id: string, patch: Patch<Declaration>): void
+  delete(id: string): void
+}
+
+export interface TransactionOptions extends Call {
+  /** How often the work is tried while rows that it has read change; default 5. */
+  attempts?: number
+}
+
+interface DatabaseMethods<Config, Namespace extends string> {
+  table<const Name extends TableName<Config, Namespace>>(name: Name): TableOf<Config, Namespace, Name>
+  /** All or nothing, also over several tables; a result per table in the order of first use. */
+  batch(build: (tx: BatchBuilder<Config, Namespace>) => void, options?: Call): Promise<BatchResult[]>
+  /** Several tables, all or nothing, repeated when a row that was read has changed meanwhile. */
+  transaction<T>(work: (tx: Transaction<Config, Namespace>) => Promise<T>, options?: TransactionOptions): Promise<T>
+}
+
+/** The tables of a namespace: `db('shared').posts`, or `db('shared').table('posts')`. */
+export type Database<Config = unknown, Namespace extends string = 'shared'> = DatabaseMethods<Config, Namespace> &
+  (unknown extends Config
+    ? { readonly [table: string]: Untyped }
+    : {
+        readonly [Name in Exclude<TableName<Config, Namespace>, keyof DatabaseMethods<Config, Namespace>>]: TableOf<
+          Config,
+          Namespace,
+          Name
+        >
+      })

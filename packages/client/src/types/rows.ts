@@ -1,0 +1,200 @@
+/**
+ * Rows, inserts and patches of a table, derived from its declaration in the configuration: `{ schema, hidden }`. A
+ * table without a schema has any field, of type `unknown`; one of an untyped configuration any field of type `any`.
+ *
+ * Conditional types contain the mapped types instead of naming them, so that error messages show the fields of a table
+ * and not its whole declaration.
+ */
+import type { Untyped } from './config-shape.ts'
+
+/** Adds to a number; an empty field counts as 0. Created by `increment`. */
+export interface Increment {
+  readonly $op: 'increment'
+  readonly value: number
+}
+
+/** Clears a field. Created by `deleteField`. */
+export interface DeleteField {
+  readonly $op: 'deleteField'
+}
+
+export type Operator = Increment | DeleteField
+
+/** Fields that every row has. */
+type BuiltIn = 'id' | 'createdAt' | 'updatedAt'
+
+/** A row of a table without a schema. */
+export interface AnyRow {
+  id: string
+  createdAt: string
+  updatedAt: string
+  [field: string]: unknown
+}
+
+/** An insert into a table without a schema. */
+export interface AnyInsert {
+  id?: string
+  createdAt?: string
+  updatedAt?: string
+  [field: string]: unknown
+}
+
+/** The values of a field by its type. */
+interface ValueByType {
+  string: string
+  text: string
+  number: number
+  boolean: boolean
+  datetime: string
+  json: unknown
+  geo: [longitude: number, latitude: number]
+}
+
+/** The type of a declared field: `string`, `number`, … */
+type TypeOf<Field> = Field extends { readonly type: infer Type extends keyof ValueByType } ? Type : never
+
+/** A value of a declared field that is not empty. */
+type ValueOf<Field> = Field extends { readonly enum: readonly (infer Value)[] } ? Value : ValueByType[TypeOf<Field>]
+
+type Default = { readonly default: NonNullable<unknown> }
+/** Fields that always have a value. */
+type Filled = { readonly required: true } | Default
+/** Fields that the server computes. */
+type Computed = { readonly computed: unknown }
+
+/** A value as rows contain it. */
+type Cell<Field> = Field extends Filled ? ValueOf<Field> : ValueOf<Field> | null
+
+/** Fields that an insert must have. */
+type IsNeeded<Field> = Field extends Default ? false : Field extends { readonly required: true } ? true : false
+
+/** The operators that apply to a field. */
+type OperatorFor<Field> =
+  | (TypeOf<Field> extends 'number' ? Increment : never)
+  | (Field extends Filled ? never : DeleteField)
+
+type HiddenOf<Table> = Table extends { readonly hidden: readonly (infer Name)[] } ? Name : never
+
+/** A row of a table as the server answers it: an empty field is null, hidden fields are absent. */
+export type Row<Table> = unknown extends Table
+  ? Untyped
+  : Table extends { readonly schema: infer Schema }
+    ? {
+        [Name in BuiltIn | Exclude<keyof Schema & string, HiddenOf<Table>>]: Name extends keyof Schema
+          ? Cell<Schema[Name]>
+          : string
+      }
+    : AnyRow
+
+/** What `insert` takes. Fields with a default, fields that may be empty and built-in fields can be left out. */
+export type Insert<Table> = unknown extends Table
+  ? Untyped
+  : Table extends { readonly schema: infer Schema }
+    ? {
+        -readonly [Name in keyof Schema as IsNeeded<Schema[Name]> extends true
+          ? Exclude<Name, HiddenOf<Table>>
+          : never]: ValueOf<Schema[Name]>
+      } & {
+        -readonly [Name in keyof Schema as IsNeeded<Schema[Name]> extends true
+          ? never
+          : Schema[Name] extends Computed
+            ? never
+            : Exclude<Name, HiddenOf<Table>>]?: Cell<Schema[Name]>
+      } & { id?: string; createdAt?: string; updatedAt?: string }
+    : AnyInsert
+
+/** What `update` takes: changed fields, each a value or an operator that applies to its type. */
+export type Patch<Table> = unknown extends Table
+  ? Untyped
+  : Table extends { readonly schema: infer Schema }
+    ? {
+        -readonly [Name in keyof Schema as Schema[Name] extends Computed ? never : Exclude<Name, HiddenOf<Table>>]?:
+          | Cell<Schema[Name]>
+          | OperatorFor<Schema[Name]>
+      }
+    : { [field: string]: unknown }
+
+/** What `upsert` takes. */
+export type Upsert<Table> = Insert<Table>
+
+/** The fields that a query can name. */
+export type FieldName<Table> = Table extends { readonly schema: infer Schema }
+  ? unknown extends Table
+    ? string
+    : 'id' | 'createdAt' | 'updatedAt' | Exclude<keyof Schema & string, HiddenOf<Table>>
+  : string
+
+/** The fields that a query can sort by: all but JSON. */
+export type SortName<Table> = Table extends { readonly schema: infer Schema }
+  ? unknown extends Table
+    ? string
+    :
+        | BuiltIn
+        | {
+            [Name in Exclude<keyof Schema & string, HiddenOf<Table>>]: TypeOf<Schema[Name]> extends 'json' | 'geo'
+              ? never
+              : Name
+          }[Exclude<keyof Schema & string, HiddenOf<Table>>]
+  : string
+
+/** The operators of conditions. */
+export type Op = '==' | '!=' | '>' | '>=' | '<' | '<=' | 'contains' | 'in' | 'not in' | 'near' | 'within'
+
+interface OpsByType {
+  string: Exclude<Op, 'near' | 'within'>
+  text: Exclude<Op, 'near' | 'within'>
+  number: Exclude<Op, 'contains' | 'near' | 'within'>
+  datetime: Exclude<Op, 'contains' | 'near' | 'within'>
+  boolean: '==' | '!=' | 'in' | 'not in'
+  json: '==' | '!=' | 'contains'
+  geo: '==' | '!=' | 'near' | 'within'
+}
+
+/** The declaration of a field of a table, built-in ones included; `unknown` if nothing is declared. */
+type FieldOf<Table, Name> = unknown extends Table
+  ? unknown
+  : Table extends { readonly schema: infer Schema }
+    ? Name extends keyof Schema
+      ? Schema[Name]
+      : { readonly type: Name extends 'id' ? 'string' : 'datetime'; readonly required: true }
+    : unknown
+
+/** The operators that apply to a field. */
+export type OpOf<Table, Name> = OpsOf<FieldOf<Table, Name>>
+type OpsOf<Field> = unknown extends Field ? Op : OpsByType[TypeOf<Field>]
+
+type Scalar = string | number | boolean
+
+/** What a field can be compared with by an operator. */
+export type OperandOf<Table, Name, Operator> = Operand<FieldOf<Table, Name>, Operator>
+type Operand<Field, Operator> = unknown extends Field
+  ? unknown
+  : Operator extends 'in' | 'not in'
+    ? readonly ValueOf<Field>[]
+    : Operator extends 'contains'
+      ? TypeOf<Field> extends 'json'
+        ? Scalar
+        : string
+      : Operator extends 'near'
+        ? readonly [longitude: number, latitude: number, radius: string]
+        : Operator extends 'within'
+          ? /** Two corners of a box, south-west and north-east, or the corners of a polygon. */
+            readonly (readonly [longitude: number, latitude: number])[]
+          : Operator extends '==' | '!='
+            ? Comparable<Field> | (Field extends Filled ? never : null)
+            : Comparable<Field>
+
+type Comparable<Field> = TypeOf<Field> extends 'json' | 'geo' ? never : ValueOf<Field>
+
+/** One condition of `or`: `['views', '>', 10]`. */
+export type Condition<Table> = unknown extends Table
+  ? readonly [field: string, op: Op, value: unknown]
+  : Table extends { readonly schema: unknown }
+    ? { [Name in FieldName<Table>]: ConditionOn<Name, FieldOf<Table, Name>> }[FieldName<Table>]
+    : readonly [field: string, op: Op, value: unknown]
+type ConditionOn<Name, Field> = {
+  [Operator in OpsOf<Field>]: readonly [field: Name, op: Operator, value: Operand<Field, Operator>]
+}[OpsOf<Field>]
+
+/** A row with the selected fields only. */
+export type Selected<Row, Name> = Pick<Row, Name & keyof Row>
