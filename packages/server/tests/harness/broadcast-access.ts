@@ -1,14 +1,14 @@
-/** Broadcast channels in the matrix of endpoints: one rule of each kind, and whom it admits. */
+/** Broadcast channels for the endpoint matrix: one rule of each kind, and the callers that it admits. */
 
 type Auth = { readonly id: string; readonly role: string | null } | null
 type Rule = boolean | ((auth: Auth, name: string) => unknown)
 
-/** The callers that rules tell apart; service keys are told apart by their scopes alone. */
+/** Callers that rules can distinguish; service keys are limited by their scopes alone. */
 export const broadcastCallers = ['anonymous', 'user', 'admin'] as const
 export type BroadcastCaller = (typeof broadcastCallers)[number]
 
 interface RuleKind {
-  /** Undefined for one that is left out. */
+  /** Undefined for a channel without a rule. */
   readonly rule: Rule | undefined
   readonly admits: readonly BroadcastCaller[]
 }
@@ -22,7 +22,7 @@ export const broadcastRules: Readonly<Record<string, RuleKind>> = {
   forUsers: { rule: (auth) => auth !== null, admits: ['user', 'admin'] },
   forAdmins: { rule: (auth) => auth?.role === 'admin', admits: ['admin'] },
   byName: { rule: (_, name) => name.endsWith('byName'), admits: broadcastCallers },
-  // Only `true` admits: a rule that gives anything else, or fails, denies.
+  // Only `true` admits: a rule that returns anything else, or throws, denies.
   truthy: { rule: () => 'yes', admits: [] },
   pending: { rule: () => Promise.resolve(true), admits: [] },
   failing: {
@@ -36,7 +36,7 @@ export const broadcastRules: Readonly<Record<string, RuleKind>> = {
 export const broadcastUses = ['subscribe', 'publish'] as const
 export type BroadcastUse = (typeof broadcastUses)[number]
 
-/** The channel where `use` has a rule of that kind, and the other use has none. */
+/** The channel with a rule of that kind for `use` and no rule for the other use. */
 export const broadcastName = (use: BroadcastUse, kind: string): string => `${use}-${kind}`
 
 /** The section `broadcasts` with a channel for each kind of rule and each use. */

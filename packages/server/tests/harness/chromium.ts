@@ -9,7 +9,7 @@ export interface Chromium {
   open(url: string): Promise<void>
   /** A passkey authenticator built into the machine, whose user agrees to everything. */
   addAuthenticator(): Promise<void>
-  /** Lets pages of the origin show notifications, without asking anybody. */
+  /** Grants pages of the origin permission to show notifications, without a prompt. */
   allowNotifications(origin: string): Promise<void>
   /** Hands a message to the service worker of an origin's whole site, as the browser's push service would. */
   deliverPush(origin: string, text: string): Promise<void>
@@ -34,7 +34,7 @@ interface Message {
   readonly result?: any
 }
 
-/** It may run as root, and asks nobody but the pages' servers for anything. */
+/** Allows running as root, and disables every request except those of the pages. */
 const flags = [
   '--headless',
   '--no-sandbox',
@@ -86,9 +86,11 @@ export async function openChromium(program: string): Promise<Chromium> {
         await send('Browser.grantPermissions', { origin, permissions: ['notifications'] })
       },
       async deliverPush(origin, text) {
-        const told = next('ServiceWorker.workerRegistrationUpdated')
+        const registered = next('ServiceWorker.workerRegistrationUpdated')
         await send('ServiceWorker.enable')
-        const { registrations } = (await told) as { registrations: { registrationId: string; scopeURL: string }[] }
+        const { registrations } = (await registered) as {
+          registrations: { registrationId: string; scopeURL: string }[]
+        }
         await send('ServiceWorker.disable')
         const found = registrations.find(({ scopeURL }) => scopeURL === `${origin}/`)
         if (!found) throw new Error(`no service worker at ${origin}`)

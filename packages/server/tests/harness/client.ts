@@ -26,7 +26,7 @@ export interface RequestOptions {
   readonly headers?: HeaderList
 }
 
-/** `baseUrl` is asked at each request, so that a client outlives a restart of its server. */
+/** Reads `baseUrl` at each request, so that a client survives a restart of its server. */
 export function createClient(baseUrl: () => string, credentials: HeaderList = {}): Client {
   const request = async (method: string, path: string, options: RequestOptions = {}): Promise<Answer> => {
     const headers: Record<string, string> = { ...credentials, ...options.headers }

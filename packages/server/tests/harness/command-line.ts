@@ -7,7 +7,7 @@ import { join } from 'node:path'
 export type Env = Readonly<Record<string, string | undefined>>
 
 const { PLINTH_SECRET, PLINTH_SERVICE_KEY, PLINTH_DATA, PLINTH_PORT, PLINTH_HOST, ...rest } = process.env
-/** The developer's environment without what would tell the program anything. */
+/** The environment of this process without the variables that configure the program. */
 export const environment: Env = rest
 
 export interface CommandLine {

@@ -6,7 +6,7 @@ import { parseConfig } from '../../src/config/validate.ts'
 /** As a user would write it; unchecked here, since some tests write mistakes on purpose. */
 export type WrittenConfig = object
 
-/** Rules that let anybody do anything. */
+/** Rules that allow every caller every operation. */
 export const open = { read: true, insert: true, update: true, delete: true } as const
 
 /** More requests than any test sends, for those that are not about limits. */
@@ -36,7 +36,7 @@ export function parseTestConfig(written: WrittenConfig, mode: Config['mode'], ro
   }
 }
 
-const trustNobody: TrustProxy = { kind: 'none' }
+const noProxy: TrustProxy = { kind: 'none' }
 
 export function createTestSettings(
   settings: Pick<Settings, 'dataFolder' | 'secret' | 'serviceKey'> & Partial<Settings>,
@@ -45,7 +45,7 @@ export function createTestSettings(
     acceptsLoss: false,
     host: '127.0.0.1',
     port: 0,
-    trustProxy: trustNobody,
+    trustProxy: noProxy,
     publicUrl: null,
     logLevel: 'debug',
     databaseUrl: null,

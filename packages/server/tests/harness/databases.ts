@@ -3,7 +3,7 @@ import pg from 'pg'
 
 export interface Database {
   readonly url: string
-  /** Also while somebody is connected. */
+  /** Drops the database, also while clients are connected. */
   drop(): Promise<void>
 }
 
@@ -24,7 +24,7 @@ function connect(serverUrl: string): pg.Pool {
 export async function createDatabase(serverUrl: string): Promise<Database> {
   const server = connect(serverUrl)
   const name = `test_${crypto.randomUUID().replaceAll('-', '')}`
-  // The one template that nobody is ever connected to.
+  // The only template that never has connections, which CREATE DATABASE requires.
   await server.query(`CREATE DATABASE ${name} TEMPLATE template0`)
   const url = new URL(serverUrl)
   url.pathname = `/${name}`

@@ -9,12 +9,12 @@ import { openBucket } from './storage/s3-buckets.ts'
 
 export interface Engine {
   readonly name: string
-  /** Storage that nobody else uses. Must be removed. */
+  /** Opens storage of its own for one server. Must be removed. */
   openStorage(): Promise<Storage>
 }
 
 export interface Storage {
-  /** What a server on this storage is told beside its folder. */
+  /** Settings of a server on this storage, beside its folder. */
   readonly settings: Partial<Settings>
   /** Has time pass for what the engines time themselves, by clocks that no test can move. */
   elapse(ms: number): Promise<void>

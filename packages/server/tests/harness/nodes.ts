@@ -21,9 +21,9 @@ export async function openSharedStorage(
 ): Promise<{ readonly engine: Engine; readonly settings: Partial<Settings>; remove(): Promise<void> }> {
   if (!engine) throw new Error('nodes need an engine that they can share')
   const storage = await engine.openStorage()
-  const told = { ...storage.settings, ...settings }
-  const one = { ...storage, settings: told, remove: async () => {} }
-  return { engine: { name: engine.name, openStorage: async () => one }, settings: told, remove: storage.remove }
+  const shared = { ...storage.settings, ...settings }
+  const one = { ...storage, settings: shared, remove: async () => {} }
+  return { engine: { name: engine.name, openStorage: async () => one }, settings: shared, remove: storage.remove }
 }
 
 /** So many servers on one storage of the engine, started at once. Must be closed. */

@@ -23,8 +23,8 @@ export interface PageExample {
 }
 
 /**
- * Serves the example in this folder of `examples/` for all tests of the file, and tests its README. `envOf` is asked
- * at each start for what its environment has beside `PATH`.
+ * Serves the example in this folder of `examples/` for all tests of the file, and tests its README. `envOf` returns the
+ * environment beside `PATH`, at each start.
  */
 export function describePageExample(
   name: string,
@@ -60,8 +60,8 @@ export function describePageExample(
   })
 
   describe('the README', () => {
-    for (const turn of ['as written', 'a second time'])
-      test(`works ${turn}`, () => runDocument(repository, `examples/${name}/README.md`, folder))
+    for (const run of ['as written', 'a second time'])
+      test(`works ${run}`, () => runDocument(repository, `examples/${name}/README.md`, folder))
   })
 
   return {

@@ -1,4 +1,4 @@
-/** HTTP written by hand on a socket: for paths and bodies that a well-behaved client would correct before sending. */
+/** Raw HTTP over a socket, for paths and bodies that an HTTP client would normalize or refuse to send. */
 import { connect, type Socket } from 'node:net'
 
 export interface RawAnswer {
@@ -7,23 +7,23 @@ export interface RawAnswer {
   readonly text: string
 }
 
-/** Sends the bytes as they are and reads until the server closes; the request should ask for `Connection: close`. */
+/** Sends the bytes unchanged and reads until the server closes; the request should contain `Connection: close`. */
 export const sendRaw = (url: string, bytes: string | Uint8Array): Promise<RawAnswer> => readAnswer(openRaw(url, bytes))
 
-/** Sends the beginning of a request, and the rest of it when told to go on. */
-export function holdRaw(
+/** Sends the beginning of a request. `finish` sends the rest; `abort` resets the connection. */
+export function openRawRequest(
   url: string,
   beginning: string,
-): { readonly answer: Promise<RawAnswer>; goOn(rest: string): Promise<RawAnswer>; leave(): void } {
+): { readonly answer: Promise<RawAnswer>; finish(rest: string): Promise<RawAnswer>; abort(): void } {
   const socket = openRaw(url, beginning)
   const answer = readAnswer(socket)
   return {
     answer,
-    goOn(rest) {
+    finish(rest) {
       socket.write(rest)
       return answer
     },
-    leave: () => void socket.resetAndDestroy(),
+    abort: () => void socket.resetAndDestroy(),
   }
 }
 
@@ -47,6 +47,6 @@ function readAnswer(socket: Socket): Promise<RawAnswer> {
   })
 }
 
-/** A request without a body whose path is sent byte for byte. */
+/** Sends a request without a body whose path is transmitted byte for byte. */
 export const sendRawPath = (url: string, method: string, path: string, headers: readonly string[] = []) =>
   sendRaw(url, [`${method} ${path} HTTP/1.1`, 'Host: localhost', 'Connection: close', ...headers, '', ''].join('\r\n'))

@@ -47,10 +47,10 @@ export interface TestServer {
   reload(config: WrittenConfig): Promise<void>
   /** Has the server remove what is past its time, as it does by itself every now and then. */
   tidy(): Promise<void>
-  /** What the server was told. */
+  /** The settings of the server. */
   settings(): Settings
-  /** What the server keeps files in, opened a second time; closed again when `look` is done. */
-  withBlobs<T>(look: (blobs: Blobs) => Promise<T>): Promise<T>
+  /** Opens the blob store of the server a second time for `run`, and closes it afterwards. */
+  withBlobs<T>(run: (blobs: Blobs) => Promise<T>): Promise<T>
   /** Has time pass: on the clock, which must be a manual one, and for what the engines time themselves. */
   elapse(ms: number): Promise<void>
   /**
@@ -139,10 +139,10 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
     },
     tidy: async () => app?.tidy(),
     settings,
-    async withBlobs(look) {
+    async withBlobs(run) {
       const blobs = await openBlobs({ ...settings(), log })
       try {
-        return await look(blobs)
+        return await run(blobs)
       } finally {
         await blobs.close()
       }
@@ -179,7 +179,7 @@ async function dumpTable(service: Client, table: string): Promise<Dump> {
   }
 }
 
-/** Opens a server at once, on the first engine unless told otherwise. Must be closed. */
+/** Opens a server at once, on the first engine by default. Must be closed. */
 export async function startServer(options: ServerOptions, engine = engines[0] as Engine): Promise<TestServer> {
   const server = createServer(options, engine)
   try {

@@ -13,13 +13,13 @@ export interface TestSocket {
   send(message: object): void
   /** A frame as it is: text, or binary for bytes. */
   sendFrame(data: string | Uint8Array<ArrayBuffer>): void
-  /** The oldest message nobody has asked for yet; rejects when the socket closes without one. */
+  /** The oldest message not yet taken; rejects when the socket closes without one. */
   next(): Promise<Message>
   /** The next message, which must be of this type. */
   expect(type: string): Promise<Message>
-  /** Everything that arrives up to a message the test can tell, that one included. */
+  /** Every message up to the first one that matches, inclusive. */
   until(isLast: (message: Message) => boolean): Promise<Message[]>
-  /** Messages that have arrived and that nobody has asked for. */
+  /** Messages that have arrived and are not yet taken. */
   readonly waiting: readonly Message[]
   /** Resolves when the socket has closed. */
   readonly closed: Promise<{ code: number; reason: string }>

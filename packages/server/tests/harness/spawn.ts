@@ -16,7 +16,7 @@ export interface SpawnedServer {
   /** Of the process that runs. */
   readonly pid: number
   readonly dataFolder: string
-  /** What a server on the same storage must be told. */
+  /** Settings with which another server can use the same storage. */
   readonly settings: Partial<Settings>
   readonly anonymous: Client
   readonly service: Client
@@ -44,7 +44,7 @@ export interface SpawnOptions {
 }
 
 /**
- * Serves a configuration given as the text of its file in release mode, on the first engine unless told otherwise;
+ * Serves a configuration given as the text of its file in release mode, on the first engine by default;
  * resolves when it is ready.
  */
 export async function spawnServer(

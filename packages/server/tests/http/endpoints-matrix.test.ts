@@ -41,24 +41,24 @@ const execute = { kind: 'service', scope: 'sql:database:denied:exec' } as const
 const room = '?namespace=denied&id=x'
 
 /** A room that was dropped from memory is back in a moment, since somebody is in it. */
-async function whileMissing(ask: () => Promise<Answer>): Promise<Answer> {
+async function whileMissing(send: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
-    const answer = await ask()
+    const answer = await send()
     if (answer.status !== 404) return answer
   }
 }
 
 const matrix: Readonly<Record<string, Access>> = {
-  'records.list': { ...read, ask: (client, base) => client.get(base) },
-  'records.get': { ...read, ask: (client, base) => client.get(`${base}/a`) },
-  'records.count': { ...read, ask: (client, base) => client.get(`${base}/count`) },
-  'records.search': { ...read, ask: (client, base) => client.get(`${base}/search?q=x`) },
-  'records.insert': { ...write, ask: (client, base) => client.post(base, { title: 'new' }) },
-  'records.update': { ...write, ask: (client, base) => client.patch(`${base}/a`, { title: 'new' }) },
-  'records.delete': { ...write, ask: (client, base) => client.delete(`${base}/a`) },
+  'records.list': { ...read, send: (client, base) => client.get(base) },
+  'records.get': { ...read, send: (client, base) => client.get(`${base}/a`) },
+  'records.count': { ...read, send: (client, base) => client.get(`${base}/count`) },
+  'records.search': { ...read, send: (client, base) => client.get(`${base}/search?q=x`) },
+  'records.insert': { ...write, send: (client, base) => client.post(base, { title: 'new' }) },
+  'records.update': { ...write, send: (client, base) => client.patch(`${base}/a`, { title: 'new' }) },
+  'records.delete': { ...write, send: (client, base) => client.delete(`${base}/a`) },
   'records.batch': {
     ...write,
-    ask: (client, base) =>
+    send: (client, base) =>
       client.post(`${base}/batch`, {
         inserts: [{ title: 'new' }],
         updates: [{ id: 'a', data: { title: 'x' } }],
@@ -67,54 +67,54 @@ const matrix: Readonly<Record<string, Access>> = {
   },
   'records.batchByFilter': {
     ...write,
-    ask: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),
+    send: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),
   },
   'subscriptions.check': {
     ...anyone,
-    ask: (client) => client.get('/api/db/connect-check?namespace=shared&table=denied'),
+    send: (client) => client.get('/api/db/connect-check?namespace=shared&table=denied'),
   },
   'subscriptions.broadcast': {
     kind: 'key',
     scope: 'db:channel:*:broadcast',
-    ask: (client) => client.post('/api/db/broadcast', { channel: 'dblive:shared:denied', event: 'x', payload: {} }),
+    send: (client) => client.post('/api/db/broadcast', { channel: 'dblive:shared:denied', event: 'x', payload: {} }),
   },
   ...storageAccess,
-  'rooms.check': { ...anyone, ask: (client) => client.get(`/api/room/connect-check${room}`) },
-  'rooms.summary': { ...readRoom, ask: (client) => client.get(`/api/room/summary${room}`) },
+  'rooms.check': { ...anyone, send: (client) => client.get(`/api/room/connect-check${room}`) },
+  'rooms.summary': { ...readRoom, send: (client) => client.get(`/api/room/summary${room}`) },
   'rooms.summaries': {
     // Served to all, with what may not be shown left out.
     kind: 'public',
     scope: 'rooms:namespace:*:read',
-    ask: (client) => client.post('/api/room/summaries', { namespace: 'denied', ids: ['x'] }),
+    send: (client) => client.post('/api/room/summaries', { namespace: 'denied', ids: ['x'] }),
   },
-  'rooms.metadata': { ...readRoom, ask: (client) => client.get(`/api/room/metadata${room}`) },
-  'rooms.list': { ...readRoom, kind: 'service', ask: (client) => client.get('/api/room/admin/rooms') },
+  'rooms.metadata': { ...readRoom, send: (client) => client.get(`/api/room/metadata${room}`) },
+  'rooms.list': { ...readRoom, kind: 'service', send: (client) => client.get('/api/room/admin/rooms') },
   'rooms.inspect': {
     ...readRoom,
     kind: 'service',
-    ask: (client) => whileMissing(() => client.get(`/api/room/admin/room${room}`)),
+    send: (client) => whileMissing(() => client.get(`/api/room/admin/room${room}`)),
   },
   'rooms.kick': {
     ...changeRoom,
-    ask: (client) =>
+    send: (client) =>
       whileMissing(() => client.post('/api/room/admin/kick', { namespace: 'denied', id: 'x', userId: 'nobody' })),
   },
   'rooms.hibernate': {
     ...changeRoom,
-    ask: (client) => whileMissing(() => client.post('/api/room/admin/hibernate', { namespace: 'denied', id: 'x' })),
+    send: (client) => whileMissing(() => client.post('/api/room/admin/hibernate', { namespace: 'denied', id: 'x' })),
   },
   ...vectorMatrix,
   ...kvMatrix,
-  'sql.exec': { ...execute, ask: (client) => client.post('/api/sql/denied', { query: 'SELECT 1 AS a' }) },
+  'sql.exec': { ...execute, send: (client) => client.post('/api/sql/denied', { query: 'SELECT 1 AS a' }) },
   ...pushAccess,
   ...analyticsAccess,
-  'system.home': { ...anyone, ask: (client) => client.get('/') },
-  'system.health': { ...anyone, ask: (client) => client.get('/api/health') },
-  'system.config': { ...anyone, ask: (client) => client.get('/api/config') },
-  'system.schema': { kind: 'rules', scope: 'schema:endpoint:*:read', ask: (client) => client.get('/api/schema') },
-  'system.openapi': { ...anyone, ask: (client) => client.get('/openapi.json') },
-  'system.docs': { ...anyone, ask: (client) => client.get('/docs') },
-  'system.metrics': { kind: 'service', scope: '*', ask: (client) => client.get('/metrics') },
+  'system.home': { ...anyone, send: (client) => client.get('/') },
+  'system.health': { ...anyone, send: (client) => client.get('/api/health') },
+  'system.config': { ...anyone, send: (client) => client.get('/api/config') },
+  'system.schema': { kind: 'rules', scope: 'schema:endpoint:*:read', send: (client) => client.get('/api/schema') },
+  'system.openapi': { ...anyone, send: (client) => client.get('/openapi.json') },
+  'system.docs': { ...anyone, send: (client) => client.get('/docs') },
+  'system.metrics': { kind: 'service', scope: '*', send: (client) => client.get('/metrics') },
   ...backupAccess,
   ...usersAccess,
 }
@@ -209,7 +209,7 @@ describeServer('endpoints', { config }, (server) => {
       })
   })
 
-  for (const [name, { kind, scope, ask, changes, isJudgedByBody }] of Object.entries(matrix))
+  for (const [name, { kind, scope, send, changes, isJudgedByBody }] of Object.entries(matrix))
     describe(name, () => {
       const bases = name.startsWith('records.') ? [denied, deniedInstance, refusedInstance] : ['']
       for (const base of bases)
@@ -220,14 +220,14 @@ describeServer('endpoints', { config }, (server) => {
               await dumpBucket(server, 'denied'),
             ]
             const before = await dump()
-            const answer = await ask(client, base)
+            const answer = await send(client, base)
             // An answer to HEAD has no body to look at.
             if (name === 'storage.tusHead') expect(answer.status).toBe(status)
             else expectRefusal(answer, status)
             expect(await dump()).toEqual(before)
           }
           const expectServed = async (client: Client): Promise<void> => {
-            const { status, text } = await ask(client, base)
+            const { status, text } = await send(client, base)
             const isIn = status < 300 || (isJudgedByBody === true && (status === 400 || status === 404))
             expect([name, isIn, isIn ? '' : text]).toEqual([name, true, ''])
             if (!changes) return

@@ -1,4 +1,4 @@
-/** Blobs in a real S3 server: the port's contract, and a server that is stopped, killed, slow or out of breath. */
+/** Blobs in a real S3 server: the contract of the port, and a server that is stopped, killed, slow or overloaded. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ const unavailable = { name: 'EngineError', kind: 'unavailable' }
 
 const spoolFolder = mkdtempSync(join(tmpdir(), 'plinth-spool-'))
 afterAll(() => {
-  // Whatever was spooled had no name.
+  // Spool files are unlinked when they are opened.
   const left = readdirSync(spoolFolder)
   rmSync(spoolFolder, { recursive: true })
   expect(left).toEqual([])
@@ -69,25 +69,25 @@ function describeS3(url: string): void {
     }
   })
 
-  test('the server of these tests checks who asks', () =>
+  test('the test server verifies signatures', () =>
     withBucket(url, async ({ address }) => {
       const bucketUrl = `${address.endpoint}/${address.bucket}`
-      const ask = async (keys: Partial<StoreAddress>): Promise<number> => {
+      const list = async (keys: Partial<StoreAddress>): Promise<number> => {
         const client = new AwsClient({ ...address, ...keys, service: 's3', retries: 0 })
         return (await fetch(await client.sign(`${bucketUrl}?list-type=2`))).status
       }
-      expect(await ask({})).toBe(200)
-      expect(await ask({ secretAccessKey: 'wrong' })).toBe(403)
-      expect(await ask({ accessKeyId: 'nobody' })).toBeGreaterThanOrEqual(400)
+      expect(await list({})).toBe(200)
+      expect(await list({ secretAccessKey: 'wrong' })).toBe(403)
+      expect(await list({ accessKeyId: 'unknown' })).toBeGreaterThanOrEqual(400)
       expect((await fetch(bucketUrl)).status).toBe(403)
     }))
 
   test.each([
     ['a wrong secret', { secretAccessKey: 'wrong' }],
-    ['a key that nobody has', { accessKeyId: 'nobody' }],
-    ['no such bucket', { bucket: 'not-there' }],
-    ['nobody listening', { endpoint: 'http://127.0.0.1:1' }],
-  ])('%s: nothing works, nothing is stored, and the log says so once', (_, mistake) =>
+    ['an unknown access key', { accessKeyId: 'unknown' }],
+    ['a missing bucket', { bucket: 'not-there' }],
+    ['no server at the endpoint', { endpoint: 'http://127.0.0.1:1' }],
+  ])('%s fails every operation, stores nothing and is logged once', (_, mistake) =>
     withBucket(url, async (bucket) => {
       let logged = ''
       const log = createLog({ format: 'json', write: (text) => (logged += text) })
@@ -107,7 +107,7 @@ function describeS3(url: string): void {
     }),
   )
 
-  test('a disk that holds no uploads under way', () =>
+  test('a spool folder that cannot be created fails writes', () =>
     withBucket(url, async (bucket) => {
       const notAFolder = join(spoolFolder, 'file')
       writeFileSync(notAFolder, '')
@@ -117,7 +117,7 @@ function describeS3(url: string): void {
       expect(await bucket.list()).toEqual({ objects: [], uploads: [] })
     }))
 
-  test('more blobs and uploads than one page lists are listed, each once', () =>
+  test('blobs and uploads beyond one page are listed once each', () =>
     withBucket(url, async (bucket, blobs) => {
       const ids = Array.from({ length: 1005 }, newId)
       const left = ids.values()
@@ -136,7 +136,7 @@ function describeS3(url: string): void {
       expect(await idsOf(blobs)).toEqual([])
     }))
 
-  test('what else lies in the bucket is left alone', () =>
+  test('other objects in the bucket are not touched', () =>
     withBucket(url, async (bucket, blobs) => {
       const id = newId()
       const foreign = ['readme.txt', `blobs/${id}`, 'blobs/xx/with space', `blobs/zz/${id}`]
@@ -148,13 +148,14 @@ function describeS3(url: string): void {
       expect(await idsOf(blobs)).toEqual([])
       expect(await blobs.removeUnfinished(always)).toBe(0)
       const { objects, uploads } = await bucket.list()
-      expect([objects.sort(), uploads.sort()]).toEqual([foreign.toSorted(), foreign.toSorted()])
+      expect(objects.sort()).toEqual(foreign.toSorted())
+      expect(uploads.sort()).toEqual(foreign.toSorted())
     }))
 
-  describe('a store out of breath', () => describeOutages(url))
+  describe('a failing store', () => describeOutages(url))
 }
 
-/** Answers for a number of requests of one kind, in place of the store. */
+/** Responds in place of the store to a number of matching requests. */
 function failing(times: number, isMeant: (request: Request) => boolean, answer: Answer): Answer {
   let left = times
   return (request, pass) => (left > 0 && isMeant(request) && left-- > 0 ? answer(request, pass) : pass())
@@ -164,7 +165,7 @@ const slowDown: Answer = async () =>
   new Response('<Error><Code>SlowDown</Code><Message>Please</Message></Error>', { status: 503 })
 
 function describeOutages(url: string): void {
-  /** A store behind a gate that answers as it is told to. */
+  /** A store behind a proxy with scripted responses. */
   const withGate = (answer: Answer, run: (bucket: Bucket, blobs: Blobs) => Promise<void>): Promise<void> =>
     withBucket(url, async (bucket) => {
       const gate = openGate(bucket.address.endpoint, answer)
@@ -178,7 +179,7 @@ function describeOutages(url: string): void {
     })
   const bytes = makeBytes(2 * s3PartBytes + 5)
 
-  test.each(['PUT', 'POST'])('that refuses a %s twice is asked a third time', (method) =>
+  test.each(['PUT', 'POST'])('that refuses a %s twice receives a third attempt', (method) =>
     withGate(
       failing(2, (request) => request.method === method, slowDown),
       async (_, blobs) => {
@@ -189,7 +190,7 @@ function describeOutages(url: string): void {
     ),
   )
 
-  test('that refuses a part for good is left with nothing', () =>
+  test('that always refuses a part keeps no object and no upload', () =>
     withGate(
       failing(100, (request) => request.url.includes('partNumber=2'), slowDown),
       async (bucket, blobs) => {
@@ -198,7 +199,7 @@ function describeOutages(url: string): void {
       },
     ))
 
-  test('whose answer to the end of an upload is lost is asked what has become of it', () =>
+  test('whose response to a completed upload is lost is queried for its outcome', () =>
     withGate(
       failing(
         1,
@@ -215,7 +216,7 @@ function describeOutages(url: string): void {
       },
     ))
 
-  test('that begins to answer before it fails has failed', () =>
+  test('that returns an error in a 200 response to a completed upload has failed', () =>
     withGate(
       failing(
         100,
@@ -228,7 +229,7 @@ function describeOutages(url: string): void {
       },
     ))
 
-  test('that sends us elsewhere is not followed', () => {
+  test('that redirects is not followed', () => {
     let followed = 0
     const elsewhere = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response(`${followed++}`) })
     return withGate(
@@ -241,16 +242,16 @@ function describeOutages(url: string): void {
     ).finally(() => elsewhere.stop(true))
   })
 
-  test('that breaks off a download is asked for the rest', () => {
+  test('that truncates a download receives a request for the rest', () => {
     let ranges: string[] = []
     const cut: Answer = async (request, pass) => {
       const response = await pass()
       ranges.push(request.headers.get('range') ?? '')
-      // Half of what was asked for, as if that were all.
-      const whole = await response.bytes()
+      // Half of the requested range, ended without an error.
+      const all = await response.bytes()
       const half = new ReadableStream({
         start(controller) {
-          controller.enqueue(whole.subarray(0, whole.length / 2))
+          controller.enqueue(all.subarray(0, all.length / 2))
           controller.close()
         },
       })
@@ -270,7 +271,7 @@ function describeOutages(url: string): void {
     )
   })
 
-  test('that gives other bytes than asked for is not believed', () =>
+  test('that returns a body without the requested range is rejected', () =>
     withGate(
       async (request, pass) => (request.method === 'GET' ? new Response('<html>Welcome to the Wi-Fi</html>') : pass()),
       async (_, blobs) => {
@@ -291,7 +292,7 @@ async function withServer(program: string, run: (server: PrivateServer, bucket: 
 }
 
 function describeStops(program: string): void {
-  test('that is stopped refuses everything, and serves again once it is back, without a new start of ours', () =>
+  test('that is stopped fails every operation, and serves again after its restart', () =>
     withServer(program, async (server, bucket) => {
       const blobs = open(bucket.address)
       const [id, bytes] = [newId(), makeBytes(100_000)]
@@ -306,7 +307,7 @@ function describeStops(program: string): void {
       await blobs.close()
     }))
 
-  test('that was never there does not keep us from starting', () =>
+  test('that is unavailable at startup can be opened', () =>
     withServer(program, async (server, bucket) => {
       await server.stop()
       const blobs = open(bucket.address)
@@ -316,7 +317,7 @@ function describeStops(program: string): void {
       await blobs.close()
     }))
 
-  test('that dies during an upload leaves what is swept when it is back', () =>
+  test('that crashes during an upload keeps an unfinished upload, which is removed after its restart', () =>
     withServer(program, async (server, bucket) => {
       const blobs = open(bucket.address)
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -335,7 +336,7 @@ function describeStops(program: string): void {
       await blobs.close()
     }))
 
-  test('that dies during a download goes on where it was, or ends it with an error', () =>
+  test('that crashes during a download fails it, or resumes it after its restart', () =>
     withServer(program, async (server, bucket) => {
       const blobs = open(bucket.address)
       const [id, bytes] = [newId(), makeBytes(6 * s3PartBytes)]
@@ -350,15 +351,15 @@ function describeStops(program: string): void {
           return sha256Of(Buffer.concat(pieces))
         }
       }
-      const [goesOn, ends] = [await begin(), await begin()]
+      const [resumed, failed] = [await begin(), await begin()]
       await server.crash()
-      await expect(ends()).rejects.toMatchObject(unavailable)
+      await expect(failed()).rejects.toMatchObject(unavailable)
       await server.start()
-      expect(await goesOn()).toBe(sha256Of(bytes))
+      expect(await resumed()).toBe(sha256Of(bytes))
       await blobs.close()
     }))
 
-  test('that stands still stops the sender, who goes on with it', () =>
+  test('that stops responding applies backpressure to the upload', () =>
     withServer(program, async (server, bucket) => {
       const blobs = open(bucket.address)
       const [id, bytes, chunk] = [newId(), makeBytes(5 * s3PartBytes), 64 * 1024]
@@ -371,8 +372,8 @@ function describeStops(program: string): void {
       }
       const thaw = server.freeze()
       const writing = blobs.write(id, body(), plenty)
-      // One part waits to be sent, the next is full, and a piece of the one after it is in our hands.
-      await until('the sender waits', () => given === 2 * s3PartBytes + chunk)
+      // One part waits to be sent, the next is full, and one chunk of the third has been read.
+      await until('the upload is paused', () => given === 2 * s3PartBytes + chunk)
       expect(await blobs.findFault()).toBeString()
       expect(given).toBe(2 * s3PartBytes + chunk)
       thaw()
@@ -381,7 +382,7 @@ function describeStops(program: string): void {
       await blobs.close()
     }))
 
-  test('whose answers we stop waiting for', () =>
+  test('that stops responding fails pending writes on close', () =>
     withServer(program, async (server, bucket) => {
       const blobs = open(bucket.address)
       const thaw = server.freeze()

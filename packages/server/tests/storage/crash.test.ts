@@ -1,6 +1,6 @@
 /**
- * A server that is killed in the middle of uploads, overwrites and completes: what it acknowledged is there, what it
- * did not is there whole or not at all, and what is left over goes away.
+ * A server killed during uploads, overwrites and completes: acknowledged files are stored, an unacknowledged file is
+ * either complete or absent, and leftover bytes are removed.
  */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
@@ -18,7 +18,7 @@ export default defineConfig(${JSON.stringify({ storage: { buckets } })})
 
 const dayMs = 24 * 60 * 60 * 1000
 
-/** A text of this many characters that says throughout what it is. */
+/** A text of this many characters that repeats its key and version throughout. */
 const contentOf = (key: string, version: number, size: number): string => {
   const unit = `${key} version ${version} of ${size}\n`
   return unit.repeat(Math.ceil(size / unit.length)).slice(0, size)
@@ -33,7 +33,7 @@ interface Attempt {
 
 const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`)
 
-/** Stores a version under a key, in one of the ways there are. */
+/** Stores a version under a key, as a form or in parts. */
 async function store(server: SpawnedServer, { key, version, content }: Attempt): Promise<number> {
   if (version % 3 > 0) return (await upload(server.service, 'open', { key, content })).status
   const uploadId = await createMultipart(server.service, 'open', { key })
@@ -48,7 +48,7 @@ async function store(server: SpawnedServer, { key, version, content }: Attempt):
   return (await server.service.post(`${bucketPath('open')}/multipart/complete`, { uploadId, key, parts })).status
 }
 
-/** One version after the other under every key, all keys at once, until the server is killed in the midst of it. */
+/** Stores versions one after the other under every key, in parallel, until the server is killed. */
 async function storeUntilKilled(server: SpawnedServer, firstVersion: number, enough: number): Promise<Attempt[]> {
   const attempts: Attempt[] = []
   let acknowledged = 0
@@ -86,14 +86,14 @@ async function expectComplete(server: SpawnedServer, attempts: readonly Attempt[
   }
 }
 
-/** Serves the dead server's storage at a later time, when all that is past its time has gone. */
+/** Serves the storage of the killed server at a later time, and expects that expired data has been removed. */
 async function expectNothingLeft(dead: SpawnedServer, engine: Engine): Promise<void> {
   const nothing = async (): Promise<void> => {}
   const shared: Engine = { ...engine, openStorage: async () => ({ settings: {}, elapse: nothing, remove: nothing }) }
   const clock = manualClock(Date.now())
   const server = await startServer({ config: { storage: { buckets } }, clock, settings: dead.settings }, shared)
   try {
-    // Open uploads are given up, then their parts let go, then removed.
+    // Open uploads expire first, then their parts are released, then removed.
     for (let week = 0; week < 3; week++) {
       clock.advance(8 * dayMs)
       await server.tidy()
@@ -112,14 +112,14 @@ async function expectNothingLeft(dead: SpawnedServer, engine: Engine): Promise<v
 }
 
 for (const engine of engines)
-  describe(`a server killed under uploads on ${engine.name}`, () => {
+  describe(`a server killed during uploads on ${engine.name}`, () => {
     let server: SpawnedServer | null = null
     afterEach(async () => {
       await server?.remove()
       server = null
     })
 
-    test('[STORE-10, STORE-6, STORE-SWEEP-1] three times over, loses nothing, tears nothing, leaves nothing', async () => {
+    test('[STORE-10, STORE-6, STORE-SWEEP-1] loses and tears no file and leaves no bytes behind, three times in a row', async () => {
       const running = await spawnServer(configText, engine)
       server = running
       const attempts: Attempt[] = []

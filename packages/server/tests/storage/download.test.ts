@@ -1,4 +1,4 @@
-/** Downloads: bytes, headers, conditions and ranges, the same on every way to them. */
+/** Downloads: bytes, headers, conditional requests and ranges, identical for every kind of access. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { Answer } from '../harness/client.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -9,7 +9,7 @@ const config = { storage: { buckets: { files: { access: { read: true, write: tru
 const text = '0123456789abcdefghijklmnopqrstuvwxyz'
 const path = filePath('files', 'text')
 
-/** Files of three shapes: one blob, many, none. */
+/** Stores a file of one blob, one of several blobs, and an empty one. */
 async function storeAll(server: TestServer): Promise<void> {
   await store(server.service, 'files', { key: 'text', content: text, type: 'text/plain' })
   await store(server.service, 'files', { key: 'nothing', content: '', type: 'text/plain' })
@@ -35,9 +35,9 @@ describeServer('download', { config }, (server) => {
   beforeAll(() => storeAll(server))
 
   for (const key of ['text', 'parts'])
-    test(`[STORE-GET-1] ${key}: the bytes with their headers`, async () => {
+    test(`[STORE-GET-1] ${key}: GET returns the bytes and headers of the file`, async () => {
       const answer = await server.anonymous.get(filePath('files', key))
-      expect([answer.status, answer.text]).toEqual([200, text])
+      expect(answer).toMatchObject({ status: 200, text })
       expect(answer.headers.get('content-type')).toBe('text/plain')
       expect(answer.headers.get('accept-ranges')).toBe('bytes')
       expect(answer.headers.get('etag')).toMatch(/^"[0-9a-f]{32}(?:-\d+)?"$/)
@@ -48,18 +48,18 @@ describeServer('download', { config }, (server) => {
       )
     })
 
-  test('[STORE-GET-1, STORE-GET-5] an absent file is 404', async () => {
+  test('[STORE-GET-1, STORE-GET-5] an absent file returns 404', async () => {
     expectRefusal(await server.anonymous.get(filePath('files', 'absent')), 404)
     expect((await server.anonymous.request('HEAD', filePath('files', 'absent'))).status).toBe(404)
   })
 
-  test('[STORE-GET-5] HEAD says what GET would', async () => {
+  test('[STORE-GET-5] HEAD returns the headers of GET', async () => {
     for (const key of ['text', 'parts', 'nothing']) {
       const [head, get] = await Promise.all([
         server.anonymous.request('HEAD', filePath('files', key)),
         server.anonymous.get(filePath('files', key)),
       ])
-      expect([head.status, head.text]).toEqual([200, ''])
+      expect(head).toMatchObject({ status: 200, text: '' })
       expect(head.headers.get('content-length')).toBe(String(get.text.length))
       expect(headersOf(head)).toEqual(headersOf(get))
     }
@@ -80,12 +80,12 @@ describeServer('download', { config }, (server) => {
     ['bytes=99-,3-4', '34', 'bytes 3-4/36'],
   ]
   for (const [range, found, contentRange] of ranges)
-    test(`[STORE-GET-6, STORE-GET-7] ${range} is ${found === null ? '416' : '206'}`, async () => {
+    test(`[STORE-GET-6, STORE-GET-7] ${range} returns ${found === null ? '416' : '206'}`, async () => {
       for (const key of ['text', 'parts']) {
         const answer = await server.anonymous.get(filePath('files', key), { range })
         expect(answer.headers.get('content-range')).toBe(contentRange)
         if (found === null) expectRefusal(answer, 416)
-        else expect([answer.status, answer.text]).toEqual([206, found])
+        else expect(answer).toMatchObject({ status: 206, text: found })
       }
     })
 
@@ -102,11 +102,12 @@ describeServer('download', { config }, (server) => {
     test(`[STORE-GET-6] ${range} is ignored`, async () => {
       for (const key of ['text', 'parts']) {
         const answer = await server.anonymous.get(filePath('files', key), { range })
-        expect([answer.status, answer.text, answer.headers.get('content-range')]).toEqual([200, text, null])
+        expect(answer).toMatchObject({ status: 200, text })
+        expect(answer.headers.get('content-range')).toBeNull()
       }
     })
 
-  test('[STORE-GET-6] several ranges come in one answer', async () => {
+  test('[STORE-GET-6] several ranges return one multipart response', async () => {
     for (const key of ['text', 'parts']) {
       const answer = await server.anonymous.get(filePath('files', key), { range: 'bytes=0-1, 5-8,-3' })
       expect(answer.status).toBe(206)
@@ -119,7 +120,7 @@ describeServer('download', { config }, (server) => {
     }
   })
 
-  test('[STORE-GET-7] a file of no bytes has no ranges', async () => {
+  test('[STORE-GET-7] a range of an empty file returns 416', async () => {
     for (const range of ['bytes=0-', 'bytes=0-0', 'bytes=-1', 'bytes=-0']) {
       const answer = await server.anonymous.get(filePath('files', 'nothing'), { range })
       expectRefusal(answer, 416)
@@ -127,7 +128,7 @@ describeServer('download', { config }, (server) => {
     }
   })
 
-  describe('conditions', () => {
+  describe('conditional requests', () => {
     const later = new Date(Date.now() + 3_600_000).toUTCString()
     const earlier = new Date(Date.now() - 3_600_000).toUTCString()
     const cases: readonly [header: string, value: string, status: number][] = [
@@ -150,28 +151,31 @@ describeServer('download', { config }, (server) => {
       ['if-unmodified-since', later, 200],
     ]
     for (const [header, value, status] of cases)
-      test(`[STORE-GET-8] ${header} ${value.replace(/\w{3}, .*GMT/, (date) => (date === later ? 'later' : 'earlier'))} is ${status}`, async () => {
+      test(`[STORE-GET-8] ${header} ${value.replace(/\w{3}, .*GMT/, (date) => (date === later ? 'later' : 'earlier'))} returns ${status}`, async () => {
         const etag = (await server.anonymous.request('HEAD', path)).headers.get('etag') ?? ''
         const headers = { [header]: value.replace('ETAG', etag) }
         const get = await server.anonymous.get(path, headers)
         const head = await server.anonymous.request('HEAD', path, { headers })
-        expect([get.status, head.status]).toEqual([status, status])
-        if (status === 304) expect([get.text, get.headers.get('etag')]).toEqual(['', etag])
-        else if (status === 412) expectRefusal(get, 412)
+        expect(get.status).toBe(status)
+        expect(head.status).toBe(status)
+        if (status === 304) {
+          expect(get.text).toBe('')
+          expect(get.headers.get('etag')).toBe(etag)
+        } else if (status === 412) expectRefusal(get, 412)
         else expect(get.text).toBe(text)
       })
 
-    test('[STORE-GET-8] If-Range of another version gives the whole file', async () => {
+    test('[STORE-GET-8] If-Range with another version returns the whole file', async () => {
       const head = await server.anonymous.request('HEAD', path)
-      const ask = async (ifRange: string) => {
+      const getRange = async (ifRange: string) => {
         const { status, text: found } = await server.anonymous.get(path, { range: 'bytes=1-2', 'if-range': ifRange })
         return [status, found]
       }
-      expect(await ask(head.headers.get('etag') ?? '')).toEqual([206, '12'])
-      expect(await ask(head.headers.get('last-modified') ?? '')).toEqual([206, '12'])
-      expect(await ask('"other"')).toEqual([200, text])
-      expect(await ask(`W/${head.headers.get('etag')}`)).toEqual([200, text])
-      expect(await ask(earlier)).toEqual([200, text])
+      expect(await getRange(head.headers.get('etag') ?? '')).toEqual([206, '12'])
+      expect(await getRange(head.headers.get('last-modified') ?? '')).toEqual([206, '12'])
+      expect(await getRange('"other"')).toEqual([200, text])
+      expect(await getRange(`W/${head.headers.get('etag')}`)).toEqual([200, text])
+      expect(await getRange(earlier)).toEqual([200, text])
     })
   })
 })
@@ -183,9 +187,9 @@ const active = [
   ...['image/png/x', 'text/html;x', 'IMAGE/SVG+XML; a=b', ' text/html', 'nonsense', ''],
 ]
 
-describeServer('headers of downloads', { config }, (server) => {
-  /** The file by every way there is. */
-  async function everyWay(key: string): Promise<Answer[]> {
+describeServer('download headers', { config }, (server) => {
+  /** The responses to every kind of request for the file. */
+  async function requestAll(key: string): Promise<Answer[]> {
     const file = filePath('files', key)
     const { body } = await server.as('alice').post('/api/storage/files/signed-url', { key })
     const signed = pathOf(body.url)
@@ -203,9 +207,9 @@ describeServer('headers of downloads', { config }, (server) => {
   const common = { 'x-content-type-options': 'nosniff', etag: expect.any(String) }
 
   for (const type of passive)
-    test(`[STORE-GET-2, STORE-GET-4] ${type} is sent as it is`, async () => {
+    test(`[STORE-GET-2, STORE-GET-4] ${type} is served inline`, async () => {
       await store(server.service, 'files', { key: 'a/b.x', content: 'hello', type })
-      for (const answer of await everyWay('a/b.x'))
+      for (const answer of await requestAll('a/b.x'))
         expect(headersOf(answer)).toEqual({
           ...common,
           'content-type': type,
@@ -214,9 +218,9 @@ describeServer('headers of downloads', { config }, (server) => {
     })
 
   for (const type of active)
-    test(`[STORE-GET-2, STORE-GET-3, STORE-GET-4] ${JSON.stringify(type)} is an attachment`, async () => {
+    test(`[STORE-GET-2, STORE-GET-3, STORE-GET-4] ${JSON.stringify(type)} is served as an attachment`, async () => {
       await store(server.service, 'files', { key: 'a/b.x', content: '<script>', type })
-      for (const answer of await everyWay('a/b.x'))
+      for (const answer of await requestAll('a/b.x'))
         expect(headersOf(answer)).toEqual({
           ...common,
           'content-type': 'application/octet-stream',
@@ -225,7 +229,7 @@ describeServer('headers of downloads', { config }, (server) => {
         })
     })
 
-  test('[STORE-GET-9] names can hold no other header or parameter', async () => {
+  test('[STORE-GET-9] file names cannot inject headers or parameters', async () => {
     const cases: readonly [key: string, disposition: string][] = [
       ['a"; x=y', `inline; filename="a___x_y"; filename*=UTF-8''a%22%3B%20x%3Dy`],
       ["über (1)'*.txt", `inline; filename="_ber__1___.txt"; filename*=UTF-8''%C3%BCber%20%281%29%27%2A.txt`],

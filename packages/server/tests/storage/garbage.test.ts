@@ -1,4 +1,4 @@
-/** Released bytes have bounds of their own, and backups keep what they need of them by leases. */
+/** Released blobs: their limits, and the leases with which backups retain them. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { backupLeaseMs, backupLeasesMax } from '../../src/limits/jobs.ts'
@@ -29,7 +29,7 @@ const config = {
 const fileBytes = 1_500_000
 const large = new Uint8Array(fileBytes)
 
-/** Bytes and number of everything in the store. */
+/** The ids and the total size of all blobs in the store. */
 const stored = (server: TestServer): Promise<{ bytes: number; ids: string[] }> =>
   server.withBlobs(async (blobs) => {
     let bytes = 0
@@ -41,7 +41,7 @@ const stored = (server: TestServer): Promise<{ bytes: number; ids: string[] }> =
     return { bytes, ids }
   })
 
-/** What is counted as released, against what the rows of released blobs add up to. */
+/** Expects the counters of released blobs to match their rows. */
 async function expectCountsMatch(server: TestServer): Promise<void> {
   const counted = await queryRow(
     server,
@@ -62,7 +62,7 @@ describeServer('released files', { config, clock }, (server) => {
     server.service.request('POST', '/api/backup/lease')
   const endLease = (id: string) => server.service.delete(`/api/backup/lease/${id}`)
   /** Removes everything released so far. */
-  async function settle(): Promise<void> {
+  async function removeReleased(): Promise<void> {
     clock.advance(garbageGraceMs + 1)
     await server.tidy()
     await expectCountsMatch(server)
@@ -77,9 +77,9 @@ describeServer('released files', { config, clock }, (server) => {
   }
 
   for (const bucket of ['mine', 'all'])
-    test(`[STORE-SWEEP-2] 120 overwrites under a small quota stay within the bound: ${bucket}`, async () => {
+    test(`[STORE-SWEEP-2] 120 overwrites under a small quota stay within the limit: ${bucket}`, async () => {
       const before = (await stored(server)).bytes
-      // The live file, what is released within the bound, and the last file released beyond it.
+      // The live file, the released files within the limit, and the last file released beyond it.
       const most = await overwrite(bucket, 120)
       expect(most - before).toBeLessThanOrEqual(quotaBytes + garbageBytesMin + fileBytes)
       expect(most - before).toBeGreaterThan(garbageBytesMin - fileBytes)
@@ -88,11 +88,11 @@ describeServer('released files', { config, clock }, (server) => {
       expect((await stored(server)).bytes - before).toBeLessThanOrEqual(quotaBytes + garbageBytesMin)
       expect((await alice.get(filePath(bucket, 'again'))).status).toBe(200)
       await alice.delete(filePath(bucket, 'again'))
-      await settle()
+      await removeReleased()
       expect((await stored(server)).bytes).toBe(before)
     })
 
-  test('[STORE-SWEEP-2] parts that are sent again count as well, and a small one stays its day', async () => {
+  test('[STORE-SWEEP-2] replaced parts count as well, and small blobs are retained for the grace period', async () => {
     const before = await stored(server)
     await store(alice, 'free', { key: 'small', content: 'first' })
     await store(alice, 'free', { key: 'small', content: 'second' })
@@ -107,7 +107,7 @@ describeServer('released files', { config, clock }, (server) => {
     await server.tidy()
     expect((await stored(server)).ids.length - before.ids.length).toBeGreaterThan(2)
     expect((await alice.post(`${bucketPath('mine')}/multipart/abort`, { uploadId, key: 'parts' })).status).toBe(200)
-    await settle()
+    await removeReleased()
     expect((await stored(server)).ids.length - before.ids.length).toBe(1)
   })
 
@@ -117,26 +117,27 @@ describeServer('released files', { config, clock }, (server) => {
     for (let n = 0; n < 10; n++) expectRefusal(await upload(alice, 'all', { key: `no${n}`, content: large }), 413)
     expect((await stored(server)).ids).toHaveLength(before + 1)
     await alice.delete(filePath('all', 'one'))
-    await settle()
+    await removeReleased()
   })
 
-  test('[STORE-SWEEP-3] a lease keeps what is released while it lives, and ends by itself', async () => {
-    await settle()
+  test('[STORE-SWEEP-3] a lease retains blobs released during it, and expires', async () => {
+    await removeReleased()
     const before = await stored(server)
     await overwrite('mine', 1)
     const { status, body } = await lease()
-    expect([status, Date.parse(body.expiresAt)]).toEqual([200, clock.now() + backupLeaseMs])
+    expect(status).toBe(200)
+    expect(Date.parse(body.expiresAt)).toBe(clock.now() + backupLeaseMs)
     await overwrite('mine', 30)
     await server.tidy()
     expect((await stored(server)).ids).toHaveLength(before.ids.length + 31)
-    // Renewed for longer than any released file would be kept otherwise.
+    // Renewed for longer than released files are retained without a lease.
     for (let elapsed = 0; elapsed < 3 * backupLeaseMs; elapsed += backupLeaseMs / 3) {
       clock.advance(backupLeaseMs / 3)
       expect((await server.service.request('POST', `/api/backup/lease/${body.id}`)).status).toBe(200)
     }
     await server.tidy()
     expect((await stored(server)).ids).toHaveLength(before.ids.length + 31)
-    // The backup is killed: nothing renews its lease.
+    // The backup was killed and no longer renews its lease.
     clock.advance(backupLeaseMs)
     expectRefusal(await server.service.request('POST', `/api/backup/lease/${body.id}`), 404)
     expectRefusal(await endLease(body.id), 404)
@@ -146,8 +147,8 @@ describeServer('released files', { config, clock }, (server) => {
     await expectCountsMatch(server)
   })
 
-  test('[STORE-SWEEP-3] a lease keeps no longer than it lives, and nothing that was released before it', async () => {
-    await settle()
+  test('[STORE-SWEEP-3] a lease does not retain blobs released before it, or after it has ended', async () => {
+    await removeReleased()
     const before = (await stored(server)).ids.length
     await store(alice, 'free', { key: 'old', content: 'first' })
     await store(alice, 'free', { key: 'old', content: 'second' })
@@ -160,12 +161,12 @@ describeServer('released files', { config, clock }, (server) => {
     await server.tidy()
     expect((await stored(server)).ids).toHaveLength(before + 2)
     expect((await endLease(body.id)).status).toBe(200)
-    await settle()
+    await removeReleased()
     expect((await stored(server)).ids).toHaveLength(before + 1)
   })
 
-  test('[STORE-SWEEP-3] a clock that is set back during a backup takes nothing from it', async () => {
-    await settle()
+  test('[STORE-SWEEP-3] a clock that is set back during a backup does not remove blobs it needs', async () => {
+    await removeReleased()
     const start = clock.now()
     const before = (await stored(server)).ids.length
     const { body } = await lease()
@@ -179,14 +180,15 @@ describeServer('released files', { config, clock }, (server) => {
     clock.set(start)
   })
 
-  test('[BACKUP-15] a key for backups takes leases, another may not, and they are bounded', async () => {
+  test('[BACKUP-15] leases require a key with the backup scope, and their number is limited', async () => {
     const backup = server.withKey('backup-key-0123456789')
     expectRefusal(await server.withKey('metrics-key-0123456789').request('POST', '/api/backup/lease'), 401)
     const answers = await Promise.all(
       Array.from({ length: backupLeasesMax + 4 }, () => backup.request('POST', '/api/backup/lease')),
     )
     const taken = answers.filter(({ status }) => status === 200)
-    expect([taken.length, answers.filter(({ status }) => status === 409).length]).toEqual([backupLeasesMax, 4])
+    expect(taken).toHaveLength(backupLeasesMax)
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(4)
     for (const { body } of taken) {
       expect((await backup.delete(`/api/backup/lease/${body.id}`)).body).toEqual({ ok: true })
       expectRefusal(await backup.delete(`/api/backup/lease/${body.id}`), 404)

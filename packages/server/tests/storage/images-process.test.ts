@@ -22,12 +22,12 @@ async function* inPieces(bytes: Uint8Array, size = 100): AsyncGenerator<Uint8Arr
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-const ofThis = (): number[] => childrenOf(process.pid, 'images/child')
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await new Promise((resolve) => setImmediate(resolve))
+const imageProcesses = (): number[] => childrenOf(process.pid, 'images/child')
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('[STORE-IMG-8] bounds on pixels by format, on what is no picture, and a source that breaks off', async () => {
+test('[STORE-IMG-8] too many pixels, a source that is not an image and a source that fails are rejected', async () => {
   const images = openImageProcesses({ timeoutMs: 10_000 })
   const source = await red(100, 80)
   const small = await images.render(inPieces(source), as({ width: 50, format: 'avif' }), never)
@@ -42,37 +42,37 @@ test('[STORE-IMG-8] bounds on pixels by format, on what is no picture, and a sou
   })
   const broken = (async function* () {
     yield source.subarray(0, 10)
-    throw new Error('the store is away')
+    throw new Error('the store is unavailable')
   })()
-  await expect(images.render(broken, as({ width: 5 }), never)).rejects.toThrow('the store is away')
+  await expect(images.render(broken, as({ width: 5 }), never)).rejects.toThrow('the store is unavailable')
   expect(await images.render(inPieces(source), as({ width: 5 }), never)).toBeTruthy()
   await images.close()
   await expect(images.render(inPieces(source), as(), never)).rejects.toMatchObject({ kind: 'unavailable' })
 })
 
-describe.skipIf(!canListChildren)('the process', () => {
+describe.skipIf(!canListChildren)('the image process', () => {
   test('[STORE-IMG-5] is killed at the deadline and replaced', async () => {
     const images = openImageProcesses({ timeoutMs: 2000 })
     const source = await red(50, 50)
     await images.render(inPieces(source), as({ width: 10 }), never)
-    const first = ofThis()
+    const first = imageProcesses()
     for (const pid of first) process.kill(pid, 'SIGSTOP')
     await expect(images.render(inPieces(source), as({ width: 11 }), never)).rejects.toMatchObject({ kind: 'slow' })
     await until(() => !first.some(isRunning))
     expect(await images.render(inPieces(source), as({ width: 11 }), never)).toBeTruthy()
-    expect(ofThis().filter((pid) => first.includes(pid))).toEqual([])
+    expect(imageProcesses().filter((pid) => first.includes(pid))).toEqual([])
     await images.close()
-    expect(ofThis()).toEqual([])
+    expect(imageProcesses()).toEqual([])
   })
 
-  test('[STORE-IMG-6] is killed when its work is aborted, whether it has started or not', async () => {
+  test('[STORE-IMG-6] is killed when its work is aborted', async () => {
     const images = openImageProcesses({ timeoutMs: 10_000 })
     const source = await red(50, 50)
     const controller = new AbortController()
     const work = images.render(inPieces(source), as({ width: 10 }), controller.signal)
     controller.abort(new Error('gone'))
     await expect(work).rejects.toThrow('gone')
-    await until(() => ofThis().length === 0)
+    await until(() => imageProcesses().length === 0)
     expect(await images.render(inPieces(source), as({ width: 10 }), never)).toBeTruthy()
     await images.close()
   })

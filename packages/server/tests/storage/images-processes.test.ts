@@ -1,4 +1,4 @@
-/** Pictures are made in processes of their own: what goes on beside them, who waits for whom, and what is left. */
+/** Image processes: isolation from other requests, fair queueing, cancellation and cleanup. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const config = `export default {
   storage: { buckets: { pictures: { images: true, access: { read: true } } } },
 }`
 
-describe.skipIf(!canListChildren)('the processes of pictures', () => {
+describe.skipIf(!canListChildren)('image processes', () => {
   let server: SpawnedServer
   beforeAll(async () => {
     server = await spawnServer(config)
@@ -34,18 +34,18 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
   const expectHealthy = async (): Promise<void> => {
     expect((await server.anonymous.get('/api/health')).status).toBe(200)
   }
-  /** Asks the server for its health until it is so: it answers all the while. */
-  async function until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await expectHealthy()
+  /** Polls the health endpoint, which must always succeed, until the condition is true. */
+  async function until(isTrue: () => boolean): Promise<void> {
+    while (!isTrue()) await expectHealthy()
   }
   const signal = (pids: readonly number[], name: NodeJS.Signals): void => {
     for (const pid of pids) process.kill(pid, name)
   }
-  /** Everything below the blobs: what a picture that is not made must leave as it was. */
+  /** Every file of the blob store, which a canceled transformation must leave unchanged. */
   const blobsOf = (): string[] =>
     readdirSync(join(server.dataFolder, 'blobs'), { recursive: true }).map(String).toSorted()
 
-  test('[STORE-IMG-5] requests of every other kind are answered while a slow picture is made', async () => {
+  test('[STORE-IMG-5] other requests are served while a slow image is transformed', async () => {
     let isPending = true
     const picture = get('noise', 'format=avif').finally(() => (isPending = false))
     await until(() => children().length > 0)
@@ -63,13 +63,14 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
     expect(isPending).toBe(true)
     signal(stopped, 'SIGCONT')
     const response = await picture
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/avif'])
-    // The encoder and its threads are in the child alone.
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('image/avif')
+    // The encoder and its threads run only in the child process.
     expect(children().map(mappedFiles).join()).toContain('vips')
     expect(mappedFiles(server.pid)).not.toContain('vips')
   })
 
-  test('[STORE-IMG-6] a picture that its client no longer waits for is ended, and nothing of it is left', async () => {
+  test('[STORE-IMG-6] a transformation is canceled when its client disconnects, and leaves no files', async () => {
     expect((await get('small', 'width=50')).status).toBe(200)
     const before = blobsOf()
     await until(() => children().length === 1)
@@ -90,9 +91,9 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
     expect((await get('small', 'width=51')).status).toBe(200)
   })
 
-  test('[STORE-IMG-7] callers take turns, and one with too many waiting is refused', async () => {
+  test('[STORE-IMG-7] callers are served round-robin, and a caller with too many queued requests gets 429', async () => {
     const order: string[] = []
-    const ask = async (caller: string, query: string, key = 'small'): Promise<number> => {
+    const request = async (caller: string, query: string, key = 'small'): Promise<number> => {
       const authorization = `Bearer ${await server.token(caller)}`
       const response = await get(key, query, { headers: { authorization } })
       await response.arrayBuffer()
@@ -100,25 +101,25 @@ describe.skipIf(!canListChildren)('the processes of pictures', () => {
       order.push(`${caller} ${status}`)
       return status
     }
-    const holding = ['width=480', 'width=481'].map((query) => ask('hog', `${query}&format=avif`, 'noise'))
+    const running = ['width=480', 'width=481'].map((query) => request('hog', `${query}&format=avif`, 'noise'))
     await until(() => children().length === imagesAtOnceMax)
     signal(children(), 'SIGSTOP')
     const widths = Array.from({ length: imagesWaitingPerCallerMax + 1 }, (_, n) => 100 + n)
-    const waiting = widths.map((width) => ask('hog', `width=${width}`))
+    const waiting = widths.map((width) => request('hog', `width=${width}`))
     await until(() => order.length > 0)
     expect(order).toEqual(['hog 429'])
-    const guest = ask('guest', 'width=13')
-    // Its request has arrived once later ones of its connection's peers are answered.
+    const guest = request('guest', 'width=13')
+    // The request has arrived once later requests have been answered.
     for (let n = 0; n < 20; n++) await expectHealthy()
     signal(children(), 'SIGCONT')
     expect(await guest).toBe(200)
     expect(order.indexOf('guest 200')).toBeLessThan(10)
-    const statuses = await Promise.all([...holding, ...waiting])
+    const statuses = await Promise.all([...running, ...waiting])
     expect(statuses.filter((status) => status === 429)).toHaveLength(1)
     expect(statuses.filter((status) => status === 200)).toHaveLength(imagesWaitingPerCallerMax + 2)
   })
 
-  test('[STORE-IMG-5] the processes end with the server, however it ends', async () => {
+  test('[STORE-IMG-5] the processes exit when the server is killed', async () => {
     const picture = get('noise', 'format=avif&width=470').catch(() => null)
     await until(() => children().length > 0)
     const all = children()

@@ -22,7 +22,7 @@ const picture = (width: number, height: number, background = 'red'): Promise<Uin
     .png()
     .toBuffer()
 
-/** A PNG that says it has this many pixels and has none. */
+/** A PNG whose header declares this many pixels but that contains none. */
 function bomb(side: number): Uint8Array {
   const head = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
   const size = Buffer.alloc(8)
@@ -34,7 +34,7 @@ function bomb(side: number): Uint8Array {
   return Buffer.concat([head, size, type, crc, Buffer.from('0000000049444154', 'hex')])
 }
 
-describeServer('pictures', { config }, (server) => {
+describeServer('image transformations', { config }, (server) => {
   const path = filePath('pictures', 'a/red.png')
   beforeAll(async () => {
     await store(server.as('alice'), 'pictures', { key: 'a/red.png', content: await picture(100, 80) })
@@ -60,25 +60,28 @@ describeServer('pictures', { config }, (server) => {
     ['?width=10&format=jpeg', 'jpeg', 10, 8],
   ]
   for (const [query, format, width, height] of cases)
-    test(`[STORE-IMG-1] ${query} is ${format} of ${width} by ${height}`, async () => {
+    test(`[STORE-IMG-1] ${query} returns ${format} of ${width} by ${height} pixels`, async () => {
       const { response, bytes } = await fetchPicture(query)
       expect(response.status).toBe(200)
       expect(response.headers.get('content-type')).toBe(`image/${format}`)
       expect(response.headers.get('x-content-type-options')).toBe('nosniff')
       const found = await sharp(bytes).metadata()
-      expect([found.format, found.width, found.height]).toEqual([format as 'png', width, height])
+      expect(found).toMatchObject({ format, width, height })
       const head = await server.anonymous.request('HEAD', path + query)
-      expect([head.status, head.headers.get('content-length')]).toEqual([200, String(bytes.length)])
+      expect(head.status).toBe(200)
+      expect(head.headers.get('content-length')).toBe(String(bytes.length))
       const etag = response.headers.get('etag') ?? ''
       expect(head.headers.get('etag')).toBe(etag)
       expect((await fetchPicture(query, { 'if-none-match': etag })).response.status).toBe(304)
       const part = await fetchPicture(query, { range: 'bytes=0-3' })
-      expect([part.response.status, [...part.bytes]]).toEqual([206, [...bytes.subarray(0, 4)]])
+      expect(part.response.status).toBe(206)
+      expect(part.bytes).toEqual(bytes.subarray(0, 4))
     })
 
-  test('[STORE-IMG-1] avif is made too', async () => {
+  test('[STORE-IMG-1] format=avif returns AVIF', async () => {
     const { response } = await fetchPicture('?width=8&format=avif')
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/avif'])
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('image/avif')
   })
 
   for (const query of [
@@ -92,11 +95,11 @@ describeServer('pictures', { config }, (server) => {
     '?width=1&fit=crop',
     '?width=1.5',
   ])
-    test(`[STORE-IMG-2] ${query} is 400`, async () => {
+    test(`[STORE-IMG-2] ${query} returns 400`, async () => {
       expectRefusal(await server.anonymous.get(path + query), 400)
     })
 
-  test('[STORE-IMG-1, STORE-IMG-2] not elsewhere, and not of other files', async () => {
+  test('[STORE-IMG-1, STORE-IMG-2] only for buckets with images enabled, and only for images', async () => {
     expectRefusal(await server.anonymous.get(`${filePath('plain', 'red')}?width=5`), 400)
     expect((await server.anonymous.get(`${filePath('plain', 'red')}?fit=cover`)).status).toBe(200)
     const files: readonly [key: string, content: string | Uint8Array, type: string][] = [
@@ -111,12 +114,12 @@ describeServer('pictures', { config }, (server) => {
     }
   })
 
-  test('[STORE-IMG-2] a picture of too many pixels is not decoded', async () => {
+  test('[STORE-IMG-2] an image with too many pixels is not decoded', async () => {
     await store(server.service, 'pictures', { key: 'bomb', content: bomb(60_000) })
     expectRefusal(await server.anonymous.get(`${filePath('pictures', 'bomb')}?width=5`), 400)
   })
 
-  test('[STORE-IMG-2] one that would have too many pixels is not made', async () => {
+  test('[STORE-IMG-2] a variant that would have too many pixels is refused', async () => {
     await store(server.service, 'pictures', { key: 'tall', content: await picture(1, 2000) })
     await store(server.service, 'pictures', { key: 'wide', content: await picture(2000, 1) })
     const [tall, wide] = [filePath('pictures', 'tall'), filePath('pictures', 'wide')]
@@ -140,31 +143,33 @@ describeServer('pictures', { config }, (server) => {
     ] as const) {
       const response = await fetch(server.url + tall + query)
       const found = await sharp(new Uint8Array(await response.arrayBuffer())).metadata()
-      expect([response.status, found.width, found.height]).toEqual([200, width, height])
+      expect(response.status).toBe(200)
+      expect(found).toMatchObject({ width, height })
     }
   })
 
-  test('[STORE-IMG-1] under the rules of the file', async () => {
+  test('[STORE-IMG-1] the access rules of the file apply', async () => {
     const query = '?width=5'
     expectRefusal(await server.anonymous.get(filePath('own', 'red') + query), 401)
     expectRefusal(await server.as('bob').get(filePath('own', 'red') + query), 403)
     expect((await server.as('alice').get(filePath('own', 'red') + query)).status).toBe(200)
     const { url } = (await server.as('alice').post('/api/storage/own/signed-url', { key: 'red' })).body
     const signed = await server.anonymous.get(`${pathOf(url)}&width=5`)
-    expect([signed.status, signed.headers.get('content-type')]).toEqual([200, 'image/png'])
+    expect(signed.status).toBe(200)
+    expect(signed.headers.get('content-type')).toBe('image/png')
     await store(server.as('alice'), 'own', { key: 'red', content: await picture(100, 80, 'blue') })
     expectRefusal(await server.anonymous.get(`${pathOf(url)}&width=5`), 412)
   })
 
-  describe('kept', () => {
-    test('[STORE-IMG-3] many who ask at once get the same, and it follows the file', async () => {
+  describe('cached variants', () => {
+    test('[STORE-IMG-3] concurrent requests return the same variant, and a new file replaces it', async () => {
       await store(server.service, 'pictures', { key: 'kept', content: await picture(60, 60, 'red') })
-      const ask = async () =>
+      const fetchEtag = async () =>
         (await server.anonymous.get(`${filePath('pictures', 'kept')}?width=30&format=webp`)).headers.get('etag')
-      const etags = new Set(await Promise.all(Array.from({ length: 40 }, ask)))
+      const etags = new Set(await Promise.all(Array.from({ length: 40 }, fetchEtag)))
       expect(etags.size).toBe(1)
       await store(server.service, 'pictures', { key: 'kept', content: await picture(60, 60, 'blue') })
-      expect(etags.has(await ask())).toBe(false)
+      expect(etags.has(await fetchEtag())).toBe(false)
       await server.service.delete(filePath('pictures', 'kept'))
       expectRefusal(await server.anonymous.get(`${filePath('pictures', 'kept')}?width=30&format=webp`), 404)
     })

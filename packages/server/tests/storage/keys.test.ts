@@ -1,4 +1,4 @@
-/** Keys: which there are, how paths carry them, and that none is mistaken for a route or a file. */
+/** Keys: valid keys, their encoding in paths, and keys that look like routes or file paths. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ const routes: readonly string[] = [
 describeServer('keys', { config }, (server) => {
   const bucket = bucketPath('files')
 
-  describe('refused wherever they are given', () => {
+  describe('invalid keys are refused by every endpoint', () => {
     for (const [title, key] of bad)
       test(`[STORE-KEY-1] ${title}`, async () => {
         const client = server.service
@@ -74,7 +74,7 @@ describeServer('keys', { config }, (server) => {
         ]
         for (const answer of answers) expectRefusal(answer, 400, 'key')
         if (key !== '') {
-          // As parts of a path "." and ".." are gone before the server sees them, unless their slashes are escaped.
+          // Clients resolve "." and ".." in a path before sending it, unless their slashes are escaped.
           const escaped = encodeURIComponent(key)
           expectRefusal(await client.get(`${bucket}/${escaped}`), 400, 'key')
           expectRefusal(await client.delete(`${bucket}/${escaped}`), 400, 'key')
@@ -85,7 +85,7 @@ describeServer('keys', { config }, (server) => {
       })
   })
 
-  describe('taken and given back', () => {
+  describe('valid keys round-trip', () => {
     for (const key of good)
       test(`[STORE-KEY-1, STORE-KEY-2, STORE-KEY-4] ${JSON.stringify(key.slice(0, 40))}`, async () => {
         const content = `content of ${key}`
@@ -102,16 +102,17 @@ describeServer('keys', { config }, (server) => {
       })
   })
 
-  describe('that look like routes', () => {
+  describe('keys that look like routes are keys', () => {
     for (const key of routes)
       test(`[STORE-KEY-3] ${key}`, async () => {
         const content = `content of ${key}`
         await store(server.service, 'files', { key, content })
         const escaped = filePath('files', key)
         const answer = await server.anonymous.get(escaped)
-        expect([answer.status, answer.text]).toEqual([200, content])
+        expect(answer).toMatchObject({ status: 200, text: content })
         const head = await server.anonymous.request('HEAD', escaped)
-        expect([head.status, head.headers.get('content-length')]).toEqual([200, String(content.length)])
+        expect(head.status).toBe(200)
+        expect(head.headers.get('content-length')).toBe(String(content.length))
         expect((await server.service.get(`${escaped}/metadata`)).body.key).toBe(key)
         expect((await server.service.patch(`${escaped}/metadata`, { a: 'b' })).body.customMetadata).toEqual({ a: 'b' })
         expect((await server.service.delete(escaped)).status).toBe(200)
@@ -119,13 +120,13 @@ describeServer('keys', { config }, (server) => {
       })
   })
 
-  test('[STORE-KEY-4] keys that only look alike are different', async () => {
+  test('[STORE-KEY-4] keys that look alike are different', async () => {
     const keys = ['twin', 'Twin', 'twin.', 'twin ', 'caf\u00e9', 'cafe\u0301', 'twin\u200b', 'tw\u0456n']
     for (const key of keys) await store(server.service, 'files', { key, content: `<${key}>` })
     for (const key of keys) expect((await server.anonymous.get(filePath('files', key))).text).toBe(`<${key}>`)
   })
 
-  test('[STORE-KEY-1] no path leaves the bucket, or the data folder', async () => {
+  test('[STORE-KEY-1] no path escapes the bucket or the data folder', async () => {
     const attempts = [
       '../secret',
       '..%2f..%2fsecret',

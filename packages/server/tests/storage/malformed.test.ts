@@ -1,6 +1,6 @@
 /**
- * Requests to buckets that nobody meant to send. Whatever arrives, the answer is never a 5xx, a refusal has the common
- * form and changes nothing, and what is sent as a file is sent harmlessly.
+ * Malformed requests to buckets never cause a 5xx. A refusal has the common error format and changes nothing, and files
+ * are always sent with safe headers.
  */
 import { beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -11,11 +11,11 @@ import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer, rootKey } from '../harness/server.ts'
 import { bucketPath, dumpBucket, filePath, store, tusHeaders } from '../harness/storage/files.ts'
 
-const anybody = { read: true, write: true, delete: true } as const
-const config = { storage: { buckets: { files: { images: true, access: anybody } } } }
+const allowAll = { read: true, write: true, delete: true } as const
+const config = { storage: { buckets: { files: { images: true, access: allowAll } } } }
 const runs = { numRuns: 300 }
 
-/** What a header can carry. */
+/** Text that is valid in a header. */
 const headerText = fc.oneof(
   text.map((one) => one.replace(/[^\x20-\x7e]/g, '')),
   fc.constantFrom(
@@ -33,7 +33,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
   const bucket = bucketPath('files')
   beforeEach(() => store(server.service, 'files', { key: 'a', content: 'content' }))
 
-  const judge = async (send: () => Promise<Answer>): Promise<void> => {
+  const expectAcceptedOrRefused = async (send: () => Promise<Answer>): Promise<void> => {
     const before = await dumpBucket(server, 'files')
     const answer = await send()
     if (answer.status >= 500)
@@ -49,17 +49,17 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     expect(await dumpBucket(server, 'files')).toEqual(before)
   }
 
-  test('[ERR-7, STORE-GET-3, STORE-GET-8] any headers and parameters on a download', async () => {
+  test('[ERR-7, STORE-GET-3, STORE-GET-8] a download with arbitrary headers and parameters is served or refused', async () => {
     const names = ['range', 'if-range', 'if-none-match', 'if-match', 'if-modified-since', 'if-unmodified-since']
     const headers = fc.dictionary(fc.constantFrom(...names), headerText, { maxKeys: 3 })
     const parameters = fc.dictionary(fc.constantFrom('token', 'width', 'height', 'fit', 'format', 'x'), text, {
       maxKeys: 2,
     })
     await fc.assert(
-      fc.asyncProperty(headers, parameters, async (sent, asked) => {
-        const entries = Object.entries(asked).map(([name, value]): [string, string] => [name, value.toWellFormed()])
+      fc.asyncProperty(headers, parameters, async (sent, query) => {
+        const entries = Object.entries(query).map(([name, value]): [string, string] => [name, value.toWellFormed()])
         const answer = await server.anonymous.get(`${filePath('files', 'a')}?${new URLSearchParams(entries)}`, sent)
-        if (answer.status >= 500) throw new Error(`gave ${answer.status}`)
+        if (answer.status >= 500) throw new Error(`returned ${answer.status}`)
         if (answer.status >= 400) return void expectRefusal(answer, answer.status)
         expect(answer.headers.get('content-security-policy')).toBe("sandbox; default-src 'none'")
         if (answer.status === 200) expect(answer.text).toBe('content')
@@ -68,11 +68,11 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
   })
 
-  test('[ERR-7, STORE-LIST-3] any parameters of a list', async () => {
+  test('[ERR-7, STORE-LIST-3] a list with arbitrary parameters is served or refused', async () => {
     const parameters = fc.dictionary(fc.constantFrom('prefix', 'limit', 'cursor', 'x'), text, { maxKeys: 3 })
     await fc.assert(
-      fc.asyncProperty(parameters, async (asked) => {
-        const entries = Object.entries(asked).map(([name, value]): [string, string] => [name, value.toWellFormed()])
+      fc.asyncProperty(parameters, async (query) => {
+        const entries = Object.entries(query).map(([name, value]): [string, string] => [name, value.toWellFormed()])
         const answer = await server.service.get(`${bucket}?${new URLSearchParams(entries)}`)
         if (answer.status !== 200) expectRefusal(answer, 400)
         else expect(Array.isArray(answer.body.objects)).toBe(true)
@@ -81,7 +81,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
   })
 
-  test('[ERR-7, STORE-RULE-7] any JSON on any endpoint', async () => {
+  test('[ERR-7, STORE-RULE-7] arbitrary JSON on every endpoint is accepted or refused', async () => {
     const paths = [
       'signed-url',
       'signed-urls',
@@ -105,7 +105,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
     await fc.assert(
       fc.asyncProperty(target, content, ([method, path], json) =>
-        judge(() =>
+        expectAcceptedOrRefused(() =>
           server.service.request(method, path, {
             raw: JSON.stringify(json) ?? '',
             headers: { 'content-type': 'application/json' },
@@ -116,13 +116,13 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
   })
 
-  test('[ERR-7, STORE-TUS-2] any headers of tus', async () => {
+  test('[ERR-7, STORE-TUS-2] arbitrary tus headers are accepted or refused', async () => {
     const names = ['upload-length', 'upload-offset', 'upload-metadata', 'content-type']
     const headers = fc.dictionary(fc.constantFrom(...names), headerText, { maxKeys: 4 })
     const target = fc.constantFrom(['POST', ''], ['PATCH', '/x'], ['DELETE', '/x'])
     await fc.assert(
       fc.asyncProperty(target, headers, ([method = '', path = ''], sent) =>
-        judge(() =>
+        expectAcceptedOrRefused(() =>
           server.service.request(method, `${bucket}/uploads/tus${path}`, { headers: { ...tusHeaders, ...sent } }),
         ),
       ),
@@ -130,7 +130,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
   })
 
-  test('[ERR-7, STORE-2] any form', async () => {
+  test('[ERR-7, STORE-2] an arbitrary form is accepted or refused', async () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '--b\r\n',
@@ -150,7 +150,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 12 }), (pieces) =>
-        judge(() =>
+        expectAcceptedOrRefused(() =>
           server.service.request('POST', `${bucket}/upload`, {
             raw: pieces.join(''),
             headers: { 'content-type': 'multipart/form-data; boundary=b' },
@@ -161,7 +161,7 @@ describeServer('malformed requests to buckets', { config }, (server) => {
     )
   })
 
-  test('[ERR-7, STORE-KEY-1] any path', async () => {
+  test('[ERR-7, STORE-KEY-1] an arbitrary path is served or refused', async () => {
     const path = fc.string({
       unit: fc.constantFrom('/', '%', '2', 'F', 'f', '.', 'a', '\\', ';', '~', '+', 'metadata', 'uploads'),
       maxLength: 12,

@@ -1,6 +1,6 @@
 /**
- * Memory of a server that carries large files: the same whatever their size, and after senders and readers who stall
- * or leave. Measured by the system, in a process of the server's own that collects its garbage at once.
+ * Memory of a server that transfers large files does not depend on their size, and is released after clients stall or
+ * disconnect. Measured by the operating system, in a separate process that collects garbage eagerly.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -18,16 +18,16 @@ export default defineConfig({
 })
 `
 
-/** Twice what buffers and garbage of an instant came to at most, and less than half of the smallest large file. */
+/** Twice the largest growth measured from buffers and garbage, and less than half of the smallest large file. */
 const growthMax = 192 * MiB
 
-/** Begins to measure; the function it gives back tells by how much the process has grown at its largest since. */
+/** Starts a measurement; the result returns by how much the resident memory has grown at its peak since. */
 function measure(pid: number): () => number {
   const read = (name: string): number => {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8')
     return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024
   }
-  // Forgets the largest size there has been.
+  // Resets the peak.
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   const before = read('VmRSS')
   return () => read('VmHWM') - before
@@ -36,7 +36,7 @@ function measure(pid: number): () => number {
 const piece = new Uint8Array(MiB).fill(7)
 const boundary = 'a-boundary-that-no-file-has'
 
-/** An upload form of a file of this many MiB, made as it is sent; `onPiece` is told before each piece. */
+/** An upload form with a file of this many MiB, generated while it is sent; `onPiece` runs before each piece. */
 function formBody(key: string, size: number, onPiece: (n: number) => Promise<void> | void = () => {}): ReadableStream {
   const head =
     `--${boundary}\r\nContent-Disposition: form-data; name="key"\r\n\r\n${key}\r\n` +
@@ -67,7 +67,7 @@ function describeMemory(engine: (typeof engines)[number], largeMiB: number): voi
       preload: join(import.meta.dir, '../harness/storage/collect-garbage.ts'),
     })
     authorization = `Bearer ${await server.token('alice')}`
-    // What a first request costs is paid once.
+    // The cost of the first request is not measured.
     expect((await send(formBody('warm', 20))).status).toBe(201)
     expect(await receive('warm')).toBe(20 * MiB)
   })
@@ -89,7 +89,7 @@ function describeMemory(engine: (typeof engines)[number], largeMiB: number): voi
     return size
   }
 
-  test(`[STORE-11] does not grow with a file of ${largeMiB} MiB that comes and goes`, async () => {
+  test(`[STORE-11] does not grow with an upload and download of ${largeMiB} MiB`, async () => {
     const growth = measure(server.pid)
     expect((await send(formBody('large', largeMiB))).status).toBe(201)
     expect(growth()).toBeLessThan(growthMax)
@@ -97,7 +97,7 @@ function describeMemory(engine: (typeof engines)[number], largeMiB: number): voi
     expect(growth()).toBeLessThan(growthMax)
   }, 300_000)
 
-  test('[STORE-11] does not grow with readers who stall', async () => {
+  test('[STORE-11] does not grow with stalled downloads', async () => {
     const growth = measure(server.pid)
     const readers = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -106,13 +106,13 @@ function describeMemory(engine: (typeof engines)[number], largeMiB: number): voi
         return reader
       }),
     )
-    // Somebody who does not stall is served meanwhile.
+    // Other clients are served meanwhile.
     expect(await receive('warm')).toBe(20 * MiB)
     expect(growth()).toBeLessThan(growthMax)
     await Promise.all(readers.map((reader) => reader?.cancel()))
   })
 
-  test('[STORE-11, STORE-9] does not grow with senders who leave in the middle', async () => {
+  test('[STORE-11, STORE-9] does not grow with uploads aborted midway', async () => {
     const growth = measure(server.pid)
     for (let round = 0; round < 10; round++)
       await Promise.all(

@@ -1,4 +1,4 @@
-/** Uploads in parts: order, tags, owners, ends and races. */
+/** Multipart uploads: order, ETags, owners, completion and races. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { sendRaw } from '../harness/raw-http.ts'
@@ -15,21 +15,21 @@ import {
   uploadPart,
 } from '../harness/storage/files.ts'
 
-const anybody = { read: true, write: true, delete: true } as const
+const allowAll = { read: true, write: true, delete: true } as const
 const clock = manualClock(Date.now())
 const config = {
   storage: {
     buckets: {
-      files: { access: anybody },
-      other: { access: anybody },
-      small: { maxFileSize: 10, access: anybody },
-      full: { quota: 100, access: anybody },
+      files: { access: allowAll },
+      other: { access: allowAll },
+      small: { maxFileSize: 10, access: allowAll },
+      full: { quota: 100, access: allowAll },
     },
   },
 }
 const dayMs = 24 * 60 * 60 * 1000
 
-describeServer('uploads in parts', { config, clock }, (server) => {
+describeServer('multipart uploads', { config, clock }, (server) => {
   const alice = server.as('alice')
   const begin = (key: string, bucket = 'files', more: object = {}) => createMultipart(alice, bucket, { key, ...more })
   const send = async (uploadId: string, partNumber: number, key: string, content: string, bucket = 'files') =>
@@ -42,7 +42,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
   const parts = (uploadId: string, key: string) =>
     alice.get(`${bucketPath('files')}/uploads/${uploadId}/parts?key=${encodeURIComponent(key)}`)
 
-  test('[ERR-7, STORE-9] a part that breaks off is its sender’s failure, and is not kept', async () => {
+  test('[ERR-7, STORE-9] a part with a malformed body is a client error and is not stored', async () => {
     const uploadId = await begin('broken')
     const path = `${bucketPath('files')}/multipart/upload-part`
     const answered = () =>
@@ -57,7 +57,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
       'Connection: close',
       `Authorization: Bearer ${await server.token('alice')}`,
     ]
-    // What the runtime answers to a chunk that is none does not come from us: our line about it tells.
+    // The runtime itself responds to a malformed chunk, so the status is taken from the request log.
     const before = answered().length
     await sendRaw(server.url, `${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno chunk\r\n`)
     while (answered().length === before) await server.anonymous.get('/api/health')
@@ -69,7 +69,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     })
   })
 
-  test('[STORE-PART-1, STORE-PART-10] parts sent in any order make a file in the order of their numbers', async () => {
+  test('[STORE-PART-1, STORE-PART-10] parts sent in any order form a file in the order of their numbers', async () => {
     const uploadId = await begin('a/b', 'files', { contentType: 'Text/Plain', customMetadata: { n: 'v' } })
     const [third, first, second] = await Promise.all([
       send(uploadId, 10_000, 'a/b', 'three'),
@@ -83,12 +83,14 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     ])
     expectRefusal(await alice.get(filePath('files', 'a/b')), 404)
     const { status, body } = await complete(uploadId, 'a/b', [first, second, third] as object[])
-    expect([status, body.key, body.size, body.uploaded]).toEqual([200, 'a/b', 13, expect.any(String)])
-    expect([body.contentType, body.customMetadata, body.uploadedBy]).toEqual(['text/plain', { n: 'v' }, 'alice'])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ key: 'a/b', size: 13, contentType: 'text/plain', uploadedBy: 'alice' })
+    expect(body.uploaded).toEqual(expect.any(String))
+    expect(body.customMetadata).toEqual({ n: 'v' })
     expect((await alice.get(filePath('files', 'a/b'))).text).toBe('one,two,three')
   })
 
-  test('[STORE-PART-1] a part need not declare its length', async () => {
+  test('[STORE-PART-1] a part may omit Content-Length', async () => {
     const uploadId = await begin('chunked')
     const { status, body } = await uploadPart(
       alice,
@@ -100,7 +102,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     expect((await complete(uploadId, 'chunked', [body])).body.size).toBe(3)
   })
 
-  test('[STORE-PART-2] a part sent again replaces the one before', async () => {
+  test('[STORE-PART-2] a part sent again replaces the previous one', async () => {
     const uploadId = await begin('again')
     const old = await send(uploadId, 1, 'again', 'old content')
     const now = await send(uploadId, 1, 'again', 'new')
@@ -110,13 +112,13 @@ describeServer('uploads in parts', { config, clock }, (server) => {
   })
 
   for (const partNumber of ['0', '10001', '-1', '1.5', 'x', '', '1e3', '99999999999'])
-    test(`[STORE-PART-2] ${JSON.stringify(partNumber)} is no part number`, async () => {
+    test(`[STORE-PART-2] the part number ${JSON.stringify(partNumber)} is invalid`, async () => {
       const uploadId = await begin('numbers')
       expectRefusal(await uploadPart(alice, 'files', { uploadId, partNumber, key: 'numbers' }, 'x'), 400, 'partNumber')
       expect((await parts(uploadId, 'numbers')).body.parts).toEqual([])
     })
 
-  test('[STORE-PART-3] complete takes parts as they are, ascending, each once', async () => {
+  test('[STORE-PART-3] complete requires stored parts in ascending order, each once', async () => {
     const uploadId = await begin('strict')
     const one = await send(uploadId, 1, 'strict', 'one')
     const two = await send(uploadId, 2, 'strict', 'two')
@@ -137,12 +139,12 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     const before = await dumpBucket(server, 'files')
     for (const list of wrong) expectRefusal(await complete(uploadId, 'strict', list), 400)
     expect(await dumpBucket(server, 'files')).toEqual(before)
-    // One that is left out is not in the file.
+    // A part that is not listed is not in the file.
     expect((await complete(uploadId, 'strict', [two])).status).toBe(200)
     expect((await alice.get(filePath('files', 'strict'))).text).toBe('two')
   })
 
-  test('[STORE-PART-4] it is its owner’s, for its key, in its bucket', async () => {
+  test('[STORE-PART-4] an upload is available only to its owner, for its key, in its bucket', async () => {
     const uploadId = await begin('owned')
     const part = await send(uploadId, 1, 'owned', 'mine')
     const bob = server.as('bob')
@@ -174,12 +176,13 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     ).toBe('alice')
   })
 
-  test('[STORE-PART-5] what has ended is 404', async () => {
+  test('[STORE-PART-5] a completed or aborted upload returns 404', async () => {
     const aborted = await begin('ended')
     const part = await send(aborted, 1, 'ended', 'x')
     const session = { uploadId: aborted, key: 'ended' }
     const abort = await alice.post(`${bucketPath('files')}/multipart/abort`, session)
-    expect([abort.status, abort.body]).toEqual([200, { ok: true }])
+    expect(abort.status).toBe(200)
+    expect(abort.body).toEqual({ ok: true })
     const completed = await begin('ended')
     const last = await send(completed, 1, 'ended', 'x')
     expect((await complete(completed, 'ended', [last])).status).toBe(200)
@@ -194,7 +197,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     }
   })
 
-  test('[STORE-PART-5] of completes, aborts and parts that race, one ends it', async () => {
+  test('[STORE-PART-5] exactly one of concurrent completes and aborts ends the upload', async () => {
     for (let round = 0; round < 5; round++) {
       const key = `race-${round}`
       const uploadId = await begin(key)
@@ -213,12 +216,13 @@ describeServer('uploads in parts', { config, clock }, (server) => {
       expect(completed + aborts.filter(({ status }) => status === 200).length).toBe(1)
       for (const answer of answers) expect([200, 404]).toContain(answer.status)
       const { status, text } = await alice.get(filePath('files', key))
-      expect([status, status === 200 ? text : '']).toEqual(completed === 1 ? [200, 'first'] : [404, ''])
+      expect(status).toBe(completed === 1 ? 200 : 404)
+      if (completed === 1) expect(text).toBe('first')
       expectRefusal(await parts(uploadId, key), 404)
     }
   })
 
-  test('[STORE-PART-8] parts together are bounded like a file', async () => {
+  test('[STORE-PART-8] the total size of the parts is limited like a file', async () => {
     const uploadId = await begin('small', 'small')
     const first = await send(uploadId, 1, 'small', '123456', 'small')
     expectRefusal(await uploadPart(alice, 'small', { uploadId, partNumber: 2, key: 'small' }, '12345'), 413)
@@ -237,7 +241,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     expect(body.size).toBe(10)
   })
 
-  test('[STORE-7] open uploads count against the quota, and make room when they end', async () => {
+  test('[STORE-7] open uploads count toward the quota until they end', async () => {
     const uploadId = await begin('open', 'full')
     await send(uploadId, 1, 'open', 'x'.repeat(80), 'full')
     expectRefusal(await upload(alice, 'full', { key: 'more', content: 'x'.repeat(30) }), 413)
@@ -254,7 +258,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     await store(alice, 'full', { key: 'third', content: 'x'.repeat(50) })
   })
 
-  test('[STORE-PART-9] what nobody continues for 7 days is given up', async () => {
+  test('[STORE-PART-9] an upload expires after 7 days without a new part', async () => {
     const idle = await begin('idle')
     await send(idle, 1, 'idle', 'x')
     clock.advance(6 * dayMs)
@@ -267,7 +271,7 @@ describeServer('uploads in parts', { config, clock }, (server) => {
     expect((await parts(busy, 'busy')).status).toBe(200)
   })
 
-  describe('create', () => {
+  describe('multipart create', () => {
     const cases: readonly [title: string, body: object][] = [
       ['no key', {}],
       ['a key that is a number', { key: 1 }],

@@ -1,4 +1,4 @@
-/** Nodes that share a database and a store: a file is everybody's, and what is single is single among them all. */
+/** Nodes that share a database and a store: files, signed URLs, uploads and quotas are shared by all nodes. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { openUploadsMax } from '../../src/limits/storage.ts'
 import { sharedEngine } from '../harness/engines.ts'
@@ -29,7 +29,7 @@ if (sharedEngine)
     afterAll(() => opened.close())
     const node = (at: number): TestServer => opened.nodes[at % opened.nodes.length] as TestServer
 
-    test('[STORE-1, STORE-SIGN-1] what one stores and signs, another sends', async () => {
+    test('[STORE-1, STORE-SIGN-1] a file stored on one node and signed on another is served by a third', async () => {
       await store(node(0).as('alice'), 'files', { key: 'shared', content: 'hello' })
       expect((await node(1).anonymous.get(filePath('files', 'shared'))).text).toBe('hello')
       const { url } = (
@@ -40,7 +40,7 @@ if (sharedEngine)
       expect((await node(2).anonymous.get(pathOf(url))).text).toBe('hello')
     })
 
-    test('[STORE-SIGN-7] a grant is used once among them all', async () => {
+    test('[STORE-SIGN-7] a signed upload URL works once across all nodes', async () => {
       const { url } = (
         await node(0)
           .as('alice')
@@ -59,7 +59,7 @@ if (sharedEngine)
       expect(answers.filter(({ status }) => status === 401)).toHaveLength(29)
     })
 
-    test('[STORE-PART-1, STORE-PART-5] parts are sent to any, and one of them completes', async () => {
+    test('[STORE-PART-1, STORE-PART-5] parts may be sent to any node, and one complete succeeds', async () => {
       const uploadId = await createMultipart(node(0).as('bob'), 'files', { key: 'parts' })
       const parts = await Promise.all(
         Array.from({ length: 9 }, async (_, at) => {
@@ -79,7 +79,7 @@ if (sharedEngine)
       expect((await node(1).anonymous.get(filePath('files', 'parts'))).text).toBe('012345678')
     })
 
-    test('[STORE-6, STORE-7] one key written by all holds one file, and is counted once', async () => {
+    test('[STORE-6, STORE-7] concurrent writes of one key on all nodes store one file, counted once in the quota', async () => {
       const content = (at: number): string => `${at % 10}`.repeat(100)
       const carol = (at: number) => node(at).as('carol')
       const answers = await Promise.all(
@@ -88,12 +88,12 @@ if (sharedEngine)
       expect(answers.filter(({ status }) => status !== 201)).toEqual([])
       const texts = await Promise.all([0, 1, 2].map(async (at) => (await carol(at).get(filePath('files', 'one'))).text))
       expect(new Set(texts).size).toBe(1)
-      // 100 of her 1,000 bytes are used: 900 more fit, and not one beyond.
+      // 100 of 1,000 bytes are used: 900 more fit, 901 do not.
       expect((await upload(carol(0), 'files', { key: 'more', content: 'x'.repeat(901) })).status).toBe(413)
       expect((await upload(carol(1), 'files', { key: 'more', content: 'x'.repeat(900) })).status).toBe(201)
     })
 
-    test('[STORE-PART-11] the uploads that one caller has open are bounded among them all', async () => {
+    test('[STORE-PART-11] the limit of open uploads per user applies across all nodes', async () => {
       const begin = (at: number) =>
         node(at)
           .as('carol')

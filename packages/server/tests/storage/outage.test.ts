@@ -1,4 +1,4 @@
-/** A store that is away, and a disk that is full: what needs them is refused, nothing is torn, and it passes. */
+/** An unavailable store and a full disk: requests that need them are refused, and service resumes afterwards. */
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ import { openBucket } from '../harness/storage/s3-buckets.ts'
 
 const config = { storage: { buckets: { open: { access: { read: true, write: true, delete: true } } } } }
 
-/** Every way to store bytes refuses. */
+/** Expects every kind of upload to be refused. */
 async function expectNoUploads(server: TestServer, content: string): Promise<void> {
   const { service } = server
   expectRefusal(await upload(service, 'open', { key: 'new', content }), 503)
@@ -29,7 +29,7 @@ async function expectNoUploads(server: TestServer, content: string): Promise<voi
 
 const s3Program = process.env.PLINTH_TEST_S3_URL ? provideS3() : null
 
-test.if(s3Program !== null)('[STORE-12] a store that is away is 503 until it is back', async () => {
+test.if(s3Program !== null)('[STORE-12] an unavailable store returns 503 until it is available again', async () => {
   const s3 = await openS3(s3Program as string)
   const { address } = await openBucket(s3.url)
   const server = await startServer({ config, settings: { s3: address } })
@@ -41,7 +41,7 @@ test.if(s3Program !== null)('[STORE-12] a store that is away is 503 until it is 
     await expectNoUploads(server, 'new')
     expectRefusal(await service.get(filePath('open', 'kept')), 503)
     expect((await service.get('/api/health')).status).toBe(503)
-    // What is known without the bytes is still said.
+    // Requests that need no bytes still succeed.
     expect((await service.request('HEAD', filePath('open', 'kept'))).status).toBe(200)
     expect((await service.get(bucketPath('open'))).body.objects).toHaveLength(1)
     await s3.start()
@@ -56,16 +56,16 @@ test.if(s3Program !== null)('[STORE-12] a store that is away is 503 until it is 
 
 const refusal = (status: number, code: string) => new Response(`<Error><Code>${code}</Code></Error>`, { status })
 
-/** Faults of a store that is there: what it answers, and to what. */
+/** Faults of a reachable store. */
 const faults: readonly [string, Answer][] = [
-  ['gives no answer', () => new Promise(() => {})],
+  ['does not respond', () => new Promise(() => {})],
   ['refuses everything', async () => refusal(403, 'AccessDenied')],
   ['refuses writes', async ({ method }, pass) => (method === 'PUT' ? refusal(403, 'AccessDenied') : pass())],
   ['asks for fewer requests', async () => refusal(503, 'SlowDown')],
 ]
 
 test.if(s3Program !== null).each(faults)(
-  '[STORE-12, AWAY-8] a store that %s is 503 at once, health says so, and it passes',
+  '[STORE-12, AWAY-8] a store that %s returns 503 at once, fails the health check, and recovers',
   async (_, fault) => {
     const s3 = await openS3(s3Program as string)
     const { address } = await openBucket(s3.url)
@@ -77,7 +77,7 @@ test.if(s3Program !== null).each(faults)(
       await store(service, 'open', { key: 'kept', content: 'kept' })
       answer = fault
       const write = () => upload(service, 'open', { key: 'new', content: 'new' })
-      // The first finds out where nothing else does; it is refused all the same.
+      // The first request detects the fault; it is refused too.
       const first = await write()
       expectRefusal(first, 503)
       expect(first.headers.get('retry-after')).toBe('1')
@@ -102,8 +102,8 @@ function mountSmallDisk(folder: string): boolean {
 
 const unmount = (folder: string) => Bun.spawnSync(['umount', folder])
 
-/** Only root can make a disk that is small enough to fill, and not everywhere. */
-function findOutWhetherToMount(): boolean {
+/** Mounting a disk small enough to fill requires root, and is not possible everywhere. */
+function canMountSmallDisk(): boolean {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-disk-'))
   const canMount = process.platform === 'linux' && mountSmallDisk(folder)
   if (canMount) unmount(folder)
@@ -111,7 +111,7 @@ function findOutWhetherToMount(): boolean {
   return canMount
 }
 
-test.if(findOutWhetherToMount())('[STORE-12] a full disk is 503 until there is room again', async () => {
+test.if(canMountSmallDisk())('[STORE-12] a full disk returns 503 until space is available', async () => {
   const server = createServer({ config }, engines[0] as Engine)
   const disk = join(server.dataFolder, 'blobs')
   mkdirSync(disk)
@@ -121,13 +121,13 @@ test.if(findOutWhetherToMount())('[STORE-12] a full disk is 503 until there is r
     await store(server.service, 'open', { key: 'kept', content: 'k'.repeat(600_000) })
     const before = await dumpBucket(server, 'open')
     await expectNoUploads(server, 'n'.repeat(600_000))
-    // A sender who is refused in the middle is told so, whatever is still to come.
+    // A client refused midway receives the response, however much it has left to send.
     const raw = formOfUpload({ key: 'new', content: 'n'.repeat(20_000_000) })
     expectRefusal(await server.service.request('POST', `${bucketPath('open')}/upload`, { raw }), 503)
     expect(await dumpBucket(server, 'open')).toEqual(before)
     await store(server.service, 'open', { key: 'new', content: 'n'.repeat(300_000) })
   } finally {
-    // Before the folder around it is removed.
+    // Before the surrounding folder is removed.
     unmount(disk)
     await server.close()
   }

@@ -1,4 +1,4 @@
-/** Signed URLs: what one gives, to whom, how long, and that it gives nothing else. */
+/** Signed URLs: what they grant, for how long, and that they grant nothing else. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import type { Auth } from '../../src/config/define.ts'
@@ -34,19 +34,17 @@ describeServer('signed download URLs', { config, clock }, (server) => {
 
   beforeEach(() => store(alice, 'own', { key: 'a/b c', content: 'hello', type: 'text/plain' }))
 
-  test('[STORE-SIGN-1] anybody may fetch, until it expires', async () => {
+  test('[STORE-SIGN-1] any client can download until the URL expires', async () => {
     const { url, expiresAt } = await sign({ key: 'a/b c', expiresIn: '10m' })
     expect(url).toStartWith(`${server.url}/api/storage/own/a%2Fb%20c?token=`)
     expect(Date.parse(expiresAt)).toBe(clock.now() + 10 * minuteMs)
     const path = pathOf(url)
     const answer = await server.anonymous.get(path)
-    expect([answer.status, answer.text, answer.headers.get('cache-control')]).toEqual([
-      200,
-      'hello',
-      'private, max-age=600',
-    ])
+    expect(answer).toMatchObject({ status: 200, text: 'hello' })
+    expect(answer.headers.get('cache-control')).toBe('private, max-age=600')
     const part = await server.anonymous.get(path, { range: 'bytes=1-2' })
-    expect([part.status, part.text, part.headers.get('cache-control')]).toEqual([206, 'el', 'private, max-age=600'])
+    expect(part).toMatchObject({ status: 206, text: 'el' })
+    expect(part.headers.get('cache-control')).toBe('private, max-age=600')
     expect((await server.anonymous.request('HEAD', path)).headers.get('content-length')).toBe('5')
     clock.advance(10 * minuteMs - 1)
     expect((await server.anonymous.get(path)).status).toBe(200)
@@ -55,7 +53,7 @@ describeServer('signed download URLs', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.get(path, { range: 'bytes=1-2' }), 401, 'Token expired')
   })
 
-  test('[STORE-SIGN-1] an hour if nothing is said', async () => {
+  test('[STORE-SIGN-1] a URL expires after one hour by default', async () => {
     expect(Date.parse((await sign({ key: 'a/b c' })).expiresAt)).toBe(clock.now() + 60 * minuteMs)
     expect(Date.parse((await sign({ key: 'a/b c', expiresIn: '7d' })).expiresAt)).toBe(
       clock.now() + 7 * 24 * 60 * minuteMs,
@@ -63,7 +61,7 @@ describeServer('signed download URLs', { config, clock }, (server) => {
   })
 
   for (const expiresIn of ['8d', '0s', '-1h', '1', 'soon', '1w', 60, '99999999d'])
-    test(`[STORE-SIGN-6] ${expiresIn} is no lifetime`, async () => {
+    test(`[STORE-SIGN-6] expiresIn ${JSON.stringify(expiresIn)} is invalid`, async () => {
       for (const [path, body] of [
         ['signed-url', { key: 'a/b c' }],
         ['signed-urls', { keys: ['a/b c'] }],
@@ -72,7 +70,7 @@ describeServer('signed download URLs', { config, clock }, (server) => {
         expectRefusal(await alice.post(`${bucketPath('own')}/${path}`, { ...body, expiresIn }), 400, 'expiresIn')
     })
 
-  test('[STORE-SIGN-3] another file under the key is 412, none is 404', async () => {
+  test('[STORE-SIGN-3] a replaced file returns 412, a deleted file 404', async () => {
     const { url } = await sign({ key: 'a/b c' })
     for (const file of [
       { content: 'jello', type: 'text/plain' },
@@ -93,14 +91,14 @@ describeServer('signed download URLs', { config, clock }, (server) => {
       }
       expect((await server.anonymous.request('HEAD', pathOf(url))).status).toBe(412)
     }
-    // As it was: the URL is good again, and the metadata is none of its business.
+    // The URL is valid again for the same content, whatever its metadata.
     await store(alice, 'own', { key: 'a/b c', content: 'hello', type: 'text/plain', metadata: { other: 'x' } })
     expect((await server.anonymous.get(pathOf(url))).text).toBe('hello')
     await alice.delete(filePath('own', 'a/b c'))
     expectRefusal(await server.anonymous.get(pathOf(url)), 404)
   })
 
-  test('[STORE-SIGN-2] only files the caller may read', async () => {
+  test('[STORE-SIGN-2] a caller can sign only files they may read', async () => {
     await store(server.as('bob'), 'own', { key: 'of-bob', content: 'x' })
     expectRefusal(await alice.post(`${bucketPath('own')}/signed-url`, { key: 'of-bob' }), 403)
     expectRefusal(await alice.post(`${bucketPath('own')}/signed-url`, { key: 'absent' }), 404)
@@ -116,7 +114,7 @@ describeServer('signed download URLs', { config, clock }, (server) => {
     expectRefusal(await alice.post(`${bucketPath('own')}/signed-urls`, { keys }), 400, 'keys')
   })
 
-  test('[STORE-SIGN-4] a changed, cut or borrowed token is 401, also where rules would have allowed', async () => {
+  test('[STORE-SIGN-4] a modified, truncated or foreign token returns 401, even where the rules allow access', async () => {
     await store(server.service, 'other', { key: 'a/b c', content: 'open' })
     await store(server.service, 'other', { key: 'x', content: 'open' })
     const { url } = await sign({ key: 'a/b c' })
@@ -152,13 +150,13 @@ describeServer('signed download URLs', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.get(`${pathOf(url)}&token=${token}`), 400)
   })
 
-  test('[STORE-SIGN-4] whoever is given a token cannot read what is in it', async () => {
+  test('[STORE-SIGN-4] the content of a token is encrypted', async () => {
     const token = tokenOf((await sign({ key: 'a/b c' })).url)
     const [content = ''] = token.split('.')
     expect(Buffer.from(content, 'base64url').toString('latin1')).not.toMatch(/alice|private|own/)
   })
 
-  test('[STORE-SIGN-5] a rule that no longer allows the issuer ends it', async () => {
+  test('[STORE-SIGN-5] a URL stops working when the rules no longer allow its issuer', async () => {
     const { url } = await sign({ key: 'a/b c' })
     await server.reload(configWith({ ...rules, read: false }))
     expectRefusal(await server.anonymous.get(pathOf(url)), 403)
@@ -166,7 +164,7 @@ describeServer('signed download URLs', { config, clock }, (server) => {
     expect((await server.anonymous.get(pathOf(url))).status).toBe(200)
   })
 
-  test('[STORE-SIGN-5] so does the end of the service key that made it', async () => {
+  test('[STORE-SIGN-5] a URL stops working when its service key is removed', async () => {
     const key = 'a-key-that-will-be-gone'
     await server.reload({ ...config, serviceKeys: [{ name: 'passing', key, scopes: ['storage:*:*:*'] }] })
     const { url } = (await server.withKey(key).post(`${bucketPath('own')}/signed-url`, { key: 'a/b c' })).body
@@ -187,7 +185,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
         ['file', new Blob([content])],
       ]),
     })
-  /** With the key behind the file, where it is known only after the bytes. */
+  /** Sends the key after the file, so that it is known only after the bytes. */
   const sendLate = (path: string, key: string, content = 'x') =>
     server.anonymous.request('POST', path, {
       raw: formOf([
@@ -196,7 +194,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
       ]),
     })
 
-  test('[STORE-SIGN-7, STORE-SIGN-9] stores one file, once, in its issuer’s name', async () => {
+  test('[STORE-SIGN-7, STORE-SIGN-9] a URL stores one file, once, with its issuer as uploader', async () => {
     const answer = await alice.post(`${bucketPath('own')}/signed-upload-url`, { key: 'up/1', maxFileSize: '1kb' })
     expect(answer.body).toEqual({
       url: expect.any(String),
@@ -206,14 +204,15 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     expect(new URL(answer.body.url).searchParams.get('key')).toBe('up/1')
     const path = pathOf(answer.body.url)
     const { status, body } = await send(path, 'up/1')
-    expect([status, body.key, body.uploadedBy]).toEqual([201, 'up/1', 'alice'])
+    expect(status).toBe(201)
+    expect(body).toMatchObject({ key: 'up/1', uploadedBy: 'alice' })
     expectRefusal(await send(path, 'up/1'), 401, 'Invalid token')
     await alice.delete(filePath('own', 'up/1'))
     expectRefusal(await send(path, 'up/1'), 401, 'Invalid token')
     expectRefusal(await alice.get(filePath('own', 'up/1')), 404)
   })
 
-  test('[STORE-SIGN-7] of many at once one wins', async () => {
+  test('[STORE-SIGN-7] exactly one of concurrent uploads succeeds', async () => {
     for (const how of [send, sendLate]) {
       const path = await sign({ key: 'race' })
       const answers = await Promise.all(Array.from({ length: 30 }, (_, at) => how(path, 'race', `from ${at}`)))
@@ -224,7 +223,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     }
   })
 
-  test('[STORE-SIGN-8] another key keeps it good, too large a file uses it up', async () => {
+  test('[STORE-SIGN-8] an upload with another key does not consume the URL, a file over the limit does', async () => {
     for (const how of [send, sendLate]) {
       const before = await dumpBucket(server, 'own')
       const path = await sign({ key: 'mine', maxFileSize: 10 })
@@ -243,7 +242,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     }
   })
 
-  test('[STORE-SIGN-4] expired, or of another bucket', async () => {
+  test('[STORE-SIGN-4] an expired URL and a URL of another bucket return 401', async () => {
     const path = await sign({ key: 'late', expiresIn: '1m' })
     expectRefusal(await send(path.replace('/own/', '/other/'), 'late'), 401, 'Invalid token')
     clock.advance(minuteMs)
@@ -251,7 +250,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     expectRefusal(await alice.get(filePath('own', 'late')), 404)
   })
 
-  test('[STORE-SIGN-10] a request that began in time may end later', async () => {
+  test('[STORE-SIGN-10] an upload that starts before the URL expires may end after it', async () => {
     const path = await sign({ key: 'begun', expiresIn: '1m' })
     const form = new Response(
       formOf([
@@ -274,7 +273,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     const headers = { 'content-type': form.headers.get('content-type') ?? '' }
     const answer = server.anonymous.request('POST', path, { raw: body, headers })
     await isTaken.promise
-    // Answers to later requests show that the server has seen what was sent before them.
+    // The responses to later requests show that the server has read what was sent before them.
     for (let n = 0; n < 20; n++) await server.anonymous.get('/api/health')
     clock.advance(2 * minuteMs)
     rest.resolve(bytes.subarray(bytes.length - 20))
@@ -283,7 +282,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
     expectRefusal(await send(path, 'begun'), 401, 'Token expired')
   })
 
-  test('[STORE-SIGN-9] the write rule is asked again', async () => {
+  test('[STORE-SIGN-9] the write rule is evaluated again on use', async () => {
     const path = await sign({ key: 'again' })
     await store(server.service, 'own', { key: 'again', content: 'of the service' })
     expectRefusal(await send(path, 'again'), 403)
@@ -297,7 +296,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
   })
 
   for (const maxFileSize of [0, -1, 1.5, 'big', '5', '', '-5mb'])
-    test(`[STORE-SIGN-6] ${JSON.stringify(maxFileSize)} is no size`, async () => {
+    test(`[STORE-SIGN-6] maxFileSize ${JSON.stringify(maxFileSize)} is invalid`, async () => {
       expectRefusal(
         await alice.post(`${bucketPath('own')}/signed-upload-url`, { key: 'k', maxFileSize }),
         400,
@@ -305,7 +304,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
       )
     })
 
-  describe('with uploads in parts', () => {
+  describe('with multipart uploads', () => {
     const begin = async (key: string, maxFileSize?: number) => {
       const path = await sign({ key, ...(maxFileSize === undefined ? {} : { maxFileSize }) })
       const token = new URL(path, server.url).searchParams.get('token') ?? ''
@@ -315,7 +314,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
       return { path, query, token, uploadId: answer.body.uploadId as string }
     }
 
-    test('[STORE-PART-6] the URL begins one upload, which only it can go on with', async () => {
+    test('[STORE-PART-6] a URL starts one upload, which only its token can continue', async () => {
       const { path, query, token, uploadId } = await begin('parts')
       expectRefusal(await send(path, 'parts'), 401, 'Invalid token')
       expectRefusal(await server.anonymous.post(`${bucketPath('own')}/multipart/create${query}`, { key: 'parts' }), 401)
@@ -332,11 +331,12 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
         key: 'parts',
         parts: [body],
       })
-      expect([complete.status, complete.body.uploadedBy]).toEqual([200, 'alice'])
+      expect(complete.status).toBe(200)
+      expect(complete.body.uploadedBy).toBe('alice')
       expect((await alice.get(filePath('own', 'parts'))).text).toBe('signed')
     })
 
-    test('[STORE-PART-7] the budget counts retries, and its end closes the upload', async () => {
+    test('[STORE-PART-7] retries count toward maxFileSize, and exceeding it ends the upload', async () => {
       const { token, query, uploadId } = await begin('budget', 10)
       const part = { uploadId, partNumber: 1, key: 'budget', token }
       expect((await uploadPart(server.anonymous, 'own', part, '12345')).status).toBe(200)
@@ -352,14 +352,14 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
       )
     })
 
-    test('[STORE-PART-7] parts that race never exceed it', async () => {
+    test('[STORE-PART-7] concurrent parts never exceed maxFileSize', async () => {
       const { token, uploadId } = await begin('racing', 100)
       const answers = await Promise.all(
         Array.from({ length: 30 }, (_, at) =>
           uploadPart(server.anonymous, 'own', { uploadId, partNumber: at + 1, key: 'racing', token }, 'x'.repeat(10)),
         ),
       )
-      // The one that went over closes the upload for those that came after it.
+      // The part that exceeds the limit ends the upload for the parts after it.
       const count = (status: number) => answers.filter((answer) => answer.status === status).length
       expect(count(200)).toBeLessThanOrEqual(10)
       expect(count(413)).toBe(1)
@@ -368,7 +368,7 @@ describeServer('signed upload URLs', { config, clock }, (server) => {
   })
 })
 
-describeServer('a used grant', { config, clock }, (server) => {
+describeServer('a used upload URL', { config, clock }, (server) => {
   test('[STORE-SIGN-7] stays used after a restart and a sweep', async () => {
     const alice = server.as('alice')
     const { url } = (await alice.post(`${bucketPath('own')}/signed-upload-url`, { key: 'k', expiresIn: '7d' })).body

@@ -1,4 +1,4 @@
-/** What is left over goes away, in time and not before; what is in use never does. */
+/** The sweep removes unreferenced blobs after their grace period, and never those in use. */
 import { afterAll, expect, test } from 'bun:test'
 import sharp from 'sharp'
 import { manualClock } from '../../src/base/clock.ts'
@@ -38,7 +38,7 @@ const config = {
   },
 }
 
-/** Ids of everything in the store. */
+/** The ids of all blobs in the store. */
 const blobsOf = (server: TestServer): Promise<string[]> =>
   server.withBlobs(async (blobs) => {
     const ids: string[] = []
@@ -46,7 +46,7 @@ const blobsOf = (server: TestServer): Promise<string[]> =>
     return ids
   })
 
-/** Begins uploads in parts, a few at a time: with all at once the pool of connections refuses some. */
+/** Creates multipart uploads, ten at a time: the connection pool would refuse some of them otherwise. */
 async function beginMany(client: Client, count: number): Promise<string[]> {
   const ids: string[] = []
   const beginNext = async (): Promise<void> => {
@@ -56,7 +56,7 @@ async function beginMany(client: Client, count: number): Promise<string[]> {
   return ids
 }
 
-/** A form upload whose last bytes come when it is told. */
+/** Starts a form upload whose last bytes are sent by `finish`. */
 function beginUpload(server: TestServer, token: string, key: string): { finish(): Promise<number> } {
   const release = Promise.withResolvers<void>()
   async function* form() {
@@ -80,10 +80,10 @@ function beginUpload(server: TestServer, token: string, key: string): { finish()
 
 describeServer('sweep', { config, clock }, (server) => {
   const alice = server.as('alice')
-  // The store's own clock is the machine's; each engine begins with both alike.
+  // The blob store uses the system clock, so each engine starts with both clocks equal.
   afterAll(() => clock.set(Date.now()))
 
-  test('[STORE-SWEEP-1] a clock that was ahead delays nothing until that time', async () => {
+  test('[STORE-SWEEP-1] a clock that was ahead does not delay the sweep', async () => {
     const start = clock.now()
     await server.tidy()
     const [blobsBefore, looseBefore] = [(await blobsOf(server)).length, await countLooseBlobs(server)]
@@ -105,7 +105,7 @@ describeServer('sweep', { config, clock }, (server) => {
     clock.set(start)
   })
 
-  test('[STORE-SWEEP-1] never takes what a running upload will refer to', async () => {
+  test('[STORE-SWEEP-1] never removes the bytes of an upload in progress', async () => {
     const before = await countLooseBlobs(server)
     const running = beginUpload(server, await server.token('alice'), 'slow')
     await staged(server, before)
@@ -118,7 +118,7 @@ describeServer('sweep', { config, clock }, (server) => {
     expect((await alice.get(filePath('files', 'slow'))).text).toBe('first last')
   })
 
-  test('[STORE-IMG-4] of a picture asked for in ever new forms, little is left', async () => {
+  test('[STORE-IMG-4] the number of cached variants of an image is limited', async () => {
     const content = await sharp({ create: { width: imageVariantsMax + 2, height: 1, channels: 3, background: 'red' } })
       .png()
       .toBuffer()
@@ -145,7 +145,7 @@ describeServer('sweep', { config, clock }, (server) => {
     await server.tidy()
   })
 
-  test('[STORE-SWEEP-1] leaves exactly what is referred to', async () => {
+  test('[STORE-SWEEP-1] leaves exactly the referenced blobs', async () => {
     const png = await sharp({ create: { width: 9, height: 9, channels: 3, background: 'red' } })
       .png()
       .toBuffer()
@@ -177,13 +177,13 @@ describeServer('sweep', { config, clock }, (server) => {
     ] as const)
       await tusPatch(alice, tus.headers.get('location') ?? '', offset, piece)
 
-    // Whoever reads what is gone by now may finish: nothing but what was refused goes at once.
+    // Running downloads may finish: only the bytes of refused uploads are removed at once.
     const all = (await blobsOf(server)).length
     await server.tidy()
     expect((await blobsOf(server)).length).toBeGreaterThanOrEqual(all - 2)
     clock.advance(garbageGraceMs)
     await server.tidy()
-    // slow of the test before, replaced, picture and its variant, two parts, the idle part, two tus pieces
+    // slow (of the previous test), replaced, picture and its variant, two parts, the idle part, two tus chunks
     expect(await blobsOf(server)).toHaveLength(9)
     clock.advance(uploadIdleMs)
     await server.tidy()
@@ -199,14 +199,14 @@ describeServer('sweep', { config, clock }, (server) => {
     expect((await alice.get(`${filePath('files', 'picture')}?width=3`)).status).toBe(200)
   })
 
-  test('[STORE-PART-9] every idle upload is given up, however many they are', async () => {
+  test('[STORE-PART-9] all idle uploads expire, whatever their number', async () => {
     const ids = await beginMany(alice, 510)
     clock.advance(uploadIdleMs)
     await server.tidy()
     for (const id of ids) expectRefusal(await alice.get(`${bucketPath('files')}/uploads/${id}/parts?key=many`), 404)
   })
 
-  test('[STORE-PART-9] an upload that goes on beside the sweep is not given up', async () => {
+  test('[STORE-PART-9] an upload that continues during the sweep does not expire', async () => {
     await beginMany(alice, 300)
     clock.advance(1)
     const uploadId = await createMultipart(alice, 'files', { key: 'late' })
@@ -216,13 +216,13 @@ describeServer('sweep', { config, clock }, (server) => {
     await sweeping
     expect([200, 404]).toContain(status)
     const complete = { uploadId, key: 'late', parts: [body] }
-    // Whichever of the two was first: a part that was taken stays.
+    // Either may come first, but a part that was accepted is kept.
     const ended = await alice.post(`${bucketPath('files')}/multipart/complete`, complete)
     if (status === 200) expect(ended.status).toBe(200)
     else expectRefusal(ended, 400)
   })
 
-  test('[STORE-SWEEP-1] an upload that took too long is refused rather than lost', async () => {
+  test('[STORE-SWEEP-1] an upload that exceeds the staging time is refused', async () => {
     const token = await server.token({ id: 'alice', expiresInMs: 10 * stagedBlobMs })
     const before = await countLooseBlobs(server)
     const running = beginUpload(server, token, 'too-slow')
@@ -233,28 +233,28 @@ describeServer('sweep', { config, clock }, (server) => {
     expectRefusal(await alice.get(filePath('files', 'too-slow')), 404)
   })
 
-  test('[STORE-SWEEP-1] strays of this deployment go, those of others stay', async () => {
+  test('[STORE-SWEEP-1] unknown blobs of this deployment are removed, those of other deployments are kept', async () => {
     await store(alice, 'files', { key: 'known', content: 'x' })
     clock.advance(2 * stagedBlobMs)
     await server.tidy()
     const [known = ''] = await blobsOf(server)
     const [deployment] = known.split('-')
-    const strays = [`${deployment}-stray`, 'somebody-else']
+    const unknown = [`${deployment}-unknown`, 'another-deployment']
     async function* body() {
       yield new TextEncoder().encode('x')
     }
     await server.withBlobs(async (blobs) => {
-      for (const id of strays) await blobs.write(id, body(), { bytesMax: 1 })
+      for (const id of unknown) await blobs.write(id, body(), { bytesMax: 1 })
     })
     const before = await blobsOf(server)
     clock.advance(2 * stagedBlobMs)
     await server.tidy()
-    expect((await blobsOf(server)).sort()).toEqual(before.filter((id) => id !== strays[0]).sort())
+    expect((await blobsOf(server)).sort()).toEqual(before.filter((id) => id !== unknown[0]).sort())
   })
 })
 
-/** Resolves when another blob is staged than there were. */
+/** Resolves when more blobs are staged than `before`. */
 async function staged(server: TestServer, before: number): Promise<void> {
-  // Each question lets the server, which is in this process, go on.
+  // The request yields to the server, which runs in this process.
   while ((await countLooseBlobs(server)) <= before) await server.anonymous.get('/api/health')
 }

@@ -1,4 +1,4 @@
-/** tus: the protocol as clients speak it, broken connections included. */
+/** The tus protocol, including broken connections. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { where } from '../../src/config/define.ts'
@@ -18,13 +18,13 @@ import {
   upload,
 } from '../harness/storage/files.ts'
 
-const anybody = { read: true, write: true, delete: true } as const
+const allowAll = { read: true, write: true, delete: true } as const
 const config = {
   storage: {
     buckets: {
-      files: { access: anybody },
-      small: { maxFileSize: 10, access: anybody },
-      full: { quota: 10, access: anybody },
+      files: { access: allowAll },
+      small: { maxFileSize: 10, access: allowAll },
+      full: { quota: 10, access: allowAll },
       closed: {},
       filled: { access: { read: true, write: () => where('size', '>', 0) } },
     },
@@ -50,36 +50,39 @@ describeServer('tus', { config }, (server) => {
     return status === 200 ? Number(headers.get('upload-offset')) : null
   }
 
-  test('[STORE-TUS-1] a file in pieces', async () => {
+  test('[STORE-TUS-1] a file is uploaded in chunks', async () => {
     const location = await begin('a/b', 10, { filetype: 'Text/Plain', customMetadata: '{"n":"v"}', filename: 'x' })
     expect(location).toMatch(/^\/api\/storage\/files\/uploads\/tus\/[0-9a-f-]{36}$/)
     const head = await alice.request('HEAD', location, { headers: tusHeaders })
-    expect(
-      ['upload-offset', 'upload-length', 'tus-resumable', 'cache-control'].map((name) => head.headers.get(name)),
-    ).toEqual(['0', '10', '1.0.0', 'no-store'])
+    expect(Object.fromEntries(head.headers)).toMatchObject({
+      'upload-offset': '0',
+      'upload-length': '10',
+      'tus-resumable': '1.0.0',
+      'cache-control': 'no-store',
+    })
     expect(Date.parse(head.headers.get('upload-expires') ?? '')).toBeGreaterThan(Date.now())
     const first = await tusPatch(alice, location, 0, '01234')
-    expect([first.status, first.headers.get('upload-offset'), first.text]).toEqual([204, '5', ''])
+    expect(first).toMatchObject({ status: 204, text: '' })
+    expect(first.headers.get('upload-offset')).toBe('5')
     expectRefusal(await alice.get(filePath('files', 'a/b')), 404)
     expect((await tusPatch(alice, location, 5, '')).headers.get('upload-offset')).toBe('5')
     expect((await tusPatch(alice, location, 5, '56789')).headers.get('upload-offset')).toBe('10')
     expect((await alice.get(filePath('files', 'a/b'))).text).toBe('0123456789')
     const { body } = await alice.get(`${filePath('files', 'a/b')}/metadata`)
-    expect([body.contentType, body.customMetadata, body.uploadedBy]).toEqual(['text/plain', { n: 'v' }, 'alice'])
+    expect(body).toMatchObject({ contentType: 'text/plain', uploadedBy: 'alice' })
+    expect(body.customMetadata).toEqual({ n: 'v' })
   })
 
-  test('[STORE-TUS-1] a file of no bytes is there at once', async () => {
+  test('[STORE-TUS-1] an empty file is stored at creation', async () => {
     await begin('empty', 0)
     expect((await alice.get(filePath('files', 'empty'))).text).toBe('')
   })
 
-  test('[STORE-TUS-1] the server says what it knows', async () => {
+  test('[STORE-TUS-1] OPTIONS returns the tus capabilities', async () => {
     const { status, headers } = await server.anonymous.request('OPTIONS', `${bucketPath('files')}/uploads/tus`)
-    expect([status, headers.get('tus-version'), headers.get('tus-extension')]).toEqual([
-      204,
-      '1.0.0',
-      'creation,expiration,termination',
-    ])
+    expect(status).toBe(204)
+    expect(headers.get('tus-version')).toBe('1.0.0')
+    expect(headers.get('tus-extension')).toBe('creation,expiration,termination')
     const preflight = await server.anonymous.request('OPTIONS', `${bucketPath('files')}/uploads/tus`, {
       headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'POST' },
     })
@@ -87,7 +90,7 @@ describeServer('tus', { config }, (server) => {
     expect(preflight.headers.get('access-control-allow-origin')).toBe('http://localhost:3000')
   })
 
-  test('[STORE-TUS-5] at its end it is still known', async () => {
+  test('[STORE-TUS-5] a completed upload still reports its offset', async () => {
     const location = await begin('known', 3)
     await tusPatch(alice, location, 0, 'abc')
     expect(await offsetOf(location)).toBe(3)
@@ -95,10 +98,10 @@ describeServer('tus', { config }, (server) => {
     expectRefusal(await tusPatch(alice, location, 3, 'd'), 413)
   })
 
-  test('[STORE-TUS-5] of any number that are at its end at once, all hear that it is there', async () => {
+  test('[STORE-TUS-5] concurrent requests that complete an upload all succeed', async () => {
     for (const key of ['end-1', 'end-2', 'end-3']) {
       const location = await begin(key, 3)
-      // All there and no file yet, as after a server that ended in between.
+      // All bytes are stored but the file is not, as after a crash in between.
       await server.reload(closedConfig)
       expectRefusal(await tusPatch(alice, location, 0, 'abc'), 403)
       await server.reload(config)
@@ -110,7 +113,7 @@ describeServer('tus', { config }, (server) => {
     }
   })
 
-  test('[STORE-TUS-1] what was terminated is gone', async () => {
+  test('[STORE-TUS-1] a terminated upload is removed', async () => {
     const location = await begin('terminated', 3)
     await tusPatch(alice, location, 0, 'ab')
     expect((await alice.request('DELETE', location, { headers: tusHeaders })).status).toBe(204)
@@ -119,7 +122,7 @@ describeServer('tus', { config }, (server) => {
     expectRefusal(await alice.get(filePath('files', 'terminated')), 404)
   })
 
-  test('[STORE-TUS-2] another offset, type, length or version is refused and changes nothing', async () => {
+  test('[STORE-TUS-2] a wrong offset, content type, length or version is refused and changes nothing', async () => {
     const location = await begin('strict', 5)
     await tusPatch(alice, location, 0, 'ab')
     for (const [offset, content, status] of [
@@ -142,20 +145,20 @@ describeServer('tus', { config }, (server) => {
     expect((await alice.get(filePath('files', 'strict'))).text).toBe('abcde')
   })
 
-  describe('creation refused', () => {
+  describe('creation returns 400 for', () => {
     const cases: readonly [title: string, headers: Record<string, string>][] = [
       ['no length', { 'upload-metadata': tusMetadata({ key: 'k' }) }],
-      ['a length that is none', { 'upload-length': '-1', 'upload-metadata': tusMetadata({ key: 'k' }) }],
-      ['a length left open', { 'upload-defer-length': '1', 'upload-metadata': tusMetadata({ key: 'k' }) }],
+      ['a negative length', { 'upload-length': '-1', 'upload-metadata': tusMetadata({ key: 'k' }) }],
+      ['a deferred length', { 'upload-defer-length': '1', 'upload-metadata': tusMetadata({ key: 'k' }) }],
       ['no metadata', { 'upload-length': '1' }],
       ['no key', { 'upload-length': '1', 'upload-metadata': tusMetadata({ filename: 'k' }) }],
-      ['no base64', { 'upload-length': '1', 'upload-metadata': 'key !!!' }],
+      ['a key that is not base64', { 'upload-length': '1', 'upload-metadata': 'key !!!' }],
       [
         'two keys',
         { 'upload-length': '1', 'upload-metadata': `${tusMetadata({ key: 'a' })},${tusMetadata({ key: 'b' })}` },
       ],
       [
-        'metadata that is no JSON',
+        'metadata that is not JSON',
         { 'upload-length': '1', 'upload-metadata': tusMetadata({ key: 'k', customMetadata: '{' }) },
       ],
     ]
@@ -166,7 +169,7 @@ describeServer('tus', { config }, (server) => {
       })
   })
 
-  test('[STORE-TUS-3] a connection that breaks costs no more than the piece it was in', async () => {
+  test('[STORE-TUS-3] a broken connection loses at most the current chunk', async () => {
     const size = tusChunkBytes + 1_000_000
     const location = await begin('broken', size)
     const { port } = new URL(server.url)
@@ -188,7 +191,7 @@ describeServer('tus', { config }, (server) => {
     const gone = new Promise((resolve) => socket.once('close', resolve))
     socket.resetAndDestroy()
     await gone
-    // What came behind the piece may be kept or not; going on is refused until it is known.
+    // The bytes after the chunk may be stored or not; a PATCH with a stale offset is refused.
     let status = 0
     let offset = kept
     while (status !== 204) {
@@ -201,7 +204,7 @@ describeServer('tus', { config }, (server) => {
     expect(text === 'a'.repeat(offset) + 'b'.repeat(size - offset)).toBe(true)
   })
 
-  test('[STORE-TUS-2] of many that go on from one place, one does', async () => {
+  test('[STORE-TUS-2] exactly one of concurrent PATCH requests with the same offset succeeds', async () => {
     const location = await begin('race', 8)
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) => tusPatch(alice, location, 0, `${10 + at}..`)),
@@ -211,7 +214,7 @@ describeServer('tus', { config }, (server) => {
     expect(await offsetOf(location)).toBe(4)
   })
 
-  test('[STORE-TUS-4] owners, rules, bounds and quotas are those of all uploads', async () => {
+  test('[STORE-TUS-4] the owner, rules, limits and quotas of other uploads apply', async () => {
     const location = await begin('owned', 4)
     const bob = server.as('bob')
     expectRefusal(await tusPatch(bob, location, 0, 'evil'), 404)
@@ -230,7 +233,7 @@ describeServer('tus', { config }, (server) => {
     expect(await dumpBucket(server, 'full')).toEqual([])
   })
 
-  test('[STORE-TUS-4] a signed upload URL serves here too, once', async () => {
+  test('[STORE-TUS-4] a signed upload URL can create one upload', async () => {
     const { url } = (await alice.post(`${bucketPath('files')}/signed-upload-url`, { key: 's/1', maxFileSize: 5 })).body
     const { search } = new URL(url)
     expectRefusal(await tusCreate(server.anonymous, 'files', 5, { key: 'other' }, search), 401)
@@ -248,7 +251,7 @@ describeServer('tus', { config }, (server) => {
     expectRefusal(await tusCreate(server.anonymous, 'files', 5, { key: 's/2' }, new URL(large).search), 401)
   })
 
-  test('[STORE-TUS-4] what the rule denies to a file of no bytes leaves the grant as it was', async () => {
+  test('[STORE-TUS-4] an empty file that the rule denies does not consume the signed URL', async () => {
     const { url } = (await alice.post(`${bucketPath('filled')}/signed-upload-url`, { key: 'e' })).body
     const { search } = new URL(url)
     expectRefusal(await tusCreate(server.anonymous, 'filled', 0, { key: 'e' }, search), 403)

@@ -1,18 +1,18 @@
-/** The upload form: what it takes, what it refuses, and that a refusal leaves everything as it was. */
+/** Form uploads: valid and invalid forms, limits and quotas. A refused upload changes nothing. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
 import { bucketPath, dumpBucket, filePath, formOf, store, upload } from '../harness/storage/files.ts'
 
-const anybody = { read: true, write: true, delete: true } as const
+const allowAll = { read: true, write: true, delete: true } as const
 const config = {
   storage: {
     buckets: {
-      open: { maxFileSize: '1mb', access: anybody },
-      small: { maxFileSize: 10, access: anybody },
-      full: { quota: 100, access: anybody },
-      mine: { userQuota: '100b', access: anybody },
+      open: { maxFileSize: '1mb', access: allowAll },
+      small: { maxFileSize: 10, access: allowAll },
+      full: { quota: 100, access: allowAll },
+      mine: { userQuota: '100b', access: allowAll },
     },
   },
 }
@@ -25,7 +25,7 @@ describeServer('upload', { config }, (server) => {
   const send = (fields: Parameters<typeof formOf>[0], bucket = 'open') =>
     server.as('alice').request('POST', `${bucketPath(bucket)}/upload`, { raw: formOf(fields) })
 
-  test('[STORE-1] a file is stored and shown', async () => {
+  test('[STORE-1] an upload stores the file and returns its metadata', async () => {
     const answer = await upload(server.as('alice'), 'open', {
       key: 'docs/a.txt',
       content: 'hello',
@@ -46,32 +46,35 @@ describeServer('upload', { config }, (server) => {
     expect((await server.service.get(filePath('open', 'docs/a.txt'))).text).toBe('hello')
   })
 
-  test('[STORE-1] fields may stand behind the file, and metadata under its other name', async () => {
+  test('[STORE-1] fields may follow the file, and metadata may be named customMetadata', async () => {
     const { status, body } = await send([
       ['file', file('late')],
       ['customMetadata', '{"a":"b"}'],
       ['key', 'late'],
     ])
-    expect([status, body.key, body.customMetadata]).toEqual([201, 'late', { a: 'b' }])
+    expect(status).toBe(201)
+    expect(body.key).toBe('late')
+    expect(body.customMetadata).toEqual({ a: 'b' })
     expect((await server.service.get(filePath('open', 'late'))).text).toBe('late')
   })
 
-  test('[STORE-1] the service uploads in nobody’s name, and files may be empty', async () => {
+  test('[STORE-1] a service key uploads without an uploader, and files may be empty', async () => {
     const body = await store(server.service, 'open', { key: 'empty', content: '' })
-    expect([body.size, body.uploadedBy]).toEqual([0, null])
+    expect(body).toMatchObject({ size: 0, uploadedBy: null })
     const answer = await server.service.get(filePath('open', 'empty'))
-    expect([answer.status, answer.text, answer.headers.get('content-length')]).toEqual([200, '', '0'])
+    expect(answer).toMatchObject({ status: 200, text: '' })
+    expect(answer.headers.get('content-length')).toBe('0')
   })
 
   const types: readonly [title: string, type: string, content: string | Uint8Array, stored: string][] = [
     ['a declared type', 'application/pdf', 'x', 'application/pdf'],
     ['upper case and parameters', 'TEXT/HTML; charset=x', 'x', 'text/html'],
-    ['a picture declared as a page', 'text/html', png, 'image/png'],
-    ['none', '', 'x', 'application/octet-stream'],
-    ['no type at all', 'nonsense', 'x', 'application/octet-stream'],
+    ['an image declared as HTML', 'text/html', png, 'image/png'],
+    ['no declared type', '', 'x', 'application/octet-stream'],
+    ['an invalid type', 'nonsense', 'x', 'application/octet-stream'],
   ]
   for (const [title, type, content, stored] of types)
-    test(`[STORE-5] the type of ${title} is ${stored}`, async () => {
+    test(`[STORE-5] ${title} is stored as ${stored}`, async () => {
       const body = await store(server.service, 'open', { key: 'typed', content, type })
       expect(body.httpMetadata).toEqual({ contentType: stored })
     })
@@ -80,9 +83,9 @@ describeServer('upload', { config }, (server) => {
   const refused: readonly [title: string, fields: Parameters<typeof formOf>[0], names: string][] = [
     ['[STORE-2] no file', [['key', 'a']], 'file'],
     ['[STORE-2] no key', [['file', blob]], 'key'],
-    ['[STORE-2] nothing', [['other', 'x']], 'file'],
+    ['[STORE-2] no file and no key', [['other', 'x']], 'file'],
     [
-      '[STORE-2] a file that is text',
+      '[STORE-2] a file without a file name',
       [
         ['key', 'a'],
         ['file', 'text'],
@@ -108,7 +111,7 @@ describeServer('upload', { config }, (server) => {
       'file',
     ],
     [
-      '[STORE-2] another file',
+      '[STORE-2] a file in another field',
       [
         ['key', 'a'],
         ['file', blob],
@@ -117,7 +120,7 @@ describeServer('upload', { config }, (server) => {
       'more',
     ],
     [
-      '[STORE-3] metadata that is no JSON',
+      '[STORE-3] metadata that is not JSON',
       [
         ['key', 'a'],
         ['metadata', '{'],
@@ -171,7 +174,7 @@ describeServer('upload', { config }, (server) => {
       'metadata',
     ],
   ]
-  describe('refused with 400', () => {
+  describe('returns 400 for', () => {
     for (const [title, fields, names] of refused)
       test(title, async () => {
         const before = await dumpBucket(server, 'open')
@@ -180,23 +183,23 @@ describeServer('upload', { config }, (server) => {
       })
   })
 
-  test('[STORE-2] other bodies are 415, broken forms 400', async () => {
+  test('[STORE-2] another content type returns 415, a malformed form 400', async () => {
     const before = await dumpBucket(server, 'open')
     const path = `${bucketPath('open')}/upload`
-    const ask = (contentType: string, raw: string) =>
+    const sendRaw = (contentType: string, raw: string) =>
       server.service.request('POST', path, { raw, headers: { 'content-type': contentType } })
-    expectRefusal(await ask('application/json', '{}'), 415)
-    expectRefusal(await ask('multipart/mixed; boundary=b', '--b--'), 415)
-    expectRefusal(await ask('multipart/form-data', '--b--'), 415)
-    expectRefusal(await ask('multipart/form-data; x=y', '--b--'), 400)
+    expectRefusal(await sendRaw('application/json', '{}'), 415)
+    expectRefusal(await sendRaw('multipart/mixed; boundary=b', '--b--'), 415)
+    expectRefusal(await sendRaw('multipart/form-data', '--b--'), 415)
+    expectRefusal(await sendRaw('multipart/form-data; x=y', '--b--'), 400)
     const part = '--b\r\nContent-Disposition: form-data; name="key"\r\n\r\nk\r\n'
     const cut = `${part}--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nhalf`
-    expectRefusal(await ask('multipart/form-data; boundary=b', cut), 400)
-    expectRefusal(await ask('multipart/form-data; boundary=b', 'garbage'), 400)
+    expectRefusal(await sendRaw('multipart/form-data; boundary=b', cut), 400)
+    expectRefusal(await sendRaw('multipart/form-data; boundary=b', 'garbage'), 400)
     expect(await dumpBucket(server, 'open')).toEqual(before)
   })
 
-  test('[STORE-4] a file over the limit is 413, one byte below is not', async () => {
+  test('[STORE-4] a file over the limit returns 413, a file at the limit is stored', async () => {
     const before = await dumpBucket(server, 'small')
     expectRefusal(await upload(server.service, 'small', { key: 'a', content: 'x'.repeat(11) }), 413)
     expectRefusal(await upload(server.service, 'open', { key: 'a', content: 'x'.repeat(5 * 1024 * 1024) }), 413)
@@ -204,13 +207,13 @@ describeServer('upload', { config }, (server) => {
     expect((await upload(server.service, 'small', { key: 'a', content: 'x'.repeat(10) })).status).toBe(201)
   })
 
-  test('[STORE-7] a full bucket takes no more until something goes', async () => {
+  test('[STORE-7] a full bucket accepts no more files until one is deleted or shrinks', async () => {
     await store(server.as('alice'), 'full', { key: 'a', content: 'x'.repeat(60) })
     const before = await dumpBucket(server, 'full')
     expectRefusal(await upload(server.service, 'full', { key: 'b', content: 'x'.repeat(41) }), 413, 'full')
     expect(await dumpBucket(server, 'full')).toEqual(before)
     await store(server.service, 'full', { key: 'b', content: 'x'.repeat(40) })
-    // Replaced by a smaller one, it leaves room.
+    // A smaller replacement frees space.
     await store(server.as('bob'), 'full', { key: 'a', content: 'x'.repeat(50) })
     await store(server.service, 'full', { key: 'c', content: 'x'.repeat(10) })
     expectRefusal(await upload(server.service, 'full', { key: 'd', content: 'x' }), 413)
@@ -218,7 +221,7 @@ describeServer('upload', { config }, (server) => {
     await store(server.service, 'full', { key: 'd', content: 'x'.repeat(10) })
   })
 
-  test('[STORE-7] a user’s quota is their own, and holds when uploads race', async () => {
+  test('[STORE-7] a user quota applies per user and to concurrent uploads', async () => {
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
         upload(server.as('alice'), 'mine', { key: `a${at}`, content: 'x'.repeat(10) }),
@@ -231,12 +234,12 @@ describeServer('upload', { config }, (server) => {
     expectRefusal(await upload(server.as('alice'), 'mine', { key: 'more', content: 'x' }), 413)
   })
 
-  test('[STORE-8] an unknown bucket is 404', async () => {
+  test('[STORE-8] an unknown bucket returns 404', async () => {
     for (const name of ['nothing', '__proto__', 'open%2Fx', 'OPEN'])
       expectRefusal(await upload(server.service, name, { key: 'a', content: 'x' }), 404)
   })
 
-  test('[STORE-9] a sender that goes away stores nothing', async () => {
+  test('[STORE-9] a client that disconnects stores nothing', async () => {
     const before = await dumpBucket(server, 'open')
     const { port } = new URL(server.url)
     const head = `POST ${bucketPath('open')}/upload HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await server.token('alice')}\r\n`
@@ -249,7 +252,7 @@ describeServer('upload', { config }, (server) => {
       socket.once('close', resolve)
       socket.resetAndDestroy()
     })
-    // The server's line about it says that it has seen the end.
+    // The request is logged once the server has noticed the disconnect.
     while (
       !/"path":"\/api\/storage\/open\/upload".*"status":4/.test(
         server
@@ -263,10 +266,10 @@ describeServer('upload', { config }, (server) => {
     expect(await dumpBucket(server, 'open')).toEqual(before)
   })
 
-  describe('replacing', () => {
+  describe('replacing a file', () => {
     beforeAll(() => store(server.service, 'open', { key: 'again', content: 'a'.repeat(300_000) }))
 
-    test('[STORE-6] each of many readers reads exactly one version', async () => {
+    test('[STORE-6] concurrent readers each read exactly one version', async () => {
       const read = async (): Promise<string> => (await server.service.get(filePath('open', 'again'))).text
       const write = (letter: string) => store(server.service, 'open', { key: 'again', content: letter.repeat(300_000) })
       const [texts] = await Promise.all([

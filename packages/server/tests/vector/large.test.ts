@@ -12,17 +12,17 @@ const ids = Array.from({ length: 30 }, (_, n) => `v${String(n).padStart(2, '0')}
 const valuesOf = (n: number): number[] => Array.from({ length: dimensions }, (_, i) => Math.fround(Math.sin(i + n)))
 
 describeServer('large responses of vectors', { config }, (server) => {
-  const ask = (body: object) => server.service.post('/api/vector/wide', body)
+  const perform = (body: object) => server.service.post('/api/vector/wide', body)
 
   beforeAll(async () => {
     const vectors = ids.map((id, n) => ({ id, values: valuesOf(n) }))
-    expect((await ask({ action: 'upsert', vectors })).status).toBe(200)
+    expect((await perform({ action: 'upsert', vectors })).status).toBe(200)
   })
 
   test('[VEC-27] getByIds answers the first that fit, and the others when they are asked for', async () => {
     const seen: string[] = []
     while (seen.length < ids.length) {
-      const { status, text, body } = await ask({ action: 'getByIds', ids: ids.slice(seen.length) })
+      const { status, text, body } = await perform({ action: 'getByIds', ids: ids.slice(seen.length) })
       expect(status).toBe(200)
       expect(text.length).toBeLessThanOrEqual(64 * 1024)
       for (const { id, values } of body.vectors) expect(values).toEqual(valuesOf(ids.indexOf(id)))
@@ -34,9 +34,9 @@ describeServer('large responses of vectors', { config }, (server) => {
 
   test('[VEC-27] a search with values answers the best that fit; without values it answers all', async () => {
     const query = { action: 'search', vector: valuesOf(3), topK: 30 }
-    const few = await ask({ ...query, returnValues: true })
+    const few = await perform({ ...query, returnValues: true })
     expect(few.body).toMatchObject({ truncated: true, count: few.body.matches.length })
-    const all = await ask(query)
+    const all = await perform(query)
     expect(all.body.count).toBe(30)
     expect(all.body.truncated).toBeUndefined()
     const idOf = ({ id }: { id: string }): string => id

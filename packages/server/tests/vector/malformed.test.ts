@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { ask, describeVectors, dumpIndex, use } from '../harness/resources/vector.ts'
+import { describeVectors, dumpIndex, perform, use } from '../harness/resources/vector.ts'
 
 const indexes = {
   docs: { dimensions: 3, metadataIndexes: ['lang', 'year'] },
@@ -135,9 +135,9 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
     await use(server, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 0, 0], metadata: { lang: 'en' } }] })
   })
 
-  async function expectRefused(ask: () => ReturnType<typeof server.service.post>, data: Refused[2]): Promise<void> {
+  async function expectRefused(send: () => ReturnType<typeof server.service.post>, data: Refused[2]): Promise<void> {
     const before = await dumpIndex(server, 'docs', ids)
-    const answer = await ask()
+    const answer = await send()
     expectRefusal(answer, 400)
     if (data !== null) expect(codesOf(answer.body.data)).toEqual(data)
     expect(await dumpIndex(server, 'docs', ids)).toEqual(before)
@@ -153,19 +153,19 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
     describe(rules, () => {
       for (const [action, rest, data] of table)
         test(`${rules} ${action} ${JSON.stringify(rest).slice(0, 80)}`, () =>
-          expectRefused(() => ask(server.service, 'docs', action, rest), data))
+          expectRefused(() => perform(server.service, 'docs', action, rest), data))
     })
 
   for (const [filter, field, code] of filters)
     for (const action of ['search', 'queryById'])
       test(`[VEC-16] ${action} by ${JSON.stringify(filter).slice(0, 60)}`, () =>
-        expectRefused(() => ask(server.service, 'docs', action, { vector: [1, 0, 0], vectorId: 'a', filter }), {
+        expectRefused(() => perform(server.service, 'docs', action, { vector: [1, 0, 0], vectorId: 'a', filter }), {
           [field]: code,
         }))
 
   test('[VEC-16] more conditions than a filter may have', () => {
     const filter = { lang: Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`$eq${at}`, 'x'])) }
-    return expectRefused(() => ask(server.service, 'docs', 'search', { vector: [1, 0, 0], filter }), {
+    return expectRefused(() => perform(server.service, 'docs', 'search', { vector: [1, 0, 0], filter }), {
       'filter.lang': 'operator',
     })
   })
@@ -235,7 +235,7 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
       headers: { 'content-type': 'application/json' },
     })
     expect(answer.status).toBe(200)
-    const fetched = await ask(server.service, 'docs', 'getByIds', { ids: ['p'] })
+    const fetched = await perform(server.service, 'docs', 'getByIds', { ids: ['p'] })
     expect(fetched.text).toContain('"metadata":{"__proto__":{"lang":"xx"},"constructor":"c","\\"q":1}')
     const found = await use(server, 'docs', 'search', { vector: [1, 1, 1], filter: { lang: 'xx' } })
     expect(found).toEqual({ matches: [], count: 0 })

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { expectRefusal } from '../harness/refusal.ts'
-import { ask, createNumbers, describeVectors, makeValues, use } from '../harness/resources/vector.ts'
+import { createNumbers, describeVectors, makeValues, perform, use } from '../harness/resources/vector.ts'
 
 const metadataIndexes = ['kind', 'year', 'open', 'odd name-1']
 const indexes = {
@@ -191,7 +191,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     })
     expect(idsOf(others)).toEqual(['h'])
     for (const vectorId of ['nobody', 'B', 'b '])
-      expectRefusal(await ask(server.service, 'filtered', 'queryById', { vectorId }), 404)
+      expectRefusal(await perform(server.service, 'filtered', 'queryById', { vectorId }), 404)
   })
 
   test('[VEC-22] a search sees what was written and deleted just before, whoever else writes', async () => {

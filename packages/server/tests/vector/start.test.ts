@@ -7,7 +7,7 @@ import { vectorBatchMax, vectorDeletionsKept } from '../../src/limits/resources.
 import { engines, sharedEngine } from '../harness/engines.ts'
 import { openNodes } from '../harness/nodes.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { ask, createNumbers, dumpIndex, makeValues, onKind, use, vectorKinds } from '../harness/resources/vector.ts'
+import { createNumbers, dumpIndex, makeValues, onKind, perform, use, vectorKinds } from '../harness/resources/vector.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
 import { spawnServer } from '../harness/spawn.ts'
 
@@ -26,7 +26,7 @@ const idsOf = ({ matches }: { matches: readonly { id: string }[] }): string[] =>
 /** Asks until the index is served again. */
 async function untilServed(server: TestServer): Promise<void> {
   for (let turns = 0; turns < 600; turns++) {
-    if ((await ask(server.service, 'docs', 'describe')).status === 200) return
+    if ((await perform(server.service, 'docs', 'describe')).status === 200) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   throw new Error('it was not served again')
@@ -92,7 +92,7 @@ for (const kind of vectorKinds)
       const message = await refusalOf(server.reload(onKind(kind, { ...wider, other: docs })))
       expect(message).toStartWith(words)
       expect(message).toContain('another name')
-      expectRefusal(await ask(server.service, 'other', 'describe'), 404)
+      expectRefusal(await perform(server.service, 'other', 'describe'), 404)
       expect(await search(server)).toEqual(['a', 'b'])
       // Not even in part: this one's table was empty, and would have been made anew.
       await server.reload(onKind(kind, { empty: docs, docs }))
@@ -136,8 +136,8 @@ for (const kind of vectorKinds)
       const [old] = nodes as readonly [TestServer]
       const next = await startServer({ config: onKind(kind, { docs: { ...docs, dimensions: 3 } }) }, engine)
       opened.push(next.close)
-      expectRefusal(await ask(old.service, 'docs', 'upsert', { vectors }), 503)
-      expectRefusal(await ask(old.service, 'docs', 'search', { vector: [0, 0] }), 503)
+      expectRefusal(await perform(old.service, 'docs', 'upsert', { vectors }), 503)
+      expectRefusal(await perform(old.service, 'docs', 'search', { vector: [0, 0] }), 503)
       await use(next, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 2, 3] }] })
       expect(idsOf(await use(next, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
     })
@@ -146,25 +146,25 @@ for (const kind of vectorKinds)
       const server = await start({ docs })
       await use(server, 'docs', 'upsert', { vectors })
       const filter = { year: { $gt: 2005 } }
-      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0], filter }), 400)
+      expectRefusal(await perform(server.service, 'docs', 'search', { vector: [0, 0], filter }), 400)
       await server.reload(onKind(kind, { docs: { ...docs, metadataIndexes: ['lang', 'year'] } }))
       expect(await search(server, { filter })).toEqual(['b'])
       expect(await search(server, { filter: { lang: 'en' } })).toEqual(['a'])
       await server.restart(onKind(kind, { docs: { ...docs, metadataIndexes: ['year'] } }))
       expect(await search(server, { filter })).toEqual(['b'])
-      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0], filter: { lang: 'en' } }), 400)
+      expectRefusal(await perform(server.service, 'docs', 'search', { vector: [0, 0], filter: { lang: 'en' } }), 400)
     })
 
     test('[VEC-1, SYS-14] an index that is no longer declared is not served, and keeps its vectors', async () => {
       const server = await start({ docs, other: docs })
       await use(server, 'other', 'upsert', { vectors })
       await server.reload(onKind(kind, { docs }))
-      expectRefusal(await ask(server.service, 'other', 'describe'), 404)
+      expectRefusal(await perform(server.service, 'other', 'describe'), 404)
       await server.reload({})
-      expectRefusal(await ask(server.service, 'docs', 'describe'), 404)
+      expectRefusal(await perform(server.service, 'docs', 'describe'), 404)
       await server.reload(onKind(kind, { other: docs }))
       expect(idsOf(await use(server, 'other', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
-      expectRefusal(await ask(server.service, 'docs', 'describe'), 404)
+      expectRefusal(await perform(server.service, 'docs', 'describe'), 404)
     })
 
     test('[VEC-1, VEC-14] indexes hold their own', async () => {
@@ -195,7 +195,9 @@ for (const kind of vectorKinds)
         await use(second, 'docs', 'delete', { ids: ['moving'] })
         expect(await search(first)).toEqual([])
         const insert = (at: number) =>
-          ask((nodes[at % 2] as TestServer).service, 'docs', 'insert', { vectors: [{ id: 'one', values: [at, 1] }] })
+          perform((nodes[at % 2] as TestServer).service, 'docs', 'insert', {
+            vectors: [{ id: 'one', values: [at, 1] }],
+          })
         const answers = await Promise.all(Array.from({ length: 40 }, (_, at) => insert(at)))
         expect(answers.filter(({ status }) => status === 200).length).toBe(1)
         const [here, there] = await Promise.all(nodes.map((node) => use(node, 'docs', 'getByIds', { ids: ['one'] })))
@@ -239,14 +241,14 @@ describe('where searches run', () => {
       opened.push(server.close)
       await use(server, 'docs', 'upsert', { vectors })
       const insert = (at: number) =>
-        ask(server.service, 'docs', 'insert', { vectors: [{ id: `n${at}`, values: [at, 1] }] })
+        perform(server.service, 'docs', 'insert', { vectors: [{ id: `n${at}`, values: [at, 1] }] })
       const during = Array.from({ length: 20 }, (_, at) => insert(at))
       await postgres.crash()
       const answers = await Promise.all(during)
       for (const { status } of answers) expect([200, 503]).toContain(status)
       expectRefusal(await insert(99), 503)
       // The copy in memory is no answer: it may have missed something.
-      expectRefusal(await ask(server.service, 'docs', 'search', { vector: [0, 0] }), 503)
+      expectRefusal(await perform(server.service, 'docs', 'search', { vector: [0, 0] }), 503)
       await postgres.start()
       await untilServed(server)
       const { matches } = await use(server, 'docs', 'search', { vector: [0, 0], topK: 100 })
@@ -268,7 +270,7 @@ describe('where searches run', () => {
       for (let at = 0; !killing; at++) {
         const batch = [0, 1, 2].map((one) => ({ id: `${writer}-${at}-${one}`, values: makeValues(next, 8) }))
         try {
-          const { status } = await ask(server.service, 'docs', 'insert', { vectors: batch })
+          const { status } = await perform(server.service, 'docs', 'insert', { vectors: batch })
           if (status === 200) for (const { id, values } of batch) written.set(id, values)
         } catch {
           return
@@ -279,13 +281,13 @@ describe('where searches run', () => {
     await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
     await killing
     await server.start()
-    const { vectorCount } = (await ask(server.service, 'docs', 'describe')).body
+    const { vectorCount } = (await perform(server.service, 'docs', 'describe')).body
     // A batch is there whole or not at all.
     expect([vectorCount % 3, vectorCount >= written.size]).toEqual([0, true])
     const some = [...written].filter((_, at) => at % 20 === 0)
     expect(some.length).toBeGreaterThan(20)
     for (const [id, values] of some) {
-      const { body } = await ask(server.service, 'docs', 'search', { vector: values, topK: 1, returnValues: true })
+      const { body } = await perform(server.service, 'docs', 'search', { vector: values, topK: 1, returnValues: true })
       expect(body.matches).toEqual([{ id, score: 0, values }])
     }
   })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Answer } from '../harness/client.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
-import { ask, describeVectors, dumpIndex, use } from '../harness/resources/vector.ts'
+import { describeVectors, dumpIndex, perform, use } from '../harness/resources/vector.ts'
 
 const indexes = {
   docs: { dimensions: 3, metadataIndexes: ['lang'] },
@@ -60,7 +60,7 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     const vectors = ids.map((id) => ({ id, values: [1, 2, 3] }))
     // In any namespace: an id is one vector.
     for (const namespace of [undefined, 'mine', 'new']) {
-      const answer = await ask(server.service, 'docs', 'insert', { vectors, namespace })
+      const answer = await perform(server.service, 'docs', 'insert', { vectors, namespace })
       expectRefusal(answer, 409)
       expect(codesOf(answer.body.data)).toEqual({ 'vectors[1].id': 'unique', 'vectors[3].id': 'unique' })
     }
@@ -71,7 +71,7 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
 
   test('[VEC-4] of 50 inserts of one id at once, one wins', async () => {
     const insert = (at: number) =>
-      ask(server.service, 'docs', 'insert', {
+      perform(server.service, 'docs', 'insert', {
         vectors: [
           { id: `only-${at}`, values: [at + 1, 0, 0] },
           { id: 'contested', values: [1, at, 1], metadata: { at } },
@@ -139,11 +139,11 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     expect((await use(server, 'wide', 'upsert', { vectors: of(200, 'w') })).count).toBe(200)
     expect(await fetched('wide', 'w199')).toEqual([{ id: 'w199', values, metadata: null, namespace: null }])
     const places = Array.from({ length: 1001 }, (_, at) => ({ id: `p${at}`, values: [at, 1] }))
-    expectRefusal(await ask(server.service, 'places-2', 'upsert', { vectors: places }), 400)
+    expectRefusal(await perform(server.service, 'places-2', 'upsert', { vectors: places }), 400)
     expect((await use(server, 'places-2', 'describe')).vectorCount).toBe(1)
     expect((await use(server, 'places-2', 'upsert', { vectors: places.slice(0, 1000) })).count).toBe(1000)
     const ids = places.map(({ id }) => id)
-    expectRefusal(await ask(server.service, 'places-2', 'delete', { ids }), 400)
+    expectRefusal(await perform(server.service, 'places-2', 'delete', { ids }), 400)
     expect((await use(server, 'places-2', 'delete', { ids: ids.slice(0, 1000) })).count).toBe(1000)
     const tooLarge = await server.service.request('POST', '/api/vector/wide', {
       raw: JSON.stringify({ action: 'upsert', vectors: of(1, 'x'), padding: 'x'.repeat(8 * 1024 * 1024) }),
@@ -177,9 +177,9 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
             [server.service, 'constructor', 404],
           ] as const
           for (const [client, index, status] of refused)
-            expectRefusal(await ask(client, encodeURIComponent(index), action, rest), status)
+            expectRefusal(await perform(client, encodeURIComponent(index), action, rest), status)
           expect(await dumpIndex(server, 'docs', ['a', 'scoped'])).toEqual(before)
-          expect((await ask(server.withKey(`a-key-that-may-${needed}`), 'docs', action, rest)).status).toBe(200)
+          expect((await perform(server.withKey(`a-key-that-may-${needed}`), 'docs', action, rest)).status).toBe(200)
         })
   })
 })

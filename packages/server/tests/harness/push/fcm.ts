@@ -1,13 +1,13 @@
 /**
- * Firebase Cloud Messaging on this machine, as its documents describe it: OAuth tokens for signed assertions, messages,
- * and topics through the Instance ID API. Keeps what it was told; a test says how it answers a token.
+ * A local Firebase Cloud Messaging server, as documented: OAuth tokens for signed assertions, messages, and topics
+ * through the Instance ID API. Records the requests; tests script the responses.
  */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { type JWTPayload, jwtVerify } from 'jose'
 import type { Clock } from '../../../src/base/clock.ts'
-import { createWatch } from '../records/watch.ts'
+import { createWatch } from './watch.ts'
 
-/** One answer of FCM: an error of its catalogue, or anything at all. Null is success. */
+/** A response of FCM: an error code, or an arbitrary response. Null is success. */
 export type FcmAnswer = FcmError | (() => Response | Promise<Response>) | null
 
 export interface FcmError {
@@ -16,7 +16,7 @@ export interface FcmError {
   readonly retryAfter?: string
 }
 
-/** What FCM was asked to send. */
+/** A message as sent to FCM. */
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely; a wrong guess fails the test.
 export type FcmMessage = any
 
@@ -27,30 +27,30 @@ export interface Fcm {
     serviceAccount: string
     endpoints: { token: string; send: string; topics: string }
   }
-  /** PEM: what must not be found anywhere. */
+  /** PEM; must not appear in logs or responses. */
   readonly privateKey: string
-  /** Messages it took, in their order. */
+  /** Accepted messages, in order. */
   readonly messages: FcmMessage[]
-  /** How often each token, or `/topics/…`, was tried, whatever became of it. */
+  /** The number of attempts for a token or `/topics/…`, including failures. */
   attempts(target: string): number
-  /** Claims of every assertion so far. */
+  /** Claims of every assertion received. */
   readonly assertions: JWTPayload[]
-  /** Who hears of a topic. */
+  /** Tokens subscribed to a topic. */
   membersOf(topic: string): readonly string[]
-  /** The next answers for a token or `/topics/…`, one each, and then success again. */
+  /** The next responses for a token or `/topics/…`; success afterwards. */
   script(target: string, ...answers: FcmAnswer[]): void
-  /** The next answers of the token endpoint, and of the Instance ID API. */
+  /** The next responses of the token endpoint and of the Instance ID API. */
   scriptOAuth(...answers: FcmAnswer[]): void
   scriptTopics(...answers: FcmAnswer[]): void
-  /** Calls of the Instance ID API so far. */
+  /** Requests to the Instance ID API so far. */
   readonly topicCalls: number
   /** Tokens that the Instance ID API does not know. */
   readonly unknown: Set<string>
-  /** Every access token given out so far is no good any more. */
+  /** Invalidates every access token issued so far. */
   expireTokens(): void
   /** The most requests that were in progress at once. */
   readonly busiest: number
-  /** Resolves once it is so; looked at after every request. */
+  /** Resolves once the condition is true; checked after every request. */
   until(isSo: () => boolean): Promise<void>
   close(): Promise<void>
 }
@@ -78,7 +78,7 @@ export function openFcm(clock: Clock = { now: () => Date.now() }): Fcm {
   let busiest = 0
 
   const notifyWatchers = (): void => {
-    watch.tell()
+    watch.notify()
   }
   const play = (name: string): FcmAnswer => scripts.get(name)?.shift() ?? null
   const give = (answer: Exclude<FcmAnswer, null>): Response | Promise<Response> =>

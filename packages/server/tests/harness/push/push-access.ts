@@ -1,4 +1,4 @@
-/** Who may ask the endpoints of push notifications: their rows of the matrix of all endpoints. */
+/** Access to the push endpoints, for the endpoint matrix. */
 import type { Answer, Client } from '../client.ts'
 
 export const pushScopes = [
@@ -10,12 +10,12 @@ export const pushScopes = [
 
 const signedIn = { kind: 'user', scope: null } as const
 const sender = { kind: 'key', scope: 'push:notification:*:send' } as const
-const asks = (method: string, path: string) => (client: Client) => client.request(method, path)
-/** Only as far as its body is looked at. */
+const request = (method: string, path: string) => (client: Client) => client.request(method, path)
+/** An endpoint whose empty body fails validation once access is granted. */
 const judged = (path: string, method = 'POST') =>
   ({
     isJudgedByBody: true,
-    ask: (client: Client): Promise<Answer> => client.request(method, path, { body: {} }),
+    send: (client: Client): Promise<Answer> => client.request(method, path, { body: {} }),
   }) as const
 
 export const pushAccess = {
@@ -29,6 +29,6 @@ export const pushAccess = {
   'push.sendToTopic': { ...sender, ...judged('/api/push/send-to-topic') },
   'push.broadcast': { ...sender, ...judged('/api/push/broadcast') },
   'push.setMetadata': { kind: 'key', scope: 'push:token:*:write', ...judged('/api/push/tokens', 'PATCH') },
-  'push.tokens': { kind: 'key', scope: 'push:token:*:read', ask: asks('GET', '/api/push/tokens?userId=a') },
-  'push.logs': { kind: 'key', scope: 'push:log:*:read', ask: asks('GET', '/api/push/logs') },
+  'push.tokens': { kind: 'key', scope: 'push:token:*:read', send: request('GET', '/api/push/tokens?userId=a') },
+  'push.logs': { kind: 'key', scope: 'push:log:*:read', send: request('GET', '/api/push/logs') },
 } as const

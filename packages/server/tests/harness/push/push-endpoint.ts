@@ -2,14 +2,14 @@
 import { createPublicKey } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import type { Clock } from '../../../src/base/clock.ts'
-import { createWatch } from '../records/watch.ts'
+import { createWatch } from './watch.ts'
 import { type Browser, decryptWebPush, newBrowser, subscriptionOf } from './web-push.ts'
 
 export interface TakenMessage {
   readonly headers: Headers
   /** As it arrived. */
   readonly body: Uint8Array
-  /** What the service worker would be given. */
+  /** The decrypted payload, as a service worker receives it. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely; a wrong guess fails the test.
   readonly json: any
 }
@@ -25,7 +25,7 @@ export interface SubscribedBrowser {
 export interface PushEndpoint {
   readonly origin: string
   subscribe(browser?: Browser): SubscribedBrowser
-  /** Resolves once it is so; looked at after every message. */
+  /** Resolves once the condition is true; checked after every message. */
   until(isSo: () => boolean): Promise<void>
   close(): Promise<void>
 }
@@ -63,7 +63,7 @@ export function openPushEndpoint(publicKey: string, clock: Clock): PushEndpoint 
         const json: unknown = JSON.parse(decryptWebPush(body, found.browser))
         found.taken.push({ headers: request.headers, body, json })
       }
-      watch.tell()
+      watch.notify()
       return scripted ?? new Response(null, { status: 201 })
     },
   })

@@ -22,7 +22,7 @@ export const subscriptionOf = (endpoint: string, { keys }: Browser): string =>
 const derive = (secret: Buffer, salt: Buffer, info: string | Buffer, length: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, salt, info, length))
 
-/** Throws when it was written for somebody else, or changed on the way. */
+/** Throws if the message is encrypted for another browser or has been altered. */
 export function decryptWebPush(body: Uint8Array, { ecdh, keys }: Browser): string {
   const bytes = Buffer.from(body)
   const salt = bytes.subarray(0, 16)

@@ -23,7 +23,7 @@ export interface Kind {
   readonly allows: (user: string | null, row: Row) => boolean
 }
 
-/** A rule that is broken one way or another denies everybody. */
+/** A broken rule denies every caller. */
 const broken = (rule: (auth: Auth) => unknown): Kind => ({
   rule: brokenLater(rule),
   denies: () => true,

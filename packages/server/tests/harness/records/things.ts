@@ -1,9 +1,9 @@
-/** A table with a field of every kind, for tests of what is asked for in a query. */
+/** A table with a field of every type, for tests of queries. */
 import { open } from '../config.ts'
 
 export const thingsPath = '/api/db/shared/tables/things'
 
-/** Of every type but text, and one that only the service key knows of. */
+/** Every type except text, and a hidden field that only service keys can read. */
 export const thingFields = {
   name: { type: 'string' },
   rank: { type: 'number' },

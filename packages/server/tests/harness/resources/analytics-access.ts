@@ -1,4 +1,4 @@
-/** Who may ask the endpoints of analytics, for the matrix of all endpoints. */
+/** Access to the analytics endpoints, for the endpoint matrix. */
 import type { Client } from '../client.ts'
 
 const scope = 'analytics:*:*:*'
@@ -9,8 +9,8 @@ export const analyticsAccess = {
   'analytics.track': {
     kind: 'public',
     scope,
-    ask: (client: Client) => client.post('/api/analytics/track', { events: [{ name: 'asked' }] }),
+    send: (client: Client) => client.post('/api/analytics/track', { events: [{ name: 'asked' }] }),
   },
-  'analytics.query': { kind: 'service', scope, ask: (client: Client) => client.get('/api/analytics/query') },
-  'analytics.events': { kind: 'service', scope, ask: (client: Client) => client.get('/api/analytics/events') },
+  'analytics.query': { kind: 'service', scope, send: (client: Client) => client.get('/api/analytics/query') },
+  'analytics.events': { kind: 'service', scope, send: (client: Client) => client.get('/api/analytics/events') },
 } as const

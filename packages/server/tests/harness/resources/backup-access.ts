@@ -1,4 +1,4 @@
-/** Rows of the matrix of endpoints: who may have writes wait for a backup. */
+/** Access to the backup endpoints, for the endpoint matrix. */
 import type { Client } from '../client.ts'
 
 const backup = { kind: 'service', scope: '*', isJudgedByBody: true } as const
@@ -6,8 +6,8 @@ const backup = { kind: 'service', scope: '*', isJudgedByBody: true } as const
 export const backupAccess = {
   'system.holdForBackup': {
     ...backup,
-    /** Gives the hold back at once; 404 where there is nothing of ours to back up. */
-    async ask(client: Client) {
+    /** Releases the hold at once. The endpoint returns 404 on engines without local files. */
+    async send(client: Client) {
       const answer = await client.request('POST', '/api/backup/hold')
       if (answer.status === 200) await client.delete(`/api/backup/hold/${answer.body.id}`)
       return answer
@@ -16,13 +16,13 @@ export const backupAccess = {
   'system.leaseForBackup': {
     ...backup,
     /** Ends the lease at once. */
-    async ask(client: Client) {
+    async send(client: Client) {
       const answer = await client.request('POST', '/api/backup/lease')
       if (answer.status === 200) await client.delete(`/api/backup/lease/${answer.body.id}`)
       return answer
     },
   },
-  'system.renewBackupLease': { ...backup, ask: (client: Client) => client.request('POST', '/api/backup/lease/none') },
-  'system.endBackupLease': { ...backup, ask: (client: Client) => client.delete('/api/backup/lease/none') },
-  'system.releaseFromBackup': { ...backup, ask: (client: Client) => client.delete('/api/backup/hold/none') },
+  'system.renewBackupLease': { ...backup, send: (client: Client) => client.request('POST', '/api/backup/lease/none') },
+  'system.endBackupLease': { ...backup, send: (client: Client) => client.delete('/api/backup/lease/none') },
+  'system.releaseFromBackup': { ...backup, send: (client: Client) => client.delete('/api/backup/hold/none') },
 } as const

@@ -35,12 +35,12 @@ export function openStore(client: Client, namespace: string): Store {
   return store
 }
 
-/** Its endpoint in the matrix of all; what scopes its other actions need is a test of their own. */
+/** Access to key-value namespaces, for the endpoint matrix. The scopes of the other actions have tests of their own. */
 export const kvMatrix = {
   'kv.perform': {
     kind: 'service',
     scope: 'kv:namespace:denied:read',
-    ask: (client: Client) => client.post(kvPath('denied'), { action: 'get', key: 'x' }),
+    send: (client: Client) => client.post(kvPath('denied'), { action: 'get', key: 'x' }),
   },
 } as const
 

@@ -56,34 +56,34 @@ export function describeVectors(
     })
 }
 
-/** Asks an index. */
-export const ask = (client: Client, index: string, action: string, rest: object = {}): Promise<Answer> =>
+/** Sends an action to an index. */
+export const perform = (client: Client, index: string, action: string, rest: object = {}): Promise<Answer> =>
   client.post(`/api/vector/${index}`, { action, ...rest })
 
-/** Asks with the root key what must succeed; gives the answer. */
+/** Sends an action with the root key; throws unless it succeeds. Returns the body. */
 export async function use(server: TestServer, index: string, action: string, rest: object = {}) {
-  const { status, body, text } = await ask(server.service, index, action, rest)
+  const { status, body, text } = await perform(server.service, index, action, rest)
   if (status !== 200) throw new Error(`${action}: ${status} ${text.slice(0, 500)}`)
   return body
 }
 
-/** Who may ask a vector index: its part of the matrix of endpoints, and of the scopes that are tried there. */
+/** Access to vector indexes, for the endpoint matrix. */
 export const vectorMatrix = {
   'vector.perform': {
     kind: 'service',
     scope: 'vector:index:denied:query',
-    ask: (client: Client): Promise<Answer> => ask(client, 'denied', 'describe'),
+    send: (client: Client): Promise<Answer> => perform(client, 'denied', 'describe'),
   },
 } as const
 export const vectorScopes = ['vector:index:denied:query', 'vector:index:denied:write', 'vector:index:other:*'] as const
 
-/** Everything that is to be known of an index with these ids, and how many there are. */
+/** The description of an index and its vectors with these ids. */
 export const dumpIndex = async (server: TestServer, index: string, ids: readonly string[]) => [
   await use(server, index, 'describe'),
   await use(server, index, 'getByIds', { ids }),
 ]
 
-/** Numbers from -1 to 1 that are the same every time. */
+/** A seeded generator of numbers from -1 to 1. */
 export function createNumbers(seed: number): () => number {
   let state = seed
   return () => {

@@ -1,4 +1,4 @@
-/** A table that anybody may do anything with, for tests of what all requests have in common. */
+/** A table without access restrictions, for tests of behavior that all requests share. */
 import { open } from '../config.ts'
 
 export const itemsPath = '/api/db/shared/tables/items'

@@ -1,7 +1,7 @@
 /** Administration of signed-in users: disable, revoke, delete, claims, second factors. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { engines } from '../../harness/engines.ts'
-import { holdRaw } from '../../harness/raw-http.ts'
+import { openRawRequest } from '../../harness/raw-http.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { createServer } from '../../harness/server.ts'
 import { times } from '../../harness/times.ts'
@@ -95,11 +95,11 @@ for (const { engine, storage } of engines.map(watchedEngine))
           'Content-Type: application/json',
           `Content-Length: ${body.length}`,
         ]
-        const request = holdRaw(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
+        const request = openRawRequest(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, 5)}`)
         // Those in flight are the one that asks, and this.
         while (!/http_requests_in_flight 2$/m.test((await server.service.get('/metrics')).text));
         expect((await end(person.id)).status).toBe(200)
-        expect((await request.goOn(body.slice(5))).status).toBe(401)
+        expect((await request.finish(body.slice(5))).status).toBe(401)
         expect((await server.service.get(`${users}/${person.id}`)).body.displayName).toBeNull()
       })
 

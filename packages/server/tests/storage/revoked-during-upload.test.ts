@@ -1,6 +1,6 @@
-/** Uploads whose bytes are held back until their user may no longer store them. */
+/** Uploads whose user is disabled or revoked before the last bytes arrive. */
 import { beforeEach, expect, test } from 'bun:test'
-import { holdRaw } from '../harness/raw-http.ts'
+import { openRawRequest } from '../harness/raw-http.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
 import { bucketPath, filePath } from '../harness/storage/files.ts'
@@ -15,24 +15,29 @@ const form = [
   `--${boundary}--\r\n`,
 ].join('\r\n')
 
-describeServer('an upload that is held back', { config }, (server) => {
+describeServer('an upload in progress', { config }, (server) => {
   let person: Person
   beforeEach(async () => {
     person = await signUp(server)
   })
-  /** Begins a request, and gives what sends the rest of its body once the server has begun with it. */
-  async function hold(method: string, path: string, headers: readonly string[], body: string) {
+  /** Starts a request and waits until the server has begun to read it; the result sends the rest of the body. */
+  async function openRequest(method: string, path: string, headers: readonly string[], body: string) {
     const credentials = ['Host: localhost', 'Connection: close', `Authorization: Bearer ${person.token}`]
     const head = [`${method} ${path} HTTP/1.1`, ...credentials, ...headers, `Content-Length: ${body.length}`]
     const half = body.length - 3
-    const request = holdRaw(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, half)}`)
-    // Those in flight are the one that asks, and this.
+    const request = openRawRequest(server.url, `${head.join('\r\n')}\r\n\r\n${body.slice(0, half)}`)
+    // In flight are the request for the metrics and this one.
     while (!/http_requests_in_flight 2$/m.test((await server.service.get('/metrics')).text));
-    return () => request.goOn(body.slice(half))
+    return () => request.finish(body.slice(half))
   }
-  const holdForm = () =>
-    hold('POST', `${bucketPath('files')}/upload`, [`Content-Type: multipart/form-data; boundary=${boundary}`], form)
-  async function holdTus() {
+  const openForm = () =>
+    openRequest(
+      'POST',
+      `${bucketPath('files')}/upload`,
+      [`Content-Type: multipart/form-data; boundary=${boundary}`],
+      form,
+    )
+  async function openTus() {
     const resumable = { 'tus-resumable': '1.0.0' }
     const metadata = `key ${Buffer.from('late').toString('base64')}`
     const headers = { ...resumable, 'upload-length': '5', 'upload-metadata': metadata }
@@ -40,7 +45,7 @@ describeServer('an upload that is held back', { config }, (server) => {
     expect(created.status).toBe(201)
     const path = new URL(created.headers.get('location') as string, server.url).pathname
     const type = ['Tus-Resumable: 1.0.0', 'Content-Type: application/offset+octet-stream', 'Upload-Offset: 0']
-    return hold('PATCH', path, type, 'bytes')
+    return openRequest('PATCH', path, type, 'bytes')
   }
   const stored = () => server.service.get(filePath('files', 'late'))
   const ends = {
@@ -48,12 +53,12 @@ describeServer('an upload that is held back', { config }, (server) => {
     revoked: (id: string) => server.service.request('POST', `${adminUsers}/${id}/revoke`),
   }
 
-  for (const [what, begin] of Object.entries({ form: holdForm, tus: holdTus }))
+  for (const [what, begin] of Object.entries({ form: openForm, tus: openTus }))
     for (const [how, end] of Object.entries(ends))
-      test(`[STORE-RULE-8] by ${what} stores nothing once its user was ${how}`, async () => {
-        const goOn = await begin()
+      test(`[STORE-RULE-8] by ${what} stores nothing after its user is ${how}`, async () => {
+        const finish = await begin()
         expect((await end(person.id)).status).toBe(200)
-        expect((await goOn()).status).toBe(401)
+        expect((await finish()).status).toBe(401)
         expectRefusal(await stored(), 404)
       })
 })
