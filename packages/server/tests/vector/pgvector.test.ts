@@ -12,6 +12,7 @@ import {
 } from '../../src/features/vector/migrations.ts'
 import { createPgvector } from '../../src/features/vector/pgvector.ts'
 import { createVectorRows } from '../../src/features/vector/rows.ts'
+import { createVectorWrites } from '../../src/features/vector/writes.ts'
 import { createDatabase } from '../harness/databases.ts'
 import { use } from '../harness/resources/vector.ts'
 import { startServer } from '../harness/server.ts'
@@ -57,7 +58,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
       metadata: JSON.stringify({ n: x }),
       namespace: '',
     }))
-    await rows.put(index, vectors, { replaces: true, sizeMax: 10 })
+    await createVectorWrites(tables).put(index, vectors, { replaces: true, sizeMax: 10 })
     const pgvector = createPgvector(tables.database, rows, log, 2)
     expect(await pgvector.find()).toBe(true)
     const names = async () =>

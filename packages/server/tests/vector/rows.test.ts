@@ -14,6 +14,7 @@ import {
   vectorTableSteps,
 } from '../../src/features/vector/migrations.ts'
 import { createVectorRows, type VectorRows } from '../../src/features/vector/rows.ts'
+import { createVectorWrites, type VectorWrites } from '../../src/features/vector/writes.ts'
 import { engines, type Storage } from '../harness/engines.ts'
 
 const definition = { dimensions: 2, metric: 'euclidean', metadataIndexes: ['lang', 'n'], engine: 'memory' } as const
@@ -26,6 +27,7 @@ for (const engine of engines)
     let storage: Storage
     let sql: Sql
     let rows: VectorRows
+    let writes: VectorWrites
     let prepare: (name: string) => Promise<StoredIndex>
 
     beforeAll(async () => {
@@ -34,7 +36,8 @@ for (const engine of engines)
       sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: async () => undefined, log: silentLog })
       const tables = createVectorTables(sql)
       await preparePlatformTables(tables.database, vectorNamespace, 'vector', vectorTableSteps)
-      rows = createVectorRows(tables, deletionsKept)
+      rows = createVectorRows(tables)
+      writes = createVectorWrites(tables, deletionsKept)
       prepare = async (name) => (await tables.prepareIndexes([{ ...definition, name }]))[0] as StoredIndex
     })
     afterAll(async () => {
@@ -72,31 +75,31 @@ for (const engine of engines)
     test('[VEC-22] changes are told in order, in pages of any length', async () => {
       const index = await prepare('ordered')
       expect(await readAll(index, 0)).toEqual({ found: [], version: 0 })
-      await rows.put(index, [vector('a', 1, { lang: 'en', n: [1] }), vector('b', 2, { n: 2 }, 'x')], free)
-      await rows.put(index, [vector('c', 3), vector('a', 4, { lang: null, n: false })], free)
+      await writes.put(index, [vector('a', 1, { lang: 'en', n: [1] }), vector('b', 2, { n: 2 }, 'x')], free)
+      await writes.put(index, [vector('c', 3), vector('a', 4, { lang: null, n: false })], free)
       const all = ['[2,2,2,"x",[null,2]]', '[3,3,3,"",[null,null]]', '[1,4,4,"",[null,false]]']
       for (const rowsMax of [1, 2, 3, 4, 1000])
         expect(await readAll(index, 0, rowsMax)).toEqual({ found: all, version: 4 })
       expect(await readAll(index, 3)).toEqual({ found: all.slice(2), version: 4 })
       expect(await readAll(index, 4)).toEqual({ found: [], version: 4 })
-      expect(await rows.remove(index, ['b', 'nobody'])).toEqual(['b'])
+      expect(await writes.remove(index, ['b', 'nobody'])).toEqual(['b'])
       expect(await readAll(index, 4)).toEqual({ found: ['[2,5,null,"",[null,null]]'], version: 5 })
       expect((await readAll(index, 0))?.found).toEqual(all.slice(1))
       // Its key was the deleted one's own.
-      await rows.put(index, [vector('b', 9)], free)
+      await writes.put(index, [vector('b', 9)], free)
       expect(await readAll(index, 5)).toEqual({ found: ['[4,6,9,"",[null,null]]'], version: 6 })
     })
 
     test('[VEC-22] a copy that is ahead, or too far behind deletions, begins anew', async () => {
       const index = await prepare('trimmed')
       const ids = Array.from({ length: 12 }, (_, at) => `v${at}`)
-      await rows.put(
+      await writes.put(
         index,
         ids.map((id, at) => vector(id, at)),
         free,
       )
       expect(await rows.readChanges(index, 13, 0, 10)).toBeNull()
-      for (const id of ids.slice(0, 10)) await rows.remove(index, [id])
+      for (const id of ids.slice(0, 10)) await writes.remove(index, [id])
       // 22 changes; the deletions up to change 17 are forgotten.
       expect(await rows.readChanges(index, 12, 0, 10)).toBeNull()
       expect(await rows.readChanges(index, 16, 0, 10)).toBeNull()
@@ -114,7 +117,7 @@ for (const engine of engines)
     test('[VEC-26] there are no more than there may be, though what is there may change', async () => {
       const index = await prepare('small')
       const put = (sizeMax: number, ...ids: string[]) =>
-        rows.put(
+        writes.put(
           index,
           ids.map((id) => vector(id, 1)),
           { replaces: true, sizeMax },

@@ -1,88 +1,16 @@
 /** HTTP endpoint of vector indexes: one path, seven actions. */
 import { z } from 'zod'
-import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
-import {
-  vectorBatchMax,
-  vectorBodyBytesMax,
-  vectorIdBytesMax,
-  vectorMatches,
-  vectorMatchesMax,
-  vectorMetadataBytesMax,
-  vectorNamespaceBytesMax,
-  vectorsFetchedMax,
-} from '../../limits/resources.ts'
-import { findIdMistake, findNamespaceMistake } from './input.ts'
-
-/** A text in which `find` finds no error. */
-const nameText = (find: (text: string) => string | null, description: string) =>
-  z
-    .string()
-    .check((context) => {
-      const message = find(context.value)
-      if (message !== null)
-        context.issues.push({ code: 'custom', message, input: context.value, params: { code: 'pattern' } })
-    })
-    .meta({ description })
-
-const id = nameText(findIdMistake, `1 to ${vectorIdBytesMax} bytes of UTF-8`)
-const namespace = nameText(findNamespaceMistake, `1 to ${vectorNamespaceBytesMax} bytes of UTF-8`)
-
-/** Validated by a loop in `input.ts`, not by zod: a request has hundreds of thousands of numbers. */
-const values = z
-  .unknown()
-  .meta({ type: 'array', items: { type: 'number' }, description: 'One number per dimension of the index' })
-
-const vectors = z
-  .array(
-    z.object({
-      id,
-      values,
-      metadata: z
-        .unknown()
-        .optional()
-        .meta({
-          type: 'object',
-          description: `At most ${vectorMetadataBytesMax} bytes as JSON`,
-          additionalProperties: true,
-        }),
-      namespace: namespace.nullish().meta({ description: 'Overrides the namespace of the request' }),
-    }),
-  )
-  .min(1)
-  .max(vectorBatchMax)
-
-const query = {
-  topK: z.int().min(1).max(vectorMatchesMax).default(vectorMatches),
-  filter: z.unknown().optional().meta({
-    type: 'object',
-    description: 'Maps a metadata field to a value or to operators: $eq $ne $gt $gte $lt $lte $in $nin',
-    additionalProperties: true,
-  }),
-  namespace: namespace.optional().meta({ description: 'Restricts the search to this namespace' }),
-  returnValues: z.boolean().default(false),
-  returnMetadata: z
-    .union([z.boolean(), z.enum(['all', 'indexed', 'none'])])
-    .default(false)
-    .meta({ description: '`true` means `all`, `false` means `none`' }),
-}
-
-const write = {
-  vectors,
-  namespace: namespace.optional().meta({ description: 'Namespace of vectors without their own' }),
-}
-
-const commandBody = z.discriminatedUnion('action', [
-  z.object({ action: z.literal('upsert'), ...write }),
-  z.object({ action: z.literal('insert'), ...write }),
-  z.object({ action: z.literal('search'), vector: values, ...query }),
-  z.object({ action: z.literal('queryById'), vectorId: id, ...query }),
-  z.object({ action: z.literal('getByIds'), ids: z.array(id).min(1).max(vectorsFetchedMax) }),
-  z.object({ action: z.literal('delete'), ids: z.array(id).min(1).max(vectorBatchMax) }),
-  z.object({ action: z.literal('describe') }),
-])
-
-export type VectorCommand = z.output<typeof commandBody>
-export type VectorCommandOf<Action extends VectorCommand['action']> = Extract<VectorCommand, { action: Action }>
+import { permitsScope } from '../../access/service-keys.ts'
+import { invalidServiceKey, notFound } from '../../errors.ts'
+import { type Call, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { json } from '../../http/replies/reply.ts'
+import { vectorBodyBytesMax } from '../../limits/resources.ts'
+import { commandBody, kindOf, scopeOf, type VectorCommand } from './commands.ts'
+import { parseVectors } from './input.ts'
+import type { VectorQueries } from './queries.ts'
+import type { VectorRows } from './rows.ts'
+import type { ServedIndex, ServedIndexes } from './served-indexes.ts'
+import type { VectorWrites } from './writes.ts'
 
 const floats = z.array(z.number())
 const metadata = z.record(z.string(), z.unknown()).nullable()
@@ -110,32 +38,74 @@ const fetched = z.object({
 })
 const described = z.object({ vectorCount: z.number(), dimensions: z.number(), metric: z.string() })
 
-/** The scope that a service key needs for actions of one kind. */
-export const scopeOf = (index: string, kind: 'query' | 'write'): string => `vector:index:${index}:${kind}`
+export interface VectorEndpointDeps {
+  readonly indexes: ServedIndexes
+  readonly rows: VectorRows
+  readonly writes: VectorWrites
+  readonly queries: VectorQueries
+}
 
-export const vectorEndpoints = (
-  perform: (call: Call<unknown, VectorCommand>) => Promise<Reply>,
-): readonly Endpoint[] => [
-  endpoint({
-    name: 'vector.perform',
-    method: 'POST',
-    paths: ['/api/vector/:index'],
-    tag: 'Vector',
-    summary: 'Write, search, fetch or delete vectors of an index, or describe it',
-    description:
-      'Needs the scope `vector:index:{index}:write` for `upsert`, `insert` and `delete`, `vector:index:{index}:query` for the others. An `insert` with an existing id returns 409 and inserts nothing.',
-    credentials: 'service',
-    scope: ({ index = '' }) => [scopeOf(index, 'query'), scopeOf(index, 'write')],
-    rateLimit: 'auth',
-    body: commandBody,
-    bodyBytesMax: vectorBodyBytesMax,
-    replies: {
-      200: {
-        description: 'The written or deleted ids, the matches (best first), the vectors, or the description',
-        schema: z.union([written, found, fetched, described]),
+export function vectorEndpoints({ indexes, rows, writes, queries }: VectorEndpointDeps): readonly Endpoint[] {
+  /** Checks the scope before the index, so that 401 does not reveal whether an index exists. */
+  function getIndex({ params, caller, body }: Call<unknown, VectorCommand>): ServedIndex {
+    const { index: name = '' } = params
+    const scopes = caller.kind === 'service' ? caller.scopes : []
+    if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw invalidServiceKey()
+    const index = indexes.find(name)
+    if (!index) throw notFound('Vector index')
+    return index
+  }
+
+  return [
+    endpoint({
+      name: 'vector.perform',
+      method: 'POST',
+      paths: ['/api/vector/:index'],
+      tag: 'Vector',
+      summary: 'Write, search, fetch or delete vectors of an index, or describe it',
+      description:
+        'Needs the scope `vector:index:{index}:write` for `upsert`, `insert` and `delete`, `vector:index:{index}:query` for the others. An `insert` with an existing id returns 409 and inserts nothing.',
+      credentials: 'service',
+      scope: ({ index = '' }) => [scopeOf(index, 'query'), scopeOf(index, 'write')],
+      rateLimit: 'auth',
+      body: commandBody,
+      bodyBytesMax: vectorBodyBytesMax,
+      replies: {
+        200: {
+          description: 'The written or deleted ids, the matches (best first), the vectors, or the description',
+          schema: z.union([written, found, fetched, described]),
+        },
       },
-    },
-    errors: [404, 409, 503],
-    handle: perform,
-  }),
-]
+      errors: [404, 409, 503],
+      async handle(call) {
+        const index = getIndex(call)
+        const { stored, searcher, sizeMax } = index
+        const { body: command } = call
+        switch (command.action) {
+          case 'upsert':
+          case 'insert': {
+            const vectors = parseVectors(command.vectors, command.namespace ?? '', stored.definition)
+            await writes.put(stored, vectors, { replaces: command.action === 'upsert', sizeMax })
+            searcher.notice()
+            return json({ ok: true, count: vectors.length, ids: vectors.map(({ id }) => id) })
+          }
+          case 'delete': {
+            const ids = await writes.remove(stored, [...new Set(command.ids)])
+            searcher.notice()
+            return json({ ok: true, count: ids.length, ids })
+          }
+          case 'search':
+          case 'queryById':
+            return queries.search(index, command)
+          case 'getByIds':
+            return queries.getByIds(stored, command.ids)
+          case 'describe': {
+            const { dimensions, metric } = stored.definition
+            const { size } = await rows.state(stored)
+            return json({ vectorCount: size, dimensions, metric })
+          }
+        }
+      },
+    }),
+  ]
+}
