@@ -23,7 +23,7 @@ import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
-import type { Write } from './writes/write-context.ts'
+import type { OnCommitted } from './writes/write-context.ts'
 import { createWriteRunner } from './writes/write-runner.ts'
 
 export interface RecordsDeps {
@@ -66,7 +66,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const trimmer = createTrimmer(deps)
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)
-  const committed: Write['committed'] = ({ address, database }, change) => {
+  const committed: OnCommitted = ({ address, database }, change) => {
     totals.apply(address, change)
     feed.wake(address, database)
   }
@@ -86,8 +86,8 @@ export function createRecords(deps: RecordsDeps): Records {
     feed,
     resolve: tables.resolve,
     platformRecordWriter(table) {
-      const { dialect } = sql.database({ namespace: table.namespace, instanceId: null })
-      return createPlatformRecordWriter({ table, dialect, totals, requestId: newId, nowMs: () => clock.now() })
+      const database = sql.database({ namespace: table.namespace, instanceId: null })
+      return createPlatformRecordWriter({ table, database, committed, requestId: newId, nowMs: () => clock.now() })
     },
   }
 }

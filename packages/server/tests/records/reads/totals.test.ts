@@ -18,6 +18,7 @@ import type { TableCall } from '../../../src/features/records/resolve-table.ts'
 import { createSchema } from '../../../src/features/records/schema/migrator.ts'
 import { createTotals, type Totals } from '../../../src/features/records/totals/totals.ts'
 import { insertRecord } from '../../../src/features/records/writes/write.ts'
+import type { Write } from '../../../src/features/records/writes/write-context.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
 import { textOf } from '../../../src/http/replies/reply.ts'
 import { responseBytesMax } from '../../../src/limits/api.ts'
@@ -72,10 +73,10 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
   /** Inserts rows in one transaction, two for each that matches, so that the matching ones are always even. */
   const insert = (count: number, n = 1): Promise<void> =>
     call.database.write(async (tx) => {
-      const write = {
+      const write: Write = {
         call,
         tx,
-        committed: (_: TableCall, change: Parameters<Totals['apply']>[1]) => totals.apply(call.address, change),
+        committed: ({ address }, change) => totals.apply(address, change),
         requestId: 'request',
         nowMs: Date.now(),
         at: '',

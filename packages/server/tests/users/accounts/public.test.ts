@@ -5,6 +5,7 @@ import { manualClock } from '../../../src/base/clock.ts'
 import { parseConfig } from '../../../src/config/validate.ts'
 import type { Answer } from '../../harness/client.ts'
 import { readToken } from '../../harness/records/forge.ts'
+import { watch } from '../../harness/records/live.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer, type TestServer } from '../../harness/server.ts'
 import { times } from '../../harness/times.ts'
@@ -145,6 +146,14 @@ describeServer('public users', { config: served }, (server) => {
     })
     expectRefusal(refused, 409)
     expect(await total()).toBe(before + 12)
+  })
+
+  test('[USER-18] subscribers receive each change of a user', async () => {
+    const { user, accessToken } = (await signUp(server, newEmail())).body
+    const socket = await watch(server.url, { channel: `dblive:shared:_users_public:${user.id}`, token: accessToken })
+    await server.anonymous.patch(`${auth}/profile`, { displayName: 'Kim' }, bearer(accessToken))
+    expect(await socket.expect('db_change')).toMatchObject({ changeType: 'modified', data: { displayName: 'Kim' } })
+    await socket.close()
   })
 
   const writes: Readonly<

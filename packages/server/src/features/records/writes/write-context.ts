@@ -4,12 +4,14 @@ import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 
+/** Called for each change of a row in a database, in the event-loop tick of its commit. */
+export type OnCommitted = (written: Pick<TableCall, 'address' | 'database'>, change: Change) => void
+
 /** A write in progress: its transaction, and the metadata of its changes. */
 export interface Write {
   readonly call: TableCall
   readonly tx: Transaction
-  /** Called for each change, in the event-loop tick of its commit. */
-  readonly committed: (call: TableCall, change: Change) => void
+  readonly committed: OnCommitted
   readonly requestId: string
   readonly nowMs: number
   /** Path in a batch, such as `deletes[3]`; empty outside a batch. */

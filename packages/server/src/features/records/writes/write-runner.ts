@@ -11,7 +11,7 @@ import { type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from
 import { type ResponseShape, replayedBody } from './replay.ts'
 import type { WriteResponse } from './response.ts'
 import type { WriteBudget } from './write-budget.ts'
-import type { Write } from './write-context.ts'
+import type { OnCommitted, Write } from './write-context.ts'
 
 /**
  * Runs `work` in a transaction, or repeats the response that the request's Idempotency-Key had before; `shapeOf` gives
@@ -29,7 +29,7 @@ export interface WriteRunnerDeps {
   readonly budget: WriteBudget
   /** Called before each write with the address of its database. */
   readonly onWrite: (address: DatabaseAddress) => void
-  readonly committed: Write['committed']
+  readonly committed: OnCommitted
   readonly clock: Clock
 }
 
