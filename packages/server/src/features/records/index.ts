@@ -13,7 +13,7 @@ import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Table } from '../../query/table.ts'
 import type { Feature } from '../feature.ts'
-import { createFeed, type Feed } from './changes/change-feed.ts'
+import { ChangeFeed } from './changes/change-feed.ts'
 import type { LogBounds } from './changes/trim.ts'
 import { createTrimmer } from './changes/trimmer.ts'
 import { createReadEndpoints } from './reads/endpoints.ts'
@@ -51,7 +51,7 @@ export interface RecordsDeps {
 }
 
 export interface Records extends Feature {
-  readonly feed: Feed
+  readonly feed: ChangeFeed
   /** Resolves a table for one caller; see `Tables`. */
   readonly resolve: Tables['resolve']
   /** A writer for the records of a platform table; see `PlatformRecordWriter`. */
@@ -62,7 +62,7 @@ export function createRecords(deps: RecordsDeps): Records {
   const { sql, clock, limits } = deps
   const tables = createTables(deps)
   const totals = createTotals(clock, deps.changes)
-  const feed = createFeed(deps)
+  const feed = new ChangeFeed(deps)
   const trimmer = createTrimmer(deps)
   const newId = createUuid7(clock)
   const resolve = createResolveCall(tables)

@@ -10,7 +10,7 @@ import type { TableView } from '../../query/filter.ts'
 import type { Table } from '../../query/table.ts'
 import type { SqlBackEnd } from '../../query/to-sql.ts'
 
-/** See `features/records/change-log-reader`. */
+/** See `features/records/changes/change-log-reader`. */
 export interface LogPosition {
   readonly from: string
   readonly to: string
@@ -47,7 +47,7 @@ export interface Span {
   readonly changes: readonly Change[]
 }
 
-/** See `features/records/change-feed`. */
+/** See `features/records/changes/log-follower`. */
 export interface LogTail {
   readonly history: string
   refreshHistory(): Promise<string>

@@ -1,6 +1,6 @@
 /**
  * Reads a change log from position to position: every change once, in a stable order, regardless of the order in which
- * transactions commit. `change-feed` follows logs with it.
+ * transactions commit. `log-follower` follows logs with it.
  */
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { Dialect } from '../../../engines/sql/dialect.ts'
