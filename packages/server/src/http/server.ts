@@ -1,6 +1,6 @@
 /** The HTTP listener: registers endpoints as routes of the runtime, replaces them on reload and drains on shutdown. */
 import { isOutOfHandles, readHandleLimit } from '../base/files/file-handles.ts'
-import { releaseHandles } from '../base/open-files.ts'
+import { releaseHandles } from '../base/files/open-files.ts'
 import { connectionIdleSeconds, drainTimeoutMs, pendingRequestsShare } from '../limits/api.ts'
 import { socketBufferBytesMax, socketMessageBytesMax } from '../limits/sockets.ts'
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'

@@ -6,7 +6,7 @@
 import { constants, type Dirent } from 'node:fs'
 import { lstat, mkdir, opendir, rename, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fillReserve, type OpenFile, openFile } from '../../base/open-files.ts'
+import { fillReserve, type OpenFile, openFile } from '../../base/files/open-files.ts'
 import { createDiskProbe } from '../disk/disk-probe.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'
 import { EngineError } from '../sql/error.ts'

@@ -5,7 +5,7 @@
  */
 import { fsyncSync, readdirSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { closeShortly, openShortly } from '../../base/open-files.ts'
+import { closeShortly, openShortly } from '../../base/files/open-files.ts'
 import { EngineError } from '../sql/error.ts'
 import { readEpoch } from './log-epoch.ts'
 

@@ -3,7 +3,7 @@
  * (`sandbox/sqlite-process`, `images/process`) define the frames. A child exits when its input ends, so it never
  * outlives this process.
  */
-import { withHandles } from '../../base/open-files.ts'
+import { withHandles } from '../../base/files/open-files.ts'
 import { childEndMs, childStartMs } from '../../limits/processes.ts'
 import { EngineError } from '../sql/error.ts'
 import { createFrameReader, writeFrame } from './pipe-frames.ts'

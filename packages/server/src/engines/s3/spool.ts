@@ -5,7 +5,7 @@
  */
 import { mkdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type OpenFile, openFile } from '../../base/open-files.ts'
+import { type OpenFile, openFile } from '../../base/files/open-files.ts'
 import { s3SpoolReadBytes } from '../../limits/storage.ts'
 import { EngineError } from '../sql/error.ts'
 

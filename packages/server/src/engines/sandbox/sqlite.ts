@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { withHandles } from '../../base/open-files.ts'
+import { withHandles } from '../../base/files/open-files.ts'
 import { sqlProcessIdleMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../limits/resources.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'
 import { createProcessPool } from '../processes/process-pool.ts'

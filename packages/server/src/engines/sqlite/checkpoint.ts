@@ -5,7 +5,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../base/clock.ts'
-import { releaseHandles } from '../../base/open-files.ts'
+import { releaseHandles } from '../../base/files/open-files.ts'
 import { walPauseFactor, walQuietMs } from '../../limits/sqlite.ts'
 
 /**

@@ -5,7 +5,7 @@
 import fs, { closeSync, fstatSync, openSync } from 'node:fs'
 import { sep } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
-import { withHandles } from '../../base/open-files.ts'
+import { withHandles } from '../../base/files/open-files.ts'
 import { createDiskFaults, isDamage } from '../disk/disk-faults.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'
 import { createLogEpoch } from '../disk/log-epoch.ts'

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { join } from 'node:path'
 import { type Clock, systemClock } from '../../base/clock.ts'
 import { readHandleLimit } from '../../base/files/file-handles.ts'
-import { fillReserve, onHandleShortage } from '../../base/open-files.ts'
+import { fillReserve, onHandleShortage } from '../../base/files/open-files.ts'
 import { handlesPerDatabase, instanceHandlesShare, openInstancesMax, openInstancesMin } from '../../limits/sqlite.ts'
 import { createDiskProbe, withinProbeTime } from '../disk/disk-probe.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'

@@ -6,7 +6,7 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { createFairQueue, QueueFullError } from '../../../base/concurrency/fair-queue.ts'
-import { releaseHandles } from '../../../base/open-files.ts'
+import { releaseHandles } from '../../../base/files/open-files.ts'
 import {
   readerThreadsMax,
   slowReadsWaitingMax,

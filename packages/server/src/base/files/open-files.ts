@@ -9,9 +9,9 @@
 import fs, { closeSync, openSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { promisify } from 'node:util'
-import { reservedHandles } from '../limits/sqlite.ts'
-import { fileWriteBytesMax } from '../limits/storage.ts'
-import { isOutOfHandles } from './files/file-handles.ts'
+import { reservedHandles } from '../../limits/sqlite.ts'
+import { fileWriteBytesMax } from '../../limits/storage.ts'
+import { isOutOfHandles } from './file-handles.ts'
 
 /** Closes unused files. False if there are none. */
 export type ReleaseHandles = () => boolean
