@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
+import { decorateDatabase } from '../../src/engines/sql/decorate-database.ts'
 import type { Database } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
 import { createEventReports } from '../../src/features/analytics/event-reports.ts'
@@ -90,10 +91,9 @@ const expected = Object.entries(
 /** A database whose writes work so many times, and which is gone after that. */
 function failingAfter(database: Database, writes: number): Database {
   let left = writes
-  return {
-    ...database,
+  return decorateDatabase(database, {
     write: (work) => (left-- > 0 ? database.write(work) : Promise.reject(new Error('The power is out'))),
-  }
+  })
 }
 
 const rawBounds = {
@@ -275,13 +275,12 @@ for (const engine of engines) {
     await fill(store)
     const ending = new AbortController()
     let writes = 0
-    const database: Database = {
-      ...store.database,
+    const database = decorateDatabase(store.database, {
       write(work) {
         if (++writes === 2) ending.abort()
         return store.database.write(work)
       },
-    }
+    })
     const rollUp = createRollUp(
       { ...store, database },
       () => nowMs,

@@ -8,6 +8,7 @@ import { userCaller } from '../../src/access/callers.test.ts'
 import { manualClock } from '../../src/base/clock.ts'
 import { silentLog } from '../../src/base/log.ts'
 import { openSql } from '../../src/engines/open.ts'
+import { decorateDatabase } from '../../src/engines/sql/decorate-database.ts'
 import type { Database, Transaction } from '../../src/engines/sql/sql.ts'
 import { type SqlText, sql } from '../../src/engines/sql/sql-text.ts'
 import { createDevices } from '../../src/features/push/devices.ts'
@@ -34,14 +35,10 @@ function recording(database: Database, noted: SqlText[]): Database {
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })
-  return {
-    dialect: database.dialect,
+  return decorateDatabase(database, {
     all: (query) => database.all(note(query)),
-    readPage: database.readPage,
-    readLargePage: database.readLargePage,
     write: (work, options) => database.write((tx) => work(noting(tx)), options),
-    synced: () => database.synced(),
-  }
+  })
 }
 
 test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the rows of one user and one token', async () => {

@@ -6,32 +6,22 @@ import fs, { closeSync, fstatSync, openSync } from 'node:fs'
 import { sep } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { withHandles } from '../../base/files/open-files.ts'
-import { createDiskFaults, isDamage } from '../disk/disk-faults.ts'
+import { createDiskFaults, type DiskFaults, isDamage } from '../disk/disk-faults.ts'
 import { rememberIdentity } from '../disk/folder-identity.ts'
-import { createLogEpoch } from '../disk/log-epoch.ts'
+import { createLogEpoch, type LogEpoch } from '../disk/log-epoch.ts'
 import { EngineError } from '../sql/error.ts'
 import type { PageQuery, PageRows } from '../sql/page-query.ts'
 import type { Database, SqlRow, Transaction } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'
-import { type Checkpointer, createCheckpointPlan } from './checkpoint.ts'
+import { type Checkpointer, type CheckpointPlan, createCheckpointPlan } from './checkpoint.ts'
 import { type Connection, type ConnectionOptions, checkpointBytesOf, openConnection } from './connection.ts'
 import { sqliteDialect } from './dialect.ts'
-import { createAdaptiveReader } from './readers/adaptive-reader.ts'
-import { createReadBatcher } from './readers/read-batcher.ts'
-import type { ReaderThreads } from './readers/reader-threads.ts'
-import { createRecovery } from './recovery.ts'
-import { createWriter, type Writer } from './writer.ts'
-
-export interface SqliteDatabase extends Database {
-  readonly writer: Writer
-  /** Checkpoints and empties the write-ahead log after `walQuietMs` without writes. Never rejects. */
-  checkpointIdle(): Promise<void>
-  /** Why writes cannot be acknowledged, or null. After a failure it attempts a probe write. */
-  findFault(): Promise<string | null>
-  /** Whether the file is corrupt. */
-  readonly isDamaged: boolean
-  close(): void
-}
+import { type AdaptiveReader, createAdaptiveReader } from './readers/adaptive-reader.ts'
+import { createReadBatcher, type ReadBatcher } from './readers/read-batcher.ts'
+import type { ReaderThreads, ThreadRead } from './readers/reader-threads.ts'
+import { createRecovery, type Recovery } from './recovery.ts'
+import type { Work } from './transaction.ts'
+import { Writer } from './writer.ts'
 
 /** Threads shared by all databases of the process. */
 export interface SharedThreads {
@@ -41,7 +31,7 @@ export interface SharedThreads {
 }
 
 /** The handles of one database. */
-interface Opened {
+interface Handles {
   readonly writing: Connection
   readonly reading: Connection
   /** File descriptor of the log, which exists as long as the writing connection. */
@@ -52,7 +42,7 @@ interface Opened {
  * Opens every handle the database will ever need, so that none can be refused later: a log that cannot be opened during
  * a commit would look like a failed disk.
  */
-function openHandles(path: string, options: ConnectionOptions): Opened {
+function openHandles(path: string, options: ConnectionOptions): Handles {
   const firstRead = sql`SELECT 1 FROM sqlite_schema LIMIT 1`
   const undo: (() => void)[] = []
   try {
@@ -73,6 +63,9 @@ function openHandles(path: string, options: ConnectionOptions): Opened {
 /** The last two path segments: enough to find the file in the data folder. */
 const nameOf = (path: string): string => path.split(sep).slice(-2).join('/')
 
+const syncFile = (file: number): Promise<void> =>
+  new Promise((resolve, reject) => fs.fdatasync(file, (error) => (error ? reject(error) : resolve())))
+
 /** Writes one page to the log, whether or not the value changes; nothing else uses `application_id`. */
 const writeProbe = (tx: Transaction): Promise<number> => tx.run(sql`PRAGMA application_id = 0`)
 
@@ -81,129 +74,180 @@ export interface DatabaseOptions extends ConnectionOptions {
   readonly onEpoch?: (epoch: number) => void
 }
 
-/** Opens or creates the file. Close only while idle. Throws `EngineError` `unavailable`. */
+interface SqliteDatabaseDeps extends SharedThreads {
+  readonly path: string
+  readonly handles: Handles
+  readonly faults: DiskFaults
+  readonly epoch: LogEpoch | undefined
+  readonly checkpointBytes: number
+}
+
+/** Opens or creates the file. Throws `EngineError` `unavailable`. */
 export function openSqliteDatabase(
   path: string,
-  { checkpointer, threads, clock }: SharedThreads,
+  shared: SharedThreads,
   { onEpoch, ...options }: DatabaseOptions = {},
 ): SqliteDatabase {
-  const name = nameOf(path)
-  const faults = createDiskFaults(name)
-  const noting: ConnectionOptions = { ...options, onFault: (error) => faults.note(error) }
-  const { writing, reading, log } = withHandles(() => openHandles(path, noting))
-  const slowReads: ReaderThreads = {
-    ...threads,
-    read: (file, read, caller) =>
-      threads.read(file, read, caller).catch((error: unknown) => {
-        // Of a thread's errors, only corruption concerns the file.
-        if (isDamage(error)) faults.note(error)
-        throw error
-      }),
-  }
-  const reads = createReadBatcher(reading)
-  const reader = createAdaptiveReader(reading, path, slowReads)
-  const checkIdentity = rememberIdentity(name, [path, `${path}-wal`])
+  const faults = createDiskFaults(nameOf(path))
+  const handles = withHandles(() => openHandles(path, { ...options, onFault: (error) => faults.note(error) }))
+  const epoch = onEpoch
+    ? createLogEpoch((number) => handles.writing.exec(`PRAGMA user_version = ${number}`), onEpoch)
+    : undefined
+  return new SqliteDatabase({ ...shared, path, handles, faults, epoch, checkpointBytes: checkpointBytesOf(options) })
+}
 
-  const syncLog = (): Promise<void> =>
-    new Promise((resolve, reject) => fs.fdatasync(log, (error) => (error ? reject(error) : resolve())))
+export class SqliteDatabase implements Database {
+  readonly dialect = sqliteDialect
+  readonly writer: Writer
+  readonly #path: string
+  readonly #handles: Handles
+  readonly #faults: DiskFaults
+  readonly #epoch: LogEpoch | undefined
+  readonly #checkpointer: Checkpointer
+  readonly #threads: ReaderThreads
+  readonly #reads: ReadBatcher
+  readonly #reader: AdaptiveReader
+  readonly #checkpoints: CheckpointPlan
+  readonly #recovery: Recovery
+  readonly #checkIdentity: () => void
+
+  constructor({ path, handles, faults, epoch, checkpointBytes, checkpointer, threads, clock }: SqliteDatabaseDeps) {
+    this.#path = path
+    this.#handles = handles
+    this.#faults = faults
+    this.#epoch = epoch
+    this.#checkpointer = checkpointer
+    this.#threads = threads
+    this.#reads = createReadBatcher(handles.reading)
+    this.#reader = createAdaptiveReader(handles.reading, path, {
+      read: (file, read, caller) => this.#readInThread(file, read, caller),
+    })
+    this.#checkIdentity = rememberIdentity(nameOf(path), [path, `${path}-wal`])
+    this.writer = new Writer({
+      connection: handles.writing,
+      epoch,
+      sync: () => this.#sync(),
+      onGroup: () => this.#checkpoints.afterGroup(),
+      onSyncFailed: (error) => {
+        faults.note(error)
+        this.#recovery.start()
+      },
+    })
+    this.#recovery = createRecovery({ attempt: () => this.#recover(), onFailure: (error) => faults.note(error) })
+    this.#checkpoints = createCheckpointPlan({
+      checkpoint: (mode) => this.#checkpoint(mode),
+      clock,
+      logBytes: () => fstatSync(handles.log).size,
+      checkpointBytes,
+      pauseWriter: () => this.writer.pause(),
+    })
+  }
+
+  all<Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string): Promise<Row[]> {
+    const read = () => this.#reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined, caller)
+    return this.#reads.read(read) as Promise<Row[]>
+  }
+
+  readPage<Row = SqlRow>(query: PageQuery): Promise<PageRows<Row> | null> {
+    const hasSeveral = query.alongside !== undefined && !query.here
+    return this.#reads.read(() => this.#reader.page(query), hasSeveral) as Promise<PageRows<Row> | null>
+  }
+
+  readLargePage<Row = SqlRow>(query: PageQuery, bytesMax: number): Promise<PageRows<Row>> {
+    return this.#reader.largePage(query, bytesMax) as Promise<PageRows<Row>>
+  }
+
+  write<T>(work: Work<T>): Promise<T> {
+    return this.writer.write(work)
+  }
+
+  synced(): Promise<void> {
+    return this.writer.synced()
+  }
+
+  /** Checkpoints and empties the write-ahead log after `walQuietMs` without writes. Never rejects. */
+  checkpointIdle(): Promise<void> {
+    return this.#checkpoints.checkpointIdle()
+  }
+
+  /** Whether the file is corrupt. */
+  get isDamaged(): boolean {
+    return this.#faults.isDamaged
+  }
+
+  /** Why writes cannot be acknowledged, or null. After a failure it attempts a probe write. */
+  async findFault(): Promise<string | null> {
+    const faults = this.#faults
+    try {
+      this.#checkIdentity()
+    } catch (error) {
+      faults.note(error)
+      return faults.reason
+    }
+    if (faults.reason !== null && !faults.isDamaged && !this.writer.failed)
+      await this.writer.write(writeProbe).catch((error: unknown) => faults.note(error))
+    return faults.reason
+  }
+
+  /** To be called only while the database is idle. */
+  close(): void {
+    const { writing, reading, log } = this.#handles
+    this.#recovery.stop()
+    this.#reads.close()
+    reading.close()
+    this.#threads.forget(this.#path)
+    if (!this.writer.failed) this.#emptyLog()
+    writing.close()
+    closeSync(log)
+  }
+
+  async #readInThread(file: string, read: ThreadRead, caller: string | undefined): Promise<PageRows<SqlRow>> {
+    try {
+      return await this.#threads.read(file, read, caller)
+    } catch (error) {
+      // Of a thread's errors, only corruption concerns the file.
+      if (isDamage(error)) this.#faults.note(error)
+      throw error
+    }
+  }
 
   /** A file without a name is lost with the process: writes to it must not be acknowledged. */
-  async function sync(): Promise<void> {
-    await syncLog()
-    checkIdentity()
-    if (faults.reason !== null) faults.clear()
+  async #sync(): Promise<void> {
+    await syncFile(this.#handles.log)
+    this.#checkIdentity()
+    if (this.#faults.reason !== null) this.#faults.clear()
   }
 
-  const epoch = onEpoch
-    ? createLogEpoch((number) => writing.exec(`PRAGMA user_version = ${number}`), onEpoch)
-    : undefined
-  const writer: Writer = createWriter({
-    connection: writing,
-    sync,
-    epoch,
-    onGroup: () => plan.afterGroup(),
-    onSyncFailed(error) {
-      faults.note(error)
-      recovery.start()
-    },
-  })
-  const recovery = createRecovery({
-    async attempt() {
-      checkIdentity()
-      const release = await writer.pause()
-      try {
-        const failure = await checkpointer.recover(path)
-        epoch?.checkpointed()
-        if (failure !== null) throw new EngineError('unavailable', failure)
-        await sync()
-        writer.recovered()
-      } finally {
-        release()
-      }
-    },
-    onFailure: (error) => faults.note(error),
-  })
-  const plan = createCheckpointPlan({
-    checkpoint: async (mode) => {
-      await checkpointer.checkpoint(path, mode)
-      epoch?.checkpointed()
-    },
-    clock,
-    logBytes: () => fstatSync(log).size,
-    checkpointBytes: checkpointBytesOf(options),
-    pauseWriter: () => writer.pause(),
-  })
+  async #recover(): Promise<void> {
+    this.#checkIdentity()
+    const release = await this.writer.pause()
+    try {
+      const failure = await this.#checkpointer.recover(this.#path)
+      this.#epoch?.checkpointed()
+      if (failure !== null) throw new EngineError('unavailable', failure)
+      await this.#sync()
+      this.writer.recovered()
+    } finally {
+      release()
+    }
+  }
+
+  async #checkpoint(mode: 'passive' | 'truncate'): Promise<void> {
+    await this.#checkpointer.checkpoint(this.#path, mode)
+    this.#epoch?.checkpointed()
+  }
 
   /**
    * Checkpoints before closing. If other processes or threads have the file open, closing the connection would leave
    * the log as it is.
    */
-  function emptyLog(): void {
+  #emptyLog(): void {
+    const { writing } = this.#handles
     try {
       writing.exec('PRAGMA busy_timeout = 0')
       writing.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // The log stays and is read by the next process.
     }
-  }
-
-  return {
-    dialect: sqliteDialect,
-    writer,
-    checkpointIdle: () => plan.checkpointIdle(),
-    all: <Row = SqlRow>(query: SqlText, onRead?: (rows: Row[]) => void, caller?: string) =>
-      reads.read(() => reader.all(query, onRead as ((rows: SqlRow[]) => void) | undefined, caller)) as Promise<Row[]>,
-    readPage: <Row = SqlRow>(query: PageQuery) =>
-      reads.read(
-        () => reader.page(query),
-        query.alongside !== undefined && !query.here,
-      ) as Promise<PageRows<Row> | null>,
-    readLargePage: <Row = SqlRow>(query: PageQuery, bytesMax: number) =>
-      reader.largePage(query, bytesMax) as Promise<PageRows<Row>>,
-    write: (work) => writer.write(work),
-    synced: () => writer.synced(),
-    async findFault() {
-      try {
-        checkIdentity()
-      } catch (error) {
-        faults.note(error)
-        return faults.reason
-      }
-      if (faults.reason !== null && !faults.isDamaged && !writer.failed)
-        await writer.write(writeProbe).catch((error: unknown) => faults.note(error))
-      return faults.reason
-    },
-    get isDamaged() {
-      return faults.isDamaged
-    },
-    close() {
-      recovery.stop()
-      reads.close()
-      reading.close()
-      threads.forget(path)
-      if (!writer.failed) emptyLog()
-      writing.close()
-      closeSync(log)
-    },
   }
 }

@@ -8,7 +8,7 @@ import { EngineError } from '../sql/error.ts'
 import { sql } from '../sql/sql-text.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { openSqlite } from './sqlite.ts'
-import { createWriter } from './writer.ts'
+import { Writer } from './writer.ts'
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), 'plinth-sqlite-'))
 
@@ -104,7 +104,7 @@ describe('what is committed and not yet on disk', () => {
     const connection = openConnection(':memory:')
     connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
     const disk = createDisk()
-    const writer = createWriter({ connection, sync: disk.sync })
+    const writer = new Writer({ connection, sync: disk.sync })
     const committed = Promise.withResolvers<void>()
     const write = writer.write(async (tx) => {
       await tx.run(sql`INSERT INTO items (id) VALUES ('a')`)
@@ -152,7 +152,7 @@ describe('the group-commit writer under failures', () => {
     const real = openConnection(':memory:')
     real.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
     const { connection, calls } = failingAt(real, nth)
-    const writer = createWriter({ connection, sync })
+    const writer = new Writer({ connection, sync })
     const outcomes = await Promise.allSettled(
       ['a', 'b', 'c', 'd'].map((name) =>
         writer.write(async (tx) => {
@@ -182,7 +182,7 @@ describe('the group-commit writer under failures', () => {
   test('a failed sync acknowledges nothing, then or later', async () => {
     const connection = openConnection(':memory:')
     connection.exec('CREATE TABLE items (id TEXT NOT NULL UNIQUE)')
-    const writer = createWriter({ connection, sync: () => Promise.reject(new Error('disk')) })
+    const writer = new Writer({ connection, sync: () => Promise.reject(new Error('disk')) })
     await expect(writer.write((tx) => tx.run(insert('a')))).rejects.toBeInstanceOf(EngineError)
     await expect(writer.write((tx) => tx.run(insert('b')))).rejects.toBeInstanceOf(EngineError)
     expect(writer.failed).toBe(true)
@@ -205,7 +205,7 @@ describe('the group-commit writer under failures', () => {
         release = resolve
       })
     }
-    const writer = createWriter({ connection, sync })
+    const writer = new Writer({ connection, sync })
     let acknowledged = false
     const write = writer
       .write((tx) => tx.run(insert('a')))

@@ -5,88 +5,28 @@
  * committing groups → idle. After a failed sync (`failed`) the durable state is unknown: every write is rejected until
  * `recovery` has brought the log to disk (`recovered`).
  */
-import { startSlice } from '../../base/concurrency/slices.ts'
 import { groupCommitOperationsMax, writeQueueOperationsMax } from '../../limits/sqlite.ts'
-import type { LogEpoch } from '../disk/log-epoch.ts'
 import { EngineError } from '../sql/error.ts'
-import type { Connection } from './connection.ts'
-import { SqliteTransaction, type Work } from './transaction.ts'
-
-/** A caller that waits for the sync. */
-interface Waiter {
-  readonly resolve: (value: unknown) => void
-  readonly reject: (error: unknown) => void
-}
-
-interface Operation extends Waiter {
-  readonly work: Work<unknown>
-}
+import { commitGroup, type GroupTarget, type Operation, type Outcome, type Waiter } from './group-transaction.ts'
+import type { Work } from './transaction.ts'
 
 interface Committed {
   readonly operation: Waiter
   readonly result: unknown
 }
 
-export interface WriterOptions {
-  readonly connection: Connection
+export interface WriterOptions extends GroupTarget {
   /** Makes everything committed so far durable; rejects when the disk fails. */
   readonly sync: () => Promise<void>
-  /** Stamps the first group that writes after a checkpoint. */
-  readonly epoch?: LogEpoch | undefined
   /** Called after each group that wrote. If it returns a promise, the next group waits for it. */
   readonly onGroup?: () => Promise<void> | undefined
   /** Called with the first failure of `sync`; every write is then rejected until `recovered`. */
   readonly onSyncFailed?: (error: unknown) => void
 }
 
-export interface Writer {
-  write<T>(work: Work<T>): Promise<T>
-  /** See `Database`. */
-  synced(): Promise<void>
-  /**
-   * Pauses commits: resolves once the current group has committed. Commits resume when every returned function has been
-   * called.
-   */
-  pause(): Promise<() => void>
-  /** Operations that have not been acknowledged. */
-  readonly pending: number
-  readonly failed: boolean
-  /** Everything committed is durable: accept writes again. */
-  recovered(): void
-  /** Resolves when nothing is pending. */
-  idle(): Promise<void>
-}
-
-/** SQLite rolled back the transaction by itself (full disk, failed read), and with it the group. */
-class GroupLost extends Error {
-  constructor(cause: unknown) {
-    super('The transaction is gone', { cause })
-  }
-}
-
-/** An operation threw after it had written, and there is no savepoint to roll back to. */
-class NotIsolated extends Error {}
-
-interface Done {
-  readonly operation: Operation
-  readonly tx: SqliteTransaction
-  readonly result: unknown
-}
-
-interface Refused {
-  readonly operation: Operation
-  readonly error: unknown
-}
-
-interface Outcome {
-  readonly done: readonly Done[]
-  readonly refused: readonly Refused[]
-  /** Operations of the group that did not run. */
-  readonly rest: readonly Operation[]
-}
-
 interface GroupResult {
   readonly wrote: boolean
+  /** Operations of the group that did not run. */
   readonly rest: readonly Operation[]
 }
 
@@ -99,231 +39,167 @@ interface Pause {
   readonly over: PromiseWithResolvers<void>
 }
 
-export function createWriter({ connection, sync, epoch, onGroup, onSyncFailed }: WriterOptions): Writer {
-  let queue: Operation[] = []
-  let awaitingSync: Committed[] = []
-  let committing = false
+export class Writer {
+  readonly #options: WriterOptions
+  #queue: Operation[] = []
+  #awaitingSync: Committed[] = []
+  #isCommitting = false
   /** The sync under way; null while there is none. */
-  let syncing: Promise<void> | null = null
-  let failed = false
-  let pending = 0
-  let idleWaiters: (() => void)[] = []
+  #syncing: Promise<void> | null = null
+  #failed = false
+  #pending = 0
+  #idleWaiters: (() => void)[] = []
   /** Null while groups may start. */
-  let pause: Pause | null = null
+  #pause: Pause | null = null
 
-  function release(count: number): void {
-    pending -= count
-    if (pending > 0) return
-    for (const waiter of idleWaiters) waiter()
-    idleWaiters = []
+  constructor(options: WriterOptions) {
+    this.#options = options
   }
 
-  function refuse(operation: Operation, error: unknown): void {
-    operation.reject(error)
-    release(1)
+  /** Operations that have not been acknowledged. */
+  get pending(): number {
+    return this.#pending
   }
 
-  /** Runs one operation in the open transaction. A throw undoes the operation or aborts the group. */
-  async function attempt(operation: Operation, isolated: boolean): Promise<Done> {
-    const tx = new SqliteTransaction(connection)
-    if (isolated) connection.exec('SAVEPOINT operation')
-    try {
-      const result = await operation.work(tx)
-      tx.finish()
-      if (isolated) connection.exec('RELEASE operation')
-      return { operation, tx, result }
-    } catch (error) {
-      tx.end()
-      if (!connection.inTransaction) throw new GroupLost(error)
-      if (isolated) rollBackOperation(error)
-      else if (tx.wrote) throw new NotIsolated()
-      throw error
+  get failed(): boolean {
+    return this.#failed
+  }
+
+  /** See `Database`. */
+  write<T>(work: Work<T>): Promise<T> {
+    if (this.#failed) return Promise.reject(new EngineError('unavailable', 'The database has failed'))
+    if (this.#pending >= writeQueueOperationsMax)
+      return Promise.reject(new EngineError('busy', 'Too many writes are waiting'))
+    this.#pending += 1
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
+      if (this.#isCommitting) return
+      this.#isCommitting = true
+      // Further writes of this event-loop tick share the commit.
+      setImmediate(() => void this.#commitQueued())
+    })
+  }
+
+  /** See `Database`. */
+  async synced(): Promise<void> {
+    if (this.#awaitingSync.length === 0) {
+      await this.#syncing?.catch(() => undefined)
+      if (this.#failed) throw new EngineError('unavailable', 'The database has failed')
+      return
     }
-  }
-
-  function rollBackOperation(because: unknown): void {
-    try {
-      connection.exec('ROLLBACK TO operation')
-      connection.exec('RELEASE operation')
-    } catch {
-      throw new GroupLost(because)
-    }
+    this.#pending += 1
+    await new Promise((resolve, reject) => {
+      this.#awaitingSync.push({ operation: { resolve, reject }, result: undefined })
+    })
   }
 
   /**
-   * Runs and commits a group. The group ends with the event loop's time slice, so that neither its operations nor its
-   * commit, whose time grows with the pages to write, delay other requests.
+   * Pauses commits: resolves once the current group has committed. Commits resume when every returned function has been
+   * called.
    */
-  async function runGroup(group: readonly Operation[], isolated: boolean): Promise<Outcome> {
-    const done: Done[] = []
-    const refused: Refused[] = []
-    const isOver = startSlice()
-    let ran = 0
-    connection.exec('BEGIN IMMEDIATE')
-    for (const operation of group) {
-      if (ran > 0 && isOver()) break
-      ran++
-      try {
-        done.push(await attempt(operation, isolated))
-      } catch (error) {
-        if (error instanceof NotIsolated) throw error
-        if (error instanceof GroupLost) throw error.cause
-        refused.push({ operation, error })
+  async pause(): Promise<() => void> {
+    this.#pause ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
+    const current = this.#pause
+    current.holders += 1
+    if (this.#isCommitting) await current.reached.promise
+    return () => {
+      current.holders -= 1
+      if (current.holders > 0) return
+      this.#pause = null
+      current.over.resolve()
+    }
+  }
+
+  /** Everything committed is durable: accept writes again. */
+  recovered(): void {
+    this.#failed = false
+  }
+
+  /** Resolves when nothing is pending. */
+  idle(): Promise<void> {
+    return this.#pending === 0 ? Promise.resolve() : new Promise((resolve) => this.#idleWaiters.push(resolve))
+  }
+
+  async #commitQueued(): Promise<void> {
+    while (this.#queue.length > 0) {
+      if (this.#pause) {
+        this.#pause.reached.resolve()
+        await this.#pause.over.promise
+        continue
       }
+      const group = this.#queue.slice(0, groupCommitOperationsMax)
+      this.#queue = this.#queue.slice(groupCommitOperationsMax)
+      const { wrote, rest } = this.#failed ? this.#refuseAll(group) : await this.#finishGroup(group)
+      if (rest.length > 0) this.#queue = [...rest, ...this.#queue]
+      if (this.#awaitingSync.length > 0 && !this.#syncing) void this.#syncCommitted()
+      const checkpoint = wrote ? this.#options.onGroup?.() : undefined
+      if (checkpoint) await checkpoint
+      // Yields, so that requests that have arrived meanwhile join the next group.
+      if (this.#queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
     }
-    const wrote = done.some(({ tx }) => tx.wrote)
-    if (wrote) epoch?.stamp()
-    connection.exec('COMMIT')
-    if (wrote) epoch?.committed()
-    return { done, refused, rest: group.slice(ran) }
+    this.#isCommitting = false
+    this.#pause?.reached.resolve()
   }
 
-  /**
-   * Most operations that fail do so before they write, so a group runs without savepoints, which would cost a full-text
-   * index its batching. If an operation throws after it has written, the group is rolled back and runs again with a
-   * savepoint per operation.
-   */
-  async function commitGroup(group: readonly Operation[]): Promise<Outcome> {
-    try {
-      return await runGroup(group, false)
-    } catch (error) {
-      abandon()
-      if (!(error instanceof NotIsolated)) throw error
-    }
-    try {
-      return await runGroup(group, true)
-    } catch (error) {
-      abandon()
-      throw error
-    }
-  }
-
-  /** Returns whether the group wrote to the log, and the operations that did not run. */
-  async function finishGroup(group: readonly Operation[]): Promise<GroupResult> {
+  async #finishGroup(group: readonly Operation[]): Promise<GroupResult> {
     let outcome: Outcome
     try {
-      outcome = await commitGroup(group)
+      outcome = await commitGroup(this.#options, group)
     } catch (error) {
       const failure =
         error instanceof EngineError ? error : new EngineError('unavailable', 'The commit failed', [], error)
-      for (const operation of group) refuse(operation, failure)
+      for (const operation of group) this.#refuse(operation, failure)
       return { wrote: false, rest: [] }
     }
     for (const { tx } of outcome.done) for (const hook of tx.hooks) hook()
-    for (const { operation, error } of outcome.refused) refuse(operation, error)
+    for (const { operation, error } of outcome.refused) this.#refuse(operation, error)
     let wrote = false
     for (const { operation, tx, result } of outcome.done) {
       wrote ||= tx.wrote
-      if (tx.wrote) awaitingSync.push({ operation, result })
+      if (tx.wrote) this.#awaitingSync.push({ operation, result })
       else {
         operation.resolve(result)
-        release(1)
+        this.#release(1)
       }
     }
     return { wrote, rest: outcome.rest }
   }
 
-  function abandon(): void {
-    try {
-      connection.exec('ROLLBACK')
-    } catch {
-      // SQLite has already rolled back.
-    }
-  }
-
-  async function syncCommitted(): Promise<void> {
-    while (awaitingSync.length > 0) {
-      const batch = awaitingSync
-      awaitingSync = []
-      try {
-        // After a failed sync, the next one may report success for pages the system has dropped.
-        if (failed) throw new EngineError('unavailable', 'The database has failed')
-        syncing = sync()
-        await syncing
-        for (const { operation, result } of batch) operation.resolve(result)
-      } catch (error) {
-        if (!failed) onSyncFailed?.(error)
-        failed = true
-        const failure = new EngineError('unavailable', 'The disk refused to sync', [], error)
-        for (const { operation } of batch) operation.reject(failure)
-      }
-      release(batch.length)
-    }
-    syncing = null
-  }
-
-  async function commitQueued(): Promise<void> {
-    while (queue.length > 0) {
-      if (pause) {
-        pause.reached.resolve()
-        await pause.over.promise
-        continue
-      }
-      const group = queue.slice(0, groupCommitOperationsMax)
-      queue = queue.slice(groupCommitOperationsMax)
-      const { wrote, rest } = failed ? refuseAll(group) : await finishGroup(group)
-      if (rest.length > 0) queue = [...rest, ...queue]
-      if (awaitingSync.length > 0 && !syncing) void syncCommitted()
-      const checkpoint = wrote ? onGroup?.() : undefined
-      if (checkpoint) await checkpoint
-      // Yields, so that requests that have arrived meanwhile join the next group.
-      if (queue.length > 0) await new Promise<void>((resolve) => setImmediate(resolve))
-    }
-    committing = false
-    pause?.reached.resolve()
-  }
-
-  function refuseAll(group: readonly Operation[]): GroupResult {
-    for (const operation of group) refuse(operation, new EngineError('unavailable', 'The database has failed'))
+  #refuseAll(group: readonly Operation[]): GroupResult {
+    for (const operation of group) this.#refuse(operation, new EngineError('unavailable', 'The database has failed'))
     return { wrote: false, rest: [] }
   }
 
-  return {
-    write<T>(work: Work<T>): Promise<T> {
-      if (failed) return Promise.reject(new EngineError('unavailable', 'The database has failed'))
-      if (pending >= writeQueueOperationsMax)
-        return Promise.reject(new EngineError('busy', 'Too many writes are waiting'))
-      pending += 1
-      return new Promise<T>((resolve, reject) => {
-        queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
-        if (committing) return
-        committing = true
-        // Further writes of this event-loop tick share the commit.
-        setImmediate(() => void commitQueued())
-      })
-    },
-    async synced() {
-      if (awaitingSync.length === 0) {
-        await syncing?.catch(() => undefined)
-        if (failed) throw new EngineError('unavailable', 'The database has failed')
-        return
+  async #syncCommitted(): Promise<void> {
+    while (this.#awaitingSync.length > 0) {
+      const batch = this.#awaitingSync
+      this.#awaitingSync = []
+      try {
+        // After a failed sync, the next one may report success for pages the system has dropped.
+        if (this.#failed) throw new EngineError('unavailable', 'The database has failed')
+        this.#syncing = this.#options.sync()
+        await this.#syncing
+        for (const { operation, result } of batch) operation.resolve(result)
+      } catch (error) {
+        if (!this.#failed) this.#options.onSyncFailed?.(error)
+        this.#failed = true
+        const failure = new EngineError('unavailable', 'The disk refused to sync', [], error)
+        for (const { operation } of batch) operation.reject(failure)
       }
-      pending += 1
-      await new Promise((resolve, reject) => {
-        awaitingSync.push({ operation: { resolve, reject }, result: undefined })
-      })
-    },
-    async pause() {
-      pause ??= { holders: 0, reached: Promise.withResolvers(), over: Promise.withResolvers() }
-      const current = pause
-      current.holders += 1
-      if (committing) await current.reached.promise
-      return () => {
-        current.holders -= 1
-        if (current.holders > 0) return
-        pause = null
-        current.over.resolve()
-      }
-    },
-    get pending() {
-      return pending
-    },
-    get failed() {
-      return failed
-    },
-    recovered() {
-      failed = false
-    },
-    idle: () => (pending === 0 ? Promise.resolve() : new Promise((resolve) => idleWaiters.push(resolve))),
+      this.#release(batch.length)
+    }
+    this.#syncing = null
+  }
+
+  #refuse(operation: Operation, error: unknown): void {
+    operation.reject(error)
+    this.#release(1)
+  }
+
+  #release(count: number): void {
+    this.#pending -= count
+    if (this.#pending > 0) return
+    for (const waiter of this.#idleWaiters) waiter()
+    this.#idleWaiters = []
   }
 }

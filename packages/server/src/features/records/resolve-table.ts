@@ -8,6 +8,7 @@ import type { NamespaceDefinition, TableDefinition } from '../../access/definiti
 import type { RuleEvaluator } from '../../access/rule-evaluator.ts'
 import { createMac } from '../../base/crypto/hash.ts'
 import type { Log } from '../../base/log.ts'
+import { decorateDatabase } from '../../engines/sql/decorate-database.ts'
 import type { Dialect } from '../../engines/sql/dialect.ts'
 import type { Database, DatabaseAddress, Sql } from '../../engines/sql/sql.ts'
 import { invalidField, notFound } from '../../errors.ts'
@@ -99,10 +100,8 @@ function compile(definition: NamespaceDefinition, dialect: Dialect): CompiledNam
 /**
  * The database of an instance for one caller. Writes that would create the instance count toward the caller's limit.
  */
-const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database => ({
-  ...database,
-  write: (work, options) => database.write(work, { ...options, beforeCreate }),
-})
+const countingInstances = (database: Database, beforeCreate: () => void | Promise<void>): Database =>
+  decorateDatabase(database, { write: (work, options) => database.write(work, { ...options, beforeCreate }) })
 
 export interface TablesDeps {
   readonly sql: Sql

@@ -10,6 +10,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import { parseConfig } from '../../../src/config/validate.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
+import { decorateDatabase } from '../../../src/engines/sql/decorate-database.ts'
 import type { Database, Sql } from '../../../src/engines/sql/sql.ts'
 import type { SqlText } from '../../../src/engines/sql/sql-text.ts'
 import { createRecords } from '../../../src/features/records/index.ts'
@@ -56,18 +57,14 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       if (/count\(\*\)/.test(query.text)) scans += 1
       return query
     }
-    return {
-      dialect: database.dialect,
+    return decorateDatabase(database, {
       all: (query, onRead) => database.all(note(query), onRead),
       readPage(query) {
         if (query.alongside) note(query.alongside)
         if (!query.source.text.includes('_changes')) pages += 1
         return database.readPage(query)
       },
-      readLargePage: database.readLargePage,
-      write: database.write,
-      synced: database.synced,
-    }
+    })
   }
 
   /** Inserts rows in one transaction, two for each that matches, so that the matching ones are always even. */
@@ -192,7 +189,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
   test('[DB-COUNT-2] a first total that fails is counted again by the next request', async () => {
     const filter = [['n', '<', 7]]
     const { database } = call
-    const broken = { ...call, database: { ...database, all: () => Promise.reject(new Error('away')) } }
+    const broken = { ...call, database: decorateDatabase(database, { all: () => Promise.reject(new Error('away')) }) }
     const query = { filter: JSON.stringify(filter), page: 1 }
     const failed = await Promise.allSettled([1, 2].map(() => list(broken, query, { totals, limits })))
     expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected'])

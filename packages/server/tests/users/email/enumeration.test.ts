@@ -9,6 +9,7 @@ import { silentLog } from '../../../src/base/log.ts'
 import { parseTrustProxy } from '../../../src/base/network/address.ts'
 import { createMemoryCluster } from '../../../src/engines/cluster/memory.ts'
 import { openSql } from '../../../src/engines/open.ts'
+import { decorateDatabase } from '../../../src/engines/sql/decorate-database.ts'
 import type { Database, Reader, Transaction } from '../../../src/engines/sql/sql.ts'
 import { openUsers, type Users } from '../../../src/features/users/index.ts'
 import type { Call } from '../../../src/http/endpoint.ts'
@@ -101,14 +102,10 @@ function recording(database: Database, texts: string[]): Database {
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })
-  return {
-    dialect: database.dialect,
+  return decorateDatabase(database, {
     all: reader(database),
-    readPage: database.readPage,
-    readLargePage: database.readLargePage,
-    synced: () => database.synced(),
     write: (work, options) => database.write((tx) => work(transaction(tx)), options),
-  }
+  })
 }
 
 describe.each(engines.map((engine) => [engine.name, engine] as const))('the work on %s', (_, engine) => {

@@ -74,7 +74,11 @@ const scalarOf = (alongside: SqlText): SqlText => sql`SELECT (${alongside}) AS v
 export const readScalar = (connection: Connection, alongside: SqlText): unknown =>
   connection.all(scalarOf(alongside))[0]?.value
 
-export function createAdaptiveReader(connection: Connection, path: string, threads: ReaderThreads): AdaptiveReader {
+export function createAdaptiveReader(
+  connection: Connection,
+  path: string,
+  threads: Pick<ReaderThreads, 'read'>,
+): AdaptiveReader {
   const paces = createLru<string, Pace>(statementCacheEntriesMax)
   /** Term tables (`fts5vocab`) that this connection has. */
   const listed = new Set<string>()

@@ -9,6 +9,7 @@ import { silentLog } from '../../../base/log.ts'
 import { parseConfig } from '../../../config/validate.ts'
 import { createMemoryCluster } from '../../../engines/cluster/memory.ts'
 import { openSql } from '../../../engines/open.ts'
+import { decorateDatabase } from '../../../engines/sql/decorate-database.ts'
 import { EngineError } from '../../../engines/sql/error.ts'
 import type { Database, Sql, Transaction } from '../../../engines/sql/sql.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
@@ -59,10 +60,8 @@ const failing = (tx: Transaction): Transaction => ({
   afterCommit: (hook) => tx.afterCommit(hook),
 })
 
-const failingDatabase = (database: Database): Database => ({
-  ...database,
-  write: (work, options) => database.write((tx) => work(failing(tx)), options),
-})
+const failingDatabase = (database: Database): Database =>
+  decorateDatabase(database, { write: (work, options) => database.write((tx) => work(failing(tx)), options) })
 
 beforeAll(async () => {
   const schema = createSchema({ namespaces, log: silentLog })

@@ -1,0 +1,13 @@
+/** Decorators of the port `Database`. Adapters are classes, which object spread would strip of their methods. */
+import type { Database } from './sql.ts'
+
+/** The same database with some of its methods replaced. */
+export const decorateDatabase = (database: Database, replaced: Partial<Omit<Database, 'dialect'>>): Database => ({
+  dialect: database.dialect,
+  all: (query, onRead, caller) => database.all(query, onRead, caller),
+  readPage: (query) => database.readPage(query),
+  readLargePage: (query, bytesMax) => database.readLargePage(query, bytesMax),
+  write: (work, options) => database.write(work, options),
+  synced: () => database.synced(),
+  ...replaced,
+})
