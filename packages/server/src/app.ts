@@ -272,7 +272,7 @@ export async function openApp(options: AppOptions): Promise<App> {
       cors: createCors({ mode: config.mode, origins: config.cors.origins }),
       trustProxy: settings.trustProxy,
       sockets,
-      onResponse: analytics.noteOf,
+      onResponse: analytics.listenerOf,
     },
   })
   const bodyBytesMax = listenerBodyBytes(config.buckets)

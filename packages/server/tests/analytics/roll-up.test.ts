@@ -10,9 +10,9 @@ import { decorateDatabase } from '../../src/engines/sql/decorate-database.ts'
 import type { Database } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
 import { createEventReports } from '../../src/features/analytics/event-reports.ts'
-import { createIngest } from '../../src/features/analytics/ingest.ts'
+import { Ingest } from '../../src/features/analytics/ingest.ts'
 import { prepareAnalytics, type Store } from '../../src/features/analytics/migrations.ts'
-import { createRequestLog } from '../../src/features/analytics/request-log.ts'
+import { RequestLog } from '../../src/features/analytics/request-log.ts'
 import { createRollUp } from '../../src/features/analytics/retention.ts'
 import { allEvents, allRequests, eventBytes } from '../../src/features/analytics/series.ts'
 import { createEventId, minuteOf } from '../../src/features/analytics/time.ts'
@@ -61,7 +61,7 @@ const sent: readonly TrackedEvent[] = Array.from({ length: 1100 }, (_, each): Tr
 })
 
 const fill = async (store: Store): Promise<void> => {
-  const ingest = createIngest(store)
+  const ingest = new Ingest(store)
   for (let at = 0; at < sent.length; at += 100)
     await ingest.add(sent.slice(at, at + 100), { isTrusted: true, nowMs: firstMs + 3 * dayMs })
 }
@@ -105,8 +105,8 @@ for (const engine of engines)
   test(`[ANA-KEEP-7, ANA-KEEP-8] rows of requests go by age and by size, on ${engine.name}`, async () => {
     const store = await openStore(engine)
     let atMs = nowMs
-    const requests = createRequestLog({ store, categoryOf: () => 'db', isOn: () => true, now: () => atMs })
-    const note = requests.noteOf('records.list')
+    const requests = new RequestLog({ store, categoryOf: () => 'db', isOn: () => true, now: () => atMs })
+    const note = requests.listenerOf('records.list')
     const count = async (): Promise<number> =>
       Number((await store.database.all<{ n: unknown }>(sql`SELECT count(*) AS n FROM ${store.logs}`))[0]?.n)
     const trim = (bytesMax = requestLogBytesMax) =>
@@ -194,7 +194,7 @@ for (const engine of engines)
     expect(Math.abs(left.length - 275)).toBeLessThan(10)
     // An event of a time that exceeded the bound goes with the next roll-up, also after a restart.
     const late = { ...(sent[0] as TrackedEvent), id: createEventId(firstMs, 4095) }
-    await createIngest(store).add([late], { isTrusted: true, nowMs: atMs })
+    await new Ingest(store).add([late], { isTrusted: true, nowMs: atMs })
     rollUps.clear()
     await trim(Math.floor(all / 4))
     expect(await idsLeft()).toEqual(left)
@@ -242,7 +242,7 @@ for (const engine of engines) {
   test(`[ANA-KEEP-5] a name that was forgotten and comes again is counted as before, on ${engine.name}`, async () => {
     const store = await openStore(engine)
     // This node has known the name all along; the roll-up is another's.
-    const ingest = createIngest(store)
+    const ingest = new Ingest(store)
     const addAt = (ms: number) => {
       const event = { id: createEventId(ms, 0), minute: minuteOf(ms), name: 'yearly', userId: 'ada', properties: '{}' }
       return ingest.add([event], { isTrusted: false, nowMs: ms })
@@ -256,7 +256,6 @@ for (const engine of engines) {
     await addAt(nowMs)
     const reports = createEventReports({
       store,
-      secret: 'a secret that seals cursors',
       responseBytes: () => responseBytesMax,
       now: () => nowMs + 60_000,
     })

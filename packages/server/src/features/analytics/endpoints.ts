@@ -1,13 +1,20 @@
 /** HTTP endpoints of analytics. */
 import { z } from 'zod'
-import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { cursorParam, limitParam, textParam, wordParam, wordParamOr } from '../../http/input/query-schema.ts'
+import { json } from '../../http/replies/reply.ts'
 import { eventListLimitDefault, eventListLimitMax } from '../../limits/analytics.ts'
-import { requestCategories, requestMetrics } from './request-reports.ts'
+import { parseEventFilter } from './event-filter.ts'
+import type { ListEvents } from './event-list.ts'
+import type { EventReports } from './event-reports.ts'
+import type { Ingest } from './ingest.ts'
+import type { RequestLog } from './request-log.ts'
+import { type ReportRequests, requestCategories, requestMetrics } from './request-reports.ts'
 import { ranges, units } from './time.ts'
-import { type TrackBody, trackBody } from './track-input.ts'
+import { checkPermitted, parseEvents, trackBody } from './track-input.ts'
 
-export const eventMetrics = ['list', 'count', 'timeSeries', 'topEvents'] as const
+const eventMetrics = ['list', 'count', 'timeSeries', 'topEvents'] as const
 
 /** The limit is 1 to 1,000; larger values are rejected, not clamped. */
 const limit = limitParam({ default: eventListLimitDefault, max: eventListLimitMax, clamps: false })
@@ -31,16 +38,6 @@ const eventsQuery = z.object({
   limit,
   cursor: cursorParam(),
 })
-
-export type TrackCall = Call<unknown, TrackBody>
-export type RequestsCall = Call<z.infer<typeof requestsQuery>>
-export type EventsCall = Call<z.infer<typeof eventsQuery>>
-
-interface Handlers {
-  readonly track: (call: TrackCall) => Promise<Reply>
-  readonly query: (call: RequestsCall) => Promise<Reply>
-  readonly events: (call: EventsCall) => Promise<Reply>
-}
 
 const report = z.object({
   summary: z.object({
@@ -102,7 +99,18 @@ const tag = 'Analytics'
 const beta = 'Beta: the behavior is stable; the format may still change.'
 const scope = (): string => 'analytics:*:*:*'
 
-export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
+export interface AnalyticsEndpointDeps {
+  readonly config: () => AnalyticsConfig
+  readonly ingest: Ingest
+  readonly requests: RequestLog
+  readonly reportRequests: ReportRequests
+  readonly listEvents: ListEvents
+  readonly eventReports: EventReports
+  readonly now: () => number
+}
+
+export function analyticsEndpoints(deps: AnalyticsEndpointDeps): readonly Endpoint[] {
+  const { config, ingest, requests, reportRequests, listEvents, eventReports, now } = deps
   return [
     endpoint({
       name: 'analytics.track',
@@ -119,7 +127,13 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
         200: { description: 'Stored', schema: z.object({ ok: z.literal(true), count: z.number() }) },
       },
       errors: [403, 503],
-      handle: handlers.track,
+      async handle({ body, caller }) {
+        const nowMs = now()
+        const events = parseEvents(body, caller, nowMs)
+        checkPermitted(events, caller, config())
+        await ingest.add(events, { isTrusted: caller.kind === 'service', nowMs })
+        return json({ ok: true, count: events.length })
+      },
     }),
     endpoint({
       name: 'analytics.query',
@@ -133,7 +147,12 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
       rateLimit: 'global',
       query: requestsQuery,
       replies: { 200: { description: 'The report', schema: report } },
-      handle: handlers.query,
+      async handle({ query }) {
+        const { metric, range, groupBy: unit, category = null, limit } = query
+        // Reports include every request that this node has answered.
+        await requests.flush()
+        return json(await reportRequests({ metric, range, unit, category, limit }))
+      },
     }),
     endpoint({
       name: 'analytics.events',
@@ -147,7 +166,20 @@ export function analyticsEndpoints(handlers: Handlers): readonly Endpoint[] {
       rateLimit: 'global',
       query: eventsQuery,
       replies: { 200: { description: 'The report selected by `metric`', schema: eventReport } },
-      handle: handlers.events,
+      async handle({ query }) {
+        const { metric, groupBy: unit, limit, cursor = null } = query
+        const filter = parseEventFilter(query)
+        switch (metric) {
+          case 'list':
+            return json(await listEvents(filter, { limit, cursor }))
+          case 'count':
+            return json(await eventReports.count(filter))
+          case 'timeSeries':
+            return json(await eventReports.timeSeries(filter, unit))
+          case 'topEvents':
+            return json(await eventReports.topEvents(filter, limit))
+        }
+      },
     }),
   ]
 }

@@ -7,9 +7,10 @@ import type { ManyColumn } from '../../engines/sql/dialect.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { ident } from '../../engines/sql/sql-text.ts'
 import type { ResponseListener } from '../../http/handle.ts'
-import { requestMinutesWaitingMax, requestRowsPerFlushMax, requestUsersPerFlushMax } from '../../limits/analytics.ts'
+import { requestUsersPerFlushMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
 import { logsTable, type Store } from './migrations.ts'
+import { type CountedRequests, type Minute, RequestCounts, type RequestRow } from './request-counts.ts'
 import {
   addCounts,
   addSeries,
@@ -26,45 +27,12 @@ import {
 } from './series.ts'
 import { createEventId, minuteOf, unitMinutes } from './time.ts'
 
-export interface RequestLog {
-  /** `endpoint` is the name of the endpoint's declaration. */
-  noteOf(endpoint: string): ResponseListener
-  /** Writes what has been counted. Rejects on failure and keeps the counts for the next flush. */
-  flush(): Promise<void>
-  /** Number of single-request rows that were omitted and of minutes that could not be written in time. */
-  readonly dropped: number
-}
-
 export interface RequestLogDeps {
   readonly store: Store
   readonly categoryOf: (endpoint: string) => string
   /** False disables writing. */
   readonly isOn: () => boolean
   readonly now: () => number
-}
-
-/** Requests to one endpoint within a minute. */
-interface Tally {
-  count: number
-  errors: number
-  durationUs: number
-  readonly users: Set<string>
-}
-
-/** A minute in progress. */
-interface Minute {
-  readonly minute: number
-  readonly tallies: Map<string, Tally>
-}
-
-interface RequestRow {
-  /** Time of the response, in milliseconds since 1970. */
-  readonly ms: number
-  readonly endpoint: string
-  readonly method: string
-  readonly status: number
-  readonly durationUs: number
-  readonly userId: string | null
 }
 
 const rowColumns: readonly ManyColumn[] = [
@@ -77,44 +45,95 @@ const rowColumns: readonly ManyColumn[] = [
   { column: ident('user_id'), type: 'text' },
 ]
 
-export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDeps): RequestLog {
-  const { database } = store
-  const { dialect } = database
+export class RequestLog {
+  readonly #store: Store
+  readonly #categoryOf: (endpoint: string) => string
+  readonly #isOn: () => boolean
+  readonly #now: () => number
+  readonly #counts = new RequestCounts()
   /** Last minutes of users by series, as stored. */
-  const seen: LastSeen = new Map()
-  let minutes: Minute[] = []
-  let rows: RequestRow[] = []
-  let dropped = 0
-  let flushing: Promise<void> = Promise.resolve()
+  readonly #seen: LastSeen = new Map()
+  #flushing: Promise<void> = Promise.resolve()
 
-  function minuteAt(nowMs: number): Minute {
-    const minute = minuteOf(nowMs)
-    const last = minutes.at(-1)
-    if (last?.minute === minute) return last
-    const begun: Minute = { minute, tallies: new Map() }
-    minutes.push(begun)
-    if (minutes.length > requestMinutesWaitingMax) {
-      minutes.shift()
-      dropped++
-    }
-    return begun
+  constructor({ store, categoryOf, isOn, now }: RequestLogDeps) {
+    this.#store = store
+    this.#categoryOf = categoryOf
+    this.#isOn = isOn
+    this.#now = now
   }
 
-  function tallyOf({ tallies }: Minute, endpoint: string): Tally {
-    let tally = tallies.get(endpoint)
-    if (!tally) {
-      tally = { count: 0, errors: 0, durationUs: 0, users: new Set() }
-      tallies.set(endpoint, tally)
+  /** Number of single-request rows that were omitted and of minutes that could not be written in time. */
+  get dropped(): number {
+    return this.#counts.dropped
+  }
+
+  /** The function that counts the requests to an endpoint, by the name of its declaration. */
+  listenerOf(endpoint: string): ResponseListener {
+    return (method, status, ms, userId) => {
+      if (!this.#isOn()) return
+      this.#counts.add(this.#now(), endpoint, method, status, Math.round(ms * 1000), userId)
     }
-    return tally
+  }
+
+  /** Writes what has been counted. Rejects on failure and keeps the counts for the next flush. */
+  flush(): Promise<void> {
+    this.#flushing = this.#flushing.catch(() => undefined).then(() => this.#write())
+    return this.#flushing
+  }
+
+  async #write(): Promise<void> {
+    const taken = this.#counts.take()
+    if (!taken) return
+    try {
+      for (const lastSeen of await this.#store.database.write((tx) => this.#writeAll(tx, taken)))
+        for (const [series, users] of lastSeen) this.#remember(series, users)
+    } catch (error) {
+      this.#counts.putBack(taken)
+      throw error
+    }
+  }
+
+  async #writeAll(tx: Transaction, { minutes, rows }: CountedRequests): Promise<readonly LastSeen[]> {
+    // Serializes nodes, so that each sees the users that others have counted.
+    await tx.lock('analytics requests')
+    this.#writeRows(tx, rows)
+    const lastSeen: LastSeen[] = []
+    for (const minute of minutes) lastSeen.push(await this.#writeMinute(tx, minute))
+    return lastSeen
+  }
+
+  #writeRows(tx: Transaction, rows: readonly RequestRow[]): void {
+    const values = rows.map(({ ms, endpoint, method, status, durationUs, userId }, at) => [
+      createEventId(ms, at),
+      method,
+      endpoint,
+      this.#categoryOf(endpoint),
+      status,
+      durationUs,
+      userId,
+    ])
+    insertRows(tx, this.#store.database.dialect, logsTable, rowColumns, values)
+  }
+
+  async #writeMinute(tx: Transaction, counted: Minute): Promise<LastSeen> {
+    const { minute } = counted
+    const { counts, users } = this.#countsOf(counted)
+    const lastSeen: LastSeen = new Map()
+    for (const series of counts.keys())
+      lastSeen.set(series, await this.#countUsers(tx, countOf(counts, series, minute), users.get(series) ?? new Set()))
+    const fresh = [...counts.keys()].filter((series) => !this.#seen.has(series))
+    addSeries(tx, this.#store, fresh, minute)
+    addCounts(tx, this.#store, counts, true)
+    saveLastSeen(tx, this.#store, lastSeen, this.#futureMinute())
+    return lastSeen
   }
 
   /** Sums of the endpoint, its category and all requests; distinct users are counted later. */
-  function countsOf({ minute, tallies }: Minute): { counts: Counts; users: Map<string, Set<string>> } {
+  #countsOf({ minute, tallies }: Minute): { counts: Counts; users: Map<string, Set<string>> } {
     const counts: Counts = new Map()
     const users = new Map<string, Set<string>>()
     for (const [endpoint, tally] of tallies) {
-      const category = categoryOf(endpoint)
+      const category = this.#categoryOf(endpoint)
       for (const series of [allRequests, categorySeries(category), endpointSeries(category, endpoint)]) {
         const count = countOf(counts, series, minute)
         count.count += tally.count
@@ -130,15 +149,15 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
    * Counts users at their first request in the minute, its hour and its day. Requests are processed in order of time,
    * so a user whose last request was before the interval has not been counted in it.
    */
-  async function countUsers(tx: Transaction, count: Count, users: ReadonlySet<string>): Promise<Map<string, number>> {
+  async #countUsers(tx: Transaction, count: Count, users: ReadonlySet<string>): Promise<Map<string, number>> {
     const { series, minute } = count
-    const known = seen.get(series)
+    const known = this.#seen.get(series)
     // A time in the future was written by a clock running ahead and is ignored.
-    const ahead = minuteOf(now() + clockSkewMs)
+    const ahead = this.#futureMinute()
     const past = (seenAt = 0): number => (seenAt > ahead ? 0 : seenAt)
     const fresh = [...users].filter((userId) => past(known?.get(userId)) < minute)
     if (fresh.length === 0) return new Map()
-    const last = await readLastSeen(tx, store, series, fresh)
+    const last = await readLastSeen(tx, this.#store, series, fresh)
     const isFirst = (userId: string, length: number): boolean =>
       Math.floor(past(last.get(userId)) / length) < Math.floor(minute / length)
     for (const userId of fresh) {
@@ -149,115 +168,17 @@ export function createRequestLog({ store, categoryOf, isOn, now }: RequestLogDep
     return new Map(fresh.map((userId) => [userId, minute]))
   }
 
-  async function writeMinute(tx: Transaction, counted: Minute): Promise<LastSeen> {
-    const { minute } = counted
-    const { counts, users } = countsOf(counted)
-    const lastSeen: LastSeen = new Map()
-    for (const series of counts.keys())
-      lastSeen.set(series, await countUsers(tx, countOf(counts, series, minute), users.get(series) ?? new Set()))
-    const fresh = [...counts.keys()].filter((series) => !seen.has(series))
-    addSeries(tx, store, fresh, minute)
-    addCounts(tx, store, counts, true)
-    saveLastSeen(tx, store, lastSeen, minuteOf(now() + clockSkewMs))
-    return lastSeen
-  }
-
   /** Covers the last minute of each series only: recent users are likely to return. */
-  function remember(written: readonly LastSeen[]): void {
-    for (const lastSeen of written) for (const [series, users] of lastSeen) rememberSeries(series, users)
-  }
-
-  function rememberSeries(series: string, users: Map<string, number>): void {
-    const known = seen.get(series)
+  #remember(series: string, users: Map<string, number>): void {
+    const known = this.#seen.get(series)
     const [minute] = users.values()
     const [knownMinute] = known?.values() ?? []
-    if (!known || (minute !== undefined && minute !== knownMinute)) seen.set(series, users)
+    if (!known || (minute !== undefined && minute !== knownMinute)) this.#seen.set(series, users)
     else for (const [userId, at] of users) if (known.size < requestUsersPerFlushMax) known.set(userId, at)
   }
 
-  function writeRows(tx: Transaction, written: readonly RequestRow[]): void {
-    insertRows(
-      tx,
-      dialect,
-      logsTable,
-      rowColumns,
-      written.map(({ ms, endpoint, method, status, durationUs, userId }, at) => [
-        createEventId(ms, at),
-        method,
-        endpoint,
-        categoryOf(endpoint),
-        status,
-        durationUs,
-        userId,
-      ]),
-    )
+  /** Later minutes are in the future, whichever node's clock is right. */
+  #futureMinute(): number {
+    return minuteOf(this.#now() + clockSkewMs)
   }
-
-  async function write(): Promise<void> {
-    if (minutes.length === 0) return
-    const taken = minutes
-    const takenRows = rows
-    minutes = []
-    rows = []
-    try {
-      const written = await database.write(async (tx) => {
-        // Serializes nodes, so that each sees the users that others have counted.
-        await tx.lock('analytics requests')
-        writeRows(tx, takenRows)
-        const lastSeen: LastSeen[] = []
-        for (const minute of taken) lastSeen.push(await writeMinute(tx, minute))
-        return lastSeen
-      })
-      remember(written)
-    } catch (error) {
-      putBack(taken, takenRows)
-      throw error
-    }
-  }
-
-  /** Merges counts that could not be written with those that came later. */
-  function putBack(taken: readonly Minute[], takenRows: readonly RequestRow[]): void {
-    const merged = new Map(taken.map((minute) => [minute.minute, minute]))
-    for (const { minute, tallies } of minutes) {
-      const known = merged.get(minute)
-      if (!known) merged.set(minute, { minute, tallies })
-      else for (const [endpoint, tally] of tallies) addTally(tallyOf(known, endpoint), tally)
-    }
-    const all = [...merged.values()].sort((a, b) => a.minute - b.minute)
-    minutes = all.slice(-requestMinutesWaitingMax)
-    const waiting = [...takenRows, ...rows]
-    rows = waiting.slice(0, requestRowsPerFlushMax)
-    dropped += all.length - minutes.length + waiting.length - rows.length
-  }
-
-  return {
-    noteOf(endpoint) {
-      return (method, status, ms, userId) => {
-        if (!isOn()) return
-        const nowMs = now()
-        const tally = tallyOf(minuteAt(nowMs), endpoint)
-        const durationUs = Math.round(ms * 1000)
-        tally.count++
-        tally.durationUs += durationUs
-        if (status >= 400) tally.errors++
-        if (userId !== null && tally.users.size < requestUsersPerFlushMax) tally.users.add(userId)
-        if (rows.length < requestRowsPerFlushMax) rows.push({ ms: nowMs, endpoint, method, status, durationUs, userId })
-        else dropped++
-      }
-    },
-    flush() {
-      flushing = flushing.catch(() => undefined).then(write)
-      return flushing
-    },
-    get dropped() {
-      return dropped
-    },
-  }
-}
-
-function addTally(to: Tally, from: Tally): void {
-  to.count += from.count
-  to.errors += from.errors
-  to.durationUs += from.durationUs
-  for (const userId of from.users) to.users.add(userId)
 }

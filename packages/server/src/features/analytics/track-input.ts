@@ -4,7 +4,8 @@ import type { Caller } from '../../access/caller.ts'
 import { findDatetime } from '../../base/text/datetime.ts'
 import { jsonBytes } from '../../base/text/json.ts'
 import { isStorableText } from '../../base/text/text.ts'
-import { type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
+import type { AnalyticsConfig } from '../../config/sections/analytics.ts'
+import { accessDenied, authenticationRequired, type FieldError, type FieldErrorCode, invalid } from '../../errors.ts'
 import {
   eventNameCharsMax,
   eventPropertiesBytesMax,
@@ -112,4 +113,16 @@ export function parseEvents({ events }: TrackBody, caller: Caller, nowMs: number
   })
   if (Object.keys(wrong).length > 0) throw invalid(wrong)
   return parsed
+}
+
+/** Throws if the configuration does not permit this caller or these events. */
+export function checkPermitted(events: readonly TrackedEvent[], caller: Caller, config: AnalyticsConfig): void {
+  if (caller.kind === 'service') return
+  if (!config.anonymous && caller.kind === 'anonymous') throw authenticationRequired()
+  if (!config.anonymous && caller.kind === 'user' && caller.auth.isAnonymous) throw accessDenied()
+  const { events: names } = config
+  const unknown = names === null ? [] : [...events.entries()].filter(([, { name }]) => !names.has(name))
+  if (unknown.length === 0) return
+  const wrong = { code: 'unknown', message: 'is not an event declared in the configuration' } as const
+  throw invalid(Object.fromEntries(unknown.map(([at]) => [`events[${at}].name`, wrong])))
 }
