@@ -76,6 +76,7 @@ export const cleanFolders: ReadonlySet<string> = new Set([
   'packages/server/tests/rooms',
   'packages/server/tests/rooms/engine',
   'packages/server/tests/storage',
+  'packages/server/tests/subscriptions',
   'scripts',
   'scripts/checks',
   'scripts/reference',

@@ -1,4 +1,4 @@
-/** Who is at the other end of a socket, and for how long: tokens that end or change, sockets that show nothing. */
+/** Authentication of sockets: expiring tokens, new claims, pending sockets and silent ones. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { query } from '../harness/client.ts'
@@ -47,7 +47,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
 
   describe('authentication', () => {
     test.each([['nonsense'], [7], [undefined], [''], ['x'.repeat(20_000)]])(
-      '[SOCK-10] a first token %j that is none ends the socket',
+      '[SOCK-10] an invalid first token %j closes the socket',
       async (token) => {
         const socket = await openSocket(server.url, path)
         socket.send({ type: 'auth', token: typeof token === 'string' ? token.slice(0, 20_000) : token })
@@ -57,7 +57,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       },
     )
 
-    test('[SOCK-10] so does one that has ended', async () => {
+    test('[SOCK-10] an expired first token closes the socket', async () => {
       const token = await server.token('ann')
       clock.advance(16 * 60_000)
       const socket = await openSocket(server.url, path)
@@ -66,7 +66,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       expect((await socket.closed).code).toBe(4002)
     })
 
-    test('[SOCK-11] what is sent behind an auth is said by whom it proves', async () => {
+    test('[SOCK-11] messages sent right after auth are processed as the authenticated user', async () => {
       const socket = await openSocket(server.url, path)
       await auth(socket, { id: 'ann', custom: { team: 'red' } })
       socket.send({ type: 'subscribe', channel: teamsChannel })
@@ -76,13 +76,13 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       await socket.close()
     })
 
-    test('[SOCK-12] a token that ends ends its socket, unless a new one has come', async () => {
+    test('[SOCK-12] an expired token closes its socket, unless a new token was sent', async () => {
       const [old, renewed] = [
         await watch(server.url, { token: await server.token('ann') }),
         await watch(server.url, { token: await server.token('ann') }),
       ]
       clock.advance(30_000)
-      // Whoever is heard from is not silent.
+      // Keeps both sockets from the silence timeout.
       for (const socket of [old, renewed]) {
         socket.send({ type: 'ping' })
         await socket.expect('pong')
@@ -106,7 +106,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       await renewed.close()
     })
 
-    test('[SOCK-13] a later auth that fails changes nothing, for another user as for a bad token', async () => {
+    test('[SOCK-13] a later auth with another user’s token or an invalid one changes nothing', async () => {
       const socket = await watch(server.url, {
         channel: teamsChannel,
         token: await server.token({ id: 'ann', custom: { team: 'red' } }),
@@ -121,7 +121,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       await socket.close()
     })
 
-    test('[SOCK-14] a service key that ends ends its socket', async () => {
+    test('[SOCK-14] an expired service key closes its socket', async () => {
       clock.set(startMs)
       const socket = await watch(server.url, { key: shortKey })
       clock.set(startMs + 3_600_000)
@@ -131,7 +131,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
   })
 
   describe('claims', () => {
-    test('[SUB-40] new claims show new rows and hide old ones from then on', async () => {
+    test('[SUB-40] new claims change which rows a subscription sees from then on', async () => {
       const socket = await watch(server.url, {
         channel: teamsChannel,
         token: await server.token({ id: 'ann', custom: { team: 'red' } }),
@@ -154,7 +154,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       await socket.close()
     })
 
-    test('[SUB-41] channels that may not be watched any longer are named and left', async () => {
+    test('[SUB-41] channels that the new claims deny are named and unsubscribed', async () => {
       const socket = await watch(server.url, { token: await server.token({ id: 'ann', role: 'admin' }) })
       socket.send({ type: 'subscribe', channel: 'dblive:shared:admins' })
       await socket.expect('subscribed')
@@ -171,7 +171,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       await socket.close()
     })
 
-    test('[SUB-41] what was subscribed to before auth is judged for the user', async () => {
+    test('[SUB-41] a subscription made before auth is evaluated for the user after it', async () => {
       const socket = await watch(server.url, { subscribe: { filters: [['n', '==', 1]] } })
       await auth(socket, 'ann')
       expect(await socket.next()).toEqual({ type: 'auth_success', userId: 'ann' })
@@ -188,7 +188,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       (await server.anonymous.get(`/api/db/connect-check${query({ channel: itemsChannel })}`, from(address))).body
         .pendingCount
 
-    test('[SOCK-20] five sockets of an address may be pending; the next is 429 until one has shown itself', async () => {
+    test('[SOCK-20] five sockets of an address can be pending; the next is 429 until one authenticates, subscribes or closes', async () => {
       const address = '203.0.113.1'
       const sockets: TestSocket[] = []
       for (let n = 0; n < 5; n++) sockets.push(await openSocket(server.url, path, from(address)))
@@ -220,7 +220,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       for (const socket of [...sockets, other]) await socket.close()
     })
 
-    test('[SOCK-20] the upgrade’s refusal has the form of the check’s', async () => {
+    test('[SOCK-20] a refused upgrade has the same response as connect-check', async () => {
       const address = '203.0.113.3'
       const sockets = await Promise.all(Array.from({ length: 5 }, () => openSocket(server.url, path, from(address))))
       const head = [`GET ${path} HTTP/1.1`, 'Host: localhost', 'Upgrade: websocket', 'Connection: Upgrade, close']
@@ -231,7 +231,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       for (const socket of sockets) await socket.close()
     })
 
-    test('[SOCK-21] IPv6 counts by /64', async () => {
+    test('[SOCK-21] IPv6 addresses are counted by /64', async () => {
       const sockets: TestSocket[] = []
       for (let n = 0; n < 5; n++) sockets.push(await openSocket(server.url, path, from(`2001:db8:1:2::${n + 1}`)))
       await expect(openSocket(server.url, path, from('2001:db8:1:2:ffff::1'))).rejects.toThrow('refused')
@@ -239,7 +239,7 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       for (const socket of sockets) await socket.close()
     })
 
-    test('[SOCK-20] of forty that come at once five are let in', async () => {
+    test('[SOCK-20] of forty concurrent upgrades five are accepted', async () => {
       const address = '203.0.113.4'
       const outcomes = await Promise.allSettled(
         Array.from({ length: 40 }, () => openSocket(server.url, path, from(address))),
@@ -250,49 +250,49 @@ describeServer('sockets', { config, clock, settings: { trustProxy } }, (server) 
       while ((await pendingAt(address)) > 0);
     })
 
-    test('[SOCK-22] a socket that shows nothing for five seconds is closed', async () => {
+    test('[SOCK-22] a socket that neither authenticates nor subscribes within five seconds is closed', async () => {
       const silent = await openSocket(server.url, path)
-      const shown = await watch(server.url)
+      const subscribed = await watch(server.url)
       clock.advance(5000)
       expect(await silent.next()).toMatchObject({ type: 'error', code: 'AUTH_TIMEOUT' })
       expect(await silent.closed).toEqual({ code: 4001, reason: 'AUTH_TIMEOUT' })
-      shown.send({ type: 'ping' })
-      await shown.expect('pong')
-      await shown.close()
+      subscribed.send({ type: 'ping' })
+      await subscribed.expect('pong')
+      await subscribed.close()
     })
   })
 
   describe('silence', () => {
-    /** Opens a socket that never answers a ping. */
-    async function openMute() {
+    /** Opens a socket that never responds to a ping. */
+    async function openUnresponsive() {
       const socket = await openRawSocket(server.url, path)
       socket.write(frame('text', JSON.stringify({ type: 'subscribe', channel: itemsChannel })))
       await socket.readUntil(({ messages }) => messages.length > 0)
       return socket
     }
 
-    test('[SOCK-23] is asked about after half of 45 seconds, and ended after all of them', async () => {
-      const [mute, live] = [await openMute(), await watch(server.url)]
+    test('[SOCK-23] a silent socket is pinged after 22.5 seconds and closed after 45', async () => {
+      const [unresponsive, live] = [await openUnresponsive(), await watch(server.url)]
       clock.advance(23_000)
-      // A ping has arrived at the one who does not answer; the other side of the live one answers by itself.
-      await mute.readUntil(({ pings }) => pings > 0)
+      // The client of the live socket responds to pings by itself.
+      await unresponsive.readUntil(({ pings }) => pings > 0)
       live.send({ type: 'ping' })
       await live.expect('pong')
       clock.advance(22_000)
-      const { closeCode } = await mute.readUntil(({ closeCode }) => closeCode !== null)
+      const { closeCode } = await unresponsive.readUntil(({ closeCode }) => closeCode !== null)
       expect(closeCode).toBe(4007)
       live.send({ type: 'ping' })
       await live.expect('pong')
-      mute.destroy()
+      unresponsive.destroy()
       await live.close()
     })
 
-    test('[SOCK-24] a close that is not answered is not waited for', async () => {
-      const mute = await openMute()
+    test('[SOCK-24] the connection ends within seconds of a close that the client does not answer', async () => {
+      const unresponsive = await openUnresponsive()
       clock.advance(45_000)
-      await mute.readUntil(({ closeCode }) => closeCode !== null)
+      await unresponsive.readUntil(({ closeCode }) => closeCode !== null)
       clock.advance(3000)
-      await mute.readToEnd()
+      await unresponsive.readToEnd()
     })
   })
 })

@@ -41,18 +41,18 @@ const typing = { type: 'broadcast', channel: lobby, event: 'typing', payload: { 
 const closing = closeAfterEach()
 
 describeServer('broadcast channels', { config }, (server) => {
-  const of = async (id: string, team = 'red') => server.token({ id, custom: { team } })
+  const tokenOf = async (id: string, team = 'red') => server.token({ id, custom: { team } })
 
   const watchChannel = async (channel: string, more: object = {}) =>
     closing(await watch(server.url, { channel, ...more }), ({ close }) => close())
 
   const listen = async (id: string, channel: string, team = 'red') =>
-    watchChannel(channel, { token: await of(id, team), subscribe: {} })
+    watchChannel(channel, { token: await tokenOf(id, team), subscribe: {} })
 
-  /** A socket that is known and has subscribed to nothing of interest. */
+  /** An authenticated socket that has subscribed to the lobby only. */
   const speaker = async (id: string, team = 'red') => listen(id, lobby, team)
 
-  test('[SUB-90] clients send and receive on a declared channel, their own events included', async () => {
+  test('[SUB-90] clients send and receive events on a declared channel, their own included', async () => {
     const [ann, anonymous] = [await listen('ann', lobby), await watchChannel(lobby)]
     expect(anonymous.subscribed).toEqual({ type: 'subscribed', channel: lobby, serverFilter: false })
     ann.send(typing)
@@ -67,7 +67,7 @@ describeServer('broadcast channels', { config }, (server) => {
     await anonymous.expect('pong')
   })
 
-  test('[SUB-91] rules decide by caller and name; an exact name comes before a prefix', async () => {
+  test('[SUB-91] rules decide by caller and channel name; an exact name comes before a prefix', async () => {
     const red = await listen('ann', 'broadcast:team:red')
     const sent = { type: 'broadcast', channel: 'broadcast:team:red', event: 'move', payload: { x: 1 } }
     red.send(sent)
@@ -84,7 +84,7 @@ describeServer('broadcast channels', { config }, (server) => {
   })
 
   test.each(['broadcast:news', 'broadcast:silent', 'broadcast:broken'])(
-    '[SUB-91] a rule that is left out, or fails, denies: %s',
+    '[SUB-91] a missing or throwing rule denies access to %s',
     async (channel) => {
       const ann = await speaker('ann')
       ann.send({ ...typing, channel })
@@ -95,16 +95,16 @@ describeServer('broadcast channels', { config }, (server) => {
     },
   )
 
-  test('[SUB-91] an anonymous socket that a rule denies is asked to authenticate', async () => {
+  test('[SUB-91] a denied anonymous socket is closed with NOT_AUTHENTICATED', async () => {
     const socket = await watchChannel('broadcast:team:red', { subscribe: null })
     socket.send({ type: 'subscribe', channel: 'broadcast:team:red' })
     expect(await socket.next()).toMatchObject({ type: 'error', code: 'NOT_AUTHENTICATED' })
     expect((await socket.closed).code).toBe(4000)
   })
 
-  test('[SUB-91] later claims end what they deny', async () => {
+  test('[SUB-91] new claims end the subscriptions that they deny', async () => {
     const red = await listen('ann', 'broadcast:team:red')
-    red.send({ type: 'auth', token: await of('ann', 'blue') })
+    red.send({ type: 'auth', token: await tokenOf('ann', 'blue') })
     expect(await red.next()).toMatchObject({ type: 'auth_refreshed', revokedChannels: ['broadcast:team:red'] })
     await server.service.post(path, { channel: 'broadcast:team:red', event: 'x', payload: {} })
     red.send({ type: 'ping' })
@@ -117,21 +117,24 @@ describeServer('broadcast channels', { config }, (server) => {
     'broadcast:',
     'broadcast:a b',
     `broadcast:team:${'x'.repeat(300)}`,
-  ])('[SUB-92] a channel that is not declared: %s', async (channel) => {
-    const ann = await speaker('ann')
-    for (const message of [
-      { type: 'subscribe', channel },
-      { ...typing, channel },
-    ]) {
-      ann.send(message)
-      expect(await ann.next()).toMatchObject({ type: 'error', code: 'INVALID_CHANNEL' })
-    }
-    expectRefusal(await server.service.post(path, { channel, event: 'x', payload: {} }), 404)
-    const check = await server.anonymous.get(`/api/db/connect-check${query({ channel })}`)
-    expect([check.status, check.body.type]).toEqual([404, 'db_namespace_not_configured'])
-  })
+  ])(
+    '[SUB-92] an undeclared channel is refused on sockets, for broadcasts and by connect-check: %s',
+    async (channel) => {
+      const ann = await speaker('ann')
+      for (const message of [
+        { type: 'subscribe', channel },
+        { ...typing, channel },
+      ]) {
+        ann.send(message)
+        expect(await ann.next()).toMatchObject({ type: 'error', code: 'INVALID_CHANNEL' })
+      }
+      expectRefusal(await server.service.post(path, { channel, event: 'x', payload: {} }), 404)
+      const check = await server.anonymous.get(`/api/db/connect-check${query({ channel })}`)
+      expect(check).toMatchObject({ status: 404, body: { type: 'db_namespace_not_configured' } })
+    },
+  )
 
-  test('[SUB-93] an event and a payload within their bounds', async () => {
+  test('[SUB-93] the event name and the payload have a maximum length', async () => {
     const ann = await speaker('ann')
     const payload = { text: 'x'.repeat(16 * 1024 - '{"text":""}'.length) }
     ann.send({ ...typing, payload })
@@ -146,16 +149,16 @@ describeServer('broadcast channels', { config }, (server) => {
     await ann.expect('broadcast_event')
   })
 
-  test('[SUB-93] events count in the message rate of their socket', async () => {
+  test('[SUB-93] events count towards the message rate of their socket only', async () => {
     const [ann, bob] = [await speaker('ann'), await speaker('bob')]
     for (let n = 0; n < 300; n++) ann.send({ ...typing, payload: { n } })
-    const heard = await ann.until(({ type }) => type === 'error')
-    expect(heard.at(-1)).toMatchObject({ code: 'RATE_LIMITED' })
+    const received = await ann.until(({ type }) => type === 'error')
+    expect(received.at(-1)).toMatchObject({ code: 'RATE_LIMITED' })
     bob.send({ ...typing, event: 'of bob' })
     await bob.until(({ event }) => event === 'of bob')
   })
 
-  test('[SUB-94] nothing is stored: no change, no record, nothing to recover', async () => {
+  test('[SUB-94] broadcasts are not stored: they cause no change and cannot be recovered', async () => {
     const items = await watchChannel('dblive:shared:items')
     const ann = await speaker('ann')
     ann.send(typing)
@@ -169,7 +172,7 @@ describeServer('broadcast channels', { config }, (server) => {
     }
   })
 
-  test('[SUB-95] servers send to any declared channel with the scope, and only with it', async () => {
+  test('[SUB-95] a service key can send to every declared channel if it has the broadcast scope', async () => {
     const ann = await listen('ann', 'broadcast:news')
     const news = { channel: 'broadcast:news', event: 'news', payload: { text: 'hello' } }
     for (const client of [server.service, server.withKey(limitedKey)]) {
@@ -189,7 +192,7 @@ describeServer('broadcast channels', { config }, (server) => {
 })
 
 if (sharedEngine)
-  test('[SUB-90] what a client sends at one node is received at every other', async () => {
+  test('[SUB-90] an event that a client sends on one node is received on every node', async () => {
     const { nodes } = closing(await openNodes(sharedEngine, 2, { config }), ({ close }) => close())
     const [one, other] = nodes as [TestServer, TestServer]
     const [here, there] = [await watch(one.url, { channel: lobby }), await watch(other.url, { channel: lobby })]

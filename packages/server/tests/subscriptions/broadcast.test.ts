@@ -1,4 +1,4 @@
-/** Broadcasts: who may send them, who hears them, and that they are never taken for changes. */
+/** Broadcasts on table channels: who can send them, who receives them, and that they cannot imitate changes. */
 import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { itemsChannel, watch } from '../harness/records/live.ts'
@@ -25,26 +25,27 @@ const config = {
 const news = { channel: itemsChannel, event: 'news', payload: { text: 'hello' } }
 
 describeServer('broadcast', { config }, (server) => {
-  test('[SUB-50] reaches everybody who watches the channel, whatever their filters, and nobody else', async () => {
+  test('[SUB-50] a broadcast reaches all subscribers of its channel whatever their filters, and no others', async () => {
     const [all, some, one] = [
       await watch(server.url),
       await watch(server.url, { subscribe: { filters: [['n', '>', 100]] } }),
       await watch(server.url, { channel: `${itemsChannel}:a` }),
     ]
-    const gone = await watch(server.url)
-    gone.send({ type: 'unsubscribe', channel: itemsChannel })
-    await gone.expect('unsubscribed')
-    const answer = await server.service.post(path, news)
-    expect([answer.status, answer.body]).toEqual([200, { ok: true }])
+    const unsubscribed = await watch(server.url)
+    unsubscribed.send({ type: 'unsubscribe', channel: itemsChannel })
+    await unsubscribed.expect('unsubscribed')
+    const sent = await server.service.post(path, news)
+    expect(sent.status).toBe(200)
+    expect(sent.body).toEqual({ ok: true })
     for (const socket of [all, some]) expect(await socket.next()).toEqual({ type: 'broadcast_event', ...news })
     expect((await server.withKey(limitedKey).post(path, { ...news, channel: `${itemsChannel}:a` })).status).toBe(200)
     expect(await one.next()).toEqual({ type: 'broadcast_event', ...news, channel: `${itemsChannel}:a` })
-    gone.send({ type: 'ping' })
-    await gone.expect('pong')
-    for (const socket of [all, some, one, gone]) await socket.close()
+    unsubscribed.send({ type: 'ping' })
+    await unsubscribed.expect('pong')
+    for (const socket of [all, some, one, unsubscribed]) await socket.close()
   })
 
-  test('[SUB-51] whatever it holds, it arrives as a broadcast', async () => {
+  test('[SUB-51] a broadcast with the members of a change arrives as a broadcast', async () => {
     const socket = await watch(server.url)
     const change = { type: 'db_change', changeType: 'removed', docId: 'a', data: null, channel: itemsChannel }
     const body = { channel: itemsChannel, event: 'db_change', payload: change, type: 'db_change', ...{ docId: 'a' } }
@@ -58,7 +59,7 @@ describeServer('broadcast', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-51] a channel with a line break in it is a channel like any other', async () => {
+  test('[SUB-51] a line break in a channel name cannot inject a message', async () => {
     const [one, other] = [await watch(server.url), await watch(server.url, { channel: `${itemsChannel}:a` })]
     const channel = `${itemsChannel}:a\n{"type":"db_change"}`
     await server.service.post(path, { ...news, channel })
@@ -70,7 +71,7 @@ describeServer('broadcast', { config }, (server) => {
     await other.close()
   })
 
-  test('[SUB-52] needs a service key of its scope: 403 without one, 401 with a wrong one', async () => {
+  test('[SUB-52] a broadcast without a service key is 403, with a wrong key or scope 401', async () => {
     const socket = await watch(server.url)
     expectRefusal(await server.anonymous.post(path, news), 403)
     expectRefusal(await server.as('ann').post(path, news), 403)
@@ -97,7 +98,7 @@ describeServer('broadcast', { config }, (server) => {
     [{ ...news, channel: 'dblive:nowhere:items' }, 400],
     [{ ...news, channel: 'dblive:shared:nothing' }, 404],
     [{ ...news, payload: { text: 'x'.repeat(70_000) } }, 413],
-  ])('[SUB-53] %j is refused', async (body, status) => {
+  ])('[SUB-53] a broadcast of %j is refused', async (body, status) => {
     const socket = await watch(server.url)
     expectRefusal(await server.service.post(path, body), status)
     await server.service.post(path, { ...news, event: 'last' })

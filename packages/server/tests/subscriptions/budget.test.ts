@@ -1,4 +1,4 @@
-/** Subscriptions of one user over all sockets are bounded, and what ends gives its part back. */
+/** The bounds on one user's subscriptions over all sockets. */
 import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { engines } from '../harness/engines.ts'
@@ -9,9 +9,9 @@ const config = {
   databases: { shared: { tables: { items: { schema: { text: { type: 'text' } }, access: open } } } },
 }
 
-// What is counted is in the process, and the same whatever the engine.
+// The counters are in the process and independent of the engine.
 describeServer(
-  'budgets of subscriptions',
+  'subscription budgets',
   { config },
   (server) => {
     const large = { filters: [['text', '==', 'x'.repeat(60_000)]] }
@@ -22,13 +22,13 @@ describeServer(
       return socket.next()
     }
 
-    test('[SUB-97] filters of a user over several sockets, and one that closes gives its part back', async () => {
+    test('[SUB-97] filters count per user over all sockets, and a closed socket frees its share', async () => {
       const token = await server.token('ann')
       const [one, other] = [await watch(server.url, { token }), await watch(server.url, { token })]
       for (let n = 0; n < perUser; n++)
         expect(await subscribe(n % 2 === 0 ? one : other, n, large)).toMatchObject({ type: 'subscribed' })
       expect(await subscribe(other, 99, large)).toMatchObject({ type: 'error', code: 'FILTERS_TOO_LARGE' })
-      // Without filters there is room, one may be replaced by its like, and another user has a budget of its own.
+      // Subscriptions without filters still fit, an equal one replaces its predecessor, and another user has a separate budget.
       expect(await subscribe(other, 98, {})).toMatchObject({ type: 'subscribed' })
       expect(await subscribe(other, 1, large)).toMatchObject({ type: 'subscribed' })
       const bob = await watch(server.url, { token: await server.token('bob') })
@@ -47,14 +47,14 @@ describeServer(
       await bob.close()
     })
 
-    test('[SUB-97] what an anonymous socket has subscribed to counts as the user’s once it authenticates', async () => {
+    test('[SUB-97] subscriptions made before auth count towards the user, and are revoked where the budget is exhausted', async () => {
       const token = await server.token('cid')
       const [one, late] = [await watch(server.url, { token }), await watch(server.url)]
       for (let n = 0; n < perUser; n++) expect(await subscribe(one, n, large)).toMatchObject({ type: 'subscribed' })
       expect(await subscribe(late, 99, large)).toMatchObject({ type: 'subscribed' })
       late.send({ type: 'auth', token })
-      const answer = await late.expect('auth_success')
-      expect(answer.revokedChannels).toEqual([`${itemsChannel}:99`])
+      const { revokedChannels } = await late.expect('auth_success')
+      expect(revokedChannels).toEqual([`${itemsChannel}:99`])
       await one.close()
       await late.close()
     })

@@ -1,4 +1,4 @@
-/** Reading a change log while transactions that overlap in every way write to it. */
+/** Reads a change log while overlapping transactions write to it. */
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/base/clock.ts'
@@ -13,7 +13,7 @@ import { createDatabase } from '../harness/databases.ts'
 const ref = { namespace: 'main', perInstance: false }
 const address = { namespace: 'main', instanceId: null }
 
-/** A transaction that goes on when the test says so. */
+/** A transaction that inserts and commits on demand. */
 function begin(database: Database, name: string) {
   const append = createAppendChange({ ...ref, name: 'items' }, database.dialect)
   let next = Promise.withResolvers<'insert' | 'commit'>()
@@ -50,7 +50,7 @@ afterAll(async () => {
 })
 
 if (serverUrl)
-  test('[SUB-73] whatever order transactions commit in, each change is read once, in the order of its transaction', async () => {
+  test('[SUB-73] in whichever order transactions commit, each change is read once, in the order within its transaction', async () => {
     const { url, drop } = await createDatabase(serverUrl)
     const engine = openPostgres({ url, log: silentLog })
     opened.push(drop, () => engine.close())
@@ -102,12 +102,12 @@ if (serverUrl)
       for (let which = 0; which < transactions; which++) await end(which)
       while (!(await readPage(2)));
       expect(read.toSorted()).toEqual(all.toSorted())
-      const placeOf = (id: string) => read.indexOf(id)
+      const indexOf = (id: string) => read.indexOf(id)
       for (const id of all) {
         const [name, n] = id.split('-') as [string, string]
-        if (n !== '0') expect(placeOf(id)).toBeGreaterThan(placeOf(`${name}-${Number(n) - 1}`))
+        if (n !== '0') expect(indexOf(id)).toBeGreaterThan(indexOf(`${name}-${Number(n) - 1}`))
       }
-      // From the start to the end in one go, the same changes are there once each.
+      // A second read over the same range returns each change once.
       const again: string[] = []
       for (let at = since, isLast = false; !isLast; ) {
         const page = await reader.readUntil(at, position, { changes: 3, bytes: 1000 })

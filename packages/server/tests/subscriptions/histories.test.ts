@@ -1,6 +1,6 @@
 /**
- * Cursors of another history: after a restore, in a copy of a folder or a database, and where a log was lost, a cursor
- * of what has happened elsewhere is not recovered, while one of what both share is.
+ * Cursors of another history. After a restore, in a copy of a folder or a database, and after the log was lost, a cursor
+ * is recovered only if it is from before the histories diverged.
  */
 import { afterEach, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
@@ -37,7 +37,7 @@ async function start(settings: object): Promise<TestServer> {
   return server
 }
 
-/** Writes records and gives the cursor behind them. */
+/** Writes records and returns the cursor after them. */
 async function write(server: TestServer, ...ids: readonly string[]): Promise<string> {
   for (const id of ids) expect((await server.service.post(items, { id })).status).toBe(201)
   const { subscribed, close } = await watch(server.url)
@@ -45,19 +45,20 @@ async function write(server: TestServer, ...ids: readonly string[]): Promise<str
   return subscribed.cursor
 }
 
-/** What a client that comes back is told up to a change that comes then. */
-async function comeBack(server: TestServer, since: unknown) {
+/** Resumes from a cursor: whether it was recovered, and the ids of the changes sent before a new one. */
+async function resume(server: TestServer, since: unknown) {
   const { subscribed, until, close } = await watch(server.url, { subscribe: { since } })
   const id = `mark-${crypto.randomUUID()}`
   await server.service.post(items, { id })
-  const told = changesIn(await until((message) => changesIn([message]).some(({ docId }) => docId === id)))
+  const changes = changesIn(await until((message) => changesIn([message]).some(({ docId }) => docId === id)))
   await close()
-  return [subscribed.recovered, told.slice(0, -1).map(({ docId }) => docId)]
+  return { recovered: subscribed.recovered, ids: changes.slice(0, -1).map(({ docId }) => docId) }
 }
 
-test('[SUB-68] a `since` that is no text, and one that is null', async () => {
+test('[SUB-68] a `since` that is not a string is not recovered, and null counts as none', async () => {
   const server = await start({})
-  for (const since of [7, 0, true, {}, [], { cursor: 'x' }]) expect(await comeBack(server, since)).toEqual([false, []])
+  for (const since of [7, 0, true, {}, [], { cursor: 'x' }])
+    expect(await resume(server, since)).toEqual({ recovered: false, ids: [] })
   const { subscribed, close } = await watch(server.url, { subscribe: { since: null } })
   expect('recovered' in subscribed).toBe(false)
   await close()
@@ -78,13 +79,13 @@ test('[SUB-69] after a restore no cursor is recovered, and list cursors stay val
   expect(await runCommand(['restore', archive, '--data', data], environment)).toMatchObject({ code: 0 })
   const restored = await start({ dataFolder: data })
   await write(restored, 'new1', 'new2', 'new3')
-  for (const since of [before, lost]) expect(await comeBack(restored, since)).toEqual([false, []])
+  for (const since of [before, lost]) expect(await resume(restored, since)).toEqual({ recovered: false, ids: [] })
   const page = await restored.service.get(`${items}?limit=1&after=${encodeURIComponent(body.cursor)}`)
   expect(page.status).toBe(200)
   expect(page.body.items).toHaveLength(1)
 })
 
-test('[SUB-69] in a copy of the folder a cursor is recovered up to where both are the same', async () => {
+test('[SUB-69] in a copy of the data folder a cursor from before the copy is recovered, a later one is not', async () => {
   const first = await start({})
   const shared = await write(first, 'a', 'b')
   const folder = join(makeFolder(), 'data')
@@ -96,26 +97,26 @@ test('[SUB-69] in a copy of the folder a cursor is recovered up to where both ar
   const lost = await write(first, 'lost1', 'lost2')
   const copy = await start({ dataFolder: folder })
   await write(copy, 'new1', 'new2', 'new3')
-  expect(await comeBack(copy, lost)).toEqual([false, []])
-  const [recovered, told] = await comeBack(copy, shared)
+  expect(await resume(copy, lost)).toEqual({ recovered: false, ids: [] })
+  const { recovered, ids } = await resume(copy, shared)
   expect(recovered).toBe(true)
-  expect(told).toEqual(expect.arrayContaining(['new1', 'new2', 'new3']))
+  expect(ids).toEqual(expect.arrayContaining(['new1', 'new2', 'new3']))
 })
 
-test('[SUB-69] where a log was lost, no cursor of it is recovered', async () => {
+test('[SUB-69] no cursor of a lost log is recovered', async () => {
   const server = await start({})
   const cursor = await write(server, 'a')
   const folder = makeFolder()
-  const anew = await start({ dataFolder: folder })
-  await write(anew, 'a', 'b')
-  expect(await comeBack(anew, cursor)).toEqual([false, []])
+  const second = await start({ dataFolder: folder })
+  await write(second, 'a', 'b')
+  expect(await resume(second, cursor)).toEqual({ recovered: false, ids: [] })
 })
 
 const [, shared] = engines
 const databaseServer = process.env.PLINTH_TEST_DATABASE_URL
 
 if (shared && databaseServer)
-  test('[SUB-69] a copied PostgreSQL database, and one whose log was lost', async () => {
+  test('[SUB-69] a copied PostgreSQL database recovers only cursors from before the copy, and none once its log has another id', async () => {
     const [original, copied] = [await createDatabase(databaseServer), await createDatabase(databaseServer)]
     opened.push(original.drop, copied.drop)
     const start = async (databaseUrl: string) => startServer({ config, settings: { databaseUrl } })
@@ -134,18 +135,19 @@ if (shared && databaseServer)
     const copy = await start(copied.url)
     opened.push(copy.close)
     await write(copy, 'new1', 'new2', 'new3')
-    expect(await comeBack(copy, lost)).toEqual([false, []])
-    const [recovered, told] = await comeBack(copy, common)
-    expect([recovered, told]).toEqual([true, expect.arrayContaining(['new1', 'new2', 'new3'])])
+    expect(await resume(copy, lost)).toEqual({ recovered: false, ids: [] })
+    const { recovered, ids } = await resume(copy, common)
+    expect(recovered).toBe(true)
+    expect(ids).toEqual(expect.arrayContaining(['new1', 'new2', 'new3']))
     const database = new pg.Client({ connectionString: copied.url })
     await database.connect()
     await database.query(`UPDATE shared._history SET id = 'another'`)
     await database.end()
-    expect(await comeBack(copy, common)).toEqual([false, []])
+    expect(await resume(copy, common)).toEqual({ recovered: false, ids: [] })
   })
 
 if (shared && databaseServer)
-  test('[SUB-69] on PostgreSQL a role that may not read the system identifier or the timeline', async () => {
+  test('[SUB-69] a PostgreSQL role that cannot read the system identifier or the timeline still detects another history', async () => {
     const { url, drop } = await createDatabase(databaseServer)
     opened.push(drop)
     const role = `limited_${crypto.randomUUID().replaceAll('-', '')}`
@@ -156,7 +158,7 @@ if (shared && databaseServer)
       await admin.query(`DROP ROLE ${role}`)
       await admin.end()
     })
-    // Privileges of functions belong to the database, so that no other test loses them.
+    // Function privileges are per database, so other tests keep them.
     for (const name of [
       'pg_control_system()',
       'pg_control_checkpoint()',
@@ -177,11 +179,12 @@ if (shared && databaseServer)
     const server = await start({ databaseUrl: limited.href })
     const cursor = await write(server, 'a')
     await write(server, 'b')
-    const [recovered, told] = await comeBack(server, cursor)
-    expect([recovered, told]).toEqual([true, expect.arrayContaining(['b'])])
-    // What the role may read still tells histories apart.
+    const { recovered, ids } = await resume(server, cursor)
+    expect(recovered).toBe(true)
+    expect(ids).toEqual(expect.arrayContaining(['b']))
+    // The id of the log, which the role can read, still distinguishes histories.
     const another = await write(server, 'c')
     await admin.query(`UPDATE shared._history SET id = 'another'`)
-    expect(await comeBack(server, another)).toEqual([false, []])
+    expect(await resume(server, another)).toEqual({ recovered: false, ids: [] })
     await server.close()
   })

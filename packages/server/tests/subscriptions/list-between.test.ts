@@ -1,6 +1,6 @@
 /**
- * A client lists at a moment of its own choice: between the cursor it holds and the end of what it missed. Whatever
- * that list showed or lacked, recovery from the cursor brings the copy to what a list shows now.
+ * A client lists records at any time between its cursor and the end of the changes that it missed. Whatever that list
+ * contained, recovery from the cursor makes the client's copy equal to a current list.
  */
 import { expect, test } from 'bun:test'
 import { dependencyGroupsMax } from '../../src/limits/subscriptions.ts'
@@ -9,7 +9,7 @@ import { channel, clear, config, receivedMessages, table } from '../harness/reco
 import { describeServer } from '../harness/server.ts'
 import type { Message } from '../harness/socket.ts'
 
-describeServer('listing between a cursor and its recovery', { config }, (server) => {
+describeServer('lists between a cursor and its recovery', { config }, (server) => {
   const put = (name: string, row: object) => server.service.post(`${table(name)}?upsert=true`, row)
   const remove = (name: string, id: string) => server.service.delete(`${table(name)}/${id}`)
 
@@ -36,7 +36,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
         copy.clear()
         for (const [id, row] of await rows()) copy.set(id, row)
       },
-      /** Gives the changes that were reported. */
+      /** Returns the changes that recovery sent. */
       async recover(since: string): Promise<unknown[][]> {
         const socket = await subscribed(since)
         expect(socket.subscribed.recovered).toBe(true)
@@ -49,7 +49,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
     }
   }
 
-  test('[SUB-82] a record that a membership brought and took away again is removed', async () => {
+  test('[SUB-82] a record that was visible only during a short membership is removed', async () => {
     await clear(server)
     await put('docs', { id: 'brief', teamId: 'red' })
     await put('docs', { id: 'never', teamId: 'blue' })
@@ -62,7 +62,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
     expect(await ann.recover(since)).toEqual([['removed', 'brief']])
   })
 
-  test('[SUB-82] a record that a membership took away and brought back is there', async () => {
+  test('[SUB-82] a record hidden by a lost membership is added when the membership returns', async () => {
     await clear(server)
     await put('docs', { id: 'kept', teamId: 'red' })
     await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
@@ -75,7 +75,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
     expect(await ann.recover(since)).toEqual([['added', 'kept']])
   })
 
-  test('[SUB-82] a record that was created and deleted, or moved in and out, is removed', async () => {
+  test('[SUB-82] a record that was created and deleted, or moved into view and out again, is removed', async () => {
     await clear(server)
     await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
     await put('docs', { id: 'moved', teamId: 'blue' })
@@ -93,7 +93,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
     ])
   })
 
-  test('[SUB-82] a record that came and went under a rule that reads claims is removed', async () => {
+  test('[SUB-82] under a rule that reads claims, a record that was created and deleted is removed', async () => {
     await clear(server)
     const ann = await client({ id: 'ann', custom: { team: 'red' } }, 'dblive:shared:claimed')
     const since = await ann.start()
@@ -105,7 +105,7 @@ describeServer('listing between a cursor and its recovery', { config }, (server)
     expect(await ann.recover(since)).toEqual([['removed', 'brief']])
   })
 
-  test('[SUB-82] every one of many memberships in between counts, and more than are followed are not recovered', async () => {
+  test('[SUB-82] every membership change since the cursor is followed, up to the bound beyond which nothing is recovered', async () => {
     await clear(server)
     const teams = Array.from({ length: dependencyGroupsMax / 2 }, (_, n) => `t${n}`)
     await server.service.post(`${table('docs')}/batch`, { inserts: teams.map((teamId) => ({ id: teamId, teamId })) })

@@ -1,6 +1,6 @@
 /**
- * Memberships against a model: clients list, subscribe and disconnect at any moment while rows and memberships change,
- * at one node or several; in the end the copy of each client is what a list gives.
+ * Property test: clients list, subscribe and disconnect at any time while rows and memberships change, on one node or
+ * several; in the end the copy of each client equals a list.
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -54,7 +54,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('list' as const), who: fc.nat(3) }) },
 )
 
-/** Keeps a copy from lists at moments of its own choice and from the messages, as a client does. */
+/** A client that keeps a copy of the table from lists and change messages. */
 class Watcher {
   readonly copy = new Map<string, Message>()
   private socket: TestSocket | null = null
@@ -86,7 +86,7 @@ class Watcher {
     for (const [id, row] of await this.rows()) this.copy.set(id, row)
   }
 
-  /** Lists where the server asks for it: the tables of the rule changed faster than they could be read. */
+  /** Lists again on `resync`: the tables of the rule changed faster than the server could read them. */
   private async apply(messages: readonly Message[]): Promise<void> {
     for (const { cursor } of messages) this.since = cursor
     const resync = messages.findLastIndex(({ type }) => type === 'resync')
@@ -128,7 +128,7 @@ async function apply(server: TestServer, step: Step): Promise<void> {
 
 async function simulate(nodes: readonly TestServer[], runs: number): Promise<void> {
   const [first] = nodes
-  if (!first) throw new Error('there is no node')
+  if (!first) throw new Error('no node was given')
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(step, fc.boolean()), { minLength: 10, maxLength: 40 }), async (steps) => {
       await clear(first)
@@ -139,7 +139,7 @@ async function simulate(nodes: readonly TestServer[], runs: number): Promise<voi
         const watcher = 'who' in one ? watchers[one.who % watchers.length] : undefined
         if (one.kind === 'leave') await watcher?.leave()
         else if (one.kind === 'list') await watcher?.list()
-        // Some writes overlap others, so that rows are judged while tables that the rule reads move on.
+        // Some writes overlap, so that rules are evaluated while the tables that they read change.
         else running.push(apply(nodes[at % nodes.length] ?? first, one))
         if (waits) await Promise.all(running.splice(0))
       }
@@ -151,13 +151,13 @@ async function simulate(nodes: readonly TestServer[], runs: number): Promise<voi
 }
 
 describeServer('membership at random', { config }, (server) => {
-  test('[SUB-84] whatever memberships and rows do, the copy of a client that lists and disconnects at any moment is a list in the end', async () => {
+  test('[SUB-84] the copies of clients that list and disconnect at any time equal a list after random changes', async () => {
     await simulate([server], 40)
   })
 })
 
 if (sharedEngine)
-  test('[SUB-84] the same at several nodes', async () => {
+  test('[SUB-84] on several nodes, the copies of clients equal a list after random changes', async () => {
     const { nodes, close } = await openNodes(sharedEngine, 2, { config })
     try {
       await simulate(nodes, 12)

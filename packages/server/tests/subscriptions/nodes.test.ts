@@ -1,4 +1,4 @@
-/** Subscriptions on several nodes of one PostgreSQL and Redis, and while Redis is away. */
+/** Subscriptions on several nodes that share PostgreSQL and Redis, and while Redis is down. */
 import { expect, test } from 'bun:test'
 import type { PrivateServer } from '../../../../scripts/servers/private-server.ts'
 import { provideRedis } from '../../../../scripts/servers/programs.ts'
@@ -26,7 +26,7 @@ const config = {
 
 const closing = closeAfterEach()
 
-/** Nodes with a Redis that may be stopped. */
+/** Nodes with a Redis that the test can stop. */
 async function startNodes(count: number): Promise<{ nodes: readonly TestServer[]; redis: PrivateServer }> {
   const redis = closing(await openRedis(provideRedis() as string), ({ remove }) => remove())
   const storage = { redisUrl: redis.url }
@@ -35,7 +35,7 @@ async function startNodes(count: number): Promise<{ nodes: readonly TestServer[]
 }
 
 if (sharedEngine) {
-  test('[SUB-70, SUB-72] changes and broadcasts of one node are told at the others', async () => {
+  test('[SUB-70, SUB-72] changes and broadcasts made on one node are delivered on all nodes', async () => {
     const { nodes } = await startNodes(3)
     const sockets = await Promise.all(nodes.map(({ url }) => watch(url)))
     for (const [n, node] of nodes.entries()) {
@@ -47,7 +47,7 @@ if (sharedEngine) {
     for (const socket of sockets) await socket.close()
   })
 
-  test('[SUB-70] a cursor of one node is good at another', async () => {
+  test('[SUB-70] a cursor from one node is valid on another', async () => {
     const { nodes } = await startNodes(2)
     const [one, other] = nodes as [TestServer, TestServer]
     const { subscribed, close } = await watch(one.url)
@@ -59,7 +59,7 @@ if (sharedEngine) {
     await again.close()
   })
 
-  test('[SUB-70] instances share a log and are told apart', async () => {
+  test('[SUB-70] a subscriber of an instance receives no changes of other instances in the same log', async () => {
     const { nodes } = await startNodes(2)
     const [one, other] = nodes as [TestServer, TestServer]
     const socket = await watch(one.url, { channel: 'dblive:space:mine:notes' })
@@ -69,7 +69,7 @@ if (sharedEngine) {
     await socket.close()
   })
 
-  test('[SUB-71, SUB-72] without Redis changes are told all the same, and broadcasts are refused', async () => {
+  test('[SUB-71, SUB-72] without Redis changes are still delivered, and broadcasts are refused', async () => {
     const { nodes, redis } = await startNodes(2)
     const [one, other] = nodes as [TestServer, TestServer]
     const socket = await watch(one.url)
@@ -87,7 +87,7 @@ if (sharedEngine) {
     await socket.close()
   })
 
-  test('[SUB-73] what several nodes write at once is told once each, and the last word is the record', async () => {
+  test('[SUB-73] concurrent writes on several nodes are each delivered once, and the last change is the final record', async () => {
     const { nodes } = await startNodes(3)
     const sockets = await Promise.all(nodes.map(({ url }) => watch(url)))
     const perWriter = 40
@@ -95,7 +95,7 @@ if (sharedEngine) {
       nodes.flatMap((node, at) =>
         Array.from({ length: 4 }, async (_, writer) => {
           for (let n = 0; n < perWriter; n++) {
-            // Some requests hold their transaction for many rows, others for one: they commit in any order.
+            // Transactions of many rows take longer than those of one, so they commit in another order than they began.
             if (n % 5 === 0)
               await node.service.post(`${items}/batch?upsert=true`, {
                 inserts: Array.from({ length: 20 }, (_, row) => ({ id: `b${at}-${writer}-${row}`, n })),

@@ -1,4 +1,4 @@
-/** The record before a change, which only service keys may ask for. */
+/** The record before a change, which only service keys can request. */
 import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { itemsChannel, watch } from '../harness/records/live.ts'
@@ -19,7 +19,7 @@ const config = {
 }
 
 describeServer('previous records', { config }, (server) => {
-  test('[SUB-96] changes carry the record before them, without hidden fields, live and recovered', async () => {
+  test('[SUB-96] live and recovered changes include the previous record without hidden fields', async () => {
     const subscribe = { previous: true }
     const [one, plain] = [
       await watch(server.url, { key: readerKey, subscribe }),
@@ -49,7 +49,7 @@ describeServer('previous records', { config }, (server) => {
     for (const socket of [one, again, plain]) await socket.close()
   })
 
-  test('[SUB-96] with filters, the record that leaves or enters the view', async () => {
+  test('[SUB-96] with filters, a row that enters or leaves the view includes its previous record', async () => {
     const subscribe = { previous: true, filters: [['n', '>', 5]] }
     const socket = await watch(server.url, { key: readerKey, subscribe })
     await server.service.post(items, { id: 'b', n: 1 })
@@ -60,7 +60,7 @@ describeServer('previous records', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-96] neither users nor anonymous sockets may ask for it', async () => {
+  test('[SUB-96] users and anonymous sockets cannot request previous records', async () => {
     for (const token of [undefined, await server.token('ann')]) {
       const socket = await watch(server.url, { subscribe: null, ...(token === undefined ? {} : { token }) })
       socket.send({ type: 'subscribe', channel: itemsChannel, previous: true })

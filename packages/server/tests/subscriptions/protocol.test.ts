@@ -1,4 +1,4 @@
-/** The conversation of a subscription's socket: how it begins, what each message is answered with, and what ends it. */
+/** The subscription protocol: the checks before the upgrade, the response to each message, and what closes a socket. */
 import { describe, expect, test } from 'bun:test'
 import { query } from '../harness/client.ts'
 import { open } from '../harness/config.ts'
@@ -46,7 +46,7 @@ describeServer('protocol', { config }, (server) => {
       [{ namespace: 'shared', table: 'items', docId: 'a' }, `${itemsChannel}:a`],
       [{ namespace: 'space', table: 'notes', instanceId: 'x' }, 'dblive:space:x:notes'],
       [{ namespace: 'space', table: 'notes', instanceId: 'x', docId: 'a' }, 'dblive:space:x:notes:a'],
-    ])('[SUB-1] %j is ready', async (params, channel) => {
+    ])('[SUB-1] connect-check accepts %j', async (params, channel) => {
       const { status, body } = await check(params)
       expect(status).toBe(200)
       expect(body).toEqual({
@@ -76,16 +76,19 @@ describeServer('protocol', { config }, (server) => {
       [{ namespace: '__proto__', table: 'items' }, 404, 'db_namespace_not_configured', 'config'],
       [{ namespace: 'shared', table: 'nothing' }, 404, 'db_namespace_not_configured', 'config'],
       [{ namespace: 'shared', table: '*' }, 404, 'db_namespace_not_configured', 'config'],
-    ])('[SUB-2] %j is not, and the upgrade says the same', async (params, status, type, category) => {
-      for (const endpoint of ['connect-check', 'subscribe']) {
-        const answer = await server.anonymous.get(`/api/db/${endpoint}${query(params)}`)
-        expect(answer.status).toBe(status)
-        expect(answer.body).toMatchObject({ ok: false, code: status, type, category, pendingCount: 0, maxPending: 5 })
-        expect(answer.body.message).toBeString()
-      }
-    })
+    ])(
+      '[SUB-2] connect-check and the upgrade refuse %j with the same response',
+      async (params, status, type, category) => {
+        for (const endpoint of ['connect-check', 'subscribe']) {
+          const answer = await server.anonymous.get(`/api/db/${endpoint}${query(params)}`)
+          expect(answer.status).toBe(status)
+          expect(answer.body).toMatchObject({ ok: false, code: status, type, category, pendingCount: 0, maxPending: 5 })
+          expect(answer.body.message).toBeString()
+        }
+      },
+    )
 
-    test('[SUB-2, SUB-14] a check without a channel is refused, while a socket may be opened without one', async () => {
+    test('[SUB-2, SUB-14] connect-check without a channel is refused, but a socket can be opened without one', async () => {
       const { status, body } = await check({})
       expect(status).toBe(400)
       expect(body).toMatchObject({ ok: false, type: 'db_connect_invalid_request', category: 'request' })
@@ -101,7 +104,7 @@ describeServer('protocol', { config }, (server) => {
       await withKey.close()
     })
 
-    test('[SUB-3] a plain request, and a wrong key, open no socket', async () => {
+    test('[SUB-3] a request without an upgrade or with a wrong service key opens no socket', async () => {
       expect((await server.anonymous.get(path)).status).toBe(400)
       expect((await server.withKey('wrong').get(path)).status).toBe(401)
       expect((await server.anonymous.post(path, {})).status).toBe(405)
@@ -110,7 +113,7 @@ describeServer('protocol', { config }, (server) => {
   })
 
   describe('messages', () => {
-    test('[SUB-4] auth is answered with the user, and the channel of the URL is subscribed to', async () => {
+    test('[SUB-4] auth is answered with the user id, then the channel of the URL is subscribed to', async () => {
       const socket = await openSocket(server.url, path)
       socket.send({ type: 'auth', token: await server.token('ann') })
       expect(await socket.next()).toEqual({ type: 'auth_success', userId: 'ann' })
@@ -125,14 +128,14 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-5] a table that anybody may read needs no auth', async () => {
+    test('[SUB-5] a publicly readable table can be subscribed to without auth', async () => {
       const socket = await watch(server.url)
       await server.service.post(items, { title: 'x' })
       expect((await socket.next()).data.title).toBe('x')
       await socket.close()
     })
 
-    test('[SUB-6] without auth, what the rule denies ends the socket; with it, the channel alone is refused', async () => {
+    test('[SUB-6] a denied channel closes an anonymous socket and leaves an authenticated one open', async () => {
       for (const channel of ['dblive:shared:private', 'dblive:shared:denied', 'dblive:space:x:notes']) {
         const socket = await watch(server.url)
         socket.send({ type: 'subscribe', channel })
@@ -147,7 +150,7 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-7] a service key comes with the upgrade, and sees what its scope names', async () => {
+    test('[SUB-7] a service key in the upgrade can subscribe to the tables in its scopes only', async () => {
       const root = await watch(server.url, { channel: 'dblive:shared:denied', key: rootKey })
       await server.service.post('/api/db/shared/tables/denied', { title: 'x' })
       expect((await root.next()).data.title).toBe('x')
@@ -180,7 +183,7 @@ describeServer('protocol', { config }, (server) => {
       [{ channel: itemsChannel, filters: [['n', '==', 'text']] }, 'INVALID_FILTERS'],
       [{ channel: itemsChannel, filters: Array(6).fill(['n', '>', 1]) }, 'INVALID_FILTERS'],
       [{ channel: itemsChannel, orFilters: Array(6).fill(['n', '>', 1]) }, 'INVALID_FILTERS'],
-    ])('[SUB-8] subscribe %j is refused, and the socket stays', async (message, code) => {
+    ])('[SUB-8] subscribe %j is refused, and the socket stays open', async (message, code) => {
       const socket = await watch(server.url, { token: await server.token('ann') })
       socket.send({ type: 'subscribe', ...message })
       expect(await socket.next()).toEqual({ type: 'error', code, message: expect.any(String) })
@@ -189,18 +192,18 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-8] a filter on a hidden field is refused like one on a field that is not there', async () => {
+    test('[SUB-8] a filter on a hidden field gives the same error as one on an unknown field', async () => {
       const socket = await watch(server.url, { key: rootKey })
-      const answers: unknown[] = []
+      const errors: unknown[] = []
       for (const name of ['pin', 'pix']) {
         socket.send({ type: 'subscribe', channel: itemsChannel, filters: [[name, '==', '1']] })
-        answers.push((await socket.next()).message.replace(name, 'x'))
+        errors.push((await socket.next()).message.replace(name, 'x'))
       }
-      expect(answers[0]).toBe(answers[1])
+      expect(errors[0]).toBe(errors[1])
       await socket.close()
     })
 
-    test('[SUB-9] unsubscribe is acknowledged, and nothing follows', async () => {
+    test('[SUB-9] unsubscribe is acknowledged, and no message of the channel follows', async () => {
       const socket = await watch(server.url)
       socket.send({ type: 'subscribe', channel: 'dblive:shared:items:here' })
       await socket.expect('subscribed')
@@ -214,18 +217,21 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test.each(['unsubscribe', 'update_filters'])('[SUB-9] %s of what is no text is no channel', async (type) => {
-      const socket = await watch(server.url)
-      for (const channel of [undefined, null, 7, [itemsChannel], {}, { toString: 1 }]) {
-        socket.send({ type, channel })
-        expect(await socket.next()).toMatchObject({ type: 'error', code: 'NOT_SUBSCRIBED' })
-      }
-      const { body } = await server.service.post(items, { n: 1 })
-      expect((await socket.next()).docId).toBe(body.id)
-      await socket.close()
-    })
+    test.each(['unsubscribe', 'update_filters'])(
+      '[SUB-9] %s with a channel that is not a string gets NOT_SUBSCRIBED',
+      async (type) => {
+        const socket = await watch(server.url)
+        for (const channel of [undefined, null, 7, [itemsChannel], {}, { toString: 1 }]) {
+          socket.send({ type, channel })
+          expect(await socket.next()).toMatchObject({ type: 'error', code: 'NOT_SUBSCRIBED' })
+        }
+        const { body } = await server.service.post(items, { n: 1 })
+        expect((await socket.next()).docId).toBe(body.id)
+        await socket.close()
+      },
+    )
 
-    test('[SUB-10] subscribing again replaces, and every change is told once', async () => {
+    test('[SUB-10] subscribing again replaces the subscription, and every change is sent once', async () => {
       const socket = await watch(server.url)
       socket.send({ type: 'subscribe', channel: itemsChannel, filters: [['n', '==', 1]] })
       await socket.expect('subscribed')
@@ -237,7 +243,7 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-10] subscribing again in the same words changes nothing', async () => {
+    test('[SUB-10] repeating an identical subscribe changes nothing', async () => {
       const socket = await watch(server.url)
       for (const filters of [undefined, null, []]) {
         socket.send({ type: 'subscribe', channel: itemsChannel, filters })
@@ -248,7 +254,7 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-11] a type that is none is an error, and the socket stays', async () => {
+    test('[SUB-11] a message of an unknown type is an error, and the socket stays open', async () => {
       const socket = await watch(server.url)
       for (const message of [{ type: 'nothing' }, { type: 'constructor' }, { type: '__proto__' }, { type: 7 }, {}]) {
         socket.send(message)
@@ -257,25 +263,25 @@ describeServer('protocol', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-12] one socket watches at most 100 channels', async () => {
+    test('[SUB-12] a socket can subscribe to at most 100 channels', async () => {
       const socket = await watch(server.url, { key: rootKey })
       for (let n = 1; n < 100; n++) {
         socket.send({ type: 'subscribe', channel: `${itemsChannel}:${n}` })
         if (n % 50 === 0) for (let seen = 0; seen < 50; seen++) await socket.expect('subscribed')
       }
       for (let n = 51; n < 100; n++) await socket.expect('subscribed')
-      // As many messages as a second allows may have been sent by now: asked again until one is dealt with.
-      const ask = async (channel: string): Promise<Message> => {
+      // The message rate may be exhausted by now: repeats until a message is processed.
+      const subscribe = async (channel: string): Promise<Message> => {
         socket.send({ type: 'subscribe', channel })
-        const answer = await socket.next()
-        return answer.message === 'Too many messages' ? ask(channel) : answer
+        const response = await socket.next()
+        return response.message === 'Too many messages' ? subscribe(channel) : response
       }
-      expect(await ask(`${itemsChannel}:100`)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' })
-      expect(await ask(`${itemsChannel}:1`)).toMatchObject({ type: 'subscribed' })
+      expect(await subscribe(`${itemsChannel}:100`)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' })
+      expect(await subscribe(`${itemsChannel}:1`)).toMatchObject({ type: 'subscribed' })
       await socket.close()
     })
 
-    test('[SUB-10] two subscriptions of a socket are each told of a change, under their own channel', async () => {
+    test('[SUB-10] a change is sent once per matching subscription of a socket, under its own channel', async () => {
       const socket = await watch(server.url)
       socket.send({ type: 'subscribe', channel: `${itemsChannel}:both` })
       await socket.expect('subscribed')
@@ -290,29 +296,29 @@ describeServer('protocol', { config }, (server) => {
     const deep = `{"type":"subscribe","channel":${'['.repeat(1000)}${']'.repeat(1000)}}`
 
     test.each([
-      ['no JSON', '{"type":'],
-      ['nothing', ''],
-      ['a list', '[{"type":"ping"}]'],
-      ['a text', '"ping"'],
+      ['invalid JSON', '{"type":'],
+      ['an empty message', ''],
+      ['a JSON array', '[{"type":"ping"}]'],
+      ['a JSON string', '"ping"'],
       ['null', 'null'],
-      ['bytes', new TextEncoder().encode('{"type":"ping"}')],
-      ['what is nested deeply', deep],
-      ['what is too large', JSON.stringify({ type: 'subscribe', channel: 'x'.repeat(70_000) })],
-    ])('[SOCK-1] %s ends the socket with 4000', async (_, data) => {
+      ['a binary message', new TextEncoder().encode('{"type":"ping"}')],
+      ['a deeply nested message', deep],
+      ['a message that is too large', JSON.stringify({ type: 'subscribe', channel: 'x'.repeat(70_000) })],
+    ])('[SOCK-1] %s closes the socket with 4000', async (_, data) => {
       const socket = await watch(server.url)
       socket.sendFrame(data)
       expect(await socket.expect('error')).toMatchObject({ code: 'INVALID_JSON' })
       expect(await socket.closed).toEqual({ code: 4000, reason: 'INVALID_JSON' })
     })
 
-    test('[SOCK-1] names of the language itself are plain members', async () => {
+    test('[SOCK-1] a member named __proto__ is an ordinary member', async () => {
       const socket = await watch(server.url)
       socket.sendFrame(`{"__proto__":{"channel":"${itemsChannel}"},"type":"unsubscribe"}`)
       expect(await socket.next()).toMatchObject({ code: 'NOT_SUBSCRIBED' })
       await socket.close()
     })
 
-    test('[SOCK-2] a message in fragments is one message', async () => {
+    test('[SOCK-2] a fragmented message is reassembled', async () => {
       const socket = await openRawSocket(server.url, path)
       socket.write(frame('text', '{"type":', { isLast: false }))
       socket.write(frame('continuation', '"pi', { isLast: false }))
@@ -324,12 +330,12 @@ describeServer('protocol', { config }, (server) => {
 
     test.each([
       ['text that is not UTF-8', frame('text', Uint8Array.of(0xff, 0xfe))],
-      ['a frame beyond any bound', frame('text', 'x'.repeat(2 * 1024 * 1024))],
+      ['a frame larger than 1 MiB', frame('text', 'x'.repeat(2 * 1024 * 1024))],
       [
-        'fragments beyond any bound',
+        'a fragmented message larger than 1 MiB',
         Buffer.concat(Array(40).fill(frame('text', 'x'.repeat(50_000), { isLast: false }))),
       ],
-    ])('[SOCK-3] %s ends the socket, and no other', async (_, bytes) => {
+    ])('[SOCK-3] %s closes its socket and no other', async (_, bytes) => {
       const other = await watch(server.url)
       const socket = await openRawSocket(server.url, path)
       socket.write(bytes)
@@ -339,7 +345,7 @@ describeServer('protocol', { config }, (server) => {
       await other.close()
     })
 
-    test('[SOCK-4] messages beyond the rate are refused, pings are not counted', async () => {
+    test('[SOCK-4] messages beyond the rate limit are refused; pings are not counted', async () => {
       const socket = await watch(server.url)
       for (let n = 0; n < 300; n++) socket.send({ type: 'ping' })
       for (let n = 0; n < 300; n++) await socket.expect('pong')
@@ -352,7 +358,7 @@ describeServer('protocol', { config }, (server) => {
     })
   })
 
-  test('[SOCK-5] what sockets do is counted', async () => {
+  test('[SOCK-5] /metrics counts sockets, pending sockets, subscriptions and slow consumers', async () => {
     const socket = await watch(server.url)
     const { text } = await server.service.get('/metrics')
     expect(text).toMatch(/^sockets_open [1-9]/m)

@@ -1,6 +1,6 @@
 /**
- * Coming back: a client that was away, or whose server was killed, is told exactly what it missed, or that it cannot
- * be.
+ * Resuming: a client that was disconnected, or whose server was killed, receives exactly the changes that it missed,
+ * or `recovered: false`.
  */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
@@ -32,17 +32,18 @@ const config = {
   changes: { retention: '1h' },
 }
 
-const told = (messages: readonly Message[]) => changesIn(messages).map(({ changeType, docId }) => [changeType, docId])
+const namedChanges = (messages: readonly Message[]) =>
+  changesIn(messages).map(({ changeType, docId }) => [changeType, docId])
 
 describeServer('resume', { config, clock }, (server) => {
   const put = async (id: string, n = 1) =>
     expect((await server.service.post(`${items}?upsert=true`, { id, n })).status).toBeLessThan(300)
   const resume = (since: unknown, more: object = {}) => watch(server.url, { subscribe: { since, ...more } })
-  /** The rows of the next changes, up to one that is named. */
+  /** The type and id of the next changes, up to the change of one record. */
   const until = async (socket: Awaited<ReturnType<typeof watch>>, id: string) =>
-    told(await socket.until((message) => changesIn([message]).some(({ docId }) => docId === id)))
+    namedChanges(await socket.until((message) => changesIn([message]).some(({ docId }) => docId === id)))
 
-  test('[SUB-60] what was missed comes first, then what is new, each once and in order', async () => {
+  test('[SUB-60] missed changes come first, then new ones, each once and in order', async () => {
     const first = await watch(server.url)
     await put('a1')
     const { cursor } = await first.next()
@@ -63,7 +64,7 @@ describeServer('resume', { config, clock }, (server) => {
     await again.close()
   })
 
-  test('[SUB-60] the cursor of `subscribed` does, though nothing had changed', async () => {
+  test('[SUB-60] the cursor of `subscribed` can be resumed from before any change', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     const quiet = await resume(subscribed.cursor)
@@ -75,7 +76,7 @@ describeServer('resume', { config, clock }, (server) => {
     await again.close()
   })
 
-  test('[SUB-60] the address of the socket may carry it', async () => {
+  test('[SUB-60] the cursor can be sent in the URL of the socket', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     await put('b2')
@@ -88,7 +89,7 @@ describeServer('resume', { config, clock }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-60] from within a batch, the rest of it', async () => {
+  test('[SUB-60] a cursor from within a batch resumes with the rest of the batch', async () => {
     const first = await watch(server.url)
     const inserts = Array.from({ length: 30 }, (_, n) => ({ id: `c${n}`, n }))
     await server.service.post(`${items}/batch`, { inserts })
@@ -106,7 +107,7 @@ describeServer('resume', { config, clock }, (server) => {
     await nothing.close()
   })
 
-  test('[SUB-61] what was missed is judged by the filters and the rule of now', async () => {
+  test('[SUB-61] missed changes are evaluated with the filters of the new subscription', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     await put('d1', 5)
@@ -124,7 +125,7 @@ describeServer('resume', { config, clock }, (server) => {
     await again.close()
   })
 
-  test('[SUB-62] a cursor that is none, was changed, or is of another log is not recovered, and no error', async () => {
+  test('[SUB-62] a malformed or modified cursor, or one of another log, is not recovered and not an error', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     const { cursor } = subscribed
@@ -151,13 +152,13 @@ describeServer('resume', { config, clock }, (server) => {
     await foreign.close()
   })
 
-  test('[SUB-62] without `since` nothing is said of recovering', async () => {
+  test('[SUB-62] without `since` the response has no `recovered`', async () => {
     const { subscribed, close } = await watch(server.url)
     expect('recovered' in subscribed).toBe(false)
     await close()
   })
 
-  test('[SUB-63] an instance’s cursor is good for that instance', async () => {
+  test('[SUB-63] a cursor of an instance is valid for that instance only', async () => {
     const notes = (id: string) => `/api/db/space/${id}/tables/notes`
     const channel = (id: string) => `dblive:space:${id}:notes`
     const { subscribed, close } = await watch(server.url, { channel: channel('one') })
@@ -174,7 +175,7 @@ describeServer('resume', { config, clock }, (server) => {
     await again.close()
   })
 
-  test('[SUB-64] one that is older than the log reaches back is not recovered, though nothing was trimmed yet', async () => {
+  test('[SUB-64] a cursor older than the retention is not recovered, even before the log is trimmed', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     await put('f1')
@@ -191,7 +192,7 @@ describeServer('resume', { config, clock }, (server) => {
     await old.close()
   })
 
-  test('[SUB-60, SOCK-34] a restart changes nothing', async () => {
+  test('[SUB-60, SOCK-34] a cursor can be resumed after a restart, which closes sockets with 1012', async () => {
     const socket = await watch(server.url)
     await put('g1')
     const { cursor } = await socket.next()
@@ -208,7 +209,7 @@ describeServer('resume', { config, clock }, (server) => {
     await again.close()
   })
 
-  test('[SUB-65] while writes go on, whoever comes back at any moment ends with the same rows', async () => {
+  test('[SUB-65] clients that disconnect and resume during writes all receive the same changes', async () => {
     const { subscribed, close } = await watch(server.url)
     await close()
     const writes = (async () => {
@@ -226,7 +227,7 @@ describeServer('resume', { config, clock }, (server) => {
         for (let n = 0; n < 1 + (seen.length % 23) && !isDone; n++) {
           const message = await socket.next()
           since = message.cursor
-          seen.push(...told([message]))
+          seen.push(...namedChanges([message]))
           isDone = changesIn([message]).some(({ docId }) => docId === 'h299')
         }
         await socket.close()
@@ -240,17 +241,17 @@ describeServer('resume', { config, clock }, (server) => {
   })
 })
 
-test('[SUB-62] a cursor from another life of the server is not recovered', async () => {
+test('[SUB-62] a cursor from a server with another data folder is not recovered', async () => {
   const first = await startServer({ config })
   for (let n = 0; n < 5; n++) await first.service.post(items, { n })
   const { subscribed, close } = await watch(first.url)
   await close()
   await first.close()
-  const anew = await startServer({ config })
-  const socket = await watch(anew.url, { subscribe: { since: subscribed.cursor } })
+  const second = await startServer({ config })
+  const socket = await watch(second.url, { subscribe: { since: subscribed.cursor } })
   expect(socket.subscribed.recovered).toBe(false)
   await socket.close()
-  await anew.close()
+  await second.close()
 })
 
 const configText = `
@@ -261,7 +262,7 @@ const configText = `
   }`
 
 for (const engine of engines)
-  test(`[SUB-66] kill -9 among writes loses no change for those who come back on ${engine.name}`, async () => {
+  test(`[SUB-66] a client that resumes after kill -9 during writes has missed no change on ${engine.name}`, async () => {
     const server = await spawnServer(configText, engine)
     try {
       const { subscribed, close } = await watch(server.url)
@@ -275,14 +276,14 @@ for (const engine of engines)
           for (let step = 0; step < 20; step++)
             await server.service.post(`${items}?upsert=true`, { id: `r${n % 15}`, n: round * 1000 + step })
         })
-        const settled = Promise.allSettled(writes)
+        const finished = Promise.allSettled(writes)
         for (let n = 0; n < 20 + 30 * round; n++) {
           const message = await socket.next()
           since = message.cursor
           for (const { docId, data } of changesIn([message])) view.set(docId, data)
         }
         await server.kill()
-        await settled
+        await finished
         await socket.closed
         await server.start()
       }

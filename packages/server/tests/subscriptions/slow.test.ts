@@ -1,4 +1,4 @@
-/** Sockets whose other side does not read: set aside, brought up to date, or closed; and nobody else feels it. */
+/** Slow consumers: sockets whose client does not read are paused, caught up or closed, without delaying others. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { query } from '../harness/client.ts'
@@ -17,8 +17,8 @@ const config = {
 }
 
 describeServer('slow sockets', { config, clock }, (server) => {
-  /** Subscribes on a socket that is not read from then on. */
-  async function watchDeaf(target: TestServer, subscribe: object = {}) {
+  /** Subscribes on a socket that the client then stops reading. */
+  async function watchUnread(target: TestServer, subscribe: object = {}) {
     const socket = await openRawSocket(target.url, `/api/db/subscribe${query({ channel: itemsChannel })}`)
     socket.write(frame('text', JSON.stringify({ type: 'subscribe', channel: itemsChannel, ...subscribe })))
     await socket.readUntil(({ messages }) => messages.length > 0)
@@ -26,21 +26,21 @@ describeServer('slow sockets', { config, clock }, (server) => {
     return socket
   }
 
-  const heldCount = async (): Promise<number> =>
+  const pausedCount = async (): Promise<number> =>
     Number(/^subscriptions_held (\d+)$/m.exec((await server.service.get('/metrics')).text)?.[1])
 
   const text = 'x'.repeat(30_000)
 
-  /** Changes a few records over and over, until the server has set a socket aside. */
-  async function writeUntilHeld(count: number): Promise<number> {
+  /** Changes a few records repeatedly, until the server has paused a socket; returns the number of changes. */
+  async function writeUntilPaused(count: number): Promise<number> {
     for (let n = 1; ; n++) {
-      if (n > 2000) throw new Error('nobody was ever set aside')
+      if (n > 2000) throw new Error('no socket was paused')
       await server.service.post(`${items}?upsert=true`, { id: `row${n % 5}`, n, text })
-      if ((await heldCount()) >= count) return n
+      if ((await pausedCount()) >= count) return n
     }
   }
 
-  /** Has five seconds pass, and every deadline be looked at: that of a socket which shows nothing is one of them. */
+  /** Advances the clock by five seconds, and waits for a pending socket to be closed: then all deadlines were checked. */
   async function passFiveSeconds(): Promise<void> {
     const silent = await openSocket(server.url, `/api/db/subscribe${query({ channel: itemsChannel })}`)
     clock.advance(5000)
@@ -49,42 +49,42 @@ describeServer('slow sockets', { config, clock }, (server) => {
 
   const lastOf = (messages: readonly Message[]): Message => messages.at(-1)
 
-  test('[SOCK-30] one that does not read is set aside; when it reads it is brought up to date', async () => {
+  test('[SOCK-30] a socket that does not read is paused, and caught up when it reads again', async () => {
     await server.service.post(`${items}/batch-by-filter`, { action: 'delete' })
-    const deaf = await watchDeaf(server)
+    const slow = await watchUnread(server)
     const live = await watch(server.url)
-    const written = await writeUntilHeld(1)
+    const written = await writeUntilPaused(1)
     for (let n = 1; n <= 200; n++)
       await server.service.post(`${items}?upsert=true`, { id: `row${n % 5}`, n: written + n, text })
     await server.service.delete(`${items}/row1`)
     await server.service.post(items, { id: 'end' })
-    const heard = await live.until(({ docId }) => docId === 'end')
-    expect(heard).toHaveLength(written + 202)
+    const received = await live.until(({ docId }) => docId === 'end')
+    expect(received).toHaveLength(written + 202)
 
-    const { messages } = await deaf.readUntil(({ messages }) => lastOf(messages).docId === 'end')
+    const { messages } = await slow.readUntil(({ messages }) => lastOf(messages).docId === 'end')
     const [expected, view] = [new Map<string, Message>(), new Map<string, Message>()]
-    applyChanges(expected, heard)
+    applyChanges(expected, received)
     applyChanges(view, messages)
     expect(view).toEqual(expected)
-    // Each row's last word was enough, where many had been missed.
-    expect(messages.length).toBeLessThan(heard.length)
-    // And it hears what comes now like everybody else.
+    // Catching up sends the final state of each row instead of every missed change.
+    expect(messages.length).toBeLessThan(received.length)
+    // Later changes arrive as on any other socket.
     await server.service.post(items, { id: 'after' })
-    await deaf.readUntil(({ messages }) => lastOf(messages).docId === 'after')
-    expect(await heldCount()).toBe(0)
-    deaf.destroy()
+    await slow.readUntil(({ messages }) => lastOf(messages).docId === 'after')
+    expect(await pausedCount()).toBe(0)
+    slow.destroy()
     await live.close()
   })
 
-  test('[SOCK-31] one that goes on not reading is closed with 4008, and can come back to what it missed', async () => {
-    const deaf = await watchDeaf(server)
-    await writeUntilHeld(1)
+  test('[SOCK-31] a socket that still does not read after 10 seconds is closed with 4008, and its client can resume', async () => {
+    const slow = await watchUnread(server)
+    await writeUntilPaused(1)
     await server.service.post(items, { id: 'missed' })
     for (let passed = 0; passed < 15_000; passed += 5000) await passFiveSeconds()
     const { text: metrics } = await server.service.get('/metrics')
     expect(metrics).toMatch(/^sockets_slow_closed_total [1-9]/m)
-    // What was on its way is read to the close; what was missed is asked for with the last cursor that came.
-    const { messages, closeCode } = await deaf.readToEnd()
+    // Sent data can still be read up to the close; the last cursor resumes with what was not sent.
+    const { messages, closeCode } = await slow.readToEnd()
     expect([4008, null]).toContain(closeCode)
     const again = await watch(server.url, { subscribe: { since: lastOf(messages).cursor } })
     expect(again.subscribed.recovered).toBe(true)
@@ -93,45 +93,45 @@ describeServer('slow sockets', { config, clock }, (server) => {
     await server.service.delete(`${items}/missed`)
   })
 
-  test('[SOCK-33] one that missed more than is kept for it is told to read anew, and hears what comes then', async () => {
-    const deaf = await watchDeaf(server)
-    await writeUntilHeld(1)
+  test('[SOCK-33] a socket that missed more than the server keeps gets recovered: false, and later changes', async () => {
+    const slow = await watchUnread(server)
+    await writeUntilPaused(1)
     for (let n = 0; n < 120; n++)
       await server.service.post(`${items}?upsert=true`, { id: `row${n % 5}`, n, text: text.repeat(10) })
     await server.service.post(`${items}/batch-by-filter`, { action: 'delete' })
-    await deaf.readUntil(({ messages }) => lastOf(messages).recovered === false)
-    await server.service.post(items, { id: 'anew' })
-    const { messages } = await deaf.readUntil(({ messages }) => lastOf(messages).docId === 'anew')
+    await slow.readUntil(({ messages }) => lastOf(messages).recovered === false)
+    await server.service.post(items, { id: 'later' })
+    const { messages } = await slow.readUntil(({ messages }) => lastOf(messages).docId === 'later')
     expect(messages.at(-2)).toMatchObject({ type: 'subscribed', channel: itemsChannel, recovered: false })
-    deaf.destroy()
+    slow.destroy()
   })
 
-  test('[SOCK-32] filters changed while set aside lose nothing', async () => {
-    const deaf = await watchDeaf(server)
-    await writeUntilHeld(1)
+  test('[SOCK-32] filters changed while a socket is paused lose no change', async () => {
+    const slow = await watchUnread(server)
+    await writeUntilPaused(1)
     await server.service.post(items, { id: 'mine', n: -1 })
-    deaf.write(
+    slow.write(
       frame('text', JSON.stringify({ type: 'update_filters', channel: itemsChannel, filters: [['n', '<', 0]] })),
     )
-    // Dealt with before anything is read: it is in another view now, and hears it.
-    while ((await heldCount()) > 0);
-    const { messages } = await deaf.readUntil(({ messages }) => lastOf(messages).docId === 'mine')
+    // Processed before anything is read: the subscription resumes with the new filters.
+    while ((await pausedCount()) > 0);
+    const { messages } = await slow.readUntil(({ messages }) => lastOf(messages).docId === 'mine')
     const updated = messages.findIndex(({ type }) => type === 'filters_updated')
     expect(messages.slice(updated + 1).map(({ docId }) => docId)).toEqual(['mine'])
-    deaf.destroy()
+    slow.destroy()
   })
 
-  test('[SOCK-30] a burst of large catching up is taken at the reader’s pace', async () => {
+  test('[SOCK-30] a large recovery is sent at the speed of the reader', async () => {
     await server.service.post(`${items}/batch-by-filter`, { action: 'delete' })
     const { subscribed, close } = await watch(server.url)
     await close()
     for (let n = 0; n < 120; n++) await server.service.post(items, { id: `big${n}`, n, text: text.repeat(3) })
-    const deaf = await watchDeaf(server, { since: subscribed.cursor })
-    while ((await heldCount()) < 1);
-    const { messages } = await deaf.readUntil(({ messages }) => lastOf(messages).docId === 'big119')
+    const slow = await watchUnread(server, { since: subscribed.cursor })
+    while ((await pausedCount()) < 1);
+    const { messages } = await slow.readUntil(({ messages }) => lastOf(messages).docId === 'big119')
     expect(messages.slice(1).map(({ docId, changeType }) => [changeType, docId])).toEqual(
       Array.from({ length: 120 }, (_, n) => ['added', `big${n}`]),
     )
-    deaf.destroy()
+    slow.destroy()
   })
 })

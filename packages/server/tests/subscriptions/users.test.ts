@@ -1,4 +1,4 @@
-/** What becomes of open sockets when their users' sessions end. */
+/** Open sockets are closed when the sessions of their users end. */
 import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { itemsChannel, type Watching, watch } from '../harness/records/live.ts'
@@ -10,7 +10,7 @@ const config = {
   databases: { shared: { tables: { items: { schema: { n: { type: 'number' } }, access: open } } } },
 }
 
-describeServer('sockets of users', { config }, (server) => {
+describeServer('sockets of signed-in users', { config }, (server) => {
   const admin = (id: string) => `/api/auth/admin/users/${id}`
 
   async function expectEnded(socket: Watching): Promise<void> {
@@ -22,7 +22,7 @@ describeServer('sockets of users', { config }, (server) => {
     ['revoked', (id: string) => server.service.post(`${admin(id)}/revoke`, undefined)],
     ['disabled', (id: string) => server.service.patch(admin(id), { disabled: true })],
     ['deleted', (id: string) => server.service.delete(admin(id))],
-  ])('[SOCK-15] a user who is %s loses every socket, and nobody else does', async (_, end) => {
+  ])('[SOCK-15] all sockets of a user who is %s are closed, and no others', async (_, end) => {
     const [ann, bob] = [await signUp(server), await signUp(server)]
     const sockets = [await watch(server.url, { token: ann.token }), await watch(server.url, { token: ann.token })]
     const other = await watch(server.url, { token: bob.token })
@@ -33,15 +33,15 @@ describeServer('sockets of users', { config }, (server) => {
     await other.close()
   })
 
-  test('[SOCK-15] signing out ends the sockets of that session alone', async () => {
+  test('[SOCK-15] signing out closes the sockets of that session only', async () => {
     const ann = await signUp(server)
     const { accessToken, refreshToken } = (await ann.signIn()).body
-    const gone = await watch(server.url, { token: accessToken })
-    const stays = await watch(server.url, { token: ann.token })
+    const signedOut = await watch(server.url, { token: accessToken })
+    const other = await watch(server.url, { token: ann.token })
     expect((await server.anonymous.post('/api/auth/signout', { refreshToken })).status).toBe(200)
-    await expectEnded(gone)
-    stays.send({ type: 'unsubscribe', channel: itemsChannel })
-    await stays.expect('unsubscribed')
-    await stays.close()
+    await expectEnded(signedOut)
+    other.send({ type: 'unsubscribe', channel: itemsChannel })
+    await other.expect('unsubscribed')
+    await other.close()
   })
 })

@@ -1,4 +1,4 @@
-/** What subscribers are told of changes: rows that enter, stay in and leave what they may see and asked for. */
+/** Which changes a subscription receives: rows that enter, stay in and leave the view of its rule and filters. */
 import { describe, expect, test } from 'bun:test'
 import { exists, field } from '../../src/access/filter.ts'
 import { open } from '../harness/config.ts'
@@ -53,7 +53,7 @@ describeServer('views', { config }, (server) => {
   const insert = async (path: string, body: object): Promise<string> =>
     (await server.service.post(path, body)).body.id as string
 
-  test('[SUB-13, SUB-20, SUB-21] a table is told whole: inserts, updates and deletes, in order', async () => {
+  test('[SUB-13, SUB-20, SUB-21] a table subscription receives inserts, updates and deletes in order', async () => {
     const socket = await watch(server.url)
     expect(socket.subscribed).toMatchObject({ type: 'subscribed', channel: itemsChannel, serverFilter: false })
     const id = await insert(items, { title: 'one', n: 1 })
@@ -75,7 +75,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-20] the data of a change is the record as a get shows it', async () => {
+  test('[SUB-20] the data of a change is the record as get returns it', async () => {
     const socket = await watch(server.url, { channel: 'dblive:shared:loose' })
     const id = await insert(loose, { any: { thing: [1, null] }, title: 'x' })
     const { data } = await socket.expect('db_change')
@@ -83,7 +83,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-13, SUB-22] rows enter and leave a filtered view, and changes outside it are not mentioned', async () => {
+  test('[SUB-13, SUB-22] rows enter and leave a filtered view, and changes outside it are not sent', async () => {
     const socket = await watch(server.url, { subscribe: { filters: [['n', '>=', 10]] } })
     expect(socket.subscribed.serverFilter).toBe(true)
     const id = await insert(items, { n: 1 })
@@ -105,7 +105,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-22] orFilters are alternatives, and both groups must hold', async () => {
+  test('[SUB-22] a row must match all filters and at least one of orFilters', async () => {
     const subscribe = {
       filters: [['n', '<', 5]],
       orFilters: [
@@ -126,7 +126,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-23] each is told what its rule allows, and a row that changes hands leaves one and enters the other', async () => {
+  test('[SUB-23] subscribers receive the rows that the rule allows them; a row that changes owner leaves one view and enters another', async () => {
     const channel = 'dblive:shared:notes'
     const [ann, bob] = [await server.token('ann'), await server.token('bob')]
     const [one, other] = [
@@ -146,7 +146,7 @@ describeServer('views', { config }, (server) => {
     expect(await changes(one, 2)).toEqual(['added', 'removed'])
     expect(await changes(other, 3)).toEqual(['added', 'modified', 'removed'])
     expect(await changes(anonymous, 2)).toEqual(['added', 'removed'])
-    // Nothing else was said: the next each hears is what comes now.
+    // No other change was sent: the next message of each is the next visible row.
     const [forAnn, forBob] = [await insert(notes, { ownerId: 'ann' }), await insert(notes, { ownerId: 'bob' })]
     const forAll = await insert(notes, { ownerId: 'eve', isPublic: true })
     expect((await one.next()).docId).toBe(forAnn)
@@ -155,7 +155,7 @@ describeServer('views', { config }, (server) => {
     for (const socket of [one, other, anonymous]) await socket.close()
   })
 
-  test('[SUB-24] a row that left by the rule is removed without its data', async () => {
+  test('[SUB-24] a row that the rule no longer allows is removed without its data', async () => {
     const channel = 'dblive:shared:notes'
     const socket = await watch(server.url, { channel, token: await server.token('ann') })
     const id = await insert(notes, { ownerId: 'ann', text: 'before' })
@@ -167,7 +167,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-25] memberships are asked for at each change of the row itself', async () => {
+  test('[SUB-25] a rule with exists is evaluated at each change of the row itself', async () => {
     const channel = 'dblive:shared:tasks'
     const socket = await watch(server.url, { channel, token: await server.token('mia') })
     const hidden = await insert(tasks, { teamId: 'red', n: 1 })
@@ -181,7 +181,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-26] hidden fields never leave, not even to the service key', async () => {
+  test('[SUB-26] hidden fields are never sent, not even to a service key', async () => {
     const channel = 'dblive:shared:secrets'
     const socket = await watch(server.url, { channel, key: rootKey })
     const id = await insert(secrets, { title: 'x', pin: '1234' })
@@ -195,7 +195,7 @@ describeServer('views', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SUB-27] a document is watched alone, and one that is not there or hidden is silent alike', async () => {
+  test('[SUB-27] a record channel sends changes of that record only, and is equally silent for a hidden and a missing one', async () => {
     const id = await insert(notes, { ownerId: 'ann', text: 'mine' })
     const token = await server.token('bob')
     const hidden = await watch(server.url, { channel: `dblive:shared:notes:${id}`, token })
@@ -212,7 +212,7 @@ describeServer('views', { config }, (server) => {
     for (const socket of [hidden, absent, mine]) await socket.close()
   })
 
-  test('[SUB-28] an instance is told of its own changes only, to those its namespace admits', async () => {
+  test('[SUB-28] subscribers of an instance receive its changes only, and only if the rule of the namespace allows them', async () => {
     const channelOf = (id: string) => `dblive:space:${id}:notes`
     const ann = await watch(server.url, { channel: channelOf('ann'), token: await server.token('ann') })
     const bob = await watch(server.url, { channel: channelOf('bob'), token: await server.token('bob') })
@@ -234,7 +234,7 @@ describeServer('views', { config }, (server) => {
         inserts: Array.from({ length: count }, (_, n) => ({ title: 'many', n })),
       })
 
-    test('[SUB-29] a request with 10 changes is one message, one with 9 is nine', async () => {
+    test('[SUB-29] a request with 10 changes is one message, a request with 9 is nine messages', async () => {
       const socket = await watch(server.url)
       await insertMany(9)
       for (let n = 0; n < 9; n++) expect((await socket.expect('db_change')).data.n).toBe(n)
@@ -247,18 +247,17 @@ describeServer('views', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-29, SUB-22] a batch holds only what its subscriber sees, and counts nothing else', async () => {
+    test('[SUB-29, SUB-22] a batch contains and counts only the changes visible to its subscriber', async () => {
       const socket = await watch(server.url, { subscribe: { filters: [['n', '>=', 100]] } })
       const some = await watch(server.url, { subscribe: { filters: [['n', '>=', 495]] } })
-      const answer = await insertMany(500)
-      expect(answer.status).toBe(200)
-      const told: unknown[] = []
-      while (told.length < 400) {
+      expect((await insertMany(500)).status).toBe(200)
+      const received: unknown[] = []
+      while (received.length < 400) {
         const batch = await socket.expect('batch_changes')
         expect(batch.total).toBe(batch.changes.length)
-        told.push(...batch.changes)
+        received.push(...batch.changes)
       }
-      expect(told).toHaveLength(400)
+      expect(received).toHaveLength(400)
       for (let n = 495; n < 500; n++) expect((await some.expect('db_change')).data.n).toBe(n)
       const filter = [['n', '>=', 491]]
       await server.service.post(`${items}/batch-by-filter`, { action: 'delete', filter })
@@ -268,11 +267,11 @@ describeServer('views', { config }, (server) => {
       await some.close()
     })
 
-    test('[SUB-30] a refused batch is not mentioned', async () => {
+    test('[SUB-30] the changes of a refused batch are not sent', async () => {
       const socket = await watch(server.url)
       const refused = await server.service.post(`${items}/batch`, {
         inserts: [{ n: 1 }, { n: 2 }],
-        deletes: ['nobody'],
+        deletes: ['missing'],
       })
       expect(refused.status).toBe(404)
       const id = await insert(items, { n: 3 })
@@ -282,7 +281,7 @@ describeServer('views', { config }, (server) => {
   })
 
   describe('update_filters', () => {
-    test('[SUB-31] keeps a group that is left out and clears one that is null', async () => {
+    test('[SUB-31] update_filters keeps an omitted group and clears a group that is null', async () => {
       const socket = await watch(server.url, {
         subscribe: { filters: [['n', '>', 10]], orFilters: [['title', '==', 'a']] },
       })
@@ -305,7 +304,7 @@ describeServer('views', { config }, (server) => {
       await socket.close()
     })
 
-    test('[SUB-31] a refused one leaves the old filters', async () => {
+    test('[SUB-31] a refused update_filters keeps the previous filters', async () => {
       const socket = await watch(server.url, { subscribe: { filters: [['n', '>', 10]] } })
       socket.send({ type: 'update_filters', channel: itemsChannel, filters: [['nothing', '==', 1]] })
       expect(await socket.expect('error')).toMatchObject({ code: 'INVALID_FILTERS' })

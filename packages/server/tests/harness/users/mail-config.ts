@@ -1,4 +1,4 @@
-/** Configurations of servers that send their mail to a mailbox of the tests. */
+/** Server configurations that send mail to a mailbox of the tests. */
 import type { Mailbox } from './mailbox.ts'
 
 interface MailAuthOptions {
@@ -6,10 +6,10 @@ interface MailAuthOptions {
   readonly [section: string]: unknown
 }
 
-/** The page that the links of a purpose lead to. */
+/** The page that links of a purpose open. */
 export const page = (name: string): string => `https://app.example.org/${name}`
 
-/** The section `auth`, with mail through this mailbox. */
+/** The section `auth` with mail delivered to this mailbox. */
 export const mailAuth = ({ port }: Mailbox, { verifySignups, ...more }: MailAuthOptions = {}) => ({
   mail: {
     from: 'Atlas <no-reply@atlas.example>',

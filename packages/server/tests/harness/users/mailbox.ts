@@ -1,12 +1,11 @@
 /**
- * A real mail server on loopback, and what has come in. Owns taking mails apart; whom they should have gone to is the
- * tests' business.
+ * A real SMTP server on loopback that parses and keeps the mails it receives. Tests assert who should have got them.
  */
 import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 
 export interface ReceivedMail {
-  /** Recipients of the envelope, which is what counts. */
+  /** Recipients of the envelope, which decide the delivery. */
   readonly to: readonly string[]
   readonly subject: string
   readonly text: string
@@ -17,9 +16,9 @@ export interface ReceivedMail {
 
 export interface Mailbox {
   readonly port: number
-  /** All that came in, oldest first. */
+  /** All received mails, oldest first. */
   readonly received: readonly ReceivedMail[]
-  /** The next mail to this address that was not asked for before. */
+  /** The next mail to this address that `next` has not returned yet. */
   next(to: string): Promise<ReceivedMail>
   /** The token of the link in the next mail to this address. */
   nextToken(to: string): Promise<string>
@@ -28,7 +27,7 @@ export interface Mailbox {
   close(): Promise<void>
 }
 
-/** Without TLS unless told otherwise. */
+/** Without TLS unless the options enable it. */
 export async function openMailbox(options: SMTPServerOptions = {}, port = 0): Promise<Mailbox> {
   const received: ReceivedMail[] = []
   const taken = new Map<string, number>()
@@ -54,7 +53,7 @@ export async function openMailbox(options: SMTPServerOptions = {}, port = 0): Pr
     },
     ...options,
   })
-  // Connections that a test breaks off are no errors of the server.
+  // A connection that a test aborts is not an error of this server.
   server.on('error', () => {})
   await new Promise<void>((resolve) => void server.listen(port, '127.0.0.1', resolve))
 
@@ -73,7 +72,7 @@ export async function openMailbox(options: SMTPServerOptions = {}, port = 0): Pr
   const find = async (to: string, pattern: RegExp): Promise<string> => {
     const { text } = await next(to)
     const found = pattern.exec(text)?.[1]
-    if (found === undefined) throw new Error(`nothing to use in: ${text}`)
+    if (found === undefined) throw new Error(`${pattern} does not match the mail: ${text}`)
     return found
   }
 
@@ -107,14 +106,14 @@ function decodeBody(body: string, encoding: string | undefined): string {
   return encoding === 'quoted-printable' ? decodeQuoted(body.replace(/=\r\n/g, '')) : body
 }
 
-/** `=C3=A9` to what it stands for. */
+/** Decodes quoted-printable, such as `=C3=A9`. */
 const decodeQuoted = (text: string): string =>
   Buffer.from(
     text.replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
     'latin1',
   ).toString()
 
-/** RFC 2047; space between two encoded words is none. */
+/** Decodes RFC 2047 encoded words; space between two of them is dropped. */
 const decodeWords = (value: string): string =>
   value
     .replace(/\?=\s+=\?/g, '?==?')
@@ -122,7 +121,7 @@ const decodeWords = (value: string): string =>
       kind.toUpperCase() === 'B' ? Buffer.from(word, 'base64').toString() : decodeQuoted(word.replaceAll('_', ' ')),
     )
 
-/** For 127.0.0.1 and localhost, signed by itself, good for a century, and of no use anywhere else. */
+/** For 127.0.0.1 and localhost: self-signed, valid for a century, used by tests only. */
 export const testCertificate = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUGgAwIBAgIUMyjFI6zPgZuOzgGTCY0GHyOc3r8wCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE3NTczOFoYDzIxMjYxMDI4

@@ -1,4 +1,4 @@
-/** Mailers by themselves, without a server, and the mail servers they send to. What comes of it is for the tests. */
+/** Mailers without a Plinth server, and the mail servers that they send to. */
 import { afterEach } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import {
 import { type Mailbox, openMailbox } from './mailbox.ts'
 
 /** Generous deadlines for slow machines, with almost no delay between attempts. */
-export const patient: MailTiming = {
+export const patientTiming: MailTiming = {
   connectMs: 10_000,
   silenceMs: 10_000,
   deliveryMs: 10_000,
@@ -24,8 +24,8 @@ export const patient: MailTiming = {
   drainMs: 10_000,
 }
 
-/** A mail to this address. */
-export const order = (to: string, more: Partial<TemplatedMail> = {}): TemplatedMail => ({
+/** A magic-link mail to this address. */
+export const mailTo = (to: string, more: Partial<TemplatedMail> = {}): TemplatedMail => ({
   to,
   template: 'magic-link',
   locale: null,
@@ -33,13 +33,13 @@ export const order = (to: string, more: Partial<TemplatedMail> = {}): TemplatedM
   ...more,
 })
 
-export type Written = NonNullable<ReturnType<MailerDeps['config']>>
+export type MailConfig = NonNullable<ReturnType<MailerDeps['config']>>
 
-/** What a test has opened is closed after it. */
+/** What the tests have opened, closed after each test. */
 const cleanups: (() => unknown)[] = []
 export const closeAfter = (cleanup: () => unknown): void => void cleanups.push(cleanup)
 
-/** To be called once by each file that opens something. */
+/** Registers the cleanup; called once per test file. */
 export const closeAfterEach = (): void =>
   afterEach(async () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
@@ -51,8 +51,8 @@ export async function openBox(options?: SMTPServerOptions): Promise<Mailbox> {
   return box
 }
 
-/** A mailer whose configuration can be replaced, and what it has logged. */
-export function open(config: Written | null, more: Partial<MailerDeps> = {}) {
+/** A mailer whose configuration can be replaced, and what it logged. */
+export function open(config: MailConfig | null, more: Partial<MailerDeps> = {}) {
   const lines: string[] = []
   const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
   const state = { config }
@@ -63,7 +63,7 @@ export function open(config: Written | null, more: Partial<MailerDeps> = {}) {
     outboxFolder: join(folder, 'outbox'),
     clock: manualClock(),
     log,
-    timing: patient,
+    timing: patientTiming,
     ...more,
   })
   closeAfter(async () => {
@@ -77,11 +77,11 @@ export function open(config: Written | null, more: Partial<MailerDeps> = {}) {
   return { mailer, state, logged, outbox: join(folder, 'outbox') }
 }
 
-/** The configuration that sends to a mail server on this machine. */
-export const through = (port: number, smtp: object = {}, more: object = {}): Written =>
+/** The configuration that sends to a mail server on this port of the machine. */
+export const smtpConfig = (port: number, smtp: object = {}, more: object = {}): MailConfig =>
   ({
     from: 'Atlas <no-reply@atlas.example>',
     appName: 'Atlas',
     smtp: { host: '127.0.0.1', port, secure: false, user: null, password: null, ...smtp },
     ...more,
-  }) as Written
+  }) as MailConfig

@@ -1,4 +1,4 @@
-/** Verification and change of an address. */
+/** Verification and change of an email address. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { emailChangeLifetimeMs, emailVerificationLifetimeMs, recentSignInMs } from '../../../src/limits/users.ts'
@@ -16,22 +16,22 @@ afterAll(() => mailbox.close())
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const config = { auth: mailAuth(mailbox), rateLimits: unlimitedRates }
-const racers = 50
+const concurrentUses = 50
 
 const bearer = (server: TestServer, accessToken: string): Client =>
   createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
 const userOf = async (client: Client) => (await client.get('/api/auth/me')).body.user
 
-describeServer('verifying an address', { config, clock }, (server) => {
+describeServer('email verification', { config, clock }, (server) => {
   let person: Person
   beforeEach(async () => {
     person = await signUp(server)
   })
-  const ask = (): Promise<Answer> => person.client.post('/api/auth/request-email-verification', undefined)
+  const requestLink = (): Promise<Answer> => person.client.post('/api/auth/request-email-verification', undefined)
   const verify = (token: string): Promise<Answer> => person.client.post('/api/auth/verify-email', { token })
 
-  test('[MAIL-19] takes the token that was mailed to it', async () => {
-    expect((await ask()).body).toEqual({ ok: true })
+  test('[MAIL-19] the mailed token verifies the address', async () => {
+    expect((await requestLink()).body).toEqual({ ok: true })
     const { text } = await mailbox.next(person.email)
     const token = new RegExp(`^${page('verify')}\\?token=([\\w-]{43})$`, 'm').exec(text)?.[1] ?? ''
     expect((await userOf(person.client)).emailVerified).toBe(false)
@@ -40,30 +40,30 @@ describeServer('verifying an address', { config, clock }, (server) => {
     expect((await person.signIn()).status).toBe(200)
   })
 
-  test('[MAIL-13] fifty times at once works once', async () => {
-    await ask()
+  test('[MAIL-13] of fifty concurrent verifications with one token one succeeds', async () => {
+    await requestLink()
     const token = await mailbox.nextToken(person.email)
-    const answers = await Promise.all(Array.from({ length: racers }, () => verify(token)))
+    const answers = await Promise.all(Array.from({ length: concurrentUses }, () => verify(token)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 401, 'Invalid token')
   })
 
-  test('[MAIL-19] is nothing to do twice: no further mail is sent', async () => {
-    await ask()
+  test('[MAIL-19] no mail is sent for an address that is already verified', async () => {
+    await requestLink()
     await verify(await mailbox.nextToken(person.email))
     const before = mailbox.received.length
-    expect((await ask()).body).toEqual({ ok: true })
+    expect((await requestLink()).body).toEqual({ ok: true })
     await server.restart()
     expect(mailbox.received.length).toBe(before)
   })
 
-  test('[MAIL-19] needs a user: nobody 401, a service key 403', async () => {
+  test('[MAIL-19] requesting a verification is 401 without credentials and 403 with a service key', async () => {
     expectRefusal(await server.anonymous.post('/api/auth/request-email-verification', undefined), 401)
     expectRefusal(await server.service.post('/api/auth/request-email-verification', undefined), 403)
   })
 
-  test('[MAIL-13] ends after a day', async () => {
-    await ask()
+  test('[MAIL-13] a verification token expires after a day', async () => {
+    await requestLink()
     const token = await mailbox.nextToken(person.email)
     await server.elapse(emailVerificationLifetimeMs)
     const { accessToken } = (await person.signIn()).body
@@ -71,16 +71,16 @@ describeServer('verifying an address', { config, clock }, (server) => {
     expect((await userOf(bearer(server, (await person.signIn()).body.accessToken))).emailVerified).toBe(false)
   })
 
-  test('[MAIL-19] of an anonymous user has nothing to send', async () => {
+  test('[MAIL-19] a request of an anonymous user is ok and sends no mail', async () => {
     const { body } = await server.anonymous.post('/api/auth/signin/anonymous', undefined)
     const answer = await bearer(server, body.accessToken).post('/api/auth/request-email-verification', undefined)
     expect(answer.body).toEqual({ ok: true })
   })
 })
 
-const welcoming = { ...config, auth: mailAuth(mailbox, { verifySignups: true }) }
-describeServer('signing up', { config: welcoming, clock }, (server) => {
-  test('[MAIL-23] mails a link that verifies the address', async () => {
+const verifying = { ...config, auth: mailAuth(mailbox, { verifySignups: true }) }
+describeServer('sign-up with verifySignups', { config: verifying, clock }, (server) => {
+  test('[MAIL-23] a sign-up mails a link that verifies the address', async () => {
     const person = await signUp(server)
     const token = await mailbox.nextToken(person.email)
     expect((await userOf(person.client)).emailVerified).toBe(false)
@@ -88,15 +88,15 @@ describeServer('signing up', { config: welcoming, clock }, (server) => {
     expect((await userOf(person.client)).emailVerified).toBe(true)
   })
 
-  test('[MAIL-23] so does giving an anonymous account an address', async () => {
+  test('[MAIL-23] signing up as an anonymous user mails a link', async () => {
     const { body } = await server.anonymous.post('/api/auth/signin/anonymous', undefined)
-    const email = `once-nobody-${body.user.id}@example.org`
+    const email = `once-anonymous-${body.user.id}@example.org`
     const client = bearer(server, body.accessToken)
     expect((await client.post('/api/auth/signup', { email, password: 'a good password' })).status).toBe(201)
     expect(await mailbox.nextToken(email)).toHaveLength(43)
   })
 
-  test('[MAIL-23] a sign-up that is refused mails nothing', async () => {
+  test('[MAIL-23] a refused sign-up mails nothing', async () => {
     const person = await signUp(server)
     await mailbox.nextToken(person.email)
     const before = mailbox.received.length
@@ -107,7 +107,7 @@ describeServer('signing up', { config: welcoming, clock }, (server) => {
   })
 })
 
-describeServer('changing an address', { config, clock }, (server) => {
+describeServer('change of the email address', { config, clock }, (server) => {
   let person: Person
   let newEmail: string
   beforeEach(async () => {
@@ -122,7 +122,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     return mailbox.nextToken(email)
   }
 
-  test('[MAIL-20] sends a link to the new address and a notice to the old one, and takes effect with the token', async () => {
+  test('[MAIL-20] a change mails a link to the new address and a notice to the old one, and takes effect with the token', async () => {
     expect((await change({ newEmail: ` ${newEmail.toUpperCase()} `, password: person.password })).status).toBe(200)
     const notice = await mailbox.next(person.email)
     expect(notice.text).toContain(newEmail)
@@ -138,7 +138,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect((await server.anonymous.post('/api/auth/signin', { email: newEmail, password })).status).toBe(200)
   })
 
-  test('[MAIL-20] ends every session but the one that asked and the one that confirms', async () => {
+  test('[MAIL-20] a change ends every session but the requesting and the confirming one', async () => {
     const other = (await person.signIn()).body
     const confirming = bearer(server, (await person.signIn()).body.accessToken)
     const token = await changeToken()
@@ -149,15 +149,15 @@ describeServer('changing an address', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.post('/api/auth/refresh', { refreshToken: other.refreshToken }), 401)
   })
 
-  test('[MAIL-13] fifty times at once works once', async () => {
+  test('[MAIL-13] of fifty concurrent confirmations with one token one succeeds', async () => {
     const token = await changeToken()
-    const answers = await Promise.all(Array.from({ length: racers }, () => verify(token)))
+    const answers = await Promise.all(Array.from({ length: concurrentUses }, () => verify(token)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 401, 'Invalid token')
     expect((await userOf(person.client)).email).toBe(newEmail)
   })
 
-  test('[MAIL-20] requires the password of an account that has one, and sends no mail without it', async () => {
+  test('[MAIL-20] a refused change sends no mail: missing or wrong password, malformed or own address, no user', async () => {
     const before = mailbox.received.length
     expectRefusal(await change({ newEmail }), 400, 'password')
     expectRefusal(await change({ newEmail, password: 'not the password' }), 401)
@@ -169,19 +169,20 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect(mailbox.received.length).toBe(before)
   })
 
-  test('[MAIL-20] answers alike for an address of another account, and sends only the notice', async () => {
+  test('[MAIL-20] a change to the address of another account gets the same response and mails only the notice', async () => {
     const other = await signUp(server)
     const { password } = person
     const free = await change({ newEmail, password })
     const taken = await change({ newEmail: other.email, password })
-    expect([taken.status, taken.text]).toEqual([free.status, free.text])
+    expect(taken.status).toBe(free.status)
+    expect(taken.text).toBe(free.text)
     await mailbox.next(person.email)
     await mailbox.next(person.email)
     await server.restart()
     expect(mailbox.received.filter(({ to }) => to.includes(other.email))).toEqual([])
   })
 
-  test('[MAIL-20] is 409 and changes nothing if another account has taken the address meanwhile', async () => {
+  test('[MAIL-20] a confirmation is 409 and changes nothing if another account has taken the address meanwhile', async () => {
     const token = await changeToken()
     await server.service.post('/api/auth/admin/users', { email: newEmail, password: 'a long password' })
     const refusal = expectRefusal(await verify(token), 409)
@@ -190,21 +191,21 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect((await person.signIn()).status).toBe(200)
   })
 
-  test('[MAIL-20] of many accounts to one address at once has one winner', async () => {
-    const people = [person, ...(await Promise.all(Array.from({ length: 9 }, () => signUp(server))))]
+  test('[MAIL-20] of ten concurrent changes to one address one succeeds and the others are 409', async () => {
+    const accounts = [person, ...(await Promise.all(Array.from({ length: 9 }, () => signUp(server))))]
     const tokens: string[] = []
-    for (const { client, password } of people) {
+    for (const { client, password } of accounts) {
       await change({ newEmail, password }, client)
       tokens.push(await mailbox.nextToken(newEmail))
     }
-    const answers = tokens.map((token, at) => verify(token, people[at]?.client))
+    const answers = tokens.map((token, at) => verify(token, accounts[at]?.client))
     const statuses = (await Promise.all(answers)).map(({ status }) => status)
-    expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: people.length - 1 }, () => 409)])
-    const emails = await Promise.all(people.map(async ({ client }) => (await userOf(client)).email))
+    expect(statuses.toSorted()).toEqual([200, ...Array.from({ length: accounts.length - 1 }, () => 409)])
+    const emails = await Promise.all(accounts.map(async ({ client }) => (await userOf(client)).email))
     expect(emails.filter((email) => email === newEmail)).toHaveLength(1)
   })
 
-  test('[MAIL-20, PASSKEY-13] takes a recent sign-in where an account has no password', async () => {
+  test('[MAIL-20, PASSKEY-13] an account without a password needs a recent sign-in for a change', async () => {
     const email = `only-passkey-${newEmail}`
     const signIn = async (): Promise<Client> => {
       await server.anonymous.post('/api/auth/signin/magic-link', { email })
@@ -228,24 +229,24 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect((await userOf(again)).email).toBe(newEmail)
   })
 
-  test('[MAIL-20] asked for again replaces the request before', async () => {
+  test('[MAIL-20] a new request for a change replaces the previous one', async () => {
     const first = await changeToken()
     const second = await changeToken(`second-${newEmail}`)
     expectRefusal(await verify(first), 401, 'Invalid token')
     expect((await verify(second)).status).toBe(200)
   })
 
-  test('[MAIL-20] ends with a change of the password', async () => {
+  test('[MAIL-20] changing the password cancels a pending change', async () => {
     const token = await changeToken()
     const body = { currentPassword: person.password, newPassword: 'another long password' }
     expect((await person.client.post('/api/auth/change-password', body)).status).toBe(200)
     expectRefusal(await verify(token, server.anonymous), 401, 'Invalid token')
   })
 
-  test('[MAIL-20] is of no use to a session that has ended', async () => {
+  test('[MAIL-20] ending the requesting session cancels its change', async () => {
     const { accessToken, refreshToken } = (await person.signIn()).body
-    const ask = { newEmail, password: person.password }
-    expect((await change(ask, bearer(server, accessToken))).status).toBe(200)
+    const request = { newEmail, password: person.password }
+    expect((await change(request, bearer(server, accessToken))).status).toBe(200)
     const token = await mailbox.nextToken(newEmail)
     await server.anonymous.post('/api/auth/signout', { refreshToken })
     expectRefusal(await verify(token), 401, 'Invalid token')
@@ -256,7 +257,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect((await person.signIn()).status).toBe(200)
   })
 
-  test('[MAIL-20] makes worthless what was mailed to the old address', async () => {
+  test('[MAIL-20] a change invalidates tokens mailed to the old address', async () => {
     await server.anonymous.post('/api/auth/request-password-reset', { email: person.email })
     const token = await mailbox.nextToken(person.email)
     await verify(await changeToken())
@@ -264,7 +265,7 @@ describeServer('changing an address', { config, clock }, (server) => {
     expectRefusal(reset, 401, 'Invalid token')
   })
 
-  test('[MAIL-20] of a disabled account is worth nothing', async () => {
+  test('[MAIL-20] disabling an account cancels its pending change', async () => {
     const token = await changeToken()
     await server.service.patch(`/api/auth/admin/users/${person.id}`, { disabled: true })
     expectRefusal(await verify(token), 401)
@@ -272,16 +273,16 @@ describeServer('changing an address', { config, clock }, (server) => {
     expect(body.email).toBe(person.email)
   })
 
-  test('[MAIL-13] ends after an hour', async () => {
+  test('[MAIL-13] a token for a change expires after an hour', async () => {
     const token = await changeToken()
     await server.elapse(emailChangeLifetimeMs)
     expectRefusal(await verify(token, server.anonymous), 401, 'Invalid token')
   })
 
-  test('[MAIL-20] gives an anonymous user an address, and so a way in', async () => {
+  test('[MAIL-20] an anonymous user who confirms an address gets a permanent account', async () => {
     const { body } = await server.anonymous.post('/api/auth/signin/anonymous', undefined)
     const client = bearer(server, body.accessToken)
-    // There is nothing to sign in again with.
+    // No recent sign-in is needed: an anonymous user cannot sign in again.
     await server.elapse(recentSignInMs + 1)
     expect((await change({ newEmail }, client)).status).toBe(200)
     expect((await verify(await mailbox.nextToken(newEmail), client)).status).toBe(200)
@@ -293,7 +294,7 @@ describeServer('changing an address', { config, clock }, (server) => {
   })
 })
 
-test('[MAIL-20] an anonymous user gets no address where sign-up is closed', async () => {
+test('[MAIL-20] with sign-up closed, an anonymous user cannot add an address', async () => {
   const closed = { auth: mailAuth(mailbox, { signup: false }), rateLimits: unlimitedRates }
   const server = await startServer({ config: closed, clock })
   try {

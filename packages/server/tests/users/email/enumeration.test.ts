@@ -1,4 +1,4 @@
-/** Mail requests do not reveal who has an account, by their response or by their work, and cannot flood a mailbox. */
+/** Mail requests reveal by neither response nor work whether an account exists, and cannot flood a mailbox. */
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -32,14 +32,14 @@ afterAll(() => mailbox.close())
 const requests = ['signin/magic-link', 'signin/email-otp', 'request-password-reset'] as const
 const password = 'a long password'
 
-/** What of an answer could tell one request from another. */
-const seen = ({ status, text, headers }: Answer) => ({
+/** Everything in a response that could reveal whether an account exists. */
+const visible = ({ status, text, headers }: Answer) => ({
   status,
   text,
   headers: [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'),
 })
 
-/** One address of each kind, those that exist made by the service key. */
+/** One address without an account, and one for each kind of account. */
 async function addresses(server: TestServer, prefix: string): Promise<readonly string[]> {
   const make = async (email: string, changes: object): Promise<string> => {
     const { body } = await server.service.post('/api/auth/admin/users', { email, password })
@@ -49,14 +49,14 @@ async function addresses(server: TestServer, prefix: string): Promise<readonly s
   const users = [{ email: `${prefix}-imported@example.org`, verified: true }]
   await server.service.post('/api/auth/admin/users/import', { users })
   return [
-    `${prefix}-nobody@example.org`,
-    await make(`${prefix}-somebody@example.org`, {}),
+    `${prefix}-unknown@example.org`,
+    await make(`${prefix}-known@example.org`, {}),
     await make(`${prefix}-disabled@example.org`, { disabled: true }),
     `${prefix}-imported@example.org`,
   ]
 }
 
-/** Every configuration of who gets a mail: whoever asks must not see which it is. */
+/** Configurations that differ in who gets a mail; responses must not reveal which is in effect. */
 const configurations: readonly (readonly [string, WrittenConfig])[] = [
   ['with mail and sign-up', { auth: mailAuth(mailbox), rateLimits: unlimitedRates }],
   ['with mail, without sign-up', { auth: mailAuth(mailbox, { signup: false }), rateLimits: unlimitedRates }],
@@ -65,24 +65,24 @@ const configurations: readonly (readonly [string, WrittenConfig])[] = [
 for (const [name, config] of configurations)
   describeServer(name, { config, mode: 'release' }, (server) => {
     for (const path of requests)
-      test(`[MAIL-12, MAIL-3] ${path} answers alike for all addresses`, async () => {
+      test(`[MAIL-12, MAIL-3] ${path} gives the same response for every address`, async () => {
         const answers: Answer[] = []
         for (const email of await addresses(server, path.replaceAll(/\W/g, '-')))
           answers.push(await server.anonymous.post(`/api/auth/${path}`, { email }))
         expect(answers[0]?.body).toEqual({ ok: true })
-        for (const answer of answers) expect(seen(answer)).toEqual(seen(answers[0] as Answer))
+        for (const answer of answers) expect(visible(answer)).toEqual(visible(answers[0] as Answer))
       })
 
-    test('[MAIL-12] a wrong code is refused alike for all addresses', async () => {
+    test('[MAIL-12] a wrong code gets the same response for every address', async () => {
       const all = await addresses(server, 'wrong-code')
       const guess = (email: string) => server.anonymous.post('/api/auth/verify-email-otp', { email, code: '000000' })
       const refusals = await Promise.all(all.map(guess))
-      for (const answer of refusals) expect(seen(answer)).toEqual(seen(refusals[0] as Answer))
+      for (const answer of refusals) expect(visible(answer)).toEqual(visible(refusals[0] as Answer))
       expectRefusal(refusals[0] as Answer, 401, 'Invalid code')
     })
   })
 
-/** The statements of a database, in their order. */
+/** Records the statements of a database in order. */
 function recording(database: Database, texts: string[]): Database {
   const reader = <R extends Reader>(on: R): R['all'] =>
     ((query) => {
@@ -108,90 +108,93 @@ function recording(database: Database, texts: string[]): Database {
   })
 }
 
-describe.each(engines.map((engine) => [engine.name, engine] as const))('the work on %s', (_, engine) => {
-  /** The feature without a server around it, on a database that tells what it is asked. */
-  async function openWatched(use: (watched: Watched) => Promise<void>): Promise<void> {
-    const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-mail-work-'))
-    const storage = await engine.openStorage()
-    const { databaseUrl } = createTestSettings({ dataFolder, secret: '', serviceKey: '', ...storage.settings })
-    const sql = await openSql({ databaseUrl, dataFolder, prepareInstance: async () => {}, log: silentLog })
-    const clock = manualClock()
-    const cluster = createMemoryCluster({ clock })
-    const written = { auth: mailAuth(mailbox, { signup: false }), rateLimits: unlimitedRates }
-    const config = parseTestConfig(written, 'release', 'r'.repeat(32))
-    const texts: string[] = []
-    const open = (): Promise<Users> =>
-      openUsers({
-        sql: { ...sql, database: (address) => recording(sql.database(address), texts) },
-        cluster,
-        limiter: createRateLimiter(cluster, config.rateLimits),
-        syncPublicUser: async () => {},
-        config: () => config.auth,
-        mode: 'release',
-        dataFolder,
-        secret: tokenSecret,
-        responseBytes: () => responseBytesMax,
-        publicUrl: () => null,
-        onRevoking: () => {},
-        clock,
-        log: silentLog,
-      })
-    let users = await open()
-    const call = async (name: string, body: object): Promise<unknown> => {
-      const found = users.endpoints.find((one) => one.name === name)
-      return found?.handle({ ...callDefaults, body } as Call)
-    }
-    try {
-      await use({
-        texts,
-        call,
-        async settle() {
-          await users.close()
-          users = await open()
-        },
-      })
-    } finally {
-      await users.close()
-      await cluster.close()
-      await sql.close()
-      await storage.remove()
-      rmSync(dataFolder, { recursive: true })
-    }
-  }
-
-  test('[MAIL-12] a request for a mail asks the database nothing before it is answered', () =>
-    openWatched(async ({ texts, call }) => {
-      await call('admin.createUser', { email: 'known@example.org', password })
-      for (const name of ['users.requestMagicLink', 'users.requestEmailCode', 'users.requestPasswordReset'])
-        for (const email of ['known@example.org', 'unknown@example.org']) {
-          texts.length = 0
-          expect(await call(name, { email })).toMatchObject({ status: 200 })
-          expect(texts).toEqual([])
-        }
-    }))
-
-  test('[MAIL-12] a wrong code is the same work whether or not there is an account', () =>
-    openWatched(async ({ texts, call, settle }) => {
-      await call('admin.createUser', { email: 'known@example.org', password })
-      const emails = ['known@example.org', 'unknown@example.org']
-      for (const email of emails) await call('users.requestEmailCode', { email })
-      // Closing finishes what the requests have started.
-      await settle()
-      const works: string[][] = []
-      for (const email of emails) {
-        texts.length = 0
-        await expect(call('users.verifyEmailCode', { email, code: 'wrong!' })).rejects.toMatchObject({ status: 401 })
-        works.push([...texts])
+describe.each(engines.map((engine) => [engine.name, engine] as const))(
+  'queries of mail requests on %s',
+  (_, engine) => {
+    /** The users feature without a server, on a database that records its queries. */
+    async function openWatched(use: (watched: WatchedUsers) => Promise<void>): Promise<void> {
+      const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-mail-work-'))
+      const storage = await engine.openStorage()
+      const { databaseUrl } = createTestSettings({ dataFolder, secret: '', serviceKey: '', ...storage.settings })
+      const sql = await openSql({ databaseUrl, dataFolder, prepareInstance: async () => {}, log: silentLog })
+      const clock = manualClock()
+      const cluster = createMemoryCluster({ clock })
+      const written = { auth: mailAuth(mailbox, { signup: false }), rateLimits: unlimitedRates }
+      const config = parseTestConfig(written, 'release', 'r'.repeat(32))
+      const texts: string[] = []
+      const open = (): Promise<Users> =>
+        openUsers({
+          sql: { ...sql, database: (address) => recording(sql.database(address), texts) },
+          cluster,
+          limiter: createRateLimiter(cluster, config.rateLimits),
+          syncPublicUser: async () => {},
+          config: () => config.auth,
+          mode: 'release',
+          dataFolder,
+          secret: tokenSecret,
+          responseBytes: () => responseBytesMax,
+          publicUrl: () => null,
+          onRevoking: () => {},
+          clock,
+          log: silentLog,
+        })
+      let users = await open()
+      const call = async (name: string, body: object): Promise<unknown> => {
+        const found = users.endpoints.find((one) => one.name === name)
+        return found?.handle({ ...callDefaults, body } as Call)
       }
-      expect(works[0]?.length).toBeGreaterThan(0)
-      expect(works[1]).toEqual(works[0] as string[])
-    }))
-})
+      try {
+        await use({
+          texts,
+          call,
+          async finishWork() {
+            await users.close()
+            users = await open()
+          },
+        })
+      } finally {
+        await users.close()
+        await cluster.close()
+        await sql.close()
+        await storage.remove()
+        rmSync(dataFolder, { recursive: true })
+      }
+    }
 
-interface Watched {
+    test('[MAIL-12] a request for a mail is answered before any query', () =>
+      openWatched(async ({ texts, call }) => {
+        await call('admin.createUser', { email: 'known@example.org', password })
+        for (const name of ['users.requestMagicLink', 'users.requestEmailCode', 'users.requestPasswordReset'])
+          for (const email of ['known@example.org', 'unknown@example.org']) {
+            texts.length = 0
+            expect(await call(name, { email })).toMatchObject({ status: 200 })
+            expect(texts).toEqual([])
+          }
+      }))
+
+    test('[MAIL-12] verifying a wrong code runs the same queries with and without an account', () =>
+      openWatched(async ({ texts, call, finishWork }) => {
+        await call('admin.createUser', { email: 'known@example.org', password })
+        const emails = ['known@example.org', 'unknown@example.org']
+        for (const email of emails) await call('users.requestEmailCode', { email })
+        // Closing waits for the work that the requests have started.
+        await finishWork()
+        const queries: string[][] = []
+        for (const email of emails) {
+          texts.length = 0
+          await expect(call('users.verifyEmailCode', { email, code: 'wrong!' })).rejects.toMatchObject({ status: 401 })
+          queries.push([...texts])
+        }
+        expect(queries[0]?.length).toBeGreaterThan(0)
+        expect(queries[1]).toEqual(queries[0] as string[])
+      }))
+  },
+)
+
+interface WatchedUsers {
   readonly texts: string[]
   call(name: string, body: object): Promise<unknown>
-  settle(): Promise<void>
+  finishWork(): Promise<void>
 }
 
 const callDefaults = {
@@ -220,7 +223,7 @@ async function statuses(servers: readonly TestServer[], spellings: readonly stri
   const found: number[] = []
   for (const [n, email] of spellings.entries()) {
     const server = servers[n % servers.length] as TestServer
-    // One source: what several may do is for users-attempts.
+    // One source; `accounts/attempts.test.ts` covers several.
     const headers = { 'x-forwarded-for': '203.0.113.1' }
     const path = `/api/auth/${requests[n % requests.length]}`
     found.push((await server.anonymous.post(path, { email }, headers)).status)
@@ -235,26 +238,27 @@ describeServer(
   (server) => {
     const spell = (email: string) => [email, email.toUpperCase(), ` ${email} `, email.replace('a', 'ａ'), email]
 
-    test('[MAIL-9] are counted whatever is asked for, however it is spelt, with or without an account', async () => {
-      const [nobody = '', somebody = ''] = await addresses(server, `a${crypto.randomUUID()}`)
-      expect(await statuses([server], spell(somebody))).toEqual([200, 200, 200, 429, 429])
-      expect(await statuses([server], spell(nobody))).toEqual([200, 200, 200, 429, 429])
+    test('[MAIL-9] mails to an address are counted over all purposes and spellings, with or without an account', async () => {
+      const [unknown = '', known = ''] = await addresses(server, `a${crypto.randomUUID()}`)
+      expect(await statuses([server], spell(known))).toEqual([200, 200, 200, 429, 429])
+      expect(await statuses([server], spell(unknown))).toEqual([200, 200, 200, 429, 429])
       const headers = { 'x-forwarded-for': '203.0.113.1' }
-      const refused = await server.anonymous.post('/api/auth/signin/email-otp', { email: somebody }, headers)
+      const refused = await server.anonymous.post('/api/auth/signin/email-otp', { email: known }, headers)
       expectRefusal(refused, 429)
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000)
       await server.restart()
-      expect([mailsTo(somebody), mailsTo(nobody)]).toEqual([3, 2])
+      expect(mailsTo(known)).toBe(3)
+      expect(mailsTo(unknown)).toBe(2)
     })
 
-    test('[MAIL-9] flow again in the next window', async () => {
+    test('[MAIL-9] mails are sent again in the next window', async () => {
       const email = `${crypto.randomUUID()}@example.org`
       expect(await statuses([server], Array(4).fill(email))).toEqual([200, 200, 200, 429])
       await server.elapse(60 * 60 * 1000)
       expect(await statuses([server], [email])).toEqual([200])
     })
 
-    test('[MAIL-9] are counted for changes of address too, on both sides', async () => {
+    test('[MAIL-9] mails for changes of address are counted, for the old and the new address', async () => {
       const name = crypto.randomUUID()
       const email = `${name}@example.org`
       const signedUp = await server.anonymous.post('/api/auth/signup', { email, password })
@@ -269,7 +273,7 @@ describeServer(
   },
 )
 
-test('[MAIL-9] five an hour unless configured otherwise', async () => {
+test('[MAIL-9] an address receives five mails an hour by default', async () => {
   const clock = manualClock()
   const { mail: _, ...others } = unlimitedRates
   const server = await startServer({ config: { auth: mailAuth(mailbox), rateLimits: others }, mode: 'release', clock })
@@ -286,7 +290,7 @@ test('[MAIL-9] five an hour unless configured otherwise', async () => {
 })
 
 if (sharedEngine)
-  test('[MAIL-9, MAIL-13] nodes count together, and a token works once on all of them', async () => {
+  test('[MAIL-9, MAIL-13] mails are counted across nodes, and a token works once across nodes', async () => {
     const { nodes, close } = await openNodes(sharedEngine, 2, { config: limited, mode: 'release' })
     try {
       const email = `${crypto.randomUUID()}@example.org`

@@ -24,7 +24,7 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
     await mailbox.next(email)
   })
 
-  /** Every request that has a link mailed, with where it goes and what its page is called. */
+  /** Every request that mails a link: its path, the type of the link, its body, and the recipient. */
   const requests = [
     ['signin/magic-link', 'magic-link', () => ({ email }), () => email],
     ['request-password-reset', 'reset-password', () => ({ email }), () => email],
@@ -32,8 +32,8 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
     ['change-email', 'verify-email-change', () => ({ newEmail: `x${email}`, password }), () => `x${email}`],
     ['signup', 'verify-email', () => ({ email: `y${email}`, password }), () => `y${email}`],
   ] as const
-  const ask = (path: string, body: object) => {
-    // With a token a sign-up would be for the anonymous user whose it is.
+  const send = (path: string, body: object) => {
+    // With a token, a sign-up would convert the anonymous user of the token.
     return server.anonymous.post(`${auth}/${path}`, body, path === 'signup' ? {} : headers)
   }
   async function linkTo(to: string): Promise<URL> {
@@ -42,9 +42,9 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
   }
 
   for (const [path, type, bodyOf, recipient] of requests) {
-    test(`[MAIL-25] ${path} leads to an allowed page and hands back the state`, async () => {
+    test(`[MAIL-25] the link of ${path} opens an allowed page with the state`, async () => {
       const redirectUrl = 'https://web.example.org/done?tab=2'
-      expect((await ask(path, { ...bodyOf(), redirectUrl, state })).status).toBeLessThan(300)
+      expect((await send(path, { ...bodyOf(), redirectUrl, state })).status).toBeLessThan(300)
       const link = await linkTo(recipient())
       expect(link.origin + link.pathname).toBe('https://web.example.org/done')
       const { token, ...rest } = Object.fromEntries(link.searchParams)
@@ -52,8 +52,8 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
       expect(rest).toEqual({ tab: '2', type, state })
     })
 
-    test(`[MAIL-25] ${path} leads nowhere that is not allowed, and takes no broken state`, async () => {
-      const elsewhere = [
+    test(`[MAIL-25] ${path} refuses a redirectUrl that is not allowed and a malformed state`, async () => {
+      const notAllowed = [
         'https://evil.example',
         'https://web.example.org.evil.example',
         'http://web.example.org',
@@ -66,32 +66,32 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
         '',
       ]
       const before = mailbox.received.length
-      for (const redirectUrl of elsewhere)
-        expectRefusal(await ask(path, { ...bodyOf(), redirectUrl }), 400, 'redirectUrl')
+      for (const redirectUrl of notAllowed)
+        expectRefusal(await send(path, { ...bodyOf(), redirectUrl }), 400, 'redirectUrl')
       for (const wrong of ['', 'x'.repeat(mailStateCharsMax + 1), 'a\nb', 'ü', 7])
-        expectRefusal(await ask(path, { ...bodyOf(), state: wrong }), 400, 'state')
+        expectRefusal(await send(path, { ...bodyOf(), state: wrong }), 400, 'state')
       await server.restart()
       expect(mailbox.received.length).toBe(before)
     })
   }
 
-  test('[MAIL-25] a state alone comes back on the configured page', async () => {
-    await ask('signin/magic-link', { email, state })
+  test('[MAIL-25] a state without a redirectUrl is returned to the configured page', async () => {
+    await send('signin/magic-link', { email, state })
     const link = await linkTo(email)
     expect(link.origin + link.pathname).toBe(page('magic'))
     expect(link.searchParams.get('state')).toBe(state)
     expect(link.searchParams.has('type')).toBe(false)
   })
 
-  test('[MAIL-25] an app’s own scheme, a page with a query, and the longest of each arrive whole', async () => {
+  test('[MAIL-25] an app scheme, a page with a query, and the longest URL and state are kept unchanged', async () => {
     const longest = `https://web.example.org/${'p'.repeat(2000)}`
     for (const redirectUrl of ['com.example.app:/mail', 'https://other.example.org/exactly?here=1', longest]) {
-      const most = '%'.repeat(mailStateCharsMax)
-      const asked = await server.anonymous.post(`${auth}/signin/magic-link`, { email, redirectUrl, state: most })
-      expect(asked.status).toBe(200)
+      const longestState = '%'.repeat(mailStateCharsMax)
+      const request = { email, redirectUrl, state: longestState }
+      expect((await server.anonymous.post(`${auth}/signin/magic-link`, request)).status).toBe(200)
       const link = await linkTo(email)
       expect(link.href.startsWith(redirectUrl)).toBe(true)
-      expect(link.searchParams.get('state')).toBe(most)
+      expect(link.searchParams.get('state')).toBe(longestState)
       const signedIn = await server.anonymous.post(`${auth}/verify-magic-link`, {
         token: link.searchParams.get('token'),
       })
@@ -99,11 +99,11 @@ describeServer('links in mails', { config, mode: 'release' }, (server) => {
     }
   })
 
-  test('[MAIL-19] asks for a verification without any body, or with an empty one', async () => {
+  test('[MAIL-19] a verification is requested without a body or with an empty one', async () => {
     for (const body of [undefined, {}]) {
-      expect((await ask('request-email-verification', body as object)).status).toBe(200)
+      expect((await send('request-email-verification', body as object)).status).toBe(200)
       expect((await linkTo(email)).searchParams.has('state')).toBe(false)
     }
-    expectRefusal(await ask('request-email-verification', { email }), 400, 'email')
+    expectRefusal(await send('request-email-verification', { email }), 400, 'email')
   })
 })

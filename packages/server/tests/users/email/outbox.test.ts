@@ -4,20 +4,21 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { outboxMailsMax } from '../../../src/limits/users.ts'
 import { startServer, type TestServer } from '../../harness/server.ts'
-import { closeAfter, closeAfterEach, open, openBox, order, through } from '../../harness/users/mailer.ts'
+import { closeAfter, closeAfterEach, mailTo, open, openBox, smtpConfig } from '../../harness/users/mailer.ts'
 
 closeAfterEach()
 
-describe('the configuration', () => {
-  test('[MAIL-4] may change: the next mail goes to the other server', async () => {
+describe('the mail configuration', () => {
+  test('[MAIL-4] a changed mail server applies from the next mail', async () => {
     const [one, other] = [await openBox(), await openBox()]
-    const { mailer, state } = open(through(one.port))
-    mailer.send(order('ada@example.org'))
+    const { mailer, state } = open(smtpConfig(one.port))
+    mailer.send(mailTo('ada@example.org'))
     await one.next('ada@example.org')
-    state.config = through(other.port)
-    mailer.send(order('ada@example.org'))
+    state.config = smtpConfig(other.port)
+    mailer.send(mailTo('ada@example.org'))
     await other.next('ada@example.org')
-    expect([one.received.length, other.received.length]).toEqual([1, 1])
+    expect(one.received).toHaveLength(1)
+    expect(other.received).toHaveLength(1)
   })
 
   test('[MAIL-3] without a mail server nothing is prepared or sent in release mode', async () => {
@@ -26,19 +27,20 @@ describe('the configuration', () => {
     let composed = 0
     mailer.sendLater('magic-link', async () => {
       composed += 1
-      return order('ada@example.org')
+      return mailTo('ada@example.org')
     })
-    mailer.send(order('ada@example.org'))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
-    expect([composed, logged()]).toEqual([0, ''])
+    expect(composed).toBe(0)
+    expect(logged()).toBe('')
     expect(() => readdirSync(outbox)).toThrow('ENOENT')
   })
 })
 
 describe('the outbox of development mode', () => {
-  test('[MAIL-2] has the mail as a file that only its owner reads, and the log has it too', async () => {
+  test('[MAIL-2] a mail is saved to a file that only its owner can read, and logged', async () => {
     const { mailer, outbox, logged } = open(null, { mode: 'development' })
-    mailer.send(order('ada@example.org'))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
     const [name = '', ...more] = readdirSync(outbox)
     expect(more).toEqual([])
@@ -50,9 +52,9 @@ describe('the outbox of development mode', () => {
     expect(logged()).toContain('https://app.example.org/go?token=t')
   })
 
-  test('[MAIL-2] keeps the newest mails only', async () => {
+  test('[MAIL-2] only the newest mails are kept', async () => {
     const { mailer, outbox } = open(null, { mode: 'development' })
-    for (let at = 0; at < outboxMailsMax + 20; at++) mailer.send(order(`${at}@example.org`))
+    for (let at = 0; at < outboxMailsMax + 20; at++) mailer.send(mailTo(`${at}@example.org`))
     await mailer.idle()
     const kept = readdirSync(outbox).map((name) => readFileSync(join(outbox, name), 'utf8'))
     expect(kept).toHaveLength(outboxMailsMax)
@@ -60,10 +62,10 @@ describe('the outbox of development mode', () => {
     expect(kept.some((text) => text.includes(`To: ${outboxMailsMax + 19}@example.org\n`))).toBe(true)
   })
 
-  test('[MAIL-2] is not used where a mail server is configured', async () => {
+  test('[MAIL-2] the outbox is not used if a mail server is configured', async () => {
     const box = await openBox()
-    const { mailer, outbox, logged } = open(through(box.port), { mode: 'development' })
-    mailer.send(order('ada@example.org'))
+    const { mailer, outbox, logged } = open(smtpConfig(box.port), { mode: 'development' })
+    mailer.send(mailTo('ada@example.org'))
     await box.next('ada@example.org')
     await mailer.idle()
     expect(() => readdirSync(outbox)).toThrow('ENOENT')
@@ -72,13 +74,14 @@ describe('the outbox of development mode', () => {
 })
 
 describe('a server without a mail server', () => {
-  const ask = (server: TestServer) => server.anonymous.post('/api/auth/signin/magic-link', { email: 'ada@example.org' })
+  const requestLink = (server: TestServer) =>
+    server.anonymous.post('/api/auth/signin/magic-link', { email: 'ada@example.org' })
 
-  test('[MAIL-2] shows the mails of development mode in its data folder, and their links work', async () => {
+  test('[MAIL-2] in development mode mails are in the outbox of the data folder, and their links work', async () => {
     const server = await startServer({ config: {} })
     closeAfter(server.close)
-    expect((await ask(server)).body).toEqual({ ok: true })
-    // Stopping finishes what the request has started.
+    expect((await requestLink(server)).body).toEqual({ ok: true })
+    // A stopping server sends all queued mails.
     await server.restart()
     const [name = ''] = readdirSync(join(server.dataFolder, 'outbox'))
     const mail = readFileSync(join(server.dataFolder, 'outbox', name), 'utf8')
@@ -88,10 +91,10 @@ describe('a server without a mail server', () => {
     expect(signedIn.body.user.email).toBe('ada@example.org')
   })
 
-  test('[MAIL-3] has none in release mode', async () => {
+  test('[MAIL-3] in release mode there is no outbox', async () => {
     const server = await startServer({ config: {}, mode: 'release' })
     closeAfter(server.close)
-    expect((await ask(server)).body).toEqual({ ok: true })
+    expect((await requestLink(server)).body).toEqual({ ok: true })
     await server.restart()
     expect(existsSync(join(server.dataFolder, 'outbox'))).toBe(false)
     expect(server.logged()).not.toContain('token=')

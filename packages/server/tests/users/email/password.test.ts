@@ -18,9 +18,9 @@ afterAll(() => mailbox.close())
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const config = { auth: mailAuth(mailbox), rateLimits: unlimitedRates }
 const newPassword = 'an entirely new password'
-const racers = 50
+const concurrentUses = 50
 
-const ask = (server: TestServer, email: string): Promise<Answer> =>
+const requestReset = (server: TestServer, email: string): Promise<Answer> =>
   server.anonymous.post('/api/auth/request-password-reset', { email })
 const reset = (server: TestServer, token: string, password = newPassword): Promise<Answer> =>
   server.anonymous.post('/api/auth/reset-password', { token, newPassword: password })
@@ -28,7 +28,7 @@ const signIn = (server: TestServer, email: string, password: string): Promise<An
   server.anonymous.post('/api/auth/signin', { email, password })
 
 async function resetToken(server: TestServer, email: string): Promise<string> {
-  expect((await ask(server, email)).body).toEqual({ ok: true })
+  expect((await requestReset(server, email)).body).toEqual({ ok: true })
   return mailbox.nextToken(email)
 }
 async function linkToken(server: TestServer, email: string): Promise<string> {
@@ -44,15 +44,15 @@ async function verify(person: Person): Promise<void> {
   expect((await person.client.post('/api/auth/verify-email', { token })).status).toBe(200)
 }
 
-describeServer('a password reset', { config, clock }, (server) => {
+describeServer('password resets', { config, clock }, (server) => {
   let person: Person
   beforeEach(async () => {
     person = await signUp(server)
   })
 
-  test('[MAIL-18] sets the password, ends every session, verifies the address, and says so by mail', async () => {
+  test('[MAIL-18] a reset sets the password, ends every session, verifies the address and mails a notice', async () => {
     const { refreshToken } = (await person.signIn()).body
-    await ask(server, person.email)
+    await requestReset(server, person.email)
     const { text } = await mailbox.next(person.email)
     const token = /token=([\w-]{43})$/m.exec(text)?.[1] ?? ''
     expect(text).toContain(`\n${page('reset?lang=en')}&token=${token}\n`)
@@ -67,18 +67,18 @@ describeServer('a password reset', { config, clock }, (server) => {
     expect(body.user).toMatchObject({ id: person.id, emailVerified: true })
   })
 
-  test('[MAIL-13] fifty times at once works once', async () => {
+  test('[MAIL-13] of fifty concurrent resets with one token one succeeds', async () => {
     const token = await resetToken(server, person.email)
     const answers = await Promise.all(
-      Array.from({ length: racers }, (_, n) => reset(server, token, `password number ${n}`)),
+      Array.from({ length: concurrentUses }, (_, n) => reset(server, token, `password number ${n}`)),
     )
-    const winners = answers.flatMap(({ status }, n) => (status === 200 ? [n] : []))
-    expect(winners).toHaveLength(1)
+    const succeeded = answers.flatMap(({ status }, n) => (status === 200 ? [n] : []))
+    expect(succeeded).toHaveLength(1)
     for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 401, 'Invalid token')
-    expect((await signIn(server, person.email, `password number ${winners[0]}`)).status).toBe(200)
+    expect((await signIn(server, person.email, `password number ${succeeded[0]}`)).status).toBe(200)
   })
 
-  test('[MAIL-18] with a password that is none is 400, changes nothing and keeps the token', async () => {
+  test('[MAIL-18] a reset with an invalid password is 400, changes nothing and keeps the token valid', async () => {
     const token = await resetToken(server, person.email)
     for (const bad of ['short', 'x'.repeat(257), 'nul\0nul-nul'])
       expectRefusal(await reset(server, token, bad), 400, 'newPassword')
@@ -86,7 +86,7 @@ describeServer('a password reset', { config, clock }, (server) => {
     expect((await reset(server, token)).status).toBe(200)
   })
 
-  test('[MAIL-18] makes worthless what was mailed before', async () => {
+  test('[MAIL-18] a reset invalidates every link and code mailed before', async () => {
     await verify(person)
     const [first, second] = [await resetToken(server, person.email), await resetToken(server, person.email)]
     const link = await linkToken(server, person.email)
@@ -104,38 +104,38 @@ describeServer('a password reset', { config, clock }, (server) => {
     expect((await signIn(server, person.email, newPassword)).body.user.email).toBe(person.email)
   })
 
-  test('[MAIL-18] leaves a second factor of a verified account in force', async () => {
+  test('[MAIL-18] a reset keeps the second factor of a verified account', async () => {
     const owner = await signUpWithApp(server, clock)
     await verify(owner)
     await reset(server, await resetToken(server, owner.email))
     expect((await signIn(server, owner.email, newPassword)).body).toMatchObject({ mfaRequired: true })
   })
 
-  test('[MAIL-18] gives a password to an account that had none', async () => {
+  test('[MAIL-18] a reset sets the first password of an account without one', async () => {
     const email = `no-password-${person.email}`
     const first = await server.anonymous.post('/api/auth/verify-magic-link', { token: await linkToken(server, email) })
     expect((await reset(server, await resetToken(server, email))).status).toBe(200)
     expect((await signIn(server, email, newPassword)).body.user.id).toBe(first.body.user.id)
   })
 
-  test('[MAIL-13] works up to its end and not after', async () => {
+  test('[MAIL-13] an expired reset token is refused', async () => {
     const token = await resetToken(server, person.email)
     await server.elapse(passwordResetLifetimeMs)
     expectRefusal(await reset(server, token), 401, 'Invalid token')
     expect((await person.signIn()).status).toBe(200)
   })
 
-  test('[MAIL-18] of a disabled or unknown account is not mailed', async () => {
+  test('[MAIL-18] no mail is sent for a disabled or unknown account', async () => {
     await server.service.patch(`/api/auth/admin/users/${person.id}`, { disabled: true })
-    const nobody = `nobody-${person.email}`
-    for (const email of [person.email, nobody]) expect((await ask(server, email)).body).toEqual({ ok: true })
+    for (const email of [person.email, `unknown-${person.email}`])
+      expect((await requestReset(server, email)).body).toEqual({ ok: true })
     const before = mailbox.received.length
-    // Stopping sends whatever there is to send.
+    // A stopping server sends all queued mails.
     await server.restart()
     expect(mailbox.received.slice(before)).toEqual([])
   })
 
-  test('[MAIL-18] asked for before the account was disabled is worth nothing', async () => {
+  test('[MAIL-18] disabling an account invalidates its reset tokens', async () => {
     const token = await resetToken(server, person.email)
     await server.service.patch(`/api/auth/admin/users/${person.id}`, { disabled: true })
     expectRefusal(await reset(server, token), 401)
@@ -145,7 +145,7 @@ describeServer('a password reset', { config, clock }, (server) => {
 })
 
 for (const engine of engines)
-  describe(`an account set up with somebody else’s address on ${engine.name}`, () => {
+  describe(`an account created with another person’s address on ${engine.name}`, () => {
     const watched = watchedEngine(engine)
     let server: TestServer
     let squatter: Person & { readonly refreshToken: string }
@@ -168,15 +168,15 @@ for (const engine of engines)
     })
     afterEach(() => server.close())
 
-    /** Ways in that the squatter has prepared, by table. */
-    const waysIn = async (): Promise<readonly number[]> =>
+    /** The squatter's sign-in methods: identities, factors, recovery codes and passkeys. */
+    const signInMethods = async (): Promise<readonly number[]> =>
       Promise.all(
         ['_identities', '_factors', '_recovery_codes', '_passkeys'].map((table) =>
           rows.count(table, 'user_id', squatter.id),
         ),
       )
 
-    /** Each way to prove the mailbox; gives what signs in afterwards, if that is not a password. */
+    /** Each way to verify the mailbox; returns an access token of the owner. */
     const proofs: readonly (readonly [string, (email: string) => Promise<string | null>])[] = [
       [
         'a link',
@@ -214,39 +214,39 @@ for (const engine of engines)
       const link = await linkToken(server, email)
       return (await server.anonymous.post('/api/auth/verify-magic-link', { token: link })).body.accessToken
     }
-    for (const [name, prove] of proofs)
-      test(`[MAIL-17] is the owner’s alone once they have proved the mailbox by ${name}`, async () => {
+    for (const [name, verifyMailbox] of proofs)
+      test(`[MAIL-17] verifying the mailbox by ${name} leaves only the owner of the address with access`, async () => {
         const { id, email, refreshToken } = squatter
         const newEmail = `squatter-${email}`
         await squatter.client.post('/api/auth/change-email', { newEmail, password: squatter.password })
         const pending = await mailbox.nextToken(newEmail)
         await mailbox.next(email)
-        expect(await waysIn()).toEqual([1, 1, 8, 1])
+        expect(await signInMethods()).toEqual([1, 1, 8, 1])
 
-        const accessToken = await prove(email)
+        const accessToken = await verifyMailbox(email)
         const me = await bearer(server, accessToken ?? '').get('/api/auth/me')
         expect(me.body.user).toMatchObject({ id, email, emailVerified: true })
 
-        expect(await waysIn()).toEqual([0, 0, 0, 0])
+        expect(await signInMethods()).toEqual([0, 0, 0, 0])
         expectRefusal(await squatter.signIn(), 401)
         expectRefusal(await squatter.client.get('/api/auth/me'), 401)
         expectRefusal(await server.anonymous.post('/api/auth/refresh', { refreshToken }), 401)
         expectRefusal(await server.anonymous.post('/api/auth/verify-email-change', { token: pending }), 401)
       })
 
-    test('[MAIL-17] stays as it is when the mailbox was proved from a session before', async () => {
+    test('[MAIL-17] a sign-in link keeps all sign-in methods if the address was verified from a session before', async () => {
       await verify(squatter)
       const token = await linkToken(server, squatter.email)
       const { body } = await server.anonymous.post('/api/auth/verify-magic-link', { token })
       expect(body.mfaRequired).toBe(true)
-      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect(await signInMethods()).toEqual([1, 1, 8, 1])
       expect((await squatter.signIn()).body).toMatchObject({ mfaRequired: true })
       expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
     })
 
-    test('[MAIL-19] stays as it is, other sessions too, when the link is opened in a session of the account', async () => {
+    test('[MAIL-19] a verification link opened in a session of the account keeps all sign-in methods and sessions', async () => {
       await verify(squatter)
-      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect(await signInMethods()).toEqual([1, 1, 8, 1])
       const me = await squatter.client.get('/api/auth/me')
       expect(me.body.user).toMatchObject({ email: squatter.email, emailVerified: true })
       const { refreshToken } = squatter
@@ -254,17 +254,17 @@ for (const engine of engines)
       expect((await squatter.signIn()).body).toMatchObject({ mfaRequired: true })
     })
 
-    test('[MAIL-19] a second link, opened without a session, changes nothing once the address is verified', async () => {
+    test('[MAIL-19] a second verification link, opened without a session, changes nothing once the address is verified', async () => {
       await squatter.client.post('/api/auth/request-email-verification', undefined)
       const late = await mailbox.nextToken(squatter.email)
       await verify(squatter)
       expect((await server.anonymous.post('/api/auth/verify-email', { token: late })).status).toBe(200)
-      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect(await signInMethods()).toEqual([1, 1, 8, 1])
       expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
     })
 
-    for (const who of ['a service key', 'a session that has ended'] as const)
-      test(`[MAIL-17] is the owner’s alone when ${who} opens the link`, async () => {
+    for (const who of ['a service key', 'an ended session'] as const)
+      test(`[MAIL-17] a verification link opened by ${who} removes all sign-in methods`, async () => {
         await squatter.client.post('/api/auth/request-email-verification', undefined)
         const token = await mailbox.nextToken(squatter.email)
         if (who === 'a service key') {
@@ -272,22 +272,22 @@ for (const engine of engines)
         } else {
           await server.service.post(`/api/auth/admin/users/${squatter.id}/revoke`, undefined)
           expectRefusal(await squatter.client.post('/api/auth/verify-email', { token }), 401)
-          expect(await waysIn()).toEqual([1, 1, 8, 1])
+          expect(await signInMethods()).toEqual([1, 1, 8, 1])
           expect((await server.anonymous.post('/api/auth/verify-email', { token })).status).toBe(200)
         }
-        expect(await waysIn()).toEqual([0, 0, 0, 0])
+        expect(await signInMethods()).toEqual([0, 0, 0, 0])
         expectRefusal(await squatter.signIn(), 401)
         expectRefusal(await squatter.client.get('/api/auth/me'), 401)
       })
 
-    test('[MAIL-17] moved to the owner’s address is the owner’s alone when the link is opened without a session', async () => {
+    test('[MAIL-17] a change of address confirmed without a session leaves only the owner of the new address with access', async () => {
       await verify(squatter)
       const { password, refreshToken } = squatter
       const owners = `owner-${squatter.email}`
       await squatter.client.post('/api/auth/change-email', { newEmail: owners, password })
       const token = await mailbox.nextToken(owners)
       expect((await server.anonymous.post('/api/auth/verify-email-change', { token })).status).toBe(200)
-      expect(await waysIn()).toEqual([0, 0, 0, 0])
+      expect(await signInMethods()).toEqual([0, 0, 0, 0])
       expectRefusal(await signIn(server, owners, password), 401)
       expectRefusal(await squatter.client.get('/api/auth/me'), 401)
       expectRefusal(await server.anonymous.post('/api/auth/refresh', { refreshToken }), 401)
@@ -296,19 +296,19 @@ for (const engine of engines)
       expect(body.user).toMatchObject({ id: squatter.id, email: owners, emailVerified: true })
     })
 
-    test('[MAIL-20] moved to another address keeps its ways in when the link is opened in a session of it', async () => {
+    test('[MAIL-20] a change of address confirmed in a session of the account keeps all sign-in methods', async () => {
       const newEmail = `moved-${squatter.email}`
       await squatter.client.post('/api/auth/change-email', { newEmail, password: squatter.password })
       const token = await mailbox.nextToken(newEmail)
       expect((await squatter.client.post('/api/auth/verify-email-change', { token })).status).toBe(200)
-      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect(await signInMethods()).toEqual([1, 1, 8, 1])
       expect((await squatter.client.get('/api/auth/me')).status).toBe(200)
     })
 
-    test('[MAIL-17] stays as it is when the proof is refused', async () => {
+    test('[MAIL-17] a refused sign-in link keeps all sign-in methods', async () => {
       await server.service.patch(`/api/auth/admin/users/${squatter.id}`, { disabled: true })
       const token = await linkToken(server, squatter.email)
       expectRefusal(await server.anonymous.post('/api/auth/verify-magic-link', { token }), 403, 'Account is disabled')
-      expect(await waysIn()).toEqual([1, 1, 8, 1])
+      expect(await signInMethods()).toEqual([1, 1, 8, 1])
     })
   })

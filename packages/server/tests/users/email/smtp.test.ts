@@ -4,16 +4,24 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { MailTiming } from '../../../src/features/users/email/mailer.ts'
 import { mailConnectionsMax, mailQueueMax } from '../../../src/limits/users.ts'
 import { openMailbox, testCertificate } from '../../harness/users/mailbox.ts'
-import { closeAfter, closeAfterEach, open, openBox, order, patient, through } from '../../harness/users/mailer.ts'
+import {
+  closeAfter,
+  closeAfterEach,
+  mailTo,
+  open,
+  openBox,
+  patientTiming,
+  smtpConfig,
+} from '../../harness/users/mailer.ts'
 
 closeAfterEach()
 
-describe('a mail', () => {
-  test('[MAIL-1] goes to one address, as plain text that nobody answers', async () => {
+describe('mails', () => {
+  test('[MAIL-1] a mail goes to one address as plain text, marked as automatic', async () => {
     const box = await openBox()
-    const { mailer } = open(through(box.port))
+    const { mailer } = open(smtpConfig(box.port))
     expect(mailer.isConfigured).toBe(true)
-    mailer.send(order('ada@example.org'))
+    mailer.send(mailTo('ada@example.org'))
     const { to, subject, text, headers } = await box.next('ada@example.org')
     expect(to).toEqual(['ada@example.org'])
     expect(subject).toBe('Sign in to Atlas')
@@ -24,12 +32,12 @@ describe('a mail', () => {
     expect(headers.get('content-type')?.[0]).toStartWith('text/plain')
   })
 
-  test('[MAIL-10] cannot be given further headers, recipients or lines by what goes into it', async () => {
+  test('[MAIL-10] a value cannot add a header, a recipient or a line', async () => {
     const box = await openBox()
     const evil = 'x\r\nBcc: eve@example.org\r\n\r\nInstead'
     const templates = { en: { 'magic-link': { subject: '{{displayName}}', text: 'Hello {{displayName}}!' } } }
-    const { mailer } = open(through(box.port, {}, { templates }))
-    mailer.send(order('ada@example.org', { values: { displayName: evil } }))
+    const { mailer } = open(smtpConfig(box.port, {}, { templates }))
+    mailer.send(mailTo('ada@example.org', { values: { displayName: evil } }))
     const { to, subject, text, headers } = await box.next('ada@example.org')
     expect(to).toEqual(['ada@example.org'])
     expect([...headers.keys()]).not.toContain('bcc')
@@ -39,17 +47,17 @@ describe('a mail', () => {
     expect(box.received).toHaveLength(1)
   })
 
-  test('[MAIL-1] keeps letters of every language', async () => {
+  test('[MAIL-1] a mail supports all of Unicode', async () => {
     const box = await openBox()
     const templates = { de: { 'magic-link': { subject: 'Grüße, {{displayName}} 🗺', text: '{{displayName}}: ñ 漢\n' } } }
-    const { mailer } = open(through(box.port, {}, { templates }))
-    mailer.send(order('ada@example.org', { locale: 'de', values: { displayName: 'Łucja' } }))
+    const { mailer } = open(smtpConfig(box.port, {}, { templates }))
+    mailer.send(mailTo('ada@example.org', { locale: 'de', values: { displayName: 'Łucja' } }))
     expect(await box.next('ada@example.org')).toMatchObject({ subject: 'Grüße, Łucja 🗺', text: 'Łucja: ñ 漢\n' })
   })
 })
 
 describe('encryption', () => {
-  test('[MAIL-5] from the first byte, with the password, where configured', async () => {
+  test('[MAIL-5] with `secure`, the connection uses TLS from the first byte', async () => {
     const logins: string[] = []
     const box = await openBox({
       secure: true,
@@ -59,32 +67,32 @@ describe('encryption', () => {
         done(null, { user: username })
       },
     })
-    const { mailer } = open(through(box.port, { secure: true, user: 'u', password: 'p', ca: testCertificate }))
-    mailer.send(order('ada@example.org'))
+    const { mailer } = open(smtpConfig(box.port, { secure: true, user: 'u', password: 'p', ca: testCertificate }))
+    mailer.send(mailTo('ada@example.org'))
     expect((await box.next('ada@example.org')).isEncrypted).toBe(true)
     expect(logins).toEqual(['u:p'])
   })
 
-  test('[MAIL-5] is taken where it is offered', async () => {
+  test('[MAIL-5] STARTTLS is used if the server offers it', async () => {
     const box = await openBox({ hideSTARTTLS: false })
-    const { mailer } = open(through(box.port, { ca: testCertificate }))
-    mailer.send(order('ada@example.org'))
+    const { mailer } = open(smtpConfig(box.port, { ca: testCertificate }))
+    mailer.send(mailTo('ada@example.org'))
     expect((await box.next('ada@example.org')).isEncrypted).toBe(true)
   })
 
   test.each([{ secure: true }, { secure: false, hideSTARTTLS: false }])(
-    '[MAIL-5] with a certificate that nobody vouches for nothing is sent: %p',
+    '[MAIL-5] nothing is sent to a server with an untrusted certificate: %p',
     async (options) => {
       const box = await openBox(options)
-      const { mailer, logged } = open(through(box.port, { secure: options.secure }))
-      mailer.send(order('ada@example.org'))
+      const { mailer, logged } = open(smtpConfig(box.port, { secure: options.secure }))
+      mailer.send(mailTo('ada@example.org'))
       await mailer.idle()
       expect(box.received).toHaveLength(0)
       expect(logged()).toContain('"event":"mail.dropped"')
     },
   )
 
-  test('[MAIL-5] a password is not sent without it to another machine', async () => {
+  test('[MAIL-5] a password is not sent unencrypted to another machine', async () => {
     const logins: unknown[] = []
     const box = await openBox({
       authMethods: ['PLAIN', 'LOGIN'],
@@ -93,16 +101,17 @@ describe('encryption', () => {
         done(null, { user: username })
       },
     })
-    // This address is this machine too, but not known to be.
-    const { mailer } = open(through(box.port, { host: '0.0.0.0', user: 'u', password: 'p' }))
-    mailer.send(order('ada@example.org'))
+    // This address reaches this machine, but is not recognized as loopback.
+    const { mailer } = open(smtpConfig(box.port, { host: '0.0.0.0', user: 'u', password: 'p' }))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
-    expect([logins, box.received]).toEqual([[], []])
+    expect(logins).toEqual([])
+    expect(box.received).toEqual([])
   })
 })
 
-describe('a server that', () => {
-  test('[MAIL-6] refuses the password is not tried again, and the password is in no log', async () => {
+describe('faulty mail servers', () => {
+  test('[MAIL-6] a rejected password is not retried and not logged', async () => {
     let logins = 0
     const box = await openBox({
       authOptional: false,
@@ -111,10 +120,11 @@ describe('a server that', () => {
         done(new Error('no such user'))
       },
     })
-    const { mailer, logged } = open(through(box.port, { user: 'u', password: 'sesame-open' }))
-    mailer.send(order('ada@example.org'))
+    const { mailer, logged } = open(smtpConfig(box.port, { user: 'u', password: 'sesame-open' }))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
-    expect([logins, box.received.length]).toEqual([1, 0])
+    expect(logins).toBe(1)
+    expect(box.received).toHaveLength(0)
     expect(logged()).toContain('"event":"mail.dropped"')
     expect(logged()).not.toContain('sesame')
     expect(logged()).not.toContain('token=')
@@ -122,27 +132,29 @@ describe('a server that', () => {
 
   const refusal = (responseCode: number): Error => Object.assign(new Error('not now'), { responseCode })
 
-  test('[MAIL-6] is busy gets the mail later, once', async () => {
-    let asked = 0
+  test('[MAIL-6] a busy server gets the mail later, once', async () => {
+    let attempts = 0
     const box = await openBox({
       onRcptTo(_, __, done) {
-        asked += 1
-        done(asked < 3 ? refusal(451) : null)
+        attempts += 1
+        done(attempts < 3 ? refusal(451) : null)
       },
     })
-    const { mailer, logged } = open(through(box.port))
+    const { mailer, logged } = open(smtpConfig(box.port))
     let composed = 0
     mailer.sendLater('magic-link', async () => {
       composed += 1
-      return order('ada@example.org')
+      return mailTo('ada@example.org')
     })
     await box.next('ada@example.org')
     await mailer.idle()
-    expect([asked, composed, box.received.length]).toEqual([3, 1, 1])
+    expect(attempts).toBe(3)
+    expect(composed).toBe(1)
+    expect(box.received).toHaveLength(1)
     expect(logged().match(/"event":"mail.retrying"/g)).toHaveLength(2)
   })
 
-  test('[MAIL-6] quotes what it refuses has no secret of it in the log', async () => {
+  test('[MAIL-6] tokens and codes that a server quotes in an error are not logged', async () => {
     const token = 'T'.repeat(43)
     const box = await openBox({
       onData(stream, _, done) {
@@ -150,33 +162,34 @@ describe('a server that', () => {
         stream.on('end', () => done(Object.assign(new Error(`no ?token=${token} and 123456`), { responseCode: 550 })))
       },
     })
-    const { mailer, logged } = open(through(box.port))
-    mailer.send(order('ada@example.org'))
+    const { mailer, logged } = open(smtpConfig(box.port))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
     expect(logged()).toContain('no ?token=[hidden] and [hidden]')
   })
 
-  test('[MAIL-6] knows no such recipient is asked once', async () => {
-    let asked = 0
+  test('[MAIL-6] a rejected recipient is not retried', async () => {
+    let attempts = 0
     const box = await openBox({
       onRcptTo(_, __, done) {
-        asked += 1
+        attempts += 1
         done(refusal(550))
       },
     })
-    const { mailer, logged } = open(through(box.port))
-    mailer.send(order('ada@example.org'))
+    const { mailer, logged } = open(smtpConfig(box.port))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
-    expect([asked, box.received.length]).toEqual([1, 0])
+    expect(attempts).toBe(1)
+    expect(box.received).toHaveLength(0)
     expect(logged()).toContain('"event":"mail.dropped"')
   })
 
-  /** A server without manners; gives how often somebody came. */
-  async function openRude(serve: (socket: Socket) => void): Promise<{ port: number; visits: () => number }> {
-    let visits = 0
+  /** A server that breaks the protocol, and how many connections it accepted. */
+  async function openFaulty(serve: (socket: Socket) => void): Promise<{ port: number; connections: () => number }> {
+    let connections = 0
     const sockets = new Set<Socket>()
     const server: Server = createServer((socket) => {
-      visits += 1
+      connections += 1
       sockets.add(socket)
       socket.on('error', () => {})
       socket.on('close', () => void sockets.delete(socket))
@@ -187,39 +200,39 @@ describe('a server that', () => {
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
     })
-    return { port: (server.address() as AddressInfo).port, visits: () => visits }
+    return { port: (server.address() as AddressInfo).port, connections: () => connections }
   }
 
   test.each([
-    ['closes at once', (socket: Socket) => void socket.end()],
+    ['closes immediately', (socket: Socket) => void socket.end()],
     ['resets', (socket: Socket) => void socket.resetAndDestroy()],
     ['closes after its greeting', (socket: Socket) => void socket.end('220 mail\r\n')],
-    ['speaks another language', (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+    ['speaks HTTP', (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['is overloaded', (socket: Socket) => void socket.end('421 too many\r\n')],
-  ])('[MAIL-6] %s is tried three times, and then the mail is lost', async (_, serve) => {
-    const { port, visits } = await openRude(serve)
-    const { mailer, logged } = open(through(port))
-    mailer.send(order('ada@example.org'))
+  ])('[MAIL-6] a server that %s is tried three times, then the mail is dropped', async (_, serve) => {
+    const { port, connections } = await openFaulty(serve)
+    const { mailer, logged } = open(smtpConfig(port))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
-    expect(visits()).toBe(3)
+    expect(connections()).toBe(3)
     expect(logged().match(/"event":"mail\.(?:dropped|retrying)"/g)).toHaveLength(3)
   })
 
-  test('[MAIL-6] is not there is tried three times, and then the mail is lost', async () => {
-    const gone = await openMailbox()
-    await gone.close()
-    const { mailer, logged } = open(through(gone.port))
-    mailer.send(order('ada@example.org'))
+  test('[MAIL-6] an unreachable server is tried three times, then the mail is dropped', async () => {
+    const closed = await openMailbox()
+    await closed.close()
+    const { mailer, logged } = open(smtpConfig(closed.port))
+    mailer.send(mailTo('ada@example.org'))
     await mailer.idle()
     expect(logged()).toMatch(/"event":"mail.dropped","template":"magic-link","attempts":3/)
   })
 
   const ehlo = '220 mail\r\n'
-  const tiring: readonly (readonly [string, Partial<MailTiming>, (socket: Socket) => void])[] = [
-    ['never says a word', { connectMs: 50 }, () => {}],
-    ['falls silent', { silenceMs: 50 }, (socket: Socket) => void socket.write(ehlo)],
+  const slowServers: readonly (readonly [string, Partial<MailTiming>, (socket: Socket) => void])[] = [
+    ['never sends a greeting', { connectMs: 50 }, () => {}],
+    ['sends nothing after its greeting', { silenceMs: 50 }, (socket: Socket) => void socket.write(ehlo)],
     [
-      'trickles',
+      'sends its response line by line without end',
       { deliveryMs: 100 },
       (socket: Socket): void => {
         socket.write(ehlo)
@@ -230,53 +243,56 @@ describe('a server that', () => {
       },
     ],
   ]
-  test.each(tiring)('[MAIL-6] %s is given up', async (_, timing, serve) => {
-    const { port, visits } = await openRude(serve)
-    const { mailer, logged } = open(through(port), { timing: { ...patient, retryDelaysMs: [], ...timing } })
-    mailer.send(order('ada@example.org'))
-    await mailer.idle()
-    expect(visits()).toBe(1)
-    expect(logged()).toContain('"event":"mail.dropped"')
-  })
+  test.each(slowServers)(
+    '[MAIL-6] a mail to a server that %s is dropped after a time limit',
+    async (_, timing, serve) => {
+      const { port, connections } = await openFaulty(serve)
+      const { mailer, logged } = open(smtpConfig(port), { timing: { ...patientTiming, retryDelaysMs: [], ...timing } })
+      mailer.send(mailTo('ada@example.org'))
+      await mailer.idle()
+      expect(connections()).toBe(1)
+      expect(logged()).toContain('"event":"mail.dropped"')
+    },
+  )
 
-  test('[MAIL-7] hangs queues a bounded number of mails', async () => {
-    const { port, visits } = await openRude(() => {})
-    const { mailer, logged } = open(through(port), { timing: { ...patient, drainMs: 1 } })
+  test('[MAIL-7] a bounded number of mails is queued for a server that does not respond', async () => {
+    const { port, connections } = await openFaulty(() => {})
+    const { mailer, logged } = open(smtpConfig(port), { timing: { ...patientTiming, drainMs: 1 } })
     let composed = 0
     for (let at = 0; at < mailQueueMax + 50; at++)
       mailer.sendLater('magic-link', async () => {
         composed += 1
-        return order(`${at}@example.org`)
+        return mailTo(`${at}@example.org`)
       })
     expect(logged().match(/The mail queue is full/g)).toHaveLength(50)
     await mailer.close()
     expect(composed).toBe(mailConnectionsMax)
-    expect(visits()).toBeLessThanOrEqual(mailConnectionsMax)
+    expect(connections()).toBeLessThanOrEqual(mailConnectionsMax)
     expect(logged()).toContain(`"event":"mail.dropped_at_close","count":${mailQueueMax}`)
   })
 })
 
-describe('stopping', () => {
-  test('[MAIL-7] sends what is queued, also what pauses, and takes nothing more', async () => {
-    let asked = 0
+describe('closing', () => {
+  test('[MAIL-7] a closing mailer sends queued and delayed mails and accepts no more', async () => {
+    let attempts = 0
     const box = await openBox({
       onRcptTo(_, __, done) {
-        asked += 1
-        done(asked === 1 ? Object.assign(new Error('later'), { responseCode: 451 }) : null)
+        attempts += 1
+        done(attempts === 1 ? Object.assign(new Error('later'), { responseCode: 451 }) : null)
       },
     })
     const delayed = Promise.withResolvers<void>()
-    const { mailer } = open(through(box.port), { timing: { ...patient, retryDelaysMs: [3_600_000] } })
+    const { mailer } = open(smtpConfig(box.port), { timing: { ...patientTiming, retryDelaysMs: [3_600_000] } })
     mailer.sendLater('magic-link', async () => {
       delayed.resolve()
-      return order('first@example.org')
+      return mailTo('first@example.org')
     })
     await delayed.promise
-    for (let at = 0; at < 30; at++) mailer.send(order(`${at}@example.org`))
+    for (let at = 0; at < 30; at++) mailer.send(mailTo(`${at}@example.org`))
     await box.next('29@example.org')
     await mailer.close()
     expect(box.received).toHaveLength(31)
-    mailer.send(order('late@example.org'))
+    mailer.send(mailTo('late@example.org'))
     await mailer.idle()
     expect(box.received).toHaveLength(31)
   })

@@ -14,7 +14,7 @@ import { oneTimeTokensSweptMax } from '../../../src/limits/users.ts'
 import { engines, type Storage } from '../../harness/engines.ts'
 
 const minute = 60_000
-const racers = 50
+const concurrentUses = 50
 const clock = manualClock()
 
 for (const engine of engines)
@@ -39,14 +39,14 @@ for (const engine of engines)
       rmSync(folder, { recursive: true })
     })
 
-    const about = { purpose: 'oauth-state', userId: 'u', data: { a: [1, 'ü'] }, lifetimeMs: minute } as const
-    const issue = (order: Parameters<OneTimeTokens['issue']>[1] = about): Promise<string> =>
-      database.write((tx) => tokens.issue(tx, order))
+    const input = { purpose: 'oauth-state', userId: 'u', data: { a: [1, 'ü'] }, lifetimeMs: minute } as const
+    const issue = (issued: Parameters<OneTimeTokens['issue']>[1] = input): Promise<string> =>
+      database.write((tx) => tokens.issue(tx, issued))
     const redeem = (token: string, purpose: Parameters<OneTimeTokens['redeem']>[1] = 'oauth-state') =>
       database.write((tx) => tokens.redeem(tx, purpose, token))
     const rows = () => database.all(sql`SELECT * FROM ${usersTable(database.dialect, 'one_time_tokens')}`)
 
-    test('[MAIL-22] a token is long and random, and is not what is stored', async () => {
+    test('[MAIL-22] tokens are long and random, and are not stored', async () => {
       const issued = await Promise.all(Array.from({ length: 20 }, () => issue()))
       for (const token of issued) expect(token).toMatch(/^[\w-]{43}$/)
       expect(new Set(issued).size).toBe(20)
@@ -54,12 +54,12 @@ for (const engine of engines)
       for (const token of issued) expect(stored).not.toContain(token)
     })
 
-    test('[MAIL-22] a code is not what is stored, nor its plain hash, and none is like another’s', async () => {
-      const order = { purpose: 'email-otp', data: {}, lifetimeMs: minute } as const
+    test('[MAIL-22] a code is stored as a hash keyed with the secret of the server', async () => {
+      const codeInput = { purpose: 'email-otp', data: {}, lifetimeMs: minute } as const
       const source = '192.0.2.1'
-      const code = await database.write((tx) => tokens.issueCode(tx, { ...order, email: 'a@example.org', source }))
+      const code = await database.write((tx) => tokens.issueCode(tx, { ...codeInput, email: 'a@example.org', source }))
       expect(code).toMatch(/^[0-9]{6}$/)
-      // What the row must be good for: somebody who reads it, and tries all codes, must have the secret too.
+      // Trying all codes against a stolen row requires the secret too.
       const others = createOneTimeTokens({ database, clock, secret: 'o'.repeat(32) })
       expect(
         await database.write((tx) => others.redeemCode(tx, 'email-otp', { email: 'a@example.org', code, source })),
@@ -69,52 +69,56 @@ for (const engine of engines)
       ).not.toBeNull()
     })
 
-    test('[MAIL-13] a token gives back what it was issued about, once', async () => {
-      const token = await issue({ ...about, email: 'a@example.org' })
+    test('[MAIL-13] a token returns the subject it was issued for, once', async () => {
+      const token = await issue({ ...input, email: 'a@example.org' })
       const subject = { userId: 'u', email: 'a@example.org', data: { a: [1, 'ü'] } }
       expect(await tokens.find(database, 'oauth-state', token)).toEqual(subject)
       expect(await redeem(token, 'magic-link')).toBeNull()
       expect(await redeem(token)).toEqual(subject)
-      expect([await redeem(token), await tokens.find(database, 'oauth-state', token)]).toEqual([null, null])
+      expect(await redeem(token)).toBeNull()
+      expect(await tokens.find(database, 'oauth-state', token)).toBeNull()
     })
 
-    test('[MAIL-13] of fifty at once one gets it', async () => {
+    test('[MAIL-13] of fifty concurrent redemptions one succeeds', async () => {
       const token = await issue()
-      const found = await Promise.all(Array.from({ length: racers }, () => redeem(token)))
+      const found = await Promise.all(Array.from({ length: concurrentUses }, () => redeem(token)))
       expect(found.filter(Boolean)).toHaveLength(1)
     })
 
-    test('[MAIL-13] a write that is undone has not used it', async () => {
+    test('[MAIL-13] a transaction that is rolled back does not use up the token', async () => {
       const token = await issue()
       const failing = database.write(async (tx) => {
         await tokens.redeem(tx, 'oauth-state', token)
-        throw new Error('undone')
+        throw new Error('rolled back')
       })
-      await expect(failing).rejects.toThrow('undone')
+      await expect(failing).rejects.toThrow('rolled back')
       expect(await redeem(token)).not.toBeNull()
     })
 
-    test('[MAIL-13] it ends with its time', async () => {
+    test('[MAIL-13] an expired token is neither found nor redeemed', async () => {
       const token = await issue()
       clock.advance(minute)
-      expect([await redeem(token), await tokens.find(database, 'oauth-state', token)]).toEqual([null, null])
+      expect(await redeem(token)).toBeNull()
+      expect(await tokens.find(database, 'oauth-state', token)).toBeNull()
     })
 
-    test('[MAIL-22] tries are counted exactly, and the token goes with the one too many', async () => {
+    test('[MAIL-22] concurrent attempts are counted exactly, and one too many removes the token', async () => {
       const token = await issue()
       const attempts = await Promise.all(
-        Array.from({ length: racers }, () => database.write((tx) => tokens.countAttempt(tx, 'oauth-state', token, 5))),
+        Array.from({ length: concurrentUses }, () =>
+          database.write((tx) => tokens.countAttempt(tx, 'oauth-state', token, 5)),
+        ),
       )
       expect(attempts.filter(Boolean)).toHaveLength(5)
       expect(await redeem(token)).toBeNull()
       expect(await database.write((tx) => tokens.countAttempt(tx, 'oauth-state', 'unknown', 5))).toBe(false)
     })
 
-    test('[MAIL-22] what was issued for a user can be called back, all or of one purpose', async () => {
+    test('[MAIL-22] the tokens of a user can be revoked, all of them or those of one purpose', async () => {
       const [state, link, others] = [
         await issue(),
-        await issue({ ...about, purpose: 'magic-link' }),
-        await issue({ ...about, userId: 'somebody else' }),
+        await issue({ ...input, purpose: 'magic-link' }),
+        await issue({ ...input, userId: 'another user' }),
       ]
       await database.write((tx) => tokens.removeAll(tx, 'u', 'magic-link'))
       expect(await redeem(link, 'magic-link')).toBeNull()
@@ -124,13 +128,13 @@ for (const engine of engines)
       expect(await redeem(others)).not.toBeNull()
     })
 
-    test('[MAIL-22] what has expired is swept, a bounded number at a time, and nothing else', async () => {
+    test('[MAIL-22] a sweep deletes a bounded number of expired tokens and no others', async () => {
       await tokens.sweep(clock.now() + minute)
       expect(await rows()).toEqual([])
       await database.write(async (tx) => {
-        for (let n = 0; n < oneTimeTokensSweptMax + 10; n++) await tokens.issue(tx, about)
+        for (let n = 0; n < oneTimeTokensSweptMax + 10; n++) await tokens.issue(tx, input)
       })
-      const alive = await issue({ ...about, lifetimeMs: 10 * minute })
+      const alive = await issue({ ...input, lifetimeMs: 10 * minute })
       clock.advance(minute)
       expect(await tokens.sweep(clock.now())).toBe(oneTimeTokensSweptMax)
       expect(await tokens.sweep(clock.now())).toBe(10)

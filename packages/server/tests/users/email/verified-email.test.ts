@@ -1,4 +1,4 @@
-/** Access rules see an e-mail address only while it is verified. */
+/** Access rules see an email address only while it is verified. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { type Client, createClient } from '../../harness/client.ts'
 import { sharedEngine } from '../../harness/engines.ts'
@@ -20,7 +20,7 @@ interface SeenAuth {
   readonly email: string | null
   readonly emailVerified: boolean
 }
-/** Asked by address, as applications do that share something with "ann@example.org". */
+/** A rule on the address, as in applications that share data with "ann@example.org". */
 const isInvited = (auth: SeenAuth | null): boolean => auth?.email?.endsWith('@example.org') === true
 const isVerified = (auth: SeenAuth | null): boolean => auth?.emailVerified === true
 
@@ -66,7 +66,7 @@ async function statusesOf(client: Client): Promise<number[]> {
   return answers.map(({ status }) => status)
 }
 
-describeServer('rules and an e-mail address', { config }, (server) => {
+describeServer('rules on an email address', { config }, (server) => {
   let person: Person
   let token: string
   beforeEach(async () => {
@@ -82,7 +82,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
   }
   const listed = async (client: Client): Promise<number> => (await client.get(invitations)).body.total
 
-  test('[USER-19] see none before it is verified, and see it in the next request afterwards', async () => {
+  test('[USER-19] rules see an address from the first request after its verification', async () => {
     const client = bearer(server, token)
     expect(await statusesOf(client)).toEqual([403, 403, 403, 403])
     expect(await listed(client)).toBe(0)
@@ -91,7 +91,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
     expect(await listed(client)).toBe(1)
   })
 
-  test('[USER-19] see none any more once an administrator says that it is not verified', async () => {
+  test('[USER-19] rules no longer see an address once an administrator marks it as not verified', async () => {
     const client = bearer(server, token)
     await verify(client)
     expect(await listed(client)).toBe(1)
@@ -100,7 +100,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
     expect(await listed(client)).toBe(0)
   })
 
-  test('[USER-19] a signed upload is judged by what is verified when it is used', async () => {
+  test('[USER-19] a signed upload URL is checked against the address that is verified when it is used', async () => {
     const client = bearer(server, token)
     await verify(client)
     const { body } = await client.post('/api/storage/letters/signed-upload-url', { key: `letter-${person.id}` })
@@ -111,7 +111,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
     expect(answer.status).toBe(403)
   })
 
-  test('[USER-19] the claims of a token name the address and whether it is verified', async () => {
+  test('[USER-19] the claims of a token contain the address and whether it is verified', async () => {
     const claimsOf = (text: string) => JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString())
     expect(claimsOf(token)).toMatchObject({ email: person.email, emailVerified: false })
     await verify(bearer(server, token))
@@ -119,7 +119,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
     expect(claimsOf(next)).toMatchObject({ email: person.email, emailVerified: true })
   })
 
-  test('[USER-19, SOCK-16] an open subscription follows the address', async () => {
+  test('[USER-19, SOCK-16] an open subscription gains and loses access with the verification of the address', async () => {
     const client = bearer(server, token)
     const socket = await watch(server.url, { channel: membersChannel, subscribe: null })
     socket.send({ type: 'auth', token })
@@ -134,7 +134,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
     await socket.close()
   })
 
-  test('[USER-19, SOCK-16] a room admits by the verified address alone', async () => {
+  test('[USER-19, SOCK-16] a room admits a user only while the address is verified', async () => {
     const client = await enter({ url: server.url, token: async () => token }, person.id)
     client.send({ type: 'join' })
     expect(await client.nextOf('error')).toMatchObject({ code: 'JOIN_DENIED' })
@@ -150,7 +150,7 @@ describeServer('rules and an e-mail address', { config }, (server) => {
 })
 
 if (sharedEngine)
-  test('[USER-19] an address verified on one node counts on every other', async () => {
+  test('[USER-19] an address verified on one node is verified on every node', async () => {
     const { nodes, close } = await openNodes(sharedEngine, 2, { config })
     try {
       const [one, other] = nodes as [TestServer, TestServer]
