@@ -1,4 +1,4 @@
-/** A small HTTP client for tests: paths in, status, headers and parsed body out. Knows no endpoint. */
+/** A small HTTP client for tests: takes a path, returns the status, the headers and the parsed body. */
 
 export interface Answer {
   readonly status: number
@@ -47,6 +47,13 @@ export function createClient(baseUrl: () => string, credentials: HeaderList = {}
     patch: (path, body, headers) => request('PATCH', path, headers ? { body, headers } : { body }),
     delete: (path, headers) => request('DELETE', path, headers ? { headers } : {}),
   }
+}
+
+/** How many responses have each status. */
+export function countStatuses(responses: readonly Answer[]): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1
+  return counts
 }
 
 function parseJson(text: string): unknown {

@@ -1,26 +1,26 @@
 /**
- * A passkey authenticator and the browser in front of it, in software: real keys and signatures in WebAuthn's formats,
- * and every lie a broken or hostile one could tell. What the server makes of it is for the tests.
+ * A passkey authenticator and its browser in software: real keys and signatures in WebAuthn formats, which a test can
+ * falsify in every member that a broken or hostile authenticator could.
  */
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 
 export type KeyAlgorithm = 'ES256' | 'EdDSA' | 'RS256'
 
-/** What `navigator.credentials.create` is given, as far as it is needed here. */
+/** The options of `navigator.credentials.create` that are used here. */
 export interface CreationOptions {
   readonly challenge: string
   readonly rp: { readonly id?: string }
   readonly user: { readonly id: string }
 }
 
-/** What `navigator.credentials.get` is given. */
+/** The options of `navigator.credentials.get`. */
 export interface RequestOptions {
   readonly challenge: string
   readonly rpId?: string
 }
 
-/** What is said instead of the truth. */
-export interface Lies {
+/** Values sent instead of the correct ones. */
+export interface Forgery {
   readonly origin?: string
   readonly rpId?: string
   readonly challenge?: string
@@ -28,12 +28,12 @@ export interface Lies {
   readonly isUserPresent?: boolean
   readonly isUserVerified?: boolean
   readonly isBackedUp?: boolean
-  /** The signature counter as it is sent; the authenticator's own goes on. */
+  /** The signature counter to send; the authenticator's own counter still increments. */
   readonly counter?: number
   readonly userHandle?: string | null
   readonly credentialId?: string
   readonly algorithm?: number
-  readonly hasSpoiltSignature?: boolean
+  readonly hasInvalidSignature?: boolean
   /** Format and statement of the attestation; default `none`. */
   readonly attestation?: { readonly format: string; readonly statement: ReadonlyMap<string, Cbor> }
   readonly clientData?: Readonly<Record<string, unknown>>
@@ -41,10 +41,10 @@ export interface Lies {
 
 export interface Authenticator {
   readonly credentialId: string
-  /** The answer of `navigator.credentials.create`, as JSON. */
-  register(options: CreationOptions, lies?: Lies): PasskeyResponse
-  /** The answer of `navigator.credentials.get`, as JSON. */
-  authenticate(options: RequestOptions, lies?: Lies): PasskeyResponse
+  /** The result of `navigator.credentials.create` as JSON. */
+  register(options: CreationOptions, forged?: Forgery): PasskeyResponse
+  /** The result of `navigator.credentials.get` as JSON. */
+  authenticate(options: RequestOptions, forged?: Forgery): PasskeyResponse
 }
 
 export interface PasskeyResponse {
@@ -63,7 +63,7 @@ const flag = { userPresent: 0x01, userVerified: 0x04, backupEligible: 0x08, back
 
 /**
  * A new authenticator with one key, used by a browser at `origin`. With `counts` it counts signatures as security keys
- * do; otherwise its counter stays at 0, as that of synchronised passkeys does.
+ * do; otherwise its counter stays at 0, as that of synchronized passkeys does.
  */
 export function createAuthenticator({
   origin,
@@ -79,51 +79,51 @@ export function createAuthenticator({
   let counter = 0
   let userHandle = ''
 
-  function authenticatorData(rpId: string, lies: Lies, attested: Uint8Array | null): Buffer {
+  function authenticatorData(rpId: string, forged: Forgery, attested: Uint8Array | null): Buffer {
     if (counts) counter++
     let flags = attested ? flag.attested : 0
-    if (lies.isUserPresent ?? true) flags |= flag.userPresent
-    if (lies.isUserVerified ?? true) flags |= flag.userVerified
-    if (lies.isBackedUp) flags |= flag.backupEligible | flag.backedUp
+    if (forged.isUserPresent ?? true) flags |= flag.userPresent
+    if (forged.isUserVerified ?? true) flags |= flag.userVerified
+    if (forged.isBackedUp) flags |= flag.backupEligible | flag.backedUp
     const head = Buffer.alloc(5)
     head.writeUInt8(flags, 0)
-    head.writeUInt32BE(lies.counter ?? counter, 1)
-    return Buffer.concat([sha256(lies.rpId ?? rpId), head, attested ?? Buffer.alloc(0)])
+    head.writeUInt32BE(forged.counter ?? counter, 1)
+    return Buffer.concat([sha256(forged.rpId ?? rpId), head, attested ?? Buffer.alloc(0)])
   }
 
-  const clientData = (type: string, challenge: string, lies: Lies): Buffer =>
+  const clientData = (type: string, challenge: string, forged: Forgery): Buffer =>
     Buffer.from(
       JSON.stringify({
-        type: lies.type ?? type,
-        challenge: lies.challenge ?? challenge,
-        origin: lies.origin ?? origin,
+        type: forged.type ?? type,
+        challenge: forged.challenge ?? challenge,
+        origin: forged.origin ?? origin,
         crossOrigin: false,
-        ...lies.clientData,
+        ...forged.clientData,
       }),
     )
 
-  const signed = (data: Uint8Array, lies: Lies): Buffer => {
+  const signed = (data: Uint8Array, forged: Forgery): Buffer => {
     const signature = sign(algorithm === 'EdDSA' ? null : 'sha256', data, privateKey)
-    if (lies.hasSpoiltSignature) signature[signature.length - 1] = (signature.at(-1) ?? 0) ^ 1
+    if (forged.hasInvalidSignature) signature[signature.length - 1] = (signature.at(-1) ?? 0) ^ 1
     return signature
   }
 
-  const respond = (response: Readonly<Record<string, unknown>>, lies: Lies): PasskeyResponse => {
-    const id = lies.credentialId ?? base64url(credentialId)
+  const respond = (response: Readonly<Record<string, unknown>>, forged: Forgery): PasskeyResponse => {
+    const id = forged.credentialId ?? base64url(credentialId)
     return { id, rawId: id, type: 'public-key', clientExtensionResults: {}, response }
   }
 
   return {
     credentialId: base64url(credentialId),
 
-    register(options, lies = {}) {
+    register(options, forged = {}) {
       userHandle = options.user.id
       const length = Buffer.alloc(2)
       length.writeUInt16BE(credentialId.length)
-      const cose = cbor(coseKey(publicKey, lies.algorithm ?? coseAlgorithms[algorithm]))
+      const cose = cbor(coseKey(publicKey, forged.algorithm ?? coseAlgorithms[algorithm]))
       const attested = Buffer.concat([Buffer.alloc(16), length, credentialId, cose])
-      const data = authenticatorData(options.rp.id ?? '', lies, attested)
-      const { format, statement } = lies.attestation ?? { format: 'none', statement: new Map<string, Cbor>() }
+      const data = authenticatorData(options.rp.id ?? '', forged, attested)
+      const { format, statement } = forged.attestation ?? { format: 'none', statement: new Map<string, Cbor>() }
       const attestation = new Map<string, Cbor>([
         ['fmt', format],
         ['attStmt', statement],
@@ -131,26 +131,26 @@ export function createAuthenticator({
       ])
       return respond(
         {
-          clientDataJSON: base64url(clientData('webauthn.create', options.challenge, lies)),
+          clientDataJSON: base64url(clientData('webauthn.create', options.challenge, forged)),
           attestationObject: base64url(cbor(attestation)),
           transports: ['internal', 'hybrid'],
         },
-        lies,
+        forged,
       )
     },
 
-    authenticate(options, lies = {}) {
-      const client = clientData('webauthn.get', options.challenge, lies)
-      const data = authenticatorData(options.rpId ?? '', lies, null)
-      const handle = lies.userHandle === undefined ? userHandle : lies.userHandle
+    authenticate(options, forged = {}) {
+      const client = clientData('webauthn.get', options.challenge, forged)
+      const data = authenticatorData(options.rpId ?? '', forged, null)
+      const handle = forged.userHandle === undefined ? userHandle : forged.userHandle
       return respond(
         {
           clientDataJSON: base64url(client),
           authenticatorData: base64url(data),
-          signature: base64url(signed(Buffer.concat([data, sha256(client)]), lies)),
+          signature: base64url(signed(Buffer.concat([data, sha256(client)]), forged)),
           ...(handle === null ? {} : { userHandle: handle }),
         },
-        lies,
+        forged,
       )
     },
   }
@@ -162,7 +162,7 @@ function generateKey(algorithm: KeyAlgorithm): { privateKey: KeyObject; publicKe
   return generateKeyPairSync('ec', { namedCurve: 'P-256' })
 }
 
-/** The key as COSE (RFC 9053) has it. */
+/** The key in COSE (RFC 9053). */
 function coseKey(publicKey: KeyObject, algorithm: number): ReadonlyMap<number, Cbor> {
   const { kty, x, y, n, e } = publicKey.export({ format: 'jwk' })
   const bytes = (text: string | undefined): Buffer => Buffer.from(text ?? '', 'base64url')
@@ -190,7 +190,7 @@ function coseKey(publicKey: KeyObject, algorithm: number): ReadonlyMap<number, C
   return new Map(members[kty ?? ''])
 }
 
-/** CBOR (RFC 8949) of what WebAuthn is made of. */
+/** CBOR (RFC 8949), for the types that WebAuthn uses. */
 function cbor(value: Cbor): Buffer {
   if (typeof value === 'number') return value < 0 ? cborHead(1, -1 - value) : cborHead(0, value)
   if (typeof value === 'string') return Buffer.concat([cborHead(3, Buffer.byteLength(value)), Buffer.from(value)])

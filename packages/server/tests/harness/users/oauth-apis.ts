@@ -1,36 +1,36 @@
 /**
- * GitHub and Discord as far as a sign-in sees them: a token endpoint, and user endpoints in the documented shapes. Each
- * answers as the test says, and keeps who asked.
+ * Stubs of GitHub and Discord: a token endpoint and user endpoints with documented responses. A test can replace each
+ * response and read the requests.
  */
 
-/** Paths to what they answer; `/token` is the token endpoint. */
-export type ApiAnswers = Readonly<Record<string, () => Response | Promise<Response>>>
+/** Responses by path; `/token` is the token endpoint. */
+export type ApiResponses = Readonly<Record<string, () => Response | Promise<Response>>>
 
 export interface OAuthApi {
   readonly endpoints: { readonly authorize: string; readonly token: string; readonly user: string }
-  answers: ApiAnswers
-  /** Path and headers of what was asked. */
-  readonly asked: readonly { readonly path: string; readonly headers: Headers; readonly body: string }[]
+  responses: ApiResponses
+  /** The requests so far. */
+  readonly requests: readonly { readonly path: string; readonly headers: Headers; readonly body: string }[]
   close(): void
 }
 
 /** Must be closed. */
-export function openOAuthApi(answers: ApiAnswers): OAuthApi {
-  const asked: { path: string; headers: Headers; body: string }[] = []
+export function openOAuthApi(responses: ApiResponses): OAuthApi {
+  const requests: { path: string; headers: Headers; body: string }[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request) {
       const path = new URL(request.url).pathname
-      asked.push({ path, headers: request.headers, body: await request.text() })
-      return api.answers[path]?.() ?? new Response('nothing here', { status: 404 })
+      requests.push({ path, headers: request.headers, body: await request.text() })
+      return api.responses[path]?.() ?? new Response('not found', { status: 404 })
     },
   })
   const { origin } = server.url
   const api: OAuthApi = {
     endpoints: { authorize: `${origin}/authorize`, token: `${origin}/token`, user: `${origin}/user` },
-    answers,
-    asked,
+    responses,
+    requests,
     close: () => void server.stop(true),
   }
   return api
@@ -39,8 +39,8 @@ export function openOAuthApi(answers: ApiAnswers): OAuthApi {
 export const bearerToken = (): Response =>
   Response.json({ access_token: 'api-access-token', token_type: 'bearer', scope: 'user:email' })
 
-/** In the documented shape of `GET /user` and `GET /user/emails`. */
-export const githubAnswers = (id: number, emails: readonly object[]): ApiAnswers => ({
+/** Responses of `GET /user` and `GET /user/emails` as documented. */
+export const githubResponses = (id: number, emails: readonly object[]): ApiResponses => ({
   '/token': bearerToken,
   '/user': () =>
     Response.json({
@@ -55,8 +55,8 @@ export const githubAnswers = (id: number, emails: readonly object[]): ApiAnswers
   '/user/emails': () => Response.json(emails),
 })
 
-/** In the documented shape of `GET /users/@me`. */
-export const discordAnswers = (user: object): ApiAnswers => ({
+/** The response of `GET /users/@me` as documented. */
+export const discordResponses = (user: object): ApiResponses => ({
   '/token': bearerToken,
   '/user': () =>
     Response.json({

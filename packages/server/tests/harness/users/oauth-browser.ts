@@ -1,15 +1,14 @@
-/** A browser as far as sign-ins through providers need one: it follows redirects, and keeps cookies to their hosts. */
-import { expect } from 'bun:test'
+/** A minimal browser for sign-ins through providers: follows redirects and keeps cookies per host. */
 
 export interface OAuthBrowserOptions {
-  /** Where the server says it is, and where it really is. */
+  /** The public URL of the server, and the URL at which it listens. */
   readonly publicUrl: string
   readonly serverUrl: () => string
 }
 
 export interface Visit {
   readonly status: number
-  /** Where it leads, absolute; null where it leads nowhere. */
+  /** The absolute URL of a redirect, or null. */
   readonly location: string | null
   readonly text: string
   readonly headers: Headers
@@ -19,12 +18,12 @@ export interface OAuthBrowser {
   /** Cookies by host, as name to value. */
   readonly cookies: ReadonlyMap<string, ReadonlyMap<string, string>>
   visit(url: string, init?: RequestInit): Promise<Visit>
-  /** Leaves for a provider; gives the address there. */
-  leave(path: string): Promise<string>
-  /** Follows redirects until one leads to an address that begins so, which is not visited. */
+  /** Starts a sign-in; returns the URL at the provider. */
+  startSignIn(path: string): Promise<string>
+  /** Follows redirects up to a URL with this prefix, which is returned and not visited. */
   follow(url: string, until: string): Promise<string>
-  /** Visits the callback; gives what the fragment of the page says that it led to. */
-  comeBack(url: string): Promise<Readonly<Record<string, string>>>
+  /** Visits the callback; returns the parameters in the fragment of the page that it redirects to. */
+  openCallback(url: string): Promise<Readonly<Record<string, string>>>
 }
 
 const redirectsMax = 10
@@ -37,7 +36,7 @@ export function createOAuthBrowser({ publicUrl, serverUrl }: OAuthBrowserOptions
     const jar = cookies.get(host) ?? new Map<string, string>()
     cookies.set(host, jar)
     const headers = new Headers(init.headers)
-    // What `SameSite=Lax` means for a form that another site posts.
+    // `SameSite=Lax` withholds cookies from a form that another site posts.
     if ((init.method ?? 'GET') === 'GET')
       headers.set('Cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '))
     const real = url.startsWith(publicUrl) ? serverUrl() + url.slice(publicUrl.length) : url
@@ -52,33 +51,33 @@ export function createOAuthBrowser({ publicUrl, serverUrl }: OAuthBrowserOptions
     }
   }
 
-  async function lead(url: string): Promise<string> {
+  async function redirectOf(url: string): Promise<string> {
     const { status, location, text } = await visit(url)
-    if (location === null) throw new Error(`${url} leads nowhere: ${status} ${text.slice(0, 300)}`)
+    if (location === null) throw new Error(`${url} did not redirect: ${status} ${text.slice(0, 300)}`)
     return location
   }
 
   return {
     cookies,
     visit,
-    leave: (path) => lead(publicUrl + path),
+    startSignIn: (path) => redirectOf(publicUrl + path),
     async follow(url, until) {
       let at = url
       for (let steps = 0; !at.startsWith(until); steps++) {
-        if (steps === redirectsMax) throw new Error(`${url} does not lead to ${until}`)
-        at = await lead(at)
+        if (steps === redirectsMax) throw new Error(`${url} does not redirect to ${until}`)
+        at = await redirectOf(at)
       }
       return at
     },
-    async comeBack(url) {
+    async openCallback(url) {
       const { status, location, text } = await visit(url)
-      expect([status, status === 302 ? '' : text]).toEqual([302, ''])
+      if (status !== 302) throw new Error(`the callback did not redirect: ${status} ${text.slice(0, 300)}`)
       return fragmentOf(location ?? '')
     },
   }
 }
 
-/** Addresses of apps are not for this browser to understand. */
+/** A URL with another scheme, such as an app's, is kept as it is. */
 const resolve = (location: string, base: string): string =>
   /^[a-z][a-z0-9+.-]*:/i.test(location) ? location : new URL(location, base).href
 

@@ -1,4 +1,4 @@
-/** What tests of sign-ins through providers share: a server that knows some, and the ways through them. */
+/** Sign-ins through real and scripted providers, for tests. */
 import { expect } from 'bun:test'
 
 import { type Client, createClient } from '../client.ts'
@@ -13,7 +13,7 @@ export const callbackUrl = (provider: string): string => `${publicUrl}/api/auth/
 export const startPath = (provider: string, redirectUrl = appUrl): string =>
   `/api/auth/oauth/${provider}?redirect_url=${encodeURIComponent(redirectUrl)}`
 
-/** An issuer of this machine as the configuration names one. */
+/** The configuration of an issuer on this machine. */
 export const providerOf = ({ issuer, clientId, clientSecret }: Omit<OidcIssuer, 'close'>) => ({
   issuer,
   clientId,
@@ -27,33 +27,33 @@ export type Fragment = Readonly<Record<string, string>>
 export const openBrowser = (server: TestServer): OAuthBrowser =>
   createOAuthBrowser({ publicUrl, serverUrl: () => server.url })
 
-/** Where a browser arrives that goes through a real provider as this person, short of the page it was sent from. */
-export async function passThrough(
+/** Signs in at a real provider as this person; returns the callback URL that the provider redirects to, unvisited. */
+export async function signInAtProvider(
   browser: OAuthBrowser,
-  leftFor: string,
+  providerUrl: string,
   provider: string,
   person: string,
 ): Promise<string> {
-  return browser.follow(`${leftFor}&login_hint=${person}`, callbackUrl(provider))
+  return browser.follow(`${providerUrl}&login_hint=${person}`, callbackUrl(provider))
 }
 
-/** A whole sign-in at a real provider; gives what the app is told. */
+/** A complete sign-in at a real provider; returns the fragment that the app receives. */
 export async function signInAt(server: TestServer, provider: string, person: string): Promise<Fragment> {
   const browser = openBrowser(server)
-  const leftFor = await browser.leave(startPath(provider))
-  return browser.comeBack(await passThrough(browser, leftFor, provider, person))
+  const providerUrl = await browser.startSignIn(startPath(provider))
+  return browser.openCallback(await signInAtProvider(browser, providerUrl, provider, person))
 }
 
-/** The callback that a scripted provider sends the browser back to. */
-export function scriptedReturn(issuer: ScriptedIssuer, leftFor: string, script: Script = {}): string {
-  const { searchParams } = new URL(leftFor)
+/** The callback URL that a scripted provider redirects to. */
+export function scriptedReturn(issuer: ScriptedIssuer, providerUrl: string, script: Script = {}): string {
+  const { searchParams } = new URL(providerUrl)
   const back = new URL(searchParams.get('redirect_uri') ?? '')
-  back.searchParams.set('code', issuer.grant(leftFor, script))
+  back.searchParams.set('code', issuer.grant(providerUrl, script))
   back.searchParams.set('state', searchParams.get('state') ?? '')
   return back.href
 }
 
-/** A whole sign-in at a scripted provider. */
+/** A complete sign-in at a scripted provider. */
 export async function signInBy(
   server: TestServer,
   provider: string,
@@ -61,18 +61,18 @@ export async function signInBy(
   script: Script = {},
 ): Promise<Fragment> {
   const browser = openBrowser(server)
-  const leftFor = await browser.leave(startPath(provider))
-  return browser.comeBack(scriptedReturn(issuer, leftFor, script))
+  const providerUrl = await browser.startSignIn(startPath(provider))
+  return browser.openCallback(scriptedReturn(issuer, providerUrl, script))
 }
 
-/** The caller that a fragment's tokens make. */
+/** A client with the tokens of a fragment. */
 export function clientOf(server: TestServer, fragment: Fragment): Client {
   expect(Object.keys(fragment).sort()).toEqual(['accessToken', 'refreshToken'])
   return createClient(() => server.url, { authorization: `Bearer ${fragment.accessToken}` })
 }
 
-/** Everybody there is, with the time of their last change: what a refused sign-in must leave alone. */
-export async function everybody(server: TestServer): Promise<readonly unknown[]> {
+/** All users with the time of their last change, which a refused sign-in must not change. */
+export async function allUsers(server: TestServer): Promise<readonly unknown[]> {
   const { status, body } = await server.service.get('/api/auth/admin/users?limit=1000')
   expect(status).toBe(200)
   return body.users

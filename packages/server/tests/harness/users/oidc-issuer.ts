@@ -1,4 +1,4 @@
-/** A real OpenID Connect provider on this machine, at which whoever says who they are is that person. */
+/** A real OpenID Connect provider on this machine, which signs a browser in as the person in its `login_hint`. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Provider, { type Configuration } from 'oidc-provider'
@@ -10,7 +10,7 @@ export interface OidcIssuer {
   close(): void
 }
 
-/** What is told of `ada`: e-mail `ada@example.com`, verified unless the name says otherwise (`unverified-ada`). */
+/** The claims of `ada`: email `ada@example.com`, verified unless the name begins with `unverified-`. */
 const claimsOf = (person: string) => ({
   sub: person,
   email: `${person.replace('unverified-', '')}@example.com`,
@@ -21,11 +21,11 @@ const claimsOf = (person: string) => ({
 
 export interface IssuerOptions {
   readonly redirectUris: readonly string[]
-  /** Tells the e-mail at the user-info endpoint alone, as the standard has it. */
+  /** Returns the email at the userinfo endpoint only, as the standard requires. */
   readonly isStrict?: boolean
 }
 
-/** Must be closed. A browser says who it is with `login_hint`. */
+/** Must be closed. The person `cancelling` cancels the sign-in. */
 export async function openOidcIssuer({ redirectUris, isStrict = false }: IssuerOptions): Promise<OidcIssuer> {
   const client = { clientId: 'plinth', clientSecret: 'client-secret-of-plinth-0123456789' }
   const server = createServer()
@@ -50,14 +50,14 @@ export async function openOidcIssuer({ redirectUris, isStrict = false }: IssuerO
     findAccount: (_, id) => ({ accountId: id, claims: async () => claimsOf(id) }),
   }
   const provider = new Provider(issuer, configuration)
-  const answer = provider.callback()
+  const handle = provider.callback()
   server.on('request', async (request, response) => {
-    if (!request.url?.startsWith('/interaction/')) return answer(request, response)
+    if (!request.url?.startsWith('/interaction/')) return handle(request, response)
     const { params } = await provider.interactionDetails(request, response)
     const accountId = String(params.login_hint)
-    if (accountId === 'nobody') {
-      const refusal = { error: 'access_denied', error_description: '<b>no</b>' }
-      return provider.interactionFinished(request, response, refusal)
+    if (accountId === 'cancelling') {
+      const cancellation = { error: 'access_denied', error_description: '<b>no</b>' }
+      return provider.interactionFinished(request, response, cancellation)
     }
     const grant = new provider.Grant({ accountId, clientId: client.clientId })
     grant.addOIDCScope(String(params.scope))

@@ -1,16 +1,16 @@
 /**
- * An issuer that answers each code as a test says: with a good token, with a bad one, or with anything at all. Keeps
- * what it was asked.
+ * An issuer whose response to each code is scripted by the test: a valid token, an invalid one, or any response. Keeps
+ * the requests for tokens.
  */
 import { createHash } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 
-/** What a code is exchanged for. What is left out is as it should be. */
+/** The response to a code. Omitted members default to a valid ID token. */
 export interface Script {
   readonly claims?: JWTPayload
   readonly alg?: string
   readonly kid?: string
-  /** Signs with a key that the issuer never published. */
+  /** Signs with a key that the issuer has not published. */
   readonly isForged?: boolean
   /** Instead of everything else. */
   readonly reply?: () => Response | Promise<Response>
@@ -25,11 +25,11 @@ export interface ScriptedIssuer {
   readonly issuer: string
   /** Its discovery document. */
   readonly metadata: Readonly<Record<string, unknown>>
-  /** A code for somebody who left with this address. */
+  /** A code for the flow that this authorization URL started. */
   grant(authorizationUrl: string, script?: Script): string
   /** The requests for tokens so far. */
   readonly requests: readonly TokenRequest[]
-  /** Answers discovery by something else, until it is called with null. */
+  /** Replaces the discovery response until called with null. */
   discover(reply: (() => Response) | null): void
   discoveries(): number
   close(): void
@@ -37,10 +37,10 @@ export interface ScriptedIssuer {
 
 const kid = 'key-1'
 
-/** Must be closed. A code is good once, and only with the PKCE verifier of its flow. */
+/** Must be closed. A code works once, and only with the PKCE verifier of its flow. */
 export async function openScriptedIssuer(): Promise<ScriptedIssuer> {
   const { privateKey, publicKey } = await generateKeyPair('RS256')
-  const stranger = await generateKeyPair('RS256')
+  const unpublished = await generateKeyPair('RS256')
   const codes = new Map<string, { readonly left: URLSearchParams; readonly script: Script }>()
   const requests: TokenRequest[] = []
   let discovery: (() => Response) | null = null
@@ -59,7 +59,7 @@ export async function openScriptedIssuer(): Promise<ScriptedIssuer> {
     }
     if (alg === 'none') return `${encode({ alg })}.${encode(payload)}.`
     const key =
-      alg === 'HS256' ? new TextEncoder().encode('s'.repeat(32)) : (isForged ? stranger : { privateKey }).privateKey
+      alg === 'HS256' ? new TextEncoder().encode('s'.repeat(32)) : (isForged ? unpublished : { privateKey }).privateKey
     return new SignJWT(payload).setProtectedHeader({ alg, kid: ownKid }).sign(key)
   }
 
@@ -92,7 +92,7 @@ export async function openScriptedIssuer(): Promise<ScriptedIssuer> {
         Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid, alg: 'RS256', use: 'sig' }] }),
       '/token': { POST: exchange },
     },
-    fetch: () => new Response('nothing here', { status: 404 }),
+    fetch: () => new Response('not found', { status: 404 }),
   })
   const issuer: string = server.url.origin
 

@@ -1,4 +1,4 @@
-/** Second factors: an authenticator app from enrollment to removal, recovery codes, and what a ticket is worth. */
+/** Second factors: an authenticator app from enrollment to removal, recovery codes, and tickets. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { createClient } from '../../harness/client.ts'
@@ -17,13 +17,13 @@ const wrongCode = '000000'
 const enroll = async (person: Person) => (await person.client.post(`${totp}/enroll`, undefined)).body
 const factorsOf = async (person: Person) => (await person.client.get('/api/auth/mfa/factors')).body
 
-describeServer('enrolling an authenticator app', { config, clock }, (server) => {
+describeServer('enrollment of an authenticator app', { config, clock }, (server) => {
   let person: Person
   beforeEach(async () => {
     person = await signUp(server)
   })
 
-  test('[MFA-1] gives a secret, its URI and eight recovery codes', async () => {
+  test('[MFA-1] enrolling returns a secret, its URI and eight recovery codes', async () => {
     const answer = await person.client.post(`${totp}/enroll`, undefined)
     expect(answer.status).toBe(200)
     expect(Object.keys(answer.body).sort()).toEqual(['factorId', 'qrCodeUri', 'recoveryCodes', 'secret'])
@@ -37,13 +37,13 @@ describeServer('enrolling an authenticator app', { config, clock }, (server) => 
     expect(Object.fromEntries(uri.searchParams)).toMatchObject({ secret, issuer: 'Plinth', digits: '6', period: '30' })
   })
 
-  test('[MFA-2] asks nobody for anything before a code was verified', async () => {
+  test('[MFA-2] a factor is inactive until a code is verified', async () => {
     await enroll(person)
     expect((await person.signIn()).body).toHaveProperty('accessToken')
     expect(await factorsOf(person)).toMatchObject({ factors: [{ verified: false }], recoveryCodesLeft: 8 })
   })
 
-  test('[MFA-2] again replaces what was never verified, secret and recovery codes', async () => {
+  test('[MFA-2] enrolling again replaces the secret and recovery codes of an inactive factor', async () => {
     const first = await enroll(person)
     const second = await enroll(person)
     expect(second.secret).not.toBe(first.secret)
@@ -59,7 +59,7 @@ describeServer('enrolling an authenticator app', { config, clock }, (server) => 
     expectRefusal(await server.anonymous.post('/api/auth/mfa/recovery', { mfaTicket, recoveryCode }), 401)
   })
 
-  test('[MFA-2] and verifying again are refused once a factor is in force', async () => {
+  test('[MFA-2] enrolling and verifying again are refused once a factor is active', async () => {
     const owner = await signUpWithApp(server, clock)
     const before = await factorsOf(owner)
     expectRefusal(await owner.client.post(`${totp}/enroll`, undefined), 409)
@@ -67,7 +67,7 @@ describeServer('enrolling an authenticator app', { config, clock }, (server) => 
     expect(await factorsOf(owner)).toEqual(before)
   })
 
-  test('[MFA-2] a wrong code, or the factor of another, puts nothing in force', async () => {
+  test('[MFA-2] a wrong code or the factor of another user activates nothing', async () => {
     const { factorId, secret } = await enroll(person)
     const code = codeOf(secret, clock.now())
     const other = await signUp(server)
@@ -78,7 +78,7 @@ describeServer('enrolling an authenticator app', { config, clock }, (server) => 
     expect((await factorsOf(person)).factors).toMatchObject([{ verified: false }])
   })
 
-  test('[MFA-10] the list shows no secret, and nobody else’s factors', async () => {
+  test('[MFA-10] the list contains only the caller’s factors, without secrets', async () => {
     const { factorId } = await enroll(person)
     expect(await factorsOf(person)).toEqual({
       factors: [{ id: factorId, type: 'totp', verified: false, createdAt: new Date(clock.now()).toISOString() }],
@@ -87,17 +87,17 @@ describeServer('enrolling an authenticator app', { config, clock }, (server) => 
     expect(await factorsOf(await signUp(server))).toEqual({ factors: [], recoveryCodesLeft: 0 })
   })
 
-  test('[MFA-11] anonymous users and service keys enroll nothing', async () => {
+  test('[MFA-11] anonymous users and service keys cannot enroll', async () => {
     const { body } = await server.anonymous.post('/api/auth/signin/anonymous', {})
-    const nobody = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
-    expectRefusal(await nobody.post(`${totp}/enroll`, undefined), 403)
-    expect((await nobody.get('/api/auth/mfa/factors')).body.factors).toEqual([])
+    const anonymousUser = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
+    expectRefusal(await anonymousUser.post(`${totp}/enroll`, undefined), 403)
+    expect((await anonymousUser.get('/api/auth/mfa/factors')).body.factors).toEqual([])
     expectRefusal(await server.service.post(`${totp}/enroll`, undefined), 403)
     expectRefusal(await server.anonymous.post(`${totp}/enroll`, undefined), 401)
   })
 })
 
-describeServer('signing in with a second factor', { config, clock }, (server) => {
+describeServer('sign-in with a second factor', { config, clock }, (server) => {
   let owner: PersonWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
@@ -106,19 +106,19 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
   const recover = (mfaTicket: string, recoveryCode: string) =>
     server.anonymous.post('/api/auth/mfa/recovery', { mfaTicket, recoveryCode })
 
-  test('[MFA-3] the password alone gives a ticket, and the code a session', async () => {
-    const half = await owner.signIn()
-    expect(half.status).toBe(200)
-    expect(half.body).toEqual({
+  test('[MFA-3] the password returns a ticket, and the code returns a session', async () => {
+    const first = await owner.signIn()
+    expect(first.status).toBe(200)
+    expect(first.body).toEqual({
       mfaRequired: true,
       mfaTicket: expect.any(String),
       factors: [{ id: owner.factorId, type: 'totp' }],
     })
-    const whole = await verify(half.body.mfaTicket, owner.code(1))
-    expect(whole.status).toBe(200)
-    expect(Object.keys(whole.body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
-    expect(whole.body.user.id).toBe(owner.id)
-    const me = await server.anonymous.get('/api/auth/me', { authorization: `Bearer ${whole.body.accessToken}` })
+    const second = await verify(first.body.mfaTicket, owner.code(1))
+    expect(second.status).toBe(200)
+    expect(Object.keys(second.body).sort()).toEqual(['accessToken', 'deviceToken', 'refreshToken', 'user'])
+    expect(second.body.user.id).toBe(owner.id)
+    const me = await server.anonymous.get('/api/auth/me', { authorization: `Bearer ${second.body.accessToken}` })
     expect(me.body).toMatchObject({ user: { id: owner.id } })
   })
 
@@ -129,18 +129,18 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     [1, 200],
     [2, 401],
   ] as const)
-    test(`[MFA-4] a code ${steps} steps off is ${status}`, async () => {
+    test(`[MFA-4] a code that is ${steps} steps off is ${status}`, async () => {
       await server.elapse(3 * step)
       const answer = await verify(await owner.ticket(), owner.code(steps))
       if (status === 200) expect(answer.status).toBe(200)
       else expectRefusal(answer, status)
     })
 
-  test('[MFA-5] the code of the enrolment is used up', async () => {
+  test('[MFA-5] the code that activated the factor does not sign in', async () => {
     expectRefusal(await verify(await owner.ticket(), owner.code()), 401)
   })
 
-  test('[MFA-5] no code works twice, nor an older one after it', async () => {
+  test('[MFA-5] a code works once, and no older code works after it', async () => {
     await server.elapse(3 * step)
     const [older, newer] = [owner.code(), owner.code(1)]
     expect((await verify(await owner.ticket(), newer)).status).toBe(200)
@@ -151,7 +151,7 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     expect((await verify(await owner.ticket(), owner.code())).status).toBe(200)
   })
 
-  test('[MFA-6] a recovery code signs in once, however it is typed', async () => {
+  test('[MFA-6] a recovery code signs in once, in any spelling', async () => {
     const [code = '', other = ''] = owner.recoveryCodes
     const typed = ` ${code.toUpperCase().replaceAll('0', 'O').replaceAll('1', 'l').replace('-', ' ')} `
     expect((await recover(await owner.ticket(), typed)).status).toBe(200)
@@ -161,10 +161,10 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     expect((await owner.signIn()).body).toHaveProperty('mfaRequired', true)
   })
 
-  test('[MFA-6] another’s recovery code is worth nothing', async () => {
-    const stranger = await signUpWithApp(server, clock)
-    expectRefusal(await recover(await owner.ticket(), stranger.recoveryCodes[0] ?? ''), 401)
-    expect((await factorsOf(stranger)).recoveryCodesLeft).toBe(8)
+  test('[MFA-6] a recovery code of another user is refused', async () => {
+    const other = await signUpWithApp(server, clock)
+    expectRefusal(await recover(await owner.ticket(), other.recoveryCodes[0] ?? ''), 401)
+    expect((await factorsOf(other)).recoveryCodesLeft).toBe(8)
   })
 
   test('[MFA-7] a ticket signs in once', async () => {
@@ -176,14 +176,14 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     expect((await factorsOf(owner)).recoveryCodesLeft).toBe(8)
   })
 
-  test('[MFA-7] after five wrong codes a ticket is worth nothing, and a new one is', async () => {
+  test('[MFA-7] five wrong codes invalidate a ticket, and a new one works', async () => {
     const ticket = await owner.ticket()
-    for (let tries = 1; tries <= 5; tries++) expectRefusal(await verify(ticket, wrongCode), 401, 'Invalid code')
+    for (let attempt = 1; attempt <= 5; attempt++) expectRefusal(await verify(ticket, wrongCode), 401, 'Invalid code')
     expectRefusal(await verify(ticket, owner.code(1)), 401, 'Invalid token')
     expect((await verify(await owner.ticket(), owner.code(1))).status).toBe(200)
   })
 
-  test('[MFA-7] a ticket is good for minutes', async () => {
+  test('[MFA-7] a ticket works after two minutes and not after fifteen', async () => {
     const [ticket, late] = [await owner.ticket(), await owner.ticket()]
     await server.elapse(2 * 60_000)
     expect((await verify(ticket, owner.code())).status).toBe(200)
@@ -191,15 +191,15 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     expectRefusal(await verify(late, owner.code()), 401, 'Invalid token')
   })
 
-  test('[MFA-7] what is no ticket is told like one that has ended', async () => {
+  test('[MFA-7] an unknown ticket gets the same error as an expired one', async () => {
     const mistakes = ['x', 'a'.repeat(43), owner.id, owner.factorId]
     for (const ticket of mistakes) expectRefusal(await verify(ticket, owner.code(1)), 401, 'Invalid token')
     for (const body of [{}, { mfaTicket: 'x' }, { mfaTicket: 1, code: '1' }, { mfaTicket: 'x', code: 'y'.repeat(129) }])
       expectRefusal(await server.anonymous.post('/api/auth/mfa/verify', body), 400)
   })
 
-  test('[MFA-8] thirty tries an hour are a user’s, whatever the tickets', async () => {
-    for (let tries = 0; tries < 30; tries += 5) {
+  test('[MFA-8] a user can try thirty codes an hour over all tickets', async () => {
+    for (let attempt = 0; attempt < 30; attempt += 5) {
       const ticket = await owner.ticket()
       for (let wrong = 0; wrong < 5; wrong++) expectRefusal(await verify(ticket, wrongCode), 401)
     }
@@ -217,7 +217,7 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
     expect((await verify(await owner.ticket(), owner.code())).status).toBe(200)
   })
 
-  test('[MFA-11] a disabled user’s ticket opens nothing', async () => {
+  test('[MFA-11] disabling a user invalidates the tickets of the user', async () => {
     const ticket = await owner.ticket()
     const disable = (disabled: boolean) => server.service.patch(`/api/auth/admin/users/${owner.id}`, { disabled })
     expect((await disable(true)).status).toBe(200)
@@ -229,7 +229,7 @@ describeServer('signing in with a second factor', { config, clock }, (server) =>
   })
 })
 
-describeServer('removing an authenticator app', { config, clock }, (server) => {
+describeServer('removal of an authenticator app', { config, clock }, (server) => {
   let owner: PersonWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
@@ -237,7 +237,7 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
   const remove = (body: object) => owner.client.request('DELETE', totp, { body })
 
   for (const by of ['code', 'recoveryCode'] as const)
-    test(`[MFA-9] by ${by} takes away the factor, the recovery codes and the tickets`, async () => {
+    test(`[MFA-9] removal by ${by} deletes the factor, the recovery codes and the tickets`, async () => {
       const ticket = await owner.ticket()
       const proof = by === 'code' ? { code: owner.code(1) } : { recoveryCode: owner.recoveryCodes[3] }
       expect((await remove(proof)).body).toEqual({ ok: true })
@@ -249,7 +249,7 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
       expect((await owner.client.post(`${totp}/enroll`, undefined)).status).toBe(200)
     })
 
-  test('[MFA-9] takes the password as well, once', async () => {
+  test('[MFA-9] removal by password works once', async () => {
     const { password } = owner
     expect((await remove({ password })).body).toEqual({ ok: true })
     expect(await factorsOf(owner)).toMatchObject({ factors: [], recoveryCodesLeft: 0 })
@@ -257,7 +257,7 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
     expectRefusal(await remove({ password }), 404)
   })
 
-  test('[MFA-9] without a good proof changes nothing', async () => {
+  test('[MFA-9] removal without exactly one valid proof changes nothing', async () => {
     const code = owner.code(1)
     const [recoveryCode] = owner.recoveryCodes
     const mistakes = [
@@ -281,13 +281,13 @@ describeServer('removing an authenticator app', { config, clock }, (server) => {
 })
 
 for (const inner of engines)
-  describe(`second factors at rest on ${inner.name}`, () => {
+  describe(`storage of second factors on ${inner.name}`, () => {
     const { engine, storage } = watchedEngine(inner)
     const server = createServer({ config, clock }, engine)
     beforeAll(() => server.open())
     afterAll(() => server.close())
 
-    test('[MFA-1] neither secret nor recovery codes are stored as they are', async () => {
+    test('[MFA-1] secrets and recovery codes are not stored in plain text', async () => {
       const owner = await signUpWithApp(server, clock)
       const rows = createUserRows(server.dataFolder, storage)
       expect(await rows.count('_factors', 'id', owner.factorId)).toBe(1)
@@ -298,7 +298,7 @@ for (const inner of engines)
           expect(await rows.count('_recovery_codes', 'hash', spelling)).toBe(0)
     })
 
-    test('[MFA-12] the log holds neither secrets nor codes', async () => {
+    test('[MFA-12] secrets and codes are not logged', async () => {
       const owner = await signUpWithApp(server, clock)
       const ticket = await owner.ticket()
       const [recoveryCode] = owner.recoveryCodes
@@ -310,15 +310,15 @@ for (const inner of engines)
     })
   })
 
-describe('another secret of the server', () => {
+describe('a changed server secret', () => {
   for (const engine of engines)
-    test(`[MFA-7, ERR-7] makes every code a wrong one, until an administrator takes the app away, on ${engine.name}`, async () => {
+    test(`[MFA-7, ERR-7] invalidates every code until an administrator removes the factor, on ${engine.name}`, async () => {
       const settings = { secret: 'the first secret of the server, 0123456789' }
       const server = createServer({ config, clock, settings }, engine)
       try {
         await server.open()
         const person = await signUpWithApp(server, clock)
-        settings.secret = 'another secret after somebody got in, 0123'
+        settings.secret = 'another secret of the server, 0123456789ab'
         await server.restart()
         for (const proof of [{ code: person.code(1) }, { recoveryCode: person.recoveryCodes[0] }]) {
           const body = { mfaTicket: await person.ticket(), ...proof }

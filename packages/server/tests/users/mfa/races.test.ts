@@ -1,27 +1,20 @@
-/** Second factors under concurrency: single use holds on one server and on several nodes. */
+/** Second factors under concurrent requests on one server; `nodes.test.ts` covers several nodes. */
 import { beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
-import type { Answer } from '../../harness/client.ts'
+import { countStatuses } from '../../harness/client.ts'
 import { describeServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
 import { codeOf, type PersonWithApp, signUp, signUpWithApp } from '../../harness/users/person.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
-/** More than the tries of one user, so that the bound shows beside the winner. */
-const racers = 50
-const triesMax = 30
+/** More than a user may attempt, so that both the single success and the rate limit show. */
+const concurrentUses = 50
+const attemptsMax = 30
 
 const race = <T>(run: (n: number) => Promise<T>): Promise<T[]> =>
-  Promise.all(Array.from({ length: racers }, (_, n) => run(n)))
+  Promise.all(Array.from({ length: concurrentUses }, (_, n) => run(n)))
 
-/** Statuses to how many answers have them. */
-function tally(answers: readonly Answer[]): Record<number, number> {
-  const counts: Record<number, number> = {}
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
-  return counts
-}
-
-describeServer('second factors in a race', { config, clock }, (server) => {
+describeServer('second factors under concurrency', { config, clock }, (server) => {
   let owner: PersonWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
@@ -29,30 +22,30 @@ describeServer('second factors in a race', { config, clock }, (server) => {
   const sessions = async () => (await owner.client.get('/api/auth/sessions')).body.sessions.length
   const factors = async () => (await owner.client.get('/api/auth/mfa/factors')).body
 
-  test('[MFA-5] one code with many tickets signs in once', async () => {
+  test('[MFA-5] one code used with many tickets concurrently signs in once', async () => {
     const tickets: string[] = []
-    for (let n = 0; n < racers; n++) tickets.push(await owner.ticket())
+    for (let n = 0; n < concurrentUses; n++) tickets.push(await owner.ticket())
     const before = await sessions()
     const code = owner.code(1)
     const answers = await race((n) => server.anonymous.post('/api/auth/mfa/verify', { mfaTicket: tickets[n], code }))
-    expect(tally(answers)).toEqual({ 200: 1, 401: triesMax - 1, 429: racers - triesMax })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 401: attemptsMax - 1, 429: concurrentUses - attemptsMax })
     expect(await sessions()).toBe(before + 1)
   })
 
-  test('[MFA-6] one recovery code with many tickets signs in once', async () => {
+  test('[MFA-6] one recovery code used with many tickets concurrently signs in once', async () => {
     const tickets: string[] = []
-    for (let n = 0; n < racers; n++) tickets.push(await owner.ticket())
+    for (let n = 0; n < concurrentUses; n++) tickets.push(await owner.ticket())
     const before = await sessions()
     const [recoveryCode] = owner.recoveryCodes
     const answers = await race((n) =>
       server.anonymous.post('/api/auth/mfa/recovery', { mfaTicket: tickets[n], recoveryCode }),
     )
-    expect(tally(answers)).toEqual({ 200: 1, 401: triesMax - 1, 429: racers - triesMax })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 401: attemptsMax - 1, 429: concurrentUses - attemptsMax })
     expect(await sessions()).toBe(before + 1)
     expect((await factors()).recoveryCodesLeft).toBe(7)
   })
 
-  test('[MFA-7] one ticket with everything that is good signs in once', async () => {
+  test('[MFA-7] one ticket used concurrently with valid codes and recovery codes signs in once', async () => {
     const mfaTicket = await owner.ticket()
     const before = await sessions()
     const codes = owner.recoveryCodes
@@ -61,50 +54,50 @@ describeServer('second factors in a race', { config, clock }, (server) => {
         ? server.anonymous.post('/api/auth/mfa/verify', { mfaTicket, code: owner.code(1) })
         : server.anonymous.post('/api/auth/mfa/recovery', { mfaTicket, recoveryCode: codes[n % codes.length] }),
     )
-    expect(tally(answers)[200]).toBe(1)
+    expect(countStatuses(answers)[200]).toBe(1)
     expect(await sessions()).toBe(before + 1)
     expect((await factors()).recoveryCodesLeft).toBeGreaterThanOrEqual(7)
   })
 
-  test('[MFA-7] of many wrong codes on one ticket at once five are looked at', async () => {
+  test('[MFA-7] of fifty concurrent wrong codes for one ticket five are checked', async () => {
     const mfaTicket = await owner.ticket()
     const answers = await race(() => server.anonymous.post('/api/auth/mfa/verify', { mfaTicket, code: '000000' }))
     expect(answers.filter(({ body }) => body.message === 'Invalid code')).toHaveLength(5)
-    expect(tally(answers)[200]).toBeUndefined()
+    expect(countStatuses(answers)[200]).toBeUndefined()
   })
 
-  test('[MFA-8] tries at the same time are counted like others', async () => {
+  test('[MFA-8] concurrent attempts are counted exactly', async () => {
     const tickets: string[] = []
-    for (let n = 0; n < racers / 5; n++) tickets.push(await owner.ticket())
+    for (let n = 0; n < concurrentUses / 5; n++) tickets.push(await owner.ticket())
     const answers = await race((n) =>
       server.anonymous.post('/api/auth/mfa/verify', { mfaTicket: tickets[n % tickets.length], code: '000000' }),
     )
-    expect(tally(answers)).toEqual({ 401: triesMax, 429: racers - triesMax })
+    expect(countStatuses(answers)).toEqual({ 401: attemptsMax, 429: concurrentUses - attemptsMax })
   })
 
-  test('[MFA-2] enrolling many times at once leaves one factor, whose secret is the one told with it', async () => {
+  test('[MFA-2] concurrent enrollments leave one factor, the one of a single response', async () => {
     const person = await signUp(server)
     const answers = await race(() => person.client.post('/api/auth/mfa/totp/enroll', undefined))
-    expect(tally(answers)).toEqual({ 200: racers })
+    expect(countStatuses(answers)).toEqual({ 200: concurrentUses })
     const listed = (await person.client.get('/api/auth/mfa/factors')).body
-    expect([listed.factors.length, listed.recoveryCodesLeft]).toEqual([1, 8])
-    const told = answers.filter(({ body }) => body.factorId === listed.factors[0].id)
-    expect(told).toHaveLength(1)
+    expect(listed.factors).toHaveLength(1)
+    expect(listed.recoveryCodesLeft).toBe(8)
+    expect(answers.filter(({ body }) => body.factorId === listed.factors[0].id)).toHaveLength(1)
   })
 
-  test('[MFA-2, MFA-5] verifying an enrolment many times at once puts it in force once', async () => {
+  test('[MFA-2, MFA-5] of fifty concurrent verifications of a factor one succeeds', async () => {
     const person = await signUp(server)
     const { factorId, secret } = (await person.client.post('/api/auth/mfa/totp/enroll', undefined)).body
     const code = codeOf(secret, clock.now())
     const answers = await race(() => person.client.post('/api/auth/mfa/totp/verify', { factorId, code }))
-    expect(tally(answers)).toEqual({ 200: 1, 409: racers - 1 })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 409: concurrentUses - 1 })
   })
 
-  test('[MFA-9] removing many times at once happens once', async () => {
+  test('[MFA-9] of fifty concurrent removals of a factor one succeeds', async () => {
     const answers = await race(() =>
       owner.client.request('DELETE', '/api/auth/mfa/totp', { body: { code: owner.code(1) } }),
     )
-    expect(tally(answers)).toEqual({ 200: 1, 404: triesMax - 1, 429: racers - triesMax })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 404: attemptsMax - 1, 429: concurrentUses - attemptsMax })
     expect(await factors()).toEqual({ factors: [], recoveryCodesLeft: 0 })
   })
 })

@@ -10,16 +10,16 @@ import { createAuthenticator } from '../../harness/users/authenticator.ts'
 import { mailAuth } from '../../harness/users/mail-config.ts'
 import { openMailbox } from '../../harness/users/mailbox.ts'
 import {
+  allUsers,
   appUrl,
   clientOf,
-  everybody,
   openBrowser,
-  passThrough,
   providerOf,
   publicUrl,
   scriptedProvider,
   scriptedReturn,
   signInAt,
+  signInAtProvider,
   signInBy,
 } from '../../harness/users/oauth.ts'
 import { openOidcIssuer } from '../../harness/users/oidc-issuer.ts'
@@ -52,19 +52,21 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
     expect(status).toBe(200)
     return body.url
   }
-  /** A ticket for whoever this is at the real provider. */
+  /** A ticket for this person at the real provider. */
   async function ticketAt(client: Client, person: string): Promise<string> {
     const browser = openBrowser(server)
-    const leftFor = (await browser.visit(await start(client, 'corp'))).location ?? ''
-    const fragment = await browser.comeBack(await passThrough(browser, leftFor, 'corp', person))
+    const providerUrl = (await browser.visit(await start(client, 'corp'))).location ?? ''
+    const fragment = await browser.openCallback(await signInAtProvider(browser, providerUrl, 'corp', person))
     expect(Object.keys(fragment)).toEqual(['linkTicket'])
     return fragment.linkTicket ?? ''
   }
-  /** A ticket for a person whom the test makes up, unless told otherwise without an e-mail. */
+  /** A ticket for a person with these claims at the scripted provider. */
   async function ticketBy(client: Client, claims: object, provider = 'club'): Promise<string> {
     const browser = openBrowser(server)
-    const leftFor = (await browser.visit(await start(client, provider))).location ?? ''
-    return (await browser.comeBack(scriptedReturn(scripted, leftFor, { claims: { ...claims } }))).linkTicket ?? ''
+    const providerUrl = (await browser.visit(await start(client, provider))).location ?? ''
+    return (
+      (await browser.openCallback(scriptedReturn(scripted, providerUrl, { claims: { ...claims } }))).linkTicket ?? ''
+    )
   }
   const anonymous = async (): Promise<{ id: string; client: Client }> => {
     const { status, body } = await server.anonymous.post('/api/auth/signin/anonymous', {})
@@ -76,7 +78,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
   }
 
   describe('linking', () => {
-    test('[OAUTH-12, OAUTH-15] links the identity of the user who started the flow, which then signs in', async () => {
+    test('[OAUTH-12, OAUTH-15] an identity is linked to the user who started the flow, and can then sign in', async () => {
       const person = await signUp(server)
       const linked = await link(person.client, await ticketAt(person.client, 'linked'))
       expect(linked.status).toBe(201)
@@ -92,7 +94,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(body.user.id).toBe(person.id)
     })
 
-    test('[OAUTH-12] requires a signed-in user and an allowed redirect URL', async () => {
+    test('[OAUTH-12] linking requires a signed-in user and an allowed redirect URL', async () => {
       const { client } = await signUp(server)
       const path = '/api/auth/oauth/corp/link'
       expectRefusal(await server.anonymous.post(path, { redirectUrl: appUrl }), 401)
@@ -109,22 +111,23 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       }
     })
 
-    test('[OAUTH-12] rejects the ticket of another user, which stays valid for its owner', async () => {
+    test('[OAUTH-12] the ticket of another user is rejected and stays valid for its owner', async () => {
       const [victim, attacker] = [await signUp(server), await signUp(server)]
       const ticket = await ticketAt(attacker.client, 'led-through')
-      const before = await everybody(server)
+      const before = await allUsers(server)
       expectRefusal(await link(victim.client, ticket), 400)
-      expect([await everybody(server), await identitiesOf(victim.client)]).toEqual([before, []])
+      expect(await allUsers(server)).toEqual(before)
+      expect(await identitiesOf(victim.client)).toEqual([])
       expect((await link(attacker.client, ticket)).status).toBe(201)
     })
 
-    test('[OAUTH-12] needs the browser that started the flow, and does not sign in', async () => {
+    test('[OAUTH-12] the callback works only in the browser that started the flow, and does not sign in', async () => {
       const { client } = await signUp(server)
       const browser = openBrowser(server)
-      const leftFor = (await browser.visit(await start(client, 'corp'))).location ?? ''
-      const url = await passThrough(browser, leftFor, 'corp', 'unbound')
+      const providerUrl = (await browser.visit(await start(client, 'corp'))).location ?? ''
+      const url = await signInAtProvider(browser, providerUrl, 'corp', 'unbound')
       expect((await openBrowser(server).visit(url)).status).toBe(400)
-      expect(Object.keys(await browser.comeBack(url))).toEqual(['linkTicket'])
+      expect(Object.keys(await browser.openCallback(url))).toEqual(['linkTicket'])
     })
 
     test('[OAUTH-12] of 50 concurrent uses of a start URL, and of a ticket, one succeeds', async () => {
@@ -137,7 +140,7 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 49 }, () => 400)])
     })
 
-    test('[OAUTH-12] expires after two minutes, and each token is valid for its step only', async () => {
+    test('[OAUTH-12] start URLs and tickets expire after two minutes, and each token is valid for its step only', async () => {
       const { client } = await signUp(server)
       const [url, ticket] = [await start(client, 'club'), await ticketBy(client, { sub: 'late' })]
       const browser = openBrowser(server)
@@ -154,13 +157,14 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       clock.set(Date.now())
     })
 
-    test('[OAUTH-7] to an account with an unverified address ends when the owner verifies it', async () => {
+    test('[OAUTH-7] an identity linked before the address was verified is removed when its owner verifies it', async () => {
       const squatter = await signUp(server)
       expect((await link(squatter.client, await ticketBy(squatter.client, { sub: 'squatter' }))).status).toBe(201)
       await server.anonymous.post('/api/auth/signin/magic-link', { email: squatter.email })
       const token = await mailbox.nextToken(squatter.email)
       const { status, body } = await server.anonymous.post('/api/auth/verify-magic-link', { token })
-      expect([status, body.user.id]).toEqual([200, squatter.id])
+      expect(status).toBe(200)
+      expect(body.user.id).toBe(squatter.id)
       const owner = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
       expect(await identitiesOf(owner)).toEqual([])
       expectRefusal(await squatter.client.get('/api/auth/identities'), 401)
@@ -172,23 +176,24 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       const owner = await signUp(server)
       const first = await link(owner.client, await ticketBy(owner.client, { sub: 'shared' }))
       const other = await signUp(server)
-      const before = await everybody(server)
+      const before = await allUsers(server)
       expectRefusal(await link(other.client, await ticketBy(other.client, { sub: 'shared' })), 409)
       const again = await link(owner.client, await ticketBy(owner.client, { sub: 'shared' }))
-      expect([again.status, again.body.identity]).toEqual([201, first.body.identity])
-      expect(await everybody(server)).toEqual(before)
+      expect(again.status).toBe(201)
+      expect(again.body.identity).toEqual(first.body.identity)
+      expect(await allUsers(server)).toEqual(before)
       // The same subject at another provider is another person.
       expect((await link(other.client, await ticketBy(other.client, { sub: 'shared' }, 'team'))).status).toBe(201)
     })
 
-    test('[OAUTH-14] one identity to two users concurrently succeeds once', async () => {
-      const people = await Promise.all([signUp(server), signUp(server)])
-      const tickets = await Promise.all(people.map(({ client }) => ticketBy(client, { sub: 'torn' })))
-      const answers = await Promise.all(people.map(({ client }, at) => link(client, tickets[at])))
+    test('[OAUTH-14] linking one identity to two users concurrently succeeds once', async () => {
+      const accounts = await Promise.all([signUp(server), signUp(server)])
+      const tickets = await Promise.all(accounts.map(({ client }) => ticketBy(client, { sub: 'torn' })))
+      const answers = await Promise.all(accounts.map(({ client }, at) => link(client, tickets[at])))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, 409])
     })
 
-    test('[OAUTH-14] is limited to twenty identities per user', async () => {
+    test('[OAUTH-14] a user can link at most twenty identities', async () => {
       const { client } = await signUp(server)
       for (let at = 0; at < 20; at++)
         expect((await link(client, await ticketBy(client, { sub: `many-${at}` }))).status).toBe(201)
@@ -202,17 +207,15 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
     test('[OAUTH-13] an anonymous user is upgraded and keeps the id', async () => {
       const { id, client } = await anonymous()
       const { status, body } = await link(client, await ticketAt(client, 'upgraded'))
-      expect([status, body.user]).toEqual([
-        201,
-        expect.objectContaining({
-          id,
-          isAnonymous: false,
-          email: 'upgraded@example.com',
-          emailVerified: true,
-          displayName: 'Name of upgraded',
-          avatarUrl: 'https://images.example.com/upgraded.png',
-        }),
-      ])
+      expect(status).toBe(201)
+      expect(body.user).toMatchObject({
+        id,
+        isAnonymous: false,
+        email: 'upgraded@example.com',
+        emailVerified: true,
+        displayName: 'Name of upgraded',
+        avatarUrl: 'https://images.example.com/upgraded.png',
+      })
       const signedIn = clientOf(server, await signInAt(server, 'corp', 'upgraded'))
       expect((await signedIn.get('/api/auth/me')).body.user).toMatchObject({ id, isAnonymous: false })
     })
@@ -228,18 +231,19 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       const claims = { sub: 'second-self', email: 'known@example.com', email_verified: true }
       const ticket = await ticketBy(client, claims)
       await signInBy(server, 'team', scripted, { claims: { ...claims, sub: 'first-self' } })
-      const before = await everybody(server)
+      const before = await allUsers(server)
       expectRefusal(await link(client, ticket), 409)
-      expect([await everybody(server), await identitiesOf(client)]).toEqual([before, []])
+      expect(await allUsers(server)).toEqual(before)
+      expect(await identitiesOf(client)).toEqual([])
     })
 
     test('[OAUTH-9] an anonymous user cannot link while sign-up is disabled', async () => {
       const { client } = await anonymous()
       const ticket = await ticketBy(client, { sub: 'closed' })
       await server.reload({ ...config, auth: { ...auth, signup: false } })
-      const before = await everybody(server)
+      const before = await allUsers(server)
       expectRefusal(await link(client, ticket), 403)
-      expect(await everybody(server)).toEqual(before)
+      expect(await allUsers(server)).toEqual(before)
       await server.reload(config)
       expect((await link(client, ticket)).status).toBe(201)
     })
@@ -251,14 +255,14 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       const response = createAuthenticator({ origin: 'http://localhost:5173' }).register(options)
       expect((await person.client.post(`${passkeys}/register`, { response })).status).toBe(201)
       await server.elapse(recentSignInMs + 1)
-      const asked = await person.client.post('/api/auth/oauth/club/link', { redirectUrl: appUrl })
-      expect(expectRefusal(asked, 403).slug).toBe('sign-in-again')
+      const refused = await person.client.post('/api/auth/oauth/club/link', { redirectUrl: appUrl })
+      expect(expectRefusal(refused, 403).slug).toBe('sign-in-again')
       const { accessToken } = (await person.signIn()).body
       const again = createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
       expect((await link(again, await ticketBy(again, { sub: 'guarded' }))).status).toBe(201)
     })
 
-    test('[OAUTH-13] the same address is verified by linking; a different one is not changed', async () => {
+    test('[OAUTH-13] linking verifies the address of the account if the provider has verified the same one', async () => {
       const person = await signUp(server)
       const other = { sub: 'own-1', email: 'elsewhere@example.com', email_verified: true, name: 'Real Name' }
       const first = await link(person.client, await ticketBy(person.client, other))
@@ -275,22 +279,23 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
   describe('unlinking', () => {
     const unlink = (client: Client, id: string) => client.delete(`/api/auth/identities/${id}`)
 
-    test('[OAUTH-16] keeps the other sign-in methods', async () => {
+    test('[OAUTH-16] unlinking an identity keeps the other sign-in methods', async () => {
       const person = await signUp(server)
       const { body } = await link(person.client, await ticketAt(person.client, 'unlinked'))
-      const stranger = await signUp(server)
-      expectRefusal(await unlink(stranger.client, body.identity.id), 404)
+      const other = await signUp(server)
+      expectRefusal(await unlink(other.client, body.identity.id), 404)
       expectRefusal(await unlink(person.client, 'unknown'), 404)
-      const gone = await unlink(person.client, body.identity.id)
-      expect([gone.status, gone.body, await identitiesOf(person.client)]).toEqual([200, { ok: true }, []])
+      const unlinked = await unlink(person.client, body.identity.id)
+      expect(unlinked).toMatchObject({ status: 200, body: { ok: true } })
+      expect(await identitiesOf(person.client)).toEqual([])
       expectRefusal(await unlink(person.client, body.identity.id), 404)
       expect((await person.signIn()).status).toBe(200)
-      // The identity is free, and what comes by it is somebody new.
+      // A sign-in with the unlinked identity creates a new account.
       const { body: me } = await clientOf(server, await signInAt(server, 'corp', 'unlinked')).get('/api/auth/me')
       expect(me.user.id).not.toBe(person.id)
     })
 
-    test('[OAUTH-16] rejects removing the last sign-in method', async () => {
+    test('[OAUTH-16] the last sign-in method cannot be removed', async () => {
       const claims = { sub: 'only-way' }
       const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
       const [identity] = await identitiesOf(client)
@@ -303,18 +308,18 @@ describeServer('linking', { config, settings: { publicUrl }, clock }, (server) =
       expectRefusal(await unlink(client, last.id), 409)
     })
 
-    test('[OAUTH-16] removes the last identity if the e-mail is verified', async () => {
+    test('[OAUTH-16] the last identity can be removed if the email is verified', async () => {
       const claims = { sub: 'mailed', email: 'mailed@example.com', email_verified: true }
       const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
       const [identity] = await identitiesOf(client)
       expect((await unlink(client, identity.id)).status).toBe(200)
-      // The address leads back to the same user.
+      // The verified address signs in to the same account.
       const again = clientOf(server, await signInBy(server, 'club', scripted, { claims }))
       const ids = await Promise.all([client, again].map(async (who) => (await who.get('/api/auth/me')).body.user.id))
       expect(ids[0]).toBe(ids[1])
     })
 
-    test('[OAUTH-16] removes one of the last two when both are removed concurrently', async () => {
+    test('[OAUTH-16] of the last two identities only one is removed when both are removed concurrently', async () => {
       for (let round = 0; round < 5; round++) {
         const claims = { sub: `last-two-${round}` }
         const client = clientOf(server, await signInBy(server, 'club', scripted, { claims }))

@@ -1,30 +1,30 @@
 /** Passkeys under attack: forged responses of authenticators and browsers, stolen tokens, and races. */
 import { beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
-import type { Answer } from '../../harness/client.ts'
+import { countStatuses } from '../../harness/client.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
-import { type Authenticator, createAuthenticator, type Lies } from '../../harness/users/authenticator.ts'
+import { type Authenticator, createAuthenticator, type Forgery } from '../../harness/users/authenticator.ts'
 import { type Person, signUp } from '../../harness/users/person.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const origin = 'http://localhost:5173'
 const base = '/api/auth/passkeys'
-const racers = 50
+const concurrentUses = 50
 
-/** What no ceremony forgives. */
-const lies: Readonly<Record<string, Lies>> = {
+/** Forged values that neither registration nor authentication accepts. */
+const forgeries: Readonly<Record<string, Forgery>> = {
   'another origin': { origin: 'https://evil.example' },
-  'an origin that begins alike': { origin: 'http://localhost:5173.evil.example' },
+  'an origin with an allowed origin as its prefix': { origin: 'http://localhost:5173.evil.example' },
   'another domain': { rpId: 'evil.example' },
-  'a challenge of its own': { challenge: Buffer.alloc(32, 7).toString('base64url') },
-  'no challenge': { challenge: '' },
-  'the other ceremony': { type: 'webauthn.other' },
-  'a user who is not there': { isUserPresent: false },
-  'a user who was not verified': { isUserVerified: false },
-  'a page inside another': { clientData: { crossOrigin: true } },
-  'a page inside another, named': { clientData: { crossOrigin: true, topOrigin: 'https://evil.example' } },
+  'a challenge that was not issued': { challenge: Buffer.alloc(32, 7).toString('base64url') },
+  'an empty challenge': { challenge: '' },
+  'an unknown ceremony type': { type: 'webauthn.other' },
+  'missing user presence': { isUserPresent: false },
+  'missing user verification': { isUserVerified: false },
+  'a cross-origin frame': { clientData: { crossOrigin: true } },
+  'a cross-origin frame with its top origin': { clientData: { crossOrigin: true, topOrigin: 'https://evil.example' } },
   'another credential’s id': { credentialId: Buffer.alloc(32, 9).toString('base64url') },
 }
 
@@ -43,42 +43,42 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
   const listed = async (of = person) => (await of.client.get(base)).body.passkeys
   const sessions = async () => (await person.client.get('/api/auth/sessions')).body.sessions.length
 
-  for (const [what, lie] of Object.entries(lies)) {
-    test(`[PASSKEY-3] ${what} registers nothing`, async () => {
+  for (const [what, forgery] of Object.entries(forgeries)) {
+    test(`[PASSKEY-3] a registration with ${what} is refused`, async () => {
       const options = await creation()
-      expectRefusal(await register(key.register(options, lie)), 400)
+      expectRefusal(await register(key.register(options, forgery)), 400)
       expect(await listed()).toEqual([])
       expect((await register(key.register(options))).status).toBe(201)
     })
 
-    test(`[PASSKEY-3] ${what} signs nobody in`, async () => {
+    test(`[PASSKEY-3] an authentication with ${what} is refused`, async () => {
       await register(key.register(await creation()))
       const before = await sessions()
       const options = await request()
-      expectRefusal(await authenticate(key.authenticate(options, lie)), 401, 'Invalid passkey')
+      expectRefusal(await authenticate(key.authenticate(options, forgery)), 401, 'Invalid passkey')
       expect(await sessions()).toBe(before)
       expect((await listed())[0].lastUsedAt).toBeNull()
       expect((await authenticate(key.authenticate(options))).status).toBe(200)
     })
   }
 
-  const assertionLies: Readonly<Record<string, Lies>> = {
-    'a wrong signature': { hasSpoiltSignature: true },
-    'a registration’s type': { type: 'webauthn.create' },
+  const assertionForgeries: Readonly<Record<string, Forgery>> = {
+    'a wrong signature': { hasInvalidSignature: true },
+    'the type of a registration': { type: 'webauthn.create' },
     'no user handle': { userHandle: null },
-    'the handle of another': { userHandle: Buffer.from('somebody').toString('base64url') },
+    'the handle of another user': { userHandle: Buffer.from('another user').toString('base64url') },
   }
-  for (const [what, lie] of Object.entries(assertionLies))
-    test(`[PASSKEY-3] ${what} signs nobody in`, async () => {
+  for (const [what, forgery] of Object.entries(assertionForgeries))
+    test(`[PASSKEY-3] an authentication with ${what} is refused`, async () => {
       await register(key.register(await creation()))
-      expectRefusal(await authenticate(key.authenticate(await request(), lie)), 401, 'Invalid passkey')
+      expectRefusal(await authenticate(key.authenticate(await request(), forgery)), 401, 'Invalid passkey')
       expect((await listed())[0].lastUsedAt).toBeNull()
     })
 
-  test('[PASSKEY-3] another key signs nobody in, nor one of an algorithm that was not asked for', async () => {
+  test('[PASSKEY-3] a signature by another key and a key with an unsupported algorithm are refused', async () => {
     await register(key.register(await creation()))
-    const thief = createAuthenticator({ origin })
-    const forged = thief.authenticate(await request(), {
+    const attacker = createAuthenticator({ origin })
+    const forged = attacker.authenticate(await request(), {
       credentialId: key.credentialId,
       userHandle: Buffer.from(person.id).toString('base64url'),
     })
@@ -88,7 +88,7 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     expect(await listed()).toHaveLength(1)
   })
 
-  test('[PASSKEY-3] what is no answer is 400, and what cannot be read is refused', async () => {
+  test('[PASSKEY-3] a response of another shape is 400, and malformed CBOR, JSON and signatures are refused', async () => {
     const good = key.register(await creation())
     const shapes = [undefined, null, 'x', {}, { ...good, id: 7 }, { ...good, type: 'x' }, { ...good, response: {} }]
     for (const response of shapes) expectRefusal(await register(response), 400)
@@ -130,7 +130,7 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     expect((await authenticate(assertion)).status).toBe(200)
   })
 
-  test('[PASSKEY-4] a challenge is answered once, and for five minutes', async () => {
+  test('[PASSKEY-4] a challenge works once, and for five minutes', async () => {
     const options = await creation()
     expect((await register(key.register(options))).status).toBe(201)
     expectRefusal(await register(createAuthenticator({ origin }).register(options)), 400)
@@ -145,36 +145,38 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     expect(await listed()).toHaveLength(1)
   })
 
-  test('[PASSKEY-4] one challenge answered many times at once is answered once', async () => {
+  test('[PASSKEY-4] of fifty concurrent responses to one challenge one succeeds', async () => {
     const options = await creation()
-    const keys = Array.from({ length: racers }, () => createAuthenticator({ origin }))
+    const keys = Array.from({ length: concurrentUses }, () => createAuthenticator({ origin }))
     const registered = await Promise.all(keys.map((one) => register(one.register(options))))
-    expect(tally(registered)).toEqual({ 201: 1, 400: racers - 1 })
+    expect(countStatuses(registered)).toEqual({ 201: 1, 400: concurrentUses - 1 })
     expect(await listed()).toHaveLength(1)
 
-    const winner = keys.find(({ credentialId }) => registered.some(({ body }) => body.passkey?.id === credentialId))
+    const registeredKey = keys.find(({ credentialId }) =>
+      registered.some(({ body }) => body.passkey?.id === credentialId),
+    )
     const before = await sessions()
     const requested = await request()
     const answers = await Promise.all(
-      Array.from({ length: racers }, () => authenticate(winner?.authenticate(requested))),
+      Array.from({ length: concurrentUses }, () => authenticate(registeredKey?.authenticate(requested))),
     )
-    expect(tally(answers)).toEqual({ 200: 1, 401: racers - 1 })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 401: concurrentUses - 1 })
     expect(await sessions()).toBe(before + 1)
   })
 
-  test('[PASSKEY-4] one answer replayed many times at once signs in once', async () => {
-    const still = createAuthenticator({ origin, counts: false })
-    await register(still.register(await creation()))
+  test('[PASSKEY-4] of fifty concurrent replays of one response one signs in', async () => {
+    const notCounting = createAuthenticator({ origin, counts: false })
+    await register(notCounting.register(await creation()))
     const before = await sessions()
-    const response = still.authenticate(await request())
-    const answers = await Promise.all(Array.from({ length: racers }, () => authenticate(response)))
-    expect(tally(answers)).toEqual({ 200: 1, 401: racers - 1 })
+    const response = notCounting.authenticate(await request())
+    const answers = await Promise.all(Array.from({ length: concurrentUses }, () => authenticate(response)))
+    expect(countStatuses(answers)).toEqual({ 200: 1, 401: concurrentUses - 1 })
     expect(await sessions()).toBe(before + 1)
   })
 
-  test('[PASSKEY-5] a challenge is for one user and one ceremony', async () => {
-    const stranger = await signUp(server)
-    expectRefusal(await register(key.register(await creation(stranger))), 400)
+  test('[PASSKEY-5] a challenge is valid for one user and one ceremony', async () => {
+    const other = await signUp(server)
+    expectRefusal(await register(key.register(await creation(other))), 400)
     const options = { ...(await creation()), challenge: (await request()).challenge }
     expectRefusal(await register(key.register(options)), 400)
     expect(await listed()).toEqual([])
@@ -185,7 +187,7 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     expect((await listed())[0].lastUsedAt).toBeNull()
   })
 
-  test('[PASSKEY-7] a counter that does not go on is refused', async () => {
+  test('[PASSKEY-7] a signature counter that does not increase is refused', async () => {
     await register(key.register(await creation(), { counter: 10 }))
     for (const [counter, status] of [
       [10, 401],
@@ -198,19 +200,19 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
       [0, 401],
     ] as const) {
       const answer = await authenticate(key.authenticate(await request(), { counter }))
-      if (status === 200) expect([counter, answer.status]).toEqual([counter, 200])
+      if (status === 200) expect({ counter, status: answer.status }).toEqual({ counter, status })
       else expectRefusal(answer, status)
     }
   })
 
-  test('[PASSKEY-7] of two copies with the same count one signs in', async () => {
+  test('[PASSKEY-7] of fifty concurrent responses with the same counter one signs in', async () => {
     await register(key.register(await creation(), { counter: 1 }))
     const responses = []
-    for (let n = 0; n < racers; n++) responses.push(key.authenticate(await request(), { counter: 2 }))
-    expect(tally(await Promise.all(responses.map(authenticate)))).toEqual({ 200: 1, 401: racers - 1 })
+    for (let n = 0; n < concurrentUses; n++) responses.push(key.authenticate(await request(), { counter: 2 }))
+    expect(countStatuses(await Promise.all(responses.map(authenticate)))).toEqual({ 200: 1, 401: concurrentUses - 1 })
   })
 
-  test('[PASSKEY-8] of the last two ways in, taken away at once, one stays', async () => {
+  test('[PASSKEY-8] of the last two passkeys only one is deleted when both are deleted concurrently', async () => {
     const { body } = await server.service.post('/api/auth/admin/users/import', {
       users: [{ email: `no-password-${person.id}@example.org`, verified: true }],
     })
@@ -219,11 +221,11 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     const keys = [key, createAuthenticator({ origin })]
     for (const one of keys) expect((await register(one.register(await creation(owner)), owner)).status).toBe(201)
     const answers = await Promise.all(keys.map(({ credentialId }) => owner.client.delete(`${base}/${credentialId}`)))
-    expect(tally(answers)).toEqual({ 200: 1, 409: 1 })
+    expect(countStatuses(answers)).toEqual({ 200: 1, 409: 1 })
     expect(await listed(owner)).toHaveLength(1)
   })
 
-  test('[PASSKEY-11] attestations of any format register, and nothing that they name is fetched', async () => {
+  test('[PASSKEY-11] attestations of any format are accepted, and no URL in them is fetched', async () => {
     let fetched = 0
     const trap = Bun.serve({ port: 0, fetch: () => new Response(String(++fetched)) })
     try {
@@ -245,16 +247,10 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
     }
   })
 
-  test('[PASSKEY-1] what the authenticator says of backups is kept up', async () => {
+  test('[PASSKEY-1] the backup state follows what the authenticator reports', async () => {
     await register(key.register(await creation(), { isBackedUp: true }))
     expect(await listed()).toMatchObject([{ backedUp: true }])
     await authenticate(key.authenticate(await request(), { isBackedUp: false }))
     expect(await listed()).toMatchObject([{ backedUp: false }])
   })
 })
-
-function tally(answers: readonly Answer[]): Record<number, number> {
-  const counts: Record<number, number> = {}
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
-  return counts
-}

@@ -1,13 +1,13 @@
 /**
- * Passkeys in a real browser with Chromium's own virtual authenticator: the options and answers in the browser's own
- * JSON. Runs where Chromium is installed; elsewhere it says that it did not.
+ * Passkeys in a real browser with the virtual authenticator of Chromium: the options and responses as the browser
+ * serializes them. Reported as skipped where Chromium is not installed.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { describeInBrowser, openChromium } from '../../harness/chromium.ts'
 import { startServer, type TestServer } from '../../harness/server.ts'
 import { type Person, signUp } from '../../harness/users/person.ts'
 
-/** Runs in the page. Registers a passkey with the token, and signs in with it, saying who it is only if told to. */
+/** Runs in the page: registers a passkey with the token, and signs in with it, naming the email if one is given. */
 async function registerAndSignIn(token: string, email: string | null) {
   const post = async (path: string, body: object | null, authorization = '') => {
     const headers = {
@@ -55,10 +55,10 @@ describeInBrowser('passkeys', 'passkeys in a real browser', (chromium) => {
     }
   }
 
-  for (const saysWho of [false, true])
-    test(`[PASSKEY-1] register and sign in ${saysWho ? 'with' : 'without'} an e-mail`, async () => {
+  for (const sendsEmail of [false, true])
+    test(`[PASSKEY-1] register and sign in ${sendsEmail ? 'with' : 'without'} an email`, async () => {
       const person = await signUp(server)
-      const { registered, signedIn } = await inBrowser(person, saysWho ? person.email : null)
+      const { registered, signedIn } = await inBrowser(person, sendsEmail ? person.email : null)
       expect(registered).toMatchObject({ status: 201, body: { passkey: { name: 'Browser' } } })
       expect(signedIn.status).toBe(200)
       expect(signedIn.body.user.id).toBe(person.id)

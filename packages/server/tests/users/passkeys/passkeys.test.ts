@@ -1,4 +1,4 @@
-/** Passkeys: registering, signing in, listing and deleting them, with an authenticator in software. */
+/** Passkeys: registration, sign-in, list and deletion, with an authenticator in software. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { recentSignInMs } from '../../../src/limits/users.ts'
@@ -14,7 +14,7 @@ const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const origin = 'http://localhost:5173'
 const base = '/api/auth/passkeys'
 
-const optionsOf = async (asked: Promise<Answer>) => (await asked).body.options
+const optionsOf = async (response: Promise<Answer>) => (await response).body.options
 
 const register = async (person: Person, key: Authenticator, fields: object = {}): Promise<Answer> => {
   const options = await optionsOf(person.client.post(`${base}/register-options`, undefined))
@@ -60,7 +60,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
         expect((await listOf(person))[0].lastUsedAt).toBe(new Date(clock.now()).toISOString())
       })
 
-  test('[PASSKEY-1] the options ask for a discoverable key, and for the user’s finger or PIN', async () => {
+  test('[PASSKEY-1] the options require a discoverable key and user verification', async () => {
     await register(person, key)
     const creation = await optionsOf(person.client.post(`${base}/register-options`, undefined))
     expect(creation).toMatchObject({
@@ -77,7 +77,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect(request.challenge).not.toBe(creation.challenge)
   })
 
-  test('[PASSKEY-2] a passkey is two factors', async () => {
+  test('[PASSKEY-2] a passkey counts as two factors', async () => {
     const owner = await signUpWithApp(server, clock)
     await register(owner, key)
     expect((await owner.signIn()).body).toHaveProperty('mfaRequired', true)
@@ -85,7 +85,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
   })
 
   for (const guard of ['an authenticator app', 'a passkey'])
-    test(`[PASSKEY-13] with ${guard} another one needs a sign-in of the last ten minutes`, async () => {
+    test(`[PASSKEY-13] an account with ${guard} needs a sign-in in the last ten minutes to add a passkey`, async () => {
       const owner = guard === 'a passkey' ? await signUp(server) : await signUpWithApp(server, clock)
       if (guard === 'a passkey') await register(owner, createAuthenticator({ origin }))
       const before = await listOf(owner)
@@ -104,10 +104,10 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
       expect((await register({ ...owner, client }, key)).status).toBe(201)
     })
 
-  test('[PASSKEY-13, USER-12] changing the password is no sign-in', async () => {
+  test('[PASSKEY-13, USER-12] changing the password does not count as a sign-in', async () => {
     const owner = await signUpWithApp(server, clock)
     await server.elapse(recentSignInMs + 1)
-    const change = { currentPassword: owner.password, newPassword: 'what a thief chose' }
+    const change = { currentPassword: owner.password, newPassword: 'chosen by an attacker' }
     const { status, body } = await owner.client.post('/api/auth/change-password', change)
     expect(status).toBe(200)
     const client = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
@@ -116,7 +116,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect(await listOf({ ...owner, client })).toEqual([])
   })
 
-  test('[PASSKEY-13] a token alone does not take the passkey away either, to put its own in the place', async () => {
+  test('[PASSKEY-13] an old session cannot replace a passkey: it can neither remove nor add one', async () => {
     await register(person, key)
     await server.elapse(recentSignInMs + 1)
     const remove = (client = person.client) => client.delete(`${base}/${key.credentialId}`)
@@ -128,7 +128,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect((await remove(createClient(() => server.url, { authorization: `Bearer ${accessToken}` }))).status).toBe(200)
   })
 
-  test('[PASSKEY-13] a password alone guards the account as well: its old token adds and removes nothing', async () => {
+  test('[PASSKEY-13] an old session of an account with only a password adds and removes no sign-in method', async () => {
     await server.elapse(recentSignInMs + 1)
     const requests: readonly (readonly [string, string, object?])[] = [
       ['POST', `${base}/register-options`],
@@ -140,29 +140,29 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
       const answer = await person.client.request(method, path, body ? { body } : {})
       expect(expectRefusal(answer, 403).slug).toBe('sign-in-again')
     }
-    // What needs the password needs no recent sign-in besides.
+    // A request that includes the password needs no recent sign-in.
     const change = { newEmail: `new-${person.email}`, password: person.password }
     expect((await person.client.post('/api/auth/change-email', change)).status).toBe(200)
-    // Ending a session adds no way in, and is what the owner does who finds a stranger's.
+    // Ending a session adds no sign-in method, and lets an owner end the session of an attacker.
     expectRefusal(await person.client.delete('/api/auth/sessions/none'), 404)
     const { accessToken } = (await person.signIn()).body
     const client = createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
     expect((await register({ ...person, client }, key)).status).toBe(201)
   })
 
-  test('[PASSKEY-13] a token without a session, of the server’s own secret, needs none', async () => {
+  test('[PASSKEY-13] a token without a session, signed with the server secret, needs no recent sign-in', async () => {
     await server.elapse(recentSignInMs + 1)
     expect((await server.as(person.id).post('/api/auth/mfa/totp/enroll', undefined)).status).toBe(200)
   })
 
-  test('[PASSKEY-6] with an e-mail the options look alike for everybody, and are good for that user', async () => {
+  test('[PASSKEY-6] options for an email have the same form for every address, and work for that user only', async () => {
     await register(person, key)
     const other = await signUp(server)
     const shape = (options: object) => ({ ...options, challenge: '' })
     const known = await server.anonymous.post(`${base}/auth-options`, { email: person.email })
     const without = await server.anonymous.post(`${base}/auth-options`, { email: other.email })
-    const unknown = await server.anonymous.post(`${base}/auth-options`, { email: 'nobody@example.org' })
-    expect([known.status, without.status, unknown.status]).toEqual([200, 200, 200])
+    const unknown = await server.anonymous.post(`${base}/auth-options`, { email: 'unknown@example.org' })
+    for (const { status } of [known, without, unknown]) expect(status).toBe(200)
     expect(shape(without.body.options)).toEqual(shape(known.body.options))
     expect(shape(unknown.body.options)).toEqual(shape(known.body.options))
     expect(known.text).not.toContain(key.credentialId)
@@ -176,7 +176,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expectRefusal(await server.anonymous.post(`${base}/auth-options`, { email: 'no address' }), 400, 'email')
   })
 
-  test('[PASSKEY-8] the list shows one’s own, without keys', async () => {
+  test('[PASSKEY-8] the list contains the caller’s passkeys without keys', async () => {
     await register(person, key, { name: 'First' })
     clock.advance(1000)
     await register(person, createAuthenticator({ origin }), { name: 'Second' })
@@ -186,10 +186,10 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect(await listOf(await signUp(server))).toEqual([])
   })
 
-  test('[PASSKEY-8] a deleted passkey signs nobody in, and only its owner deletes it', async () => {
+  test('[PASSKEY-8] only its owner can delete a passkey, and a deleted one is refused', async () => {
     await register(person, key)
-    const stranger = await signUp(server)
-    expectRefusal(await stranger.client.delete(`${base}/${key.credentialId}`), 404)
+    const other = await signUp(server)
+    expectRefusal(await other.client.delete(`${base}/${key.credentialId}`), 404)
     expectRefusal(await person.client.delete(`${base}/none`), 404)
     expect((await authenticate(server, key)).status).toBe(200)
     expect((await person.client.delete(`${base}/${key.credentialId}`)).body).toEqual({ ok: true })
@@ -198,7 +198,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expectRefusal(await person.client.delete(`${base}/${key.credentialId}`), 404)
   })
 
-  test('[PASSKEY-8] the last way into an account stays', async () => {
+  test('[PASSKEY-8] the last sign-in method of an account cannot be removed', async () => {
     const email = `no-password-${person.id}@example.org`
     const imported = await server.service.post('/api/auth/admin/users/import', { users: [{ email }] })
     const { id } = imported.body.results[0]
@@ -213,7 +213,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect((await authenticate(server, second)).status).toBe(200)
   })
 
-  test('[PASSKEY-9] names have 1 to 100 characters, and are Passkey unless given', async () => {
+  test('[PASSKEY-9] a name has 1 to 100 characters and defaults to Passkey', async () => {
     const long = '🔑'.repeat(100)
     expect((await register(person, key, { name: ` ${long} ` })).body.passkey.name).toBe(long)
     expect((await register(person, createAuthenticator({ origin }))).body.passkey.name).toBe('Passkey')
@@ -222,12 +222,12 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     expect(await listOf(person)).toHaveLength(2)
   })
 
-  test('[PASSKEY-9] a user has at most 20', async () => {
+  test('[PASSKEY-9] a user has at most 20 passkeys', async () => {
     const keys = Array.from({ length: 22 }, () => createAuthenticator({ origin }))
-    const offers = []
+    const responses = []
     for (const one of keys.slice(0, 21))
-      offers.push(one.register(await optionsOf(person.client.post(`${base}/register-options`, undefined))))
-    const answers = await Promise.all(offers.map((response) => person.client.post(`${base}/register`, { response })))
+      responses.push(one.register(await optionsOf(person.client.post(`${base}/register-options`, undefined))))
+    const answers = await Promise.all(responses.map((response) => person.client.post(`${base}/register`, { response })))
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(20).fill(201), 409])
     expect(await listOf(person)).toHaveLength(20)
     expectRefusal(await person.client.post(`${base}/register-options`, undefined), 409)
@@ -235,23 +235,23 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
 
   test('[PASSKEY-9] a credential belongs to one user', async () => {
     await register(person, key)
-    const stranger = await signUp(server)
-    expectRefusal(await register(stranger, key), 409)
-    expect(await listOf(stranger)).toEqual([])
+    const other = await signUp(server)
+    expectRefusal(await register(other, key), 409)
+    expect(await listOf(other)).toEqual([])
     expect((await listOf(person)).length).toBe(1)
   })
 
-  test('[PASSKEY-12] anonymous users and service keys register nothing', async () => {
+  test('[PASSKEY-12] anonymous users and service keys cannot register passkeys', async () => {
     const { body } = await server.anonymous.post('/api/auth/signin/anonymous', {})
-    const nobody = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
-    expectRefusal(await nobody.post(`${base}/register-options`, undefined), 403)
+    const anonymousUser = createClient(() => server.url, { authorization: `Bearer ${body.accessToken}` })
+    expectRefusal(await anonymousUser.post(`${base}/register-options`, undefined), 403)
     expectRefusal(await server.service.post(`${base}/register-options`, undefined), 403)
     expectRefusal(await server.anonymous.post(`${base}/register-options`, undefined), 401)
     expectRefusal(await server.anonymous.get(base), 401)
     expectRefusal(await server.service.get(base), 403)
   })
 
-  test('[PASSKEY-12] a disabled user’s passkey opens nothing', async () => {
+  test('[PASSKEY-12] a passkey of a disabled user is refused', async () => {
     await register(person, key)
     await server.service.patch(`/api/auth/admin/users/${person.id}`, { disabled: true })
     const answer = await authenticate(server, key)
@@ -269,7 +269,7 @@ describeServer(
   { config: { rateLimits, auth: { passkeys } }, mode: 'release', clock },
   (server) => {
     for (const allowed of passkeys.origins)
-      test(`[PASSKEY-10] are good at ${allowed}`, async () => {
+      test(`[PASSKEY-10] work at ${allowed}`, async () => {
         const person = await signUp(server)
         const key = createAuthenticator({ origin: allowed })
         expect((await register(person, key)).status).toBe(201)
@@ -297,7 +297,7 @@ describeServer(
   'passkeys in release mode without configuration',
   { config: { rateLimits }, mode: 'release' },
   (server) => {
-    test('[PASSKEY-10] are not there', async () => {
+    test('[PASSKEY-10] are 404', async () => {
       const person = await signUp(server)
       expectRefusal(await person.client.post(`${base}/register-options`, undefined), 404)
       expectRefusal(await server.anonymous.post(`${base}/auth-options`, {}), 404)
@@ -313,7 +313,7 @@ describeServer(
 describe('the origins of development mode', () => {
   describeServer('', { config: { rateLimits } }, (server) => {
     for (const allowed of ['http://localhost', 'http://localhost:3000', 'https://localhost:8443'])
-      test(`[PASSKEY-10] ${allowed} is one`, async () => {
+      test(`[PASSKEY-10] ${allowed} is allowed`, async () => {
         const key = createAuthenticator({ origin: allowed })
         expect((await register(await signUp(server), key)).status).toBe(201)
         expect((await authenticate(server, key)).status).toBe(200)
@@ -325,7 +325,7 @@ describe('the origins of development mode', () => {
       'null',
       'ftp://localhost',
     ])
-      test(`[PASSKEY-10] ${refused} is none`, async () => {
+      test(`[PASSKEY-10] ${refused} is refused`, async () => {
         const person = await signUp(server)
         expectRefusal(await register(person, createAuthenticator({ origin: refused })), 400)
       })
