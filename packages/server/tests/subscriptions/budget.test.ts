@@ -28,7 +28,7 @@ describeServer(
       for (let n = 0; n < perUser; n++)
         expect(await subscribe(n % 2 === 0 ? one : other, n, large)).toMatchObject({ type: 'subscribed' })
       expect(await subscribe(other, 99, large)).toMatchObject({ type: 'error', code: 'FILTERS_TOO_LARGE' })
-      // Subscriptions without filters still fit, an equal one replaces its predecessor, and another user has a separate budget.
+      // Subscriptions without filters still fit, an equal one replaces its predecessor, and each user has a budget.
       expect(await subscribe(other, 98, {})).toMatchObject({ type: 'subscribed' })
       expect(await subscribe(other, 1, large)).toMatchObject({ type: 'subscribed' })
       const bob = await watch(server.url, { token: await server.token('bob') })

@@ -1,6 +1,6 @@
 /**
- * Cursors of another history. After a restore, in a copy of a folder or a database, and after the log was lost, a cursor
- * is recovered only if it is from before the histories diverged.
+ * Cursors of another history. After a restore, in a copy of a folder or a database, and after the log was lost, a
+ * cursor is recovered only if it is from before the histories diverged.
  */
 import { afterEach, expect, test } from 'bun:test'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'

@@ -40,7 +40,7 @@ describeServer('slow sockets', { config, clock }, (server) => {
     }
   }
 
-  /** Advances the clock by five seconds, and waits for a pending socket to be closed: then all deadlines were checked. */
+  /** Advances the clock by five seconds; a pending socket is closed once all deadlines have been checked. */
   async function passFiveSeconds(): Promise<void> {
     const silent = await openSocket(server.url, `/api/db/subscribe${query({ channel: itemsChannel })}`)
     clock.advance(5000)
