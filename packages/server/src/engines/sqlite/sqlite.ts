@@ -16,8 +16,10 @@ import { databasesIn, openKnownDatabases } from '../disk/known-databases.ts'
 import type { Sql } from '../sql/sql.ts'
 import { openCheckpointer } from './checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
-import { createInstances, type PrepareInstance } from './instances.ts'
+import { InstanceDatabase, type InstanceStore } from './instance-database.ts'
+import { InstancePool, type PrepareInstance } from './instance-pool.ts'
 import { openReaderThreads } from './readers/reader-threads.ts'
+import { StandIns } from './stand-ins.ts'
 
 /** Instance databases that a process with so many file handles keeps open. */
 export const instancesMaxOf = (handles: number): number =>
@@ -75,22 +77,19 @@ export function openSqlite(options: {
   const origin = readOrigin(folder)
   const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
   const statics = new Map<string, SqliteDatabase>()
-  const instances = createInstances({
-    folder,
-    shared,
-    prepare: prepareInstance,
-    openMax: options.instancesMax ?? instancesMaxOf(readHandleLimit()),
-    checkFolder,
-  })
+  const openMax = options.instancesMax ?? instancesMaxOf(readHandleLimit())
+  const pool = new InstancePool({ shared, prepare: prepareInstance, openMax, checkFolder })
+  const standIns = new StandIns(prepareInstance)
+  const instances: InstanceStore = { folder, pool, standIns }
 
-  const forget = onHandleShortage(() => instances.releaseHandles())
+  const forget = onHandleShortage(() => pool.releaseHandles())
 
   async function findDatabaseFault(): Promise<string | null> {
     for (const database of statics.values()) {
       const fault = await database.findFault()
       if (fault !== null) return fault
     }
-    return instances.findFault()
+    return pool.findFault()
   }
 
   /** A folder that was removed needs no mark, and must not prevent the process from ending. */
@@ -105,7 +104,7 @@ export function openSqlite(options: {
 
   return {
     database({ namespace, instanceId }) {
-      if (instanceId !== null) return instances.database({ namespace, instanceId })
+      if (instanceId !== null) return new InstanceDatabase({ namespace, instanceId }, instances)
       let database = statics.get(namespace)
       if (!database) {
         checkFolder()
@@ -125,11 +124,14 @@ export function openSqlite(options: {
         for (const release of releases) release()
       }
     },
-    prepareAgain: () => instances.prepareAgain(),
+    prepareAgain() {
+      pool.prepareAgain()
+      standIns.prepareAgain()
+    },
     namespaces: async () => [...databasesIn(join(folder, 'databases')), ...foldersIn(join(folder, 'instances'))],
     async checkpointIdle() {
       for (const database of statics.values()) await database.checkpointIdle()
-      await instances.checkpointIdle()
+      await pool.checkpointIdle()
     },
     circuit: null,
     async findFault() {
@@ -142,7 +144,8 @@ export function openSqlite(options: {
     },
     async close() {
       forget()
-      await instances.close()
+      await pool.close()
+      await standIns.close()
       for (const database of statics.values()) {
         await database.writer.idle()
         database.close()
