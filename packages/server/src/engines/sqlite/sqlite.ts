@@ -18,7 +18,7 @@ import { openCheckpointer } from './checkpoint.ts'
 import { openSqliteDatabase, type SharedThreads, type SqliteDatabase } from './database.ts'
 import { InstanceDatabase, type InstanceStore } from './instance-database.ts'
 import { InstancePool, type PrepareInstance } from './instance-pool.ts'
-import { openReaderThreads } from './readers/reader-threads.ts'
+import { ReaderThreads } from './readers/reader-threads.ts'
 import { StandIns } from './stand-ins.ts'
 
 /** Instance databases that a process with so many file handles keeps open. */
@@ -75,7 +75,7 @@ export function openSqlite(options: {
   const checkFolder = rememberIdentity('The data folder', [folder, join(folder, lockFileName)])
   const probe = createDiskProbe(join(folder, 'databases'), 'the data folder')
   const origin = readOrigin(folder)
-  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: openReaderThreads(), clock }
+  const shared: SharedThreads = { checkpointer: openCheckpointer(), threads: new ReaderThreads(), clock }
   const statics = new Map<string, SqliteDatabase>()
   const openMax = options.instancesMax ?? instancesMaxOf(readHandleLimit())
   const pool = new InstancePool({ shared, prepare: prepareInstance, openMax, checkFolder })

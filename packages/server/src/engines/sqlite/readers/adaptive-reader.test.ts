@@ -15,7 +15,7 @@ import { type SqlText, sql } from '../../sql/sql-text.ts'
 import { type Connection, openConnection } from '../connection.ts'
 import { sqliteDialect } from '../dialect.ts'
 import { createAdaptiveReader } from './adaptive-reader.ts'
-import { openReaderThreads } from './reader-threads.ts'
+import { ReaderThreads } from './reader-threads.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'plinth-reads-'))
 const path = join(folder, 'large.sqlite')
@@ -46,7 +46,7 @@ const scan = sql`SELECT id FROM items WHERE instr(label, ${'77'}) > 0 ORDER BY i
 
 describe('slow reads', () => {
   test('a filtered scan of a large file runs in a thread with the same result; a lookup by key and a first page do not', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
     const scanned = read(scan)
@@ -59,7 +59,7 @@ describe('slow reads', () => {
   })
 
   test('reading a query plan does not pin the connection to a snapshot', () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
     const count = sql`SELECT id FROM items WHERE id = ${'new'}`
@@ -74,7 +74,7 @@ describe('slow reads', () => {
   })
 
   test('a small file is scanned on the main thread', () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const connection = openConnection(small, { readonly: true })
     expect(createAdaptiveReader(connection, small, threads).all(scan)).toEqual([])
     connection.close()
@@ -82,7 +82,7 @@ describe('slow reads', () => {
   })
 
   test('an indexed statement that is repeatedly slow moves to a thread', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { all: read } = createAdaptiveReader(connection, path, threads)
     // An index range, but over every row: the plan says nothing against it.
@@ -101,7 +101,7 @@ describe('slow reads', () => {
   })
 
   test('a page whose single rows are slow moves to a thread on its first run', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const connection = openConnection(path, { readonly: true })
     const { page, largePage } = createAdaptiveReader(connection, path, threads)
     const slow = sql`length(hex(zeroblob(16000000 + items.n)))`
@@ -120,7 +120,7 @@ describe('slow reads', () => {
   })
 
   test('a thread spills a sort beyond its cache to a file', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const { rows } = await threads.read(path, unbounded(sql`SELECT temp_store FROM pragma_temp_store`))
     expect(rows).toEqual([{ temp_store: 1 }])
     const sorted = await threads.read(path, unbounded(sql`SELECT id FROM items ORDER BY label DESC, id LIMIT 10000`))
@@ -129,21 +129,21 @@ describe('slow reads', () => {
   })
 
   test('a mistake in a thread is an error of its own read only', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     await expect(threads.read(path, unbounded(sql`SELECT missing FROM items`))).rejects.toThrow('no such column')
     expect((await threads.read(path, unbounded(sql`SELECT 1 AS one`))).rows).toEqual([{ one: 1 }])
     threads.close()
   })
 
   test('a read beyond the time limit is refused and the next one is served', async () => {
-    const threads = openReaderThreads(50)
+    const threads = new ReaderThreads(50)
     const long = sql`WITH RECURSIVE seq(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM seq WHERE i < 3000000) SELECT count(*) FROM seq`
     await expect(threads.read(path, unbounded(long))).rejects.toBeInstanceOf(EngineError)
     threads.close()
   })
 
   test('equal reads that wait are done once, and each caller has rows of its own', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const callers = Array.from({ length: 1000 }, () => threads.read(path, unbounded(scan)))
     const pages = await Promise.all(callers)
     const [first] = pages
@@ -157,7 +157,7 @@ describe('slow reads', () => {
   })
 
   test('[RES-10] a search of a large file for a frequent word starts in a thread, whatever its wording', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const docs = { name: 'docs', namespace: 'main' } as unknown as TableRef
     writer = openConnection(path)
     writer.exec('CREATE TABLE docs (_seq INTEGER PRIMARY KEY, id TEXT, body TEXT)')
@@ -208,7 +208,7 @@ describe('slow reads', () => {
 
     /** Threads that are one, and the order in which reads ended. */
     function open() {
-      const threads = openReaderThreads(undefined, 1)
+      const threads = new ReaderThreads(undefined, 1)
       const ended: string[] = []
       const request = (caller: string, n: number): Promise<void> =>
         threads.read(path, read(n), caller).then(
@@ -254,7 +254,7 @@ describe('slow reads', () => {
   })
 
   test('closing refuses what still waits', async () => {
-    const threads = openReaderThreads()
+    const threads = new ReaderThreads()
     const waiting = threads.read(path, unbounded(scan))
     threads.close()
     await expect(waiting).rejects.toBeInstanceOf(EngineError)

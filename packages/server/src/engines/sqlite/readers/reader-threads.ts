@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { createFairQueue, QueueFullError } from '../../../base/concurrency/fair-queue.ts'
+import { createFairQueue, type FairQueue, QueueFullError } from '../../../base/concurrency/fair-queue.ts'
 import { releaseHandles } from '../../../base/files/open-files.ts'
 import {
   readerThreadsMax,
@@ -44,18 +44,6 @@ interface ReadFailure {
   readonly kind: EngineErrorKind | null
   readonly message: string
   readonly isOutOfHandles: boolean
-}
-
-export interface ReaderThreads {
-  /**
-   * Reads from the file in a thread. Without a `caller`, the reads of a file share one queue. Throws `EngineError`:
-   * `crowded` when too many reads of the caller are pending, `busy` when too many in total, `unavailable` after the
-   * time limit.
-   */
-  read(path: string, read: ThreadRead, caller?: string): Promise<PageRows<SqlRow>>
-  /** Closes the threads' handles of a file that was closed elsewhere. */
-  forget(path: string): void
-  close(): void
 }
 
 interface Waiter {
@@ -100,40 +88,101 @@ function refusalOf(error: unknown, isShared: boolean): unknown {
 }
 
 /** Threads start on demand and end with the process. */
-export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsMax()): ReaderThreads {
-  const threads: Thread[] = []
-  const queue = createFairQueue({
-    running: most,
-    waiting: slowReadsWaitingMax * most,
-    waitingPerCaller: slowReadsWaitingPerCallerMax * most,
-    waitMs: null,
-  })
+export class ReaderThreads {
+  readonly #timeoutMs: number
+  readonly #threads: Thread[] = []
+  readonly #queue: FairQueue
   /** Reads that have not started, by key. */
-  const waiting = new Map<string, Job>()
-  let lastId = 0
+  readonly #waiting = new Map<string, Job>()
+  #lastId = 0
 
-  /** Removes a job from the queue: it starts or was rejected. */
-  function leave(job: Job): void {
-    waiting.delete(job.key)
-    job.wait.abort()
+  constructor(timeoutMs = slowReadTimeoutMs, most = threadsMax()) {
+    this.#timeoutMs = timeoutMs
+    this.#queue = createFairQueue({
+      running: most,
+      waiting: slowReadsWaitingMax * most,
+      waitingPerCaller: slowReadsWaitingPerCallerMax * most,
+      waitMs: null,
+    })
   }
 
-  function refuse(job: Job, error: unknown): void {
-    leave(job)
-    clearTimeout(job.timer)
-    for (const { reject } of job.waiters) reject(error)
-    job.end.resolve()
+  /**
+   * Reads from the file in a thread. Without a `caller`, the reads of a file share one queue. Throws `EngineError`:
+   * `crowded` when too many reads of the caller are pending, `busy` when too many in total, `unavailable` after the
+   * time limit.
+   */
+  read(path: string, read: ThreadRead, caller?: string): Promise<PageRows<SqlRow>> {
+    const key = keyOf(path, read)
+    const job = this.#waiting.get(key) ?? this.#createJob(key, path, read)
+    return new Promise((resolve, reject) => {
+      job.waiters.push({ resolve, reject })
+      const name = caller ?? path
+      if (!job.callers.has(name)) this.#enqueue(job, name, caller === undefined)
+    })
   }
 
-  /** Terminates a thread and fails its job. */
-  function fail(thread: Thread, error: EngineError): void {
-    threads.splice(threads.indexOf(thread), 1)
-    void thread.worker.terminate()
-    if (thread.job) refuse(thread.job, error)
-    thread.job = null
+  /** Closes the threads' handles of a file that was closed elsewhere. */
+  forget(path: string): void {
+    for (const { worker } of this.#threads) worker.postMessage({ forget: path } satisfies ForgetRequest)
   }
 
-  function answer(thread: Thread, answer: ReadAnswer): void {
+  close(): void {
+    const closing = new EngineError('unavailable', 'The engine is closing')
+    for (const job of [...this.#waiting.values()]) this.#refuse(job, closing)
+    for (const thread of [...this.#threads]) this.#fail(thread, closing)
+  }
+
+  #createJob(key: string, path: string, { query, bytesMax, alongside }: ThreadRead): Job {
+    const job: Job = {
+      key,
+      request: { id: ++this.#lastId, path, query, bytesMax, alongside },
+      waiters: [],
+      callers: new Set(),
+      wait: new AbortController(),
+      end: Promise.withResolvers(),
+      // The timer also keeps the process alive while a read is pending, e.g. during startup.
+      timer: setTimeout(() => this.#expire(job), this.#timeoutMs),
+    }
+    this.#waiting.set(key, job)
+    return job
+  }
+
+  #enqueue(job: Job, caller: string, isShared: boolean): void {
+    job.callers.add(caller)
+    this.#queue
+      .enter(caller, job.wait.signal, () => this.#run(job))
+      .catch((error: unknown) => {
+        if (job.wait.signal.aborted) return
+        job.callers.delete(caller)
+        // If it also waits in another caller's queue, it still runs.
+        if (job.callers.size === 0) this.#refuse(job, refusalOf(error, isShared))
+      })
+  }
+
+  /** Runs the job in a thread; the queue admits no more jobs than threads. */
+  async #run(job: Job): Promise<void> {
+    // Already started through another caller's queue.
+    if (job.wait.signal.aborted) return
+    this.#leave(job)
+    const thread = this.#threads.find((one) => one.job === null) ?? this.#start()
+    thread.job = job
+    thread.worker.postMessage(job.request)
+    await job.end.promise
+  }
+
+  #start(): Thread {
+    const worker = new Worker(new URL('./reader-worker.ts', import.meta.url))
+    const thread: Thread = { worker, job: null }
+    worker.on('message', (message: ReadAnswer) => this.#answer(thread, message))
+    worker.on('error', (error) =>
+      this.#fail(thread, new EngineError('unavailable', 'A reader thread failed', [], error)),
+    )
+    worker.unref()
+    this.#threads.push(thread)
+    return thread
+  }
+
+  #answer(thread: Thread, answer: ReadAnswer): void {
     const { job } = thread
     if (job?.request.id !== answer.id) return
     if ('error' in answer && answer.error.isOutOfHandles && releaseHandles()) {
@@ -147,83 +196,36 @@ export function openReaderThreads(timeoutMs = slowReadTimeoutMs, most = threadsM
       job.end.resolve()
     } else {
       const { kind, message } = answer.error
-      refuse(job, kind ? new EngineError(kind, message) : new Error(message))
+      this.#refuse(job, kind ? new EngineError(kind, message) : new Error(message))
     }
-  }
-
-  function start(): Thread {
-    const worker = new Worker(new URL('./reader-worker.ts', import.meta.url))
-    const thread: Thread = { worker, job: null }
-    worker.on('message', (message: ReadAnswer) => answer(thread, message))
-    worker.on('error', (error) => fail(thread, new EngineError('unavailable', 'A reader thread failed', [], error)))
-    worker.unref()
-    threads.push(thread)
-    return thread
-  }
-
-  /** Runs the job in a thread; the queue admits no more jobs than threads. */
-  async function run(job: Job): Promise<void> {
-    // Already started through another caller's queue.
-    if (job.wait.signal.aborted) return
-    leave(job)
-    const thread = threads.find((one) => one.job === null) ?? start()
-    thread.job = job
-    thread.worker.postMessage(job.request)
-    await job.end.promise
   }
 
   /** SQLite cannot be interrupted from here: terminates the thread; the next read starts another. */
-  function expire(job: Job): void {
+  #expire(job: Job): void {
     const error = new EngineError('unavailable', 'A read took too long')
-    const thread = threads.find((one) => one.job === job)
-    if (thread) fail(thread, error)
-    else refuse(job, error)
+    const thread = this.#threads.find((one) => one.job === job)
+    if (thread) this.#fail(thread, error)
+    else this.#refuse(job, error)
   }
 
-  function enqueue(job: Job, caller: string, isShared: boolean): void {
-    job.callers.add(caller)
-    queue
-      .enter(caller, job.wait.signal, () => run(job))
-      .catch((error: unknown) => {
-        if (job.wait.signal.aborted) return
-        job.callers.delete(caller)
-        // If it also waits in another caller's queue, it still runs.
-        if (job.callers.size === 0) refuse(job, refusalOf(error, isShared))
-      })
+  /** Terminates a thread and fails its job. */
+  #fail(thread: Thread, error: EngineError): void {
+    this.#threads.splice(this.#threads.indexOf(thread), 1)
+    void thread.worker.terminate()
+    if (thread.job) this.#refuse(thread.job, error)
+    thread.job = null
   }
 
-  function createJob(key: string, path: string, { query, bytesMax, alongside }: ThreadRead): Job {
-    const job: Job = {
-      key,
-      request: { id: ++lastId, path, query, bytesMax, alongside },
-      waiters: [],
-      callers: new Set(),
-      wait: new AbortController(),
-      end: Promise.withResolvers(),
-      // The timer also keeps the process alive while a read is pending, e.g. during startup.
-      timer: setTimeout(() => expire(job), timeoutMs),
-    }
-    waiting.set(key, job)
-    return job
+  #refuse(job: Job, error: unknown): void {
+    this.#leave(job)
+    clearTimeout(job.timer)
+    for (const { reject } of job.waiters) reject(error)
+    job.end.resolve()
   }
 
-  return {
-    read(path, read, caller) {
-      const key = keyOf(path, read)
-      const job = waiting.get(key) ?? createJob(key, path, read)
-      return new Promise((resolve, reject) => {
-        job.waiters.push({ resolve, reject })
-        const name = caller ?? path
-        if (!job.callers.has(name)) enqueue(job, name, caller === undefined)
-      })
-    },
-    forget(path) {
-      for (const { worker } of threads) worker.postMessage({ forget: path } satisfies ForgetRequest)
-    },
-    close() {
-      const closing = new EngineError('unavailable', 'The engine is closing')
-      for (const job of [...waiting.values()]) refuse(job, closing)
-      for (const thread of [...threads]) fail(thread, closing)
-    },
+  /** Removes a job from the queue: it starts or was rejected. */
+  #leave(job: Job): void {
+    this.#waiting.delete(job.key)
+    job.wait.abort()
   }
 }
