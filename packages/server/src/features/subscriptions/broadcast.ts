@@ -43,6 +43,12 @@ export function broadcastNameOf(channel: string): string | null {
 export const findBroadcast = (channels: BroadcastChannels, name: string): BroadcastChannels[number] | undefined =>
   channels.find((one) => (one.isPrefix ? name.startsWith(one.name) : name === one.name))
 
+/** Whether a channel is that of a declared broadcast. */
+export function isDeclaredBroadcast(channels: BroadcastChannels, channel: string): boolean {
+  const name = broadcastNameOf(channel)
+  return name !== null && findBroadcast(channels, name) !== undefined
+}
+
 export interface Broadcasts {
   /** Throws 503 while the other nodes cannot be reached. */
   send(broadcast: Broadcast): void

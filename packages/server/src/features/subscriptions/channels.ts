@@ -15,8 +15,19 @@ export interface Target {
 
 const prefix = 'dblive'
 
-/** Whether a namespace is dynamic; undefined for one that is not declared. */
-export type FindNamespace = (name: string) => { readonly instance: boolean } | undefined
+/** A declared namespace. */
+export interface Namespace {
+  /** Whether it is dynamic. */
+  readonly instance: boolean
+  readonly tables: ReadonlyMap<string, unknown>
+}
+
+/** Undefined for a namespace that is not declared. */
+export type FindNamespace = (name: string) => Namespace | undefined
+
+/** Whether the table of a channel is declared. */
+export const hasTable = ({ namespace, table }: Target, findNamespace: FindNamespace): boolean =>
+  findNamespace(namespace)?.tables.has(table) === true
 
 export const formatChannel = ({ namespace, instanceId, table, docId }: Target): string =>
   [prefix, namespace, ...(instanceId === null ? [] : [instanceId]), table, ...(docId === null ? [] : [docId])].join(':')
