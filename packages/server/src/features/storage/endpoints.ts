@@ -17,7 +17,8 @@ import { sendContent } from './download.ts'
 import { type ImageVariants, variantOf } from './images.ts'
 import { parseKey } from './keys.ts'
 import { parseMetadata } from './metadata.ts'
-import type { Objects, StoredObject } from './objects.ts'
+import type { StoredObject } from './object-rows.ts'
+import type { Objects } from './objects.ts'
 import {
   at,
   common,

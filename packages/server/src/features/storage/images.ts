@@ -36,7 +36,7 @@ import {
 import type { BlobPart, BlobRegistry } from './blobs/blob-registry.ts'
 import { type Content, readSpan, streamOf } from './download.ts'
 import type { Store } from './migrations.ts'
-import type { StoredObject } from './objects.ts'
+import type { StoredObject } from './object-rows.ts'
 import { sniffImage } from './uploads/content.ts'
 import { etagOf } from './uploads/upload.ts'
 import type { Variant, VariantCache } from './variant-cache.ts'

@@ -26,10 +26,13 @@ import { createSignedUrls } from './signed-urls.ts'
 import { createAdmission } from './uploads/admission.ts'
 import { createMultipart } from './uploads/multipart.ts'
 import { multipartEndpoints } from './uploads/multipart-endpoints.ts'
+import { createParts } from './uploads/parts.ts'
 import { createTokens } from './uploads/tokens.ts'
 import { createTus } from './uploads/tus.ts'
+import { createReceiveBody } from './uploads/tus-body.ts'
 import { tusEndpoints } from './uploads/tus-endpoints.ts'
 import { createUpload } from './uploads/upload.ts'
+import { createUploadRows } from './uploads/upload-rows.ts'
 import { createUploads } from './uploads/uploads.ts'
 import { createVariantCache } from './variant-cache.ts'
 
@@ -80,10 +83,12 @@ export function createStorage(deps: StorageDeps): Storage {
   const variantCache = createVariantCache({ store, blobRegistry, buckets: deps.buckets, clock, log })
   const objects = createObjects({ store, blobRegistry, variantCache, clock })
   const shared = { store, objects, blobRegistry, admission }
-  const uploads = createUploads(shared, clock)
+  const uploadRows = createUploadRows(store, clock)
+  const parts = createParts({ store, rows: uploadRows, blobRegistry })
+  const uploads = createUploads(shared, uploadRows)
   const upload = createUpload(shared)
-  const multipart = createMultipart(shared, uploads)
-  const tus = createTus(shared, uploads, clock)
+  const multipart = createMultipart(shared, uploads, parts)
+  const tus = createTus({ ...shared, uploads, receive: createReceiveBody(blobRegistry, parts), clock })
   const imageVariants = createImageVariants({ store, blobs, blobRegistry, variantCache, images: deps.images, clock })
   const signedUrls = createSignedUrls({ tokens, objects, clock, publicUrl })
   return {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { textParam } from '../../http/input/query-schema.ts'
 import { batchKeysMax } from '../../limits/storage.ts'
-import type { StoredObject } from './objects.ts'
+import type { StoredObject } from './object-rows.ts'
 
 /** `common` requires credentials; `open` accepts public rules or signed URLs in place of them. */
 export const common = { tag: 'Storage', credentials: 'user', rateLimit: 'storage' } as const

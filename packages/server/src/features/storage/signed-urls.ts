@@ -10,7 +10,8 @@ import type { Call } from '../../http/endpoint.ts'
 import { signedUploadLifetimeMs, signedUrlLifetimeMaxMs, signedUrlLifetimeMs } from '../../limits/storage.ts'
 import type { BucketCall } from './buckets.ts'
 import { keyInPath, parseKey } from './keys.ts'
-import type { Objects, StoredObject } from './objects.ts'
+import type { StoredObject } from './object-rows.ts'
+import type { Objects } from './objects.ts'
 import { issuerOf, type Tokens } from './uploads/tokens.ts'
 
 export interface SignedUrl {

@@ -5,11 +5,13 @@ import type { Call } from '../../../http/endpoint.ts'
 import { partBytesMax } from '../../../limits/storage.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadata } from '../metadata.ts'
-import type { StoredObject } from '../objects.ts'
+import type { StoredObject } from '../object-rows.ts'
 import type { UploadAuthorization } from './admission.ts'
 import { normalizeType } from './content.ts'
-import { bodyOf, toApiError, type UploadParts } from './upload.ts'
-import { chooseParts, type OpenUpload, type Part, type Uploads } from './uploads.ts'
+import { chooseParts, type Parts } from './parts.ts'
+import { bodyOf, toApiError, type UploadDeps } from './upload.ts'
+import type { OpenUpload, Part } from './upload-rows.ts'
+import type { Uploads } from './uploads.ts'
 
 export interface CreateBody {
   readonly key: string
@@ -36,7 +38,7 @@ export interface CompleteBody {
   readonly parts: readonly { readonly partNumber: number; readonly etag: string }[]
 }
 
-export function createMultipart(shared: UploadParts, uploads: Uploads): Multipart {
+export function createMultipart(shared: UploadDeps, uploads: Uploads, parts: Parts): Multipart {
   const { objects, blobRegistry, admission } = shared
 
   /** A signed URL permits one key, which the body must name as well. */
@@ -79,13 +81,13 @@ export function createMultipart(shared: UploadParts, uploads: Uploads): Multipar
         .catch((error: unknown) => {
           throw toApiError(error)
         })
-      return uploads.setPart(authorization, upload, number, blob)
+      return parts.set(authorization, upload, number, blob)
     },
 
-    async complete(authorization, { uploadId, key, parts }) {
+    async complete(authorization, { uploadId, key, parts: listed }) {
       required(authorization.call.permissions.insert(), authorization.call.caller)
       const upload = await uploads.get(authorization, uploadId, 'multipart', keyFor(authorization, key))
-      return uploads.finish(authorization, upload, (stored) => chooseParts(parts, stored))
+      return uploads.finish(authorization, upload, (stored) => chooseParts(listed, stored))
     },
 
     async abort(authorization, { uploadId, key }) {

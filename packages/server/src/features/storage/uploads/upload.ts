@@ -13,11 +13,12 @@ import type { BlobRegistry, StagedBlob } from '../blobs/blob-registry.ts'
 import { parseKey } from '../keys.ts'
 import { parseMetadataText } from '../metadata.ts'
 import type { Store } from '../migrations.ts'
-import type { Objects, StoredObject } from '../objects.ts'
+import type { StoredObject } from '../object-rows.ts'
+import type { Objects } from '../objects.ts'
 import type { Admission, UploadAuthorization } from './admission.ts'
 import { normalizeType, sniffImage } from './content.ts'
 
-export interface UploadParts {
+export interface UploadDeps {
   readonly store: Store
   readonly objects: Objects
   readonly blobRegistry: BlobRegistry
@@ -62,7 +63,7 @@ export type Upload = (
   call: Pick<Call, 'headers' | 'rawBody'>,
 ) => Promise<StoredObject>
 
-export function createUpload(parts: UploadParts): Upload {
+export function createUpload(parts: UploadDeps): Upload {
   const { store, objects, blobRegistry, admission } = parts
 
   /** Rejects an upload that is too large, which redeems the ticket. */
