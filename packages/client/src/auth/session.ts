@@ -1,0 +1,232 @@
+/**
+ * The session of a signed-in user: kept in storage, shared by the tabs of a browser, refreshed on use.
+ *
+ * States: signed out, valid, refreshing. A session ends only when the user signs out or the server refuses its refresh
+ * token while storage still holds that very token; a network error, a busy server or another tab never ends it.
+ */
+import type { Core } from '../core/core.ts'
+import { failure, isPlinthError, PlinthError } from '../core/error.ts'
+import { createListeners } from '../core/listeners.ts'
+import { defaultStorage, type SessionStorage } from '../core/session-storage.ts'
+import type { Credentials } from '../core/transport.ts'
+
+export interface User {
+  readonly id: string
+  readonly isAnonymous: boolean
+  readonly [member: string]: unknown
+}
+
+/** A signed-in user. `expiresAt` is in milliseconds since 1970, by the clock of this device. */
+export interface Session {
+  readonly user: User
+  readonly accessToken: string
+  readonly expiresAt: number
+}
+
+interface StoredSession extends Session {
+  readonly refreshToken: string
+}
+
+/** What every sign-in and refresh answers. */
+export interface SignedIn {
+  readonly user: User
+  readonly accessToken: string
+  readonly refreshToken: string
+  readonly deviceToken?: string
+}
+
+/** How long before its expiry a token is refreshed, in milliseconds. */
+const refreshAheadMs = 60_000
+/** How long one tab waits for another that refreshes, in milliseconds. Then both do, which the server tolerates. */
+const lockWaitMs = 5_000
+/** Lifetime of a token that does not state one, in milliseconds. */
+const lifetimeDefaultMs = 900_000
+
+/** Refusals of a refresh that end the session. Any other error keeps it. */
+const endingSlugs = ['invalid-token', 'token-expired', 'session-ended', 'account-disabled']
+
+/**
+ * When a token that was issued just now expires. Uses its lifetime instead of its `exp`, since the clocks of server and
+ * device may differ.
+ */
+function expiryOf(token: string): number {
+  let lifetimeMs = lifetimeDefaultMs
+  try {
+    const payload = (token.split('.')[1] as string).replace(/-/g, '+').replace(/_/g, '/')
+    const { iat, exp } = JSON.parse(atob(payload)) as { iat: number; exp: number }
+    if (exp > iat) lifetimeMs = (exp - iat) * 1000
+  } catch {
+    // Not a JWT that this client can read.
+  }
+  return Date.now() + lifetimeMs
+}
+
+function parseStored(text: string | null): StoredSession | null {
+  try {
+    const stored = JSON.parse(text ?? 'null') as Partial<StoredSession> | null
+    return stored?.user?.id && stored.accessToken && stored.refreshToken ? (stored as StoredSession) : null
+  } catch {
+    return null
+  }
+}
+
+export class SessionKeeper implements Credentials {
+  readonly ready: Promise<Session | null>
+  readonly changes = createListeners<[session: Session | null]>()
+  readonly #core: Core
+  readonly #storage: SessionStorage
+  readonly #key: string
+  #current: StoredSession | null = null
+  #refreshing: Promise<void> | null = null
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#storage = core.options.storage ?? defaultStorage()
+    this.#key = `plinth:${core.url}`
+    this.ready = this.#read().then((stored) => {
+      // A sign-in during the read wins.
+      if (!this.#current) this.#set(stored)
+      return this.session
+    })
+    const stop = this.#storage.watch?.(this.#key, (text) => this.#set(parseStored(text)))
+    if (stop) core.cleanups.push(stop)
+  }
+
+  get session(): Session | null {
+    return this.#current
+  }
+
+  /** The device token, which survives a sign-out. */
+  async deviceToken(): Promise<string | undefined> {
+    return (await this.#tryStorage(() => this.#storage.get(`${this.#key}:device`))) ?? undefined
+  }
+
+  async token(): Promise<string | null> {
+    await this.ready
+    const { expiresAt = Infinity } = this.#current ?? {}
+    if (expiresAt - refreshAheadMs > Date.now()) return this.#current?.accessToken ?? null
+    try {
+      await this.refresh()
+    } catch (error) {
+      // Within the last minute the old token is still good.
+      if (!this.#current || expiresAt <= Date.now()) throw error
+    }
+    return this.#current?.accessToken ?? null
+  }
+
+  async renew(rejected: string): Promise<string | null> {
+    if (this.#current?.accessToken === rejected) await this.refresh()
+    return this.#current?.accessToken ?? null
+  }
+
+  /** Replaces the tokens. Calls at the same time share one request, also with other tabs where the browser has locks. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.ready
+      .then(() => this.#exclusively(() => this.#refreshOnce()))
+      .finally(() => {
+        this.#refreshing = null
+      })
+    return this.#refreshing
+  }
+
+  /** Starts the session of an answer. */
+  async start({ deviceToken, ...answer }: SignedIn): Promise<Session> {
+    const session = { ...answer, expiresAt: expiryOf(answer.accessToken) }
+    if (deviceToken) await this.#tryStorage(() => this.#storage.set(`${this.#key}:device`, deviceToken))
+    await this.#tryStorage(() => this.#storage.set(this.#key, JSON.stringify(session)))
+    this.#set(session)
+    return session
+  }
+
+  /** Replaces the user of the session, after a change of the profile. */
+  async setUser(user: User): Promise<void> {
+    // Another tab may have refreshed meanwhile; its tokens are the valid ones.
+    const latest = (await this.#read()) ?? this.#current
+    if (latest?.user.id !== user.id) return
+    const session = { ...latest, user }
+    await this.#tryStorage(() => this.#storage.set(this.#key, JSON.stringify(session)))
+    this.#set(session)
+  }
+
+  /** Forgets the session. Returns its refresh token. */
+  async end(): Promise<string | null> {
+    await this.ready
+    const token = this.#current?.refreshToken ?? null
+    await this.#tryStorage(() => this.#storage.remove(this.#key))
+    this.#set(null)
+    return token
+  }
+
+  async #refreshOnce(): Promise<void> {
+    const mine = this.#current
+    const stored = await this.#read()
+    // Another tab has refreshed it already.
+    if (stored && stored.refreshToken !== mine?.refreshToken) {
+      this.#set(stored)
+      if (stored.expiresAt - refreshAheadMs > Date.now()) return
+    }
+    const used = this.#current
+    if (!used) return
+    try {
+      const body = { refreshToken: used.refreshToken }
+      const { data } = await this.#core.transport.send('POST', '/api/auth/refresh', { body, isAnonymous: true })
+      const answer = data as SignedIn
+      if (!answer?.accessToken) throw failure('invalid-answer', 'The response has no access token')
+      // The user signed out or in as another one meanwhile.
+      if (this.#current?.refreshToken === used.refreshToken) await this.start(answer)
+    } catch (error) {
+      if (!isPlinthError(error) || !endingSlugs.includes(error.slug)) throw error
+      const now = await this.#read()
+      if (now && now.refreshToken !== used.refreshToken) this.#set(now)
+      else if (this.#current?.refreshToken === used.refreshToken) await this.end()
+    }
+  }
+
+  /** Runs `work` in one tab at a time. Never runs code of the application. */
+  async #exclusively(work: () => Promise<void>): Promise<void> {
+    const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
+    if (!locks || !this.#storage.watch) return work()
+    const waiting = new AbortController()
+    const timer = setTimeout(() => waiting.abort(), lockWaitMs)
+    let hasLock = false
+    try {
+      await locks.request(this.#key, { signal: waiting.signal }, () => {
+        hasLock = true
+        clearTimeout(timer)
+        return work()
+      })
+    } catch (error) {
+      // A frozen tab can hold the lock for as long as it is frozen.
+      if (hasLock) throw error
+      await work()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #set(next: StoredSession | null): void {
+    const previous = this.#current
+    if (previous?.accessToken === next?.accessToken && previous?.user === next?.user) return
+    this.#current = next
+    if (previous?.user.id !== next?.user.id) this.#core.identity.emit()
+    else this.#core.token.emit()
+    this.changes.emit(next)
+  }
+
+  async #read(): Promise<StoredSession | null> {
+    return parseStored((await this.#tryStorage(() => this.#storage.get(this.#key))) ?? null)
+  }
+
+  /** Storage that fails loses the session at the next page load, and never one that is in use. */
+  async #tryStorage<Value>(access: () => Value | Promise<Value>): Promise<Value | undefined> {
+    try {
+      return await access()
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** The error of a call that needs a signed-in user. */
+export const signedOut = (): PlinthError =>
+  new PlinthError({ status: 401, slug: 'authentication-required', message: 'No user is signed in' })

@@ -1,0 +1,34 @@
+/** A set of callbacks. */
+
+export interface Listeners<Args extends readonly unknown[] = []> {
+  /** Returns the function that removes the listener. */
+  add(listener: (...args: Args) => void): () => void
+  /** Calls every listener. One that throws is logged and does not affect the others or the caller. */
+  emit(...args: Args): void
+  readonly size: number
+}
+
+export function createListeners<Args extends readonly unknown[] = []>(): Listeners<Args> {
+  // Boxed, so that one function added twice is called twice and removed once.
+  const all = new Set<{ readonly call: (...args: Args) => void }>()
+  return {
+    add(call) {
+      const entry = { call }
+      all.add(entry)
+      return () => {
+        all.delete(entry)
+      }
+    },
+    emit(...args) {
+      for (const { call } of [...all])
+        try {
+          call(...args)
+        } catch (error) {
+          console.error(error)
+        }
+    },
+    get size() {
+      return all.size
+    },
+  }
+}

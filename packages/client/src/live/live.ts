@@ -1,0 +1,47 @@
+/** Live lists and records: queries whose results follow the changes of the database. */
+import type { Core } from '../core/core.ts'
+import { failure } from '../core/error.ts'
+import type { Feature } from '../core/feature.ts'
+import type { Query } from '../records/query.ts'
+import type { Table } from '../records/table.ts'
+import { LiveQuery, type Snapshot } from './live-query.ts'
+import { Optimistic, optimisticWrites } from './optimistic.ts'
+import { Subscriptions } from './subscriptions.ts'
+
+/** One record as a list of at most one. */
+function recordOf(list: LiveQuery): object {
+  let shown: { readonly from: Snapshot; readonly current: object } | undefined
+  return {
+    get current() {
+      const from = list.current
+      if (shown?.from !== from) {
+        const { items, pending: _, ...rest } = from
+        shown = { from, current: { record: items[0] ?? null, ...rest } }
+      }
+      return shown.current
+    },
+    get ready() {
+      return list.ready.then(([record = null]) => record)
+    },
+    subscribe: (listener: () => void) => list.subscribe(listener),
+  }
+}
+
+function installLive(core: Core): object {
+  const subscriptions = new Subscriptions(core)
+  const optimistic = new Optimistic()
+  const active = new Map<string, LiveQuery>()
+
+  const live = (query: Query): LiveQuery => {
+    if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`; make a list of each table')
+    const key = JSON.stringify([query.source.channel, query.parts])
+    return active.get(key) ?? new LiveQuery(query, key, { subscriptions, optimistic, active })
+  }
+  core.parts.live = live
+  core.parts.liveRecord = (table: Table, id: string) => recordOf(live(table.where('id', '==', id).limit(1)))
+  core.parts.optimistic = (table: Table) => optimisticWrites(optimistic, table)
+  return {}
+}
+
+/** Live lists, live records and optimistic writes. Needs `records`. */
+export const live: Feature = { name: 'live', install: installLive }

@@ -1,0 +1,35 @@
+/** Databases: the tables of a namespace, or of one instance of a dynamic namespace. */
+import type { Core } from '../core/core.ts'
+import type { Feature } from '../core/feature.ts'
+import type { Call } from '../core/transport.ts'
+import { Table } from './table.ts'
+import { type BatchResult, lazyMembers, runBatch, runTransaction } from './transaction.ts'
+
+function openDatabase(core: Core, namespace = 'shared', instanceId?: string): object {
+  const parts = instanceId === undefined ? [namespace] : [namespace, instanceId]
+  const path = `/api/db/${parts.map(encodeURIComponent).join('/')}`
+  const table = (name: string): Table =>
+    new Table({
+      core,
+      table: name,
+      path: `${path}/tables/${encodeURIComponent(name)}`,
+      channel: ['dblive', ...parts, name].join(':'),
+    })
+  const send = (operations: readonly object[], { signal, timeout }: Call) =>
+    core.transport.post(`${path}/transaction`, { operations }, { signal, timeout, query: { versions: '1' } })
+  return lazyMembers(table, {
+    table,
+    batch: (build: (tx: object) => void, options?: Call): Promise<readonly BatchResult[]> =>
+      runBatch(send, build, options),
+    transaction: <Result>(work: (tx: object) => Promise<Result>, options?: Call): Promise<Result> =>
+      runTransaction(send, table, work, options),
+  })
+}
+
+/** Records: queries, single records, batches and transactions. */
+export const records: Feature = {
+  name: 'records',
+  install: (core) => ({
+    db: (namespace?: string, instanceId?: string) => openDatabase(core, namespace, instanceId),
+  }),
+}

@@ -1,0 +1,69 @@
+/** Tables: single records, and every query of their rows. */
+import { isPlinthError } from '../core/error.ts'
+import { randomId } from '../core/ids.ts'
+import type { Call, Reply } from '../core/transport.ts'
+import { noParts, Query, type Row, type Source } from './query.ts'
+import { setVersion } from './versions.ts'
+
+export type WriteOptions = Call & { readonly ifMatch?: string; readonly idempotencyKey?: string; readonly on?: string }
+
+/** The record of an answer, which knows its version. */
+const rowOf = ({ data, headers }: Reply): Row => setVersion(data as Row, headers.get('etag'))
+
+export class Table extends Query {
+  constructor(source: Source) {
+    super(source, noParts)
+  }
+
+  async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
+    const { signal, timeout, ifMatch } = options
+    const path = `${this.source.path}/${encodeURIComponent(id)}`
+    const headers = { 'If-Match': ifMatch }
+    return rowOf(await this.source.core.transport.send(method, path, { signal, timeout, headers, body }))
+  }
+
+  get(id: string, options?: Call): Promise<Row> {
+    return this.#send('GET', id, options)
+  }
+
+  async find(id: string, options?: Call): Promise<Row | null> {
+    try {
+      return await this.get(id, options)
+    } catch (error) {
+      if (isPlinthError(error, 'not-found')) return null
+      throw error
+    }
+  }
+
+  async insert(row: object, options: WriteOptions = {}): Promise<Row> {
+    const { signal, timeout, idempotencyKey = randomId() } = options
+    const { core, path } = this.source
+    return rowOf(await core.transport.post(path, row, { signal, timeout, idempotencyKey }))
+  }
+
+  async upsert(row: object, { signal, timeout, on }: WriteOptions = {}): Promise<Row> {
+    const { core, path } = this.source
+    const query = { upsert: 'true', conflictTarget: on }
+    return rowOf(await core.transport.post(path, row, { signal, timeout, query }))
+  }
+
+  /** By id; by filter where the first argument is a patch. */
+  override async update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
+    return typeof id === 'string' ? this.#send('PATCH', id, options, patch) : super.update(id, patch as Call)
+  }
+
+  override async delete(id?: string | Call, options?: WriteOptions): Promise<unknown> {
+    if (typeof id !== 'string') return super.delete(id)
+    await this.#send('DELETE', id, options)
+  }
+
+  /** The live record of an id. */
+  liveRecord(id: string): unknown {
+    return this.source.core.part<(table: Table, id: string) => unknown>('liveRecord')(this, id)
+  }
+
+  /** Writes that live lists show at once and take back where the server refuses them. */
+  get optimistic(): unknown {
+    return this.source.core.part<(table: Table) => unknown>('optimistic')(this)
+  }
+}
