@@ -1,7 +1,9 @@
 /** Creates clients from a URL and a list of features. */
-import { Core, type CoreOptions } from './core/core.ts'
+import { Core } from './core/core.ts'
 import type { Feature } from './core/feature.ts'
-import type { Call, Request } from './core/transport.ts'
+import type { Request } from './core/transport.ts'
+import type { Client } from './types/client.ts'
+import type { ClientOptions } from './types/options.ts'
 
 /** The members of a client by the feature that adds them. */
 const members: Readonly<Record<string, string>> = {
@@ -14,12 +16,20 @@ const members: Readonly<Record<string, string>> = {
   stream: 'functions',
 }
 
-export function createClient(url: string, features: readonly Feature[], options: CoreOptions = {}): object {
+/**
+ * A client of the server at `url` with the listed features. `Config` is the type of the server's configuration,
+ * `typeof config`, from which tables, rooms and names are typed; `Functions` the type of its functions.
+ */
+export function createClient<Config = unknown, Functions = unknown>(
+  url: string,
+  features: readonly Feature[],
+  options: ClientOptions = {},
+): Client<Config, Functions> {
   const core = new Core(url.replace(/\/+$/, ''), options)
   const client = {
     url: core.url,
-    async request(method: string, path: string, { signal, timeout, query, body, headers }: Call & Request = {}) {
-      return (await core.transport.send(method, path, { signal, timeout, query, body, headers })).data
+    async request(method: string, path: string, options?: Request) {
+      return (await core.transport.send(method, path, options)).data
     },
     close: () => core.close(),
   }
@@ -29,5 +39,5 @@ export function createClient(url: string, features: readonly Feature[], options:
     core.parts[name] ??= {}
     Object.defineProperties(client, Object.getOwnPropertyDescriptors(install(core)))
   }
-  return client
+  return client as unknown as Client<Config, Functions>
 }

@@ -16,8 +16,8 @@ const withBuffer = (one: Json): Json => ({ ...one, id: toBuffer(one.id as string
 
 /** The options with buffers in place of base64url. */
 function decodeOptions(options: Json): Json {
-  const { challenge, user, excludeCredentials, allowCredentials } = options as Record<string, never>
-  const decoded: Json = { ...options, challenge: toBuffer(challenge) }
+  const { user, excludeCredentials, allowCredentials } = options as Record<string, never>
+  const decoded: Json = { ...options, challenge: toBuffer(options.challenge as string) }
   if (user) decoded.user = withBuffer(user)
   for (const [name, list] of Object.entries({ excludeCredentials, allowCredentials }))
     if (list) decoded[name] = (list as Json[]).map(withBuffer)

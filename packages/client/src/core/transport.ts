@@ -248,7 +248,7 @@ export class Transport {
 
   /** A POST that is safe to repeat. */
   post(path: string, body: unknown, request: Request = {}): Promise<Reply> {
-    return this.send('POST', path, { idempotencyKey: randomId(), ...request, body })
+    return this.send('POST', path, { ...request, idempotencyKey: request.idempotencyKey ?? randomId(), body })
   }
 }
 

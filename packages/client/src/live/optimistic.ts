@@ -2,12 +2,12 @@
  * Optimistic writes: shown by live lists before the server has decided, and taken back where it refuses. A list stops
  * showing a write when it has received the change itself.
  */
-import { recordId } from '../core/ids.ts'
 import type { QueryParts, Row } from '../records/query.ts'
 import type { Table, WriteOptions } from '../records/table.ts'
 import { findVersion, isOlder, setVersion } from '../records/versions.ts'
 import { matches } from './match.ts'
 import { orderOf } from './order.ts'
+import { createRecordId } from './record-id.ts'
 import type { Window } from './window.ts'
 
 /** How long a list waits for the change of a confirmed write, in milliseconds: it may not be in the list's view. */
@@ -136,7 +136,7 @@ export function optimisticWrites(optimistic: Optimistic, table: Table) {
   return {
     insert(row: object, options?: WriteOptions): Promise<Row> {
       const now = new Date().toISOString()
-      const sent = { id: recordId(), ...row } as Row
+      const sent = { id: createRecordId(), ...row } as Row
       const shown = { createdAt: now, updatedAt: now, ...sent }
       return optimistic.run(path, { id: sent.id, apply: (known) => known ?? shown }, () => table.insert(sent, options))
     },

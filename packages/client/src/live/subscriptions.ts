@@ -123,7 +123,7 @@ class LiveSocket {
     const channel = message.channel as string
     const entry = this.entries.get(channel)
     if (!entry) return
-    if (message.type === 'error') return this.#onError(channel, String(message.code), String(message.message))
+    if (message.type === 'error') this.#onError(channel, String(message.code), String(message.message))
     if (typeof message.cursor === 'string') entry.cursor = message.cursor
     if (message.type === 'subscribed') entry.isSubscribed = true
     for (const subscription of entry.subscriptions) deliver(subscription, message)
@@ -144,16 +144,10 @@ class LiveSocket {
 }
 
 function deliver(subscription: Subscription, message: Message): void {
-  switch (message.type) {
-    case 'subscribed':
-      return subscription.onSubscribed(message.recovered === true)
-    case 'db_change':
-      return subscription.onChanges([message as Change])
-    case 'batch_changes':
-      return subscription.onChanges(message.changes as Change[])
-    case 'resync':
-      return subscription.onResync()
-  }
+  if (message.type === 'subscribed') subscription.onSubscribed(message.recovered === true)
+  if (message.type === 'db_change') subscription.onChanges([message as Change])
+  if (message.type === 'batch_changes') subscription.onChanges(message.changes as Change[])
+  if (message.type === 'resync') subscription.onResync()
 }
 
 export class Subscriptions {

@@ -15,8 +15,8 @@ function openDatabase(core: Core, namespace = 'shared', instanceId?: string): ob
       path: `${path}/tables/${encodeURIComponent(name)}`,
       channel: ['dblive', ...parts, name].join(':'),
     })
-  const send = (operations: readonly object[], { signal, timeout }: Call) =>
-    core.transport.post(`${path}/transaction`, { operations }, { signal, timeout, query: { versions: '1' } })
+  const send = (operations: readonly object[], options: Call) =>
+    core.transport.post(`${path}/transaction`, { operations }, { ...options, query: { versions: '1' } })
   return lazyMembers(table, {
     table,
     batch: (build: (tx: object) => void, options?: Call): Promise<readonly BatchResult[]> =>

@@ -102,13 +102,13 @@ export class Query {
     return this.#with({ include: { ...this.parts.include, ...include } })
   }
 
-  protected read(path: string, query: Record<string, unknown>, { signal, timeout }: Call = {}): Promise<Reply> {
-    const { core } = this.source
-    return core.transport.send('GET', this.source.path + path, { query, signal, timeout })
+  #read(path: string, query: Record<string, unknown>, options?: Call): Promise<Reply> {
+    const { core, path: base } = this.source
+    return core.transport.send('GET', base + path, { ...options, query })
   }
 
   async #list(query: Record<string, unknown>, options?: Call): Promise<Page> {
-    return readPage(await this.read('', { ...parametersOf(this.parts), versions: '1', ...query }, options))
+    return readPage(await this.#read('', { ...parametersOf(this.parts), versions: '1', ...query }, options))
   }
 
   list(options: Call & { page?: number; offset?: number } = {}): Promise<Page> {
@@ -126,7 +126,7 @@ export class Query {
   }
 
   async count(options?: Call): Promise<number> {
-    const { data } = await this.read('/count', conditionsOf(this.parts), options)
+    const { data } = await this.#read('/count', conditionsOf(this.parts), options)
     return (data as { total: number }).total
   }
 
@@ -137,7 +137,7 @@ export class Query {
     const { sort: _, ...parameters } = parametersOf(this.parts)
     const [highlightPre, highlightPost] = options.highlight ?? []
     const query = { q: text, ...parameters, versions: '1', offset: options.offset, highlightPre, highlightPost }
-    return readPage(await this.read('/search', query, options))
+    return readPage(await this.#read('/search', query, options))
   }
 
   /** All rows in order, page by page; the next page is requested when the rows of the last one are used up. */
@@ -161,13 +161,12 @@ export class Query {
     return this.#byFilter('delete', undefined, options)
   }
 
-  async #byFilter(action: string, data: object | undefined, { signal, timeout }: Call = {}): Promise<unknown> {
+  async #byFilter(action: string, data: object | undefined, options?: Call): Promise<unknown> {
     const { core, path } = this.source
     const { filter, orFilter } = this.parts
-    if (filter.length + orFilter.length === 0)
-      throw failure('invalid-input', `Add a \`where\` to ${action} by filter; nothing was changed`)
+    if (filter.length + orFilter.length === 0) throw failure('invalid-input', `A ${action} by filter needs a \`where\``)
     const body = { action, filter, orFilter: nonEmpty(orFilter), limit: this.parts.limit, data }
-    return (await core.transport.post(`${path}/batch-by-filter`, body, { signal, timeout })).data
+    return (await core.transport.post(`${path}/batch-by-filter`, body, options)).data
   }
 
   /** The live list of the query; lists of the same query share one subscription. */

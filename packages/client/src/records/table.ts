@@ -1,6 +1,5 @@
 /** Tables: single records, and every query of their rows. */
 import { isPlinthError } from '../core/error.ts'
-import { randomId } from '../core/ids.ts'
 import type { Call, Reply } from '../core/transport.ts'
 import { noParts, Query, type Row, type Source } from './query.ts'
 import { setVersion } from './versions.ts'
@@ -16,10 +15,9 @@ export class Table extends Query {
   }
 
   async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
-    const { signal, timeout, ifMatch } = options
-    const path = `${this.source.path}/${encodeURIComponent(id)}`
-    const headers = { 'If-Match': ifMatch }
-    return rowOf(await this.source.core.transport.send(method, path, { signal, timeout, headers, body }))
+    const { core, path } = this.source
+    const headers = { 'If-Match': options.ifMatch }
+    return rowOf(await core.transport.send(method, `${path}/${encodeURIComponent(id)}`, { ...options, headers, body }))
   }
 
   get(id: string, options?: Call): Promise<Row> {
@@ -35,16 +33,15 @@ export class Table extends Query {
     }
   }
 
-  async insert(row: object, options: WriteOptions = {}): Promise<Row> {
-    const { signal, timeout, idempotencyKey = randomId() } = options
+  async insert(row: object, options?: WriteOptions): Promise<Row> {
     const { core, path } = this.source
-    return rowOf(await core.transport.post(path, row, { signal, timeout, idempotencyKey }))
+    return rowOf(await core.transport.post(path, row, options))
   }
 
-  async upsert(row: object, { signal, timeout, on }: WriteOptions = {}): Promise<Row> {
+  async upsert(row: object, options: WriteOptions = {}): Promise<Row> {
     const { core, path } = this.source
-    const query = { upsert: 'true', conflictTarget: on }
-    return rowOf(await core.transport.post(path, row, { signal, timeout, query }))
+    const query = { upsert: 'true', conflictTarget: options.on }
+    return rowOf(await core.transport.post(path, row, { ...options, query }))
   }
 
   /** By id; by filter where the first argument is a patch. */
