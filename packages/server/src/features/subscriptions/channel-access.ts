@@ -9,7 +9,7 @@ import type { Expr } from '../../query/expr.ts'
 import { parseFilterGroups } from '../../query/filter.ts'
 import { type BroadcastChannels, broadcastNameOf, broadcastScope, findBroadcast } from './broadcast.ts'
 import type { Resolve, TableCall } from './change-feed.ts'
-import { type FindNamespace, findTarget } from './channels.ts'
+import { type FindNamespace, findTarget, withoutTag } from './channels.ts'
 import { asSubscriptionError, SubscriptionError } from './subscription-error.ts'
 import { createSubscriptionQuery, type SubscriptionQuery } from './subscription-query.ts'
 
@@ -62,7 +62,7 @@ function parseFilters(call: TableCall, { filters, orFilters }: Filters): Expr {
 export function createChannelAccess({ resolve, findNamespace, broadcasts, log }: ChannelAccessDeps): ChannelAccess {
   return {
     async query(caller, channel, options) {
-      const target = findTarget(channel, findNamespace)
+      const target = findTarget(withoutTag(channel), findNamespace)
       if (!target) throw new SubscriptionError('INVALID_CHANNEL', 'This channel does not exist')
       const { table: tableName, docId, ...path } = target
       const call = await asSubscriptionError(async () => {

@@ -47,6 +47,12 @@ export function findTarget(channel: string, findNamespace: FindNamespace): Targe
   return { namespace, instanceId, table, docId }
 }
 
+/**
+ * The channel without its tag, `#` and 1 to 32 letters, digits, `_` or `-`. With different tags, a socket subscribes to
+ * one table several times; subscriptions with the same tag and filters share one query.
+ */
+export const withoutTag = (channel: string): string => channel.replace(/#[\w-]{1,32}$/, '')
+
 /** The query of `/subscribe` and `/connect-check`: a channel, or its parts. */
 export interface ChannelQuery {
   readonly channel?: string | undefined

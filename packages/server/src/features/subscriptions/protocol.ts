@@ -21,10 +21,10 @@ export type FilterGroup = readonly FilterTuple[] | null
 
 /**
  * Subscribes to a channel: `dblive:{namespace}:{table}`, with `:{docId}` for one record, with `:{instanceId}` before
- * the
- * table in dynamic namespaces, or `broadcast:{name}`. Replaces an earlier subscription of the same channel. Answered
- * with
- * `subscribed`; a socket has at most 100 channels.
+ * the table in dynamic namespaces, or `broadcast:{name}`. Replaces an earlier subscription of the same channel. A tag,
+ * `#` and 1 to 32 letters, digits, `_` or `-` at the end of a table's channel, makes it a channel of its own, so that a
+ * socket can have several subscriptions of a table with other filters. Broadcasts reach the channel without a tag.
+ * Answered with `subscribed`; a socket has at most 100 channels.
  *
  * @errors INVALID_CHANNEL INVALID_FILTERS CHANNEL_ACCESS_DENIED NOT_AUTHENTICATED TOO_MANY_SUBSCRIPTIONS
  * FILTERS_TOO_LARGE RATE_LIMITED UNAVAILABLE
@@ -220,7 +220,7 @@ export interface BroadcastEventMessage {
 export interface SubscriptionErrorMessage extends Omit<ErrorMessage, 'code'> {
   /** Why the message was refused or the socket closes. */
   readonly code: SocketErrorCodeOn<'subscriptions'>
-  /** The channel that ended, where a changed configuration denies it. */
+  /** The channel that the refused message names, or that ended because a changed configuration denies it. */
   readonly channel?: string
 }
 

@@ -10,6 +10,7 @@ import { closeCodes } from '../../http/sockets/socket-protocol.ts'
 import {
   broadcastEventCharsMax,
   broadcastPayloadBytesMax,
+  channelCharsMax,
   subscriptionMessageRate,
 } from '../../limits/subscriptions.ts'
 import type { Broadcasts } from './broadcast.ts'
@@ -76,7 +77,7 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
   }
 
   onMessage(type: string, message: JsonObject): Promise<void> {
-    return this.#reportErrors(() => this.#receive(type, message))
+    return this.#reportErrors(message.channel, () => this.#receive(type, message))
   }
 
   onDrain(): void {
@@ -90,7 +91,7 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
   #subscribeToUrl(): void | Promise<void> {
     const { channel, since = null } = this.#request
     if (channel === null || this.#subscriptions.has(channel)) return
-    return this.#reportErrors(() => this.#subscriptions.subscribe({ channel, since, previous: false }))
+    return this.#reportErrors(channel, () => this.#subscriptions.subscribe({ channel, since, previous: false }))
   }
 
   #receive(type: string, object: JsonObject): void | Promise<void> {
@@ -129,14 +130,15 @@ export class SubscriptionSession implements SocketHandler<SubscriptionServerMess
     }
   }
 
-  /** Sends the error of a message. Rejects with any error that is a bug. */
-  async #reportErrors(handle: () => void | Promise<void>): Promise<void> {
+  /** Sends the error of a message, with the channel that it names. Rejects with any error that is a bug. */
+  async #reportErrors(channel: unknown, handle: () => void | Promise<void>): Promise<void> {
     try {
       await handle()
     } catch (error) {
       if (!(error instanceof SubscriptionError) && !(error instanceof EngineError)) throw error
       const { code, message } = error instanceof SubscriptionError ? error : unavailable()
-      this.#connection.error(code, message)
+      const named = typeof channel === 'string' && channel.length <= channelCharsMax ? { channel } : {}
+      this.#connection.send({ type: 'error', code, message, ...named })
       if (code === 'NOT_AUTHENTICATED') this.#connection.close(closeCodes.badMessage, code)
     }
   }
