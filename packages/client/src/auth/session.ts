@@ -119,7 +119,7 @@ export class SessionKeeper implements Credentials {
     return this.#current?.accessToken ?? null
   }
 
-  /** Replaces the tokens. Calls at the same time share one request, also with other tabs where the browser has locks. */
+  /** Replaces the tokens. Concurrent calls share one request, also with other tabs where the browser has locks. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.ready
       .then(() => this.#exclusively(() => this.#refreshOnce()))
