@@ -20,7 +20,7 @@ export interface SocketEvents {
   onEnd(code: number, reason: string): void
 }
 
-/** Interval of pings, and how long their answer may take, in milliseconds. The server closes sockets silent for 45 s. */
+/** Interval of pings, and how long an answer may take, in milliseconds. The server closes sockets silent for 45 s. */
 const pingIntervalMs = 25_000
 const pongWaitMs = 10_000
 
