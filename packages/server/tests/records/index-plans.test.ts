@@ -1,4 +1,4 @@
-/** The indexes that tables are made with serve the orders they are asked in, on every engine. */
+/** Query plans: the indexes of a table serve the sorts that they are declared for, on every engine. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -83,8 +83,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** Orders, and a place in each. */
-const orders: readonly (readonly [sort: string, place: readonly SortValue[]])[] = [
+/** Sorts, each with a cursor position. */
+const orders: readonly (readonly [sort: string, position: readonly SortValue[]])[] = [
   ['', ['r5']],
   ['id:desc', ['r5']],
   ['n:asc', [7, 'r7']],
@@ -95,21 +95,21 @@ const orders: readonly (readonly [sort: string, place: readonly SortValue[]])[] 
 ]
 
 describe.each(Object.keys(engines))('plans on %s', (name) => {
-  test('[DB-CURSOR-1] a page in an indexed order is read from the index, the first as the next', async () => {
+  test('[DB-CURSOR-1] first and later pages in an indexed order are read from the index', async () => {
     const engine = await (engines[name] as () => Promise<Sql>)()
     const database = engine.database({ namespace: 'plans', instanceId: null })
     const backEnd = createSqlBackEnd(database.dialect, () => table)
     const from = database.dialect.from(table, ident(table.name))
     const explain = name === 'SQLite' ? sql`EXPLAIN QUERY PLAN` : sql`EXPLAIN`
-    for (const [text, place] of orders) {
+    for (const [text, position] of orders) {
       const sort = parseSort({ table, showsHidden: true }, text === '' ? undefined : text)
-      // Of a place in the middle, the range that holds most of what follows.
-      const [first = sql`TRUE`, ...others] = segmentsAfter(backEnd, table, sort, place)
+      // For a cursor in the middle, the segment that contains most of the following rows.
+      const [first = sql`TRUE`, ...others] = segmentsAfter(backEnd, table, sort, position)
       const widest = others.findLast(({ text }) => !text.includes('NULL')) ?? first
       for (const segment of [sql`TRUE`, widest]) {
         const page = sql`SELECT "id" FROM ${from} WHERE ${segment} ORDER BY ${orderBy(backEnd, table, sort)} LIMIT 10`
         const plan = JSON.stringify(await database.all(sql`${explain} ${page}`))
-        // Sorting a few equal values among themselves is no matter.
+        // Sorting a few rows with equal values is acceptable.
         const isSorted = /-> {2}Sort|B-TREE FOR ORDER BY/.test(plan)
         expect(`${text} ${segment.text}: ${isSorted ? plan : 'from the index'}`).toContain('from the index')
       }

@@ -1,4 +1,4 @@
-/** Cursor paging while others write: every row that stays is visited exactly once, in order, whatever the sort. */
+/** Cursor paging during concurrent writes: every lasting row is returned exactly once, in order, for every sort. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { query } from '../../harness/client.ts'
@@ -27,7 +27,7 @@ const config = {
 
 const nullable = <T>(...values: readonly T[]) =>
   fc.oneof({ weight: 1, arbitrary: fc.constant(null) }, { weight: 3, arbitrary: fc.constantFrom(...values) })
-/** Few values, so that ties and nulls lie on page borders. */
+/** Few values, so that ties and nulls fall on page boundaries. */
 const values = fc.record({
   n: nullable(-1, 0, 0.5, 2),
   s: nullable('', 'a', 'B', '\uFF21', '\u{1F600}'),
@@ -35,7 +35,7 @@ const values = fc.record({
   d: nullable('2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.001Z'),
 })
 
-/** A table without a schema may hold anything under one name. */
+/** Values of one field in a table without a schema may have any type. */
 const mixed = fc.record({
   n: fc.constantFrom(null, -1, 0.5, '0.5', 'a', true, false, [1], { x: 1 }),
   s: fc.constantFrom(null, '', 'a', 2, true, [], 'B'),
@@ -48,14 +48,14 @@ const sort = fc.uniqueArray(
   { maxLength: 4, selector: ([field]) => field },
 )
 
-/** What others do between two pages. `at` picks one of their own rows. */
+/** A concurrent write between two pages. `at` selects one of the rows written concurrently. */
 const write = fc.oneof(
   fc.record({ kind: fc.constant('insert' as const), id: fc.stringMatching(/^[0-9a-z]{1,3}$/), values }),
   fc.record({ kind: fc.constant('update' as const), at: fc.nat(), values }),
   fc.record({ kind: fc.constant('delete' as const), at: fc.nat() }),
 )
 
-describeServer('cursors under writes', { config }, (server) => {
+describeServer('cursors during concurrent writes', { config }, (server) => {
   let runs = 0
 
   const walk = (table: 'items' | 'indexed' | 'loose', runsOf: number) =>
@@ -69,7 +69,7 @@ describeServer('cursors under writes', { config }, (server) => {
         fc.boolean(),
         async (lasting, keys, limit, storms, way, atOnce) => {
           const base = `/api/db/space/run-${runs++}/tables/${table}`
-          // Ids of lasting rows hold a dash, which no id of the others does.
+          // Ids of lasting rows contain a dash; ids of concurrently written rows do not.
           const kept = lasting.map((row, n) => ({ id: `${'zkamd'[n % 5]}-${String(n).padStart(2, '0')}`, ...row }))
           expect((await server.service.post(`${base}/batch`, { inserts: kept })).status).toBe(200)
           const others: string[] = []
@@ -90,11 +90,11 @@ describeServer('cursors under writes', { config }, (server) => {
           const seen: string[] = []
           let cursor = ''
           for (let page = 0, more = true; more; page++) {
-            if (page > 300) throw new Error('the walk does not end')
-            const asking = server.anonymous.get(base + query({ sort: order, limit, [way]: cursor }))
+            if (page > 300) throw new Error('paging does not end')
+            const pending = server.anonymous.get(base + query({ sort: order, limit, [way]: cursor }))
             const storming = page < 20 ? storm(page) : Promise.resolve()
             if (!atOnce) await storming
-            const { status, body, text } = await asking
+            const { status, body, text } = await pending
             await storming
             if (status !== 200) throw new Error(`${status}: ${text}`)
             const ids: string[] = body.items.map(({ id }: { id: string }) => id)
@@ -105,8 +105,8 @@ describeServer('cursors under writes', { config }, (server) => {
             more = body.hasMore
             cursor = body.cursor
           }
-          const whole = await server.anonymous.get(base + query({ sort: order, limit: 1000 }))
-          const expected = whole.body.items.map(({ id }: { id: string }) => id).filter((id: string) => id.includes('-'))
+          const all = await server.anonymous.get(base + query({ sort: order, limit: 1000 }))
+          const expected = all.body.items.map(({ id }: { id: string }) => id).filter((id: string) => id.includes('-'))
           expect(seen.filter((id) => id.includes('-'))).toEqual(expected)
           expect(expected.length).toBe(kept.length)
         },
@@ -114,7 +114,7 @@ describeServer('cursors under writes', { config }, (server) => {
       { numRuns: runsOf },
     )
 
-  test('[DB-CURSOR-7] a table', () => walk('items', 80), 60_000)
-  test('[DB-CURSOR-7] a table with indexes that fit the sort', () => walk('indexed', 60), 60_000)
-  test('[DB-CURSOR-7, DB-TABLE-14] a table without a schema', () => walk('loose', 60), 60_000)
+  test('[DB-CURSOR-7] a table is paged completely', () => walk('items', 80), 60_000)
+  test('[DB-CURSOR-7] a table with matching indexes is paged completely', () => walk('indexed', 60), 60_000)
+  test('[DB-CURSOR-7, DB-TABLE-14] a table without a schema is paged completely', () => walk('loose', 60), 60_000)
 })

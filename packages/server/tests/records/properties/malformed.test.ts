@@ -1,7 +1,6 @@
 /**
- * Requests nobody meant to send. Whatever arrives, the answer is never a 5xx, a refusal has the common form and changes
- * nothing; and a good
- * request with one mistake in it is a 400 that names the mistake.
+ * Malformed requests never cause a 5xx; a refusal has the common error format and changes nothing. A valid request with
+ * one invalid part returns 400 and names that part.
  */
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -47,10 +46,8 @@ describeServer('malformed requests', { config }, (server) => {
     expect((await server.service.post(`${loose}/batch`, { inserts: [{ id: 'a', any: [1] }] })).status).toBe(200)
   })
 
-  /**
-   * A refused write changed nothing; a good one is put back by nobody: the next comparison starts from what is there.
-   */
-  const judge = async (send: () => Promise<Answer>): Promise<void> => {
+  /** A refused request must change nothing. A successful write is not undone: each check dumps the tables first. */
+  const expectAcceptedOrRefused = async (send: () => Promise<Answer>): Promise<void> => {
     const before = await server.dump(...tables)
     const answer = await send()
     if (answer.status >= 500)
@@ -66,7 +63,7 @@ describeServer('malformed requests', { config }, (server) => {
     expect(await server.dump(...tables)).toEqual(before)
   }
 
-  test('[ERR-1, ERR-5, ERR-7] any query on any reading endpoint', () =>
+  test('[ERR-1, ERR-5, ERR-7] a read with an arbitrary query is served or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...tables),
@@ -74,14 +71,14 @@ describeServer('malformed requests', { config }, (server) => {
         search,
         async (table, path, params) => {
           const answer = await server.anonymous.get(table + path + params)
-          if (answer.status >= 500) throw new Error(`${table}${path}${params} gave ${answer.status}`)
+          if (answer.status >= 500) throw new Error(`${table}${path}${params} returned ${answer.status}`)
           if (answer.status >= 400) expectRefusal(answer, answer.status)
         },
       ),
       { numRuns: 500 },
     ))
 
-  test('[ERR-7, RULE-13, DB-BATCH-3] any body on any writing endpoint', () =>
+  test('[ERR-7, RULE-13, DB-BATCH-3] a write with an arbitrary body is accepted or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...tables),
@@ -97,9 +94,9 @@ describeServer('malformed requests', { config }, (server) => {
         ),
         body,
         async (table, [method = '', path = ''], content) => {
-          // Deleting all rows would leave the rest of the run nothing to change.
+          // Deleting all rows would leave no rows for later requests to change.
           if (path === '/batch-by-filter' && (content as { action?: unknown } | null)?.action === 'delete') return
-          await judge(() =>
+          await expectAcceptedOrRefused(() =>
             server.anonymous.request(method, table + path, {
               raw: JSON.stringify(content) ?? '',
               headers: { 'content-type': 'application/json' },
@@ -110,7 +107,7 @@ describeServer('malformed requests', { config }, (server) => {
       { numRuns: 500 },
     ))
 
-  test('[ERR-7, DB-FILTER-10, DB-FILTER-12] any filter by JSON', () =>
+  test('[ERR-7, DB-FILTER-10, DB-FILTER-12] an arbitrary filter is accepted or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(base, loose),
@@ -124,14 +121,14 @@ describeServer('malformed requests', { config }, (server) => {
       { numRuns: 300 },
     ))
 
-  test('[ERR-7, HTTP-13] any path', () =>
+  test('[ERR-7, HTTP-13] an arbitrary path is served or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom('GET', 'PATCH', 'DELETE', 'POST'),
         fc.array(segment, { minLength: 1, maxLength: 3 }),
         fc.constantFrom('/api/db/shared/tables/', '/api/db/space/', '/api/db/', '/api/', '/'),
         async (method, segments, start) => {
-          await judge(() =>
+          await expectAcceptedOrRefused(() =>
             server.service.request(
               method,
               start + segments.join('/'),
@@ -143,7 +140,7 @@ describeServer('malformed requests', { config }, (server) => {
       { numRuns: 200 },
     ))
 
-  test('[ERR-7, HTTP-13] any path, unescaped', () =>
+  test('[ERR-7, HTTP-13] an arbitrary unescaped path is served or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.string({
@@ -160,7 +157,7 @@ describeServer('malformed requests', { config }, (server) => {
       { numRuns: 150 },
     ))
 
-  test('[ERR-7] any headers', () =>
+  test('[ERR-7] arbitrary headers are accepted or refused', () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(
@@ -195,7 +192,7 @@ describeServer('malformed requests', { config }, (server) => {
         ),
         async (header, content) => {
           const clean = content.replaceAll(/[^\x20-\x7e]/g, '')
-          await judge(() =>
+          await expectAcceptedOrRefused(() =>
             server.anonymous.request('PATCH', `${base}/c`, {
               raw: '{"rank":null}',
               headers: { 'content-type': 'application/json', [header]: clean },
@@ -206,8 +203,8 @@ describeServer('malformed requests', { config }, (server) => {
       { numRuns: 200 },
     ))
 
-  /** A mistake, and what its refusal must name. */
-  const mistakes: fc.Arbitrary<readonly [params: Record<string, unknown>, names: string]> = fc.oneof(
+  /** An invalid parameter, and the name that its error must contain. */
+  const invalid: fc.Arbitrary<readonly [params: Record<string, unknown>, names: string]> = fc.oneof(
     fc
       .tuple(fc.constantFrom('limit', 'perPage', 'page'), fc.constantFrom('0', '-3', '2.5', 'x', '', '1e2', ' 1'))
       .map(([one, bad]) => [{ [one]: bad }, one] as const),
@@ -258,11 +255,11 @@ describeServer('malformed requests', { config }, (server) => {
     { requiredKeys: [] },
   )
 
-  test('[ERR-1, ERR-3, DB-LIST-9, DB-LIST-13, DB-LIST-14, DB-FILTER-9] one mistake among good parameters is named', () =>
+  test('[ERR-1, ERR-3, DB-LIST-9, DB-LIST-13, DB-LIST-14, DB-FILTER-9] one invalid parameter among valid ones is named', () =>
     fc.assert(
-      fc.asyncProperty(good, mistakes, async (params, [mistake, names]) => {
+      fc.asyncProperty(good, invalid, async (params, [change, names]) => {
         expect((await server.anonymous.get(base + query(params))).status).toBe(200)
-        expectRefusal(await server.anonymous.get(base + query({ ...params, ...mistake })), 400, names)
+        expectRefusal(await server.anonymous.get(base + query({ ...params, ...change })), 400, names)
       }),
       { numRuns: 300 },
     ))
@@ -290,7 +287,7 @@ describeServer('malformed requests', { config }, (server) => {
     { requiredKeys: [] },
   )
 
-  test('[ERR-3, ERR-4, DB-BATCH-5, DB-UPDATE-9] every mistake among good fields is named, with its place', () =>
+  test('[ERR-3, ERR-4, DB-BATCH-5, DB-UPDATE-9] every invalid field among valid ones is named, with its position', () =>
     fc.assert(
       fc.asyncProperty(
         goodFields,
@@ -308,14 +305,14 @@ describeServer('malformed requests', { config }, (server) => {
             'batch update': () =>
               server.anonymous.post(`${base}/batch`, { inserts: fill, updates: [{ id: 'a', data: content }] }),
           }
-          const place = way === 'batch insert' ? `inserts[${at}].` : way === 'batch update' ? 'updates[0].' : ''
+          const prefix = way === 'batch insert' ? `inserts[${at}].` : way === 'batch update' ? 'updates[0].' : ''
           const before = await server.dump(...tables)
           const { data } = expectRefusal(await (sends[way] as () => Promise<Answer>)(), 400)
           expect(
             Object.fromEntries(
               Object.entries(data as Record<string, { code: string }>).map(([field, { code }]) => [field, code]),
             ),
-          ).toEqual(Object.fromEntries(mistaken.map(([field, , code]) => [place + field, code])))
+          ).toEqual(Object.fromEntries(mistaken.map(([field, , code]) => [prefix + field, code])))
           expect(await server.dump(...tables)).toEqual(before)
         },
       ),

@@ -1,6 +1,6 @@
 /**
- * Search against a few lines that split texts into words themselves: the same rows are found, and a highlight is the
- * escaped text with nothing but tags added.
+ * Search compared with an independent implementation: the same rows are found, and a highlight is the escaped text with
+ * only tags added.
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -23,7 +23,7 @@ const config = {
   },
 } as const
 
-/** Words that share beginnings, in several scripts; none folds to another. */
+/** Words with common prefixes, in several scripts; none folds to another. */
 const words = [
   'a',
   'ab',
@@ -56,7 +56,7 @@ const row = fc.record({
 const wordsOf = (...texts: readonly (string | null)[]): string[] =>
   texts.flatMap((one) => (one ?? '').toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])
 
-/** Every word occurs, the last one also as a beginning. */
+/** Every word occurs; the last one may be a prefix. */
 function isFound(asked: readonly string[], texts: readonly (string | null)[]): boolean {
   const present = wordsOf(...texts)
   return asked.every((word, at) =>
@@ -75,7 +75,7 @@ const normal = (html: string): string =>
   html.replaceAll(/&#x22;|&#34;/gi, '&quot;').replaceAll(/&#x27;|&#039;|&apos;/gi, '&#39;')
 
 describeServer('random searches', { config }, (server) => {
-  test('[DB-SEARCH-3, DB-SEARCH-5, DB-SEARCH-6, DB-SEARCH-8] the rows with all the words are found, and marked', async () => {
+  test('[DB-SEARCH-3, DB-SEARCH-5, DB-SEARCH-6, DB-SEARCH-8] rows with all words are found and highlighted', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(row, { minLength: 1, maxLength: 12 }),
@@ -87,8 +87,8 @@ describeServer('random searches', { config }, (server) => {
           await server.service.post(`${base}/batch-by-filter`, { action: 'delete' })
           const inserts = rows.map((one, n) => ({ id: `r${n}`, ...one }))
           expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
-          for (const asked of searches) {
-            const q = asked.join(' ')
+          for (const search of searches) {
+            const q = search.join(' ')
             const expected = inserts.filter((one) => isFound(wordsOf(q), [one.title, one.body])).map(({ id }) => id)
             const { status, body } = await server.anonymous.get(
               `${base}/search${query({ q, highlightPre: '⟦', highlightPost: '⟧' })}`,
@@ -101,7 +101,7 @@ describeServer('random searches', { config }, (server) => {
               expect(marked.some(([, html]) => html.includes('⟦'))).toBe(true)
               for (const [name, html] of marked) {
                 expect(normal(html.replaceAll(/[⟦⟧]/g, ''))).toBe(escaped(item[name]))
-                // Tags come in pairs and never inside one another.
+                // Tags come in pairs and are never nested.
                 expect(html.replaceAll(/[^⟦⟧]/g, '')).toMatch(/^(?:⟦⟧)*$/)
               }
             }

@@ -1,6 +1,6 @@
 /**
- * Subscriptions against a model: whatever is written, watched, filtered, left and restarted, a view that is kept from
- * the messages alone is in the end what a query with the same filters by the same caller gives.
+ * Subscriptions against a model: across writes, filters, disconnects and restarts, a view maintained from the messages
+ * alone equals the result of a query with the same filters by the same caller.
  */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
@@ -97,22 +97,22 @@ const filters = fc.record({
   filters: fc.option(fc.array(condition, { maxLength: 2 })),
   orFilters: fc.option(fc.array(condition, { maxLength: 3 })),
 })
-/** Anonymous, the owners, somebody who sees all, and one who sees what a membership says. */
+/** Anonymous, two owners, an admin who sees all rows, and a user whose rows depend on a membership. */
 const callers = [null, { id: 'ann' }, { id: 'bob' }, { id: 'root', role: 'admin' }, { id: 'mia', role: 'member' }]
 const subscriber = fc.record({ caller: fc.constantFrom(...callers), filters })
 
 type Subscriber = typeof subscriber extends fc.Arbitrary<infer T> ? T : never
 
-/** One who watches: it knows nothing but what the messages say. */
+/** A subscriber whose view is maintained from messages alone. */
 class Watcher {
   readonly view = new Map<string, Message>()
   private socket: Watching | null = null
   private since: string | undefined
   /**
-   * It has disconnected: under a rule that reads claims, changes may be reported again then, and the removal of records
-   * that came and went.
+   * Whether it has disconnected before. Under a rule that reads claims, changes may then be sent again, as may removals
+   * of records that it never received.
    */
-  private wasAway = false
+  private wasDisconnected = false
 
   constructor(
     private readonly server: TestServer,
@@ -123,7 +123,7 @@ class Watcher {
     const { caller, filters } = this.of
     const token = caller === null ? {} : { token: await this.server.token(caller) }
     const subscribe = this.since === undefined ? { ...filters } : { ...filters, since: this.since }
-    // Unfiltered at first where the URL is subscribed to by itself: what is asked for replaces it.
+    // The URL already subscribes without filters; this subscription replaces it.
     this.socket = await watch(this.server.url, { channel, ...token, subscribe })
     if (this.since !== undefined) expect(this.socket.subscribed.recovered).toBe(true)
     this.since = this.socket.subscribed.cursor
@@ -132,25 +132,25 @@ class Watcher {
   private apply(messages: readonly Message[]): void {
     for (const { cursor } of messages) this.since = cursor
     for (const change of changesIn(messages)) {
-      const isStrict = this.of.caller === null || !this.wasAway
+      const isStrict = this.of.caller === null || !this.wasDisconnected
       if (isStrict) expect(this.view.has(change.docId)).toBe(change.changeType !== 'added')
       if (change.data) expect('pin' in change.data).toBe(false)
       applyChanges(this.view, [change])
     }
   }
 
-  /** Leaves, having heard some of what was sent, or more. */
-  async leave(): Promise<void> {
+  /** Disconnects after applying half of the messages received so far. */
+  async disconnect(): Promise<void> {
     const { socket } = this
     if (!socket) return
     this.socket = null
     await socket.close()
     this.apply(socket.waiting.slice(0, Math.ceil(socket.waiting.length / 2)))
-    this.wasAway = true
+    this.wasDisconnected = true
   }
 
-  /** Hears everything up to a change of another table that comes last and is heard by nobody else. */
-  async settle(id: string): Promise<void> {
+  /** Applies every message up to a marker: the last change, in a table that only this subscriber watches. */
+  async applyAll(id: string): Promise<void> {
     const { socket, server } = this
     if (!socket) return
     socket.send({ type: 'subscribe', channel: `dblive:shared:marks:${id}` })
@@ -160,7 +160,7 @@ class Watcher {
     this.apply([...before.slice(0, -1), ...after.slice(0, -1)])
   }
 
-  get isAway(): boolean {
+  get isDisconnected(): boolean {
     return this.socket === null
   }
 }
@@ -185,25 +185,25 @@ describeServer('subscriptions', { config }, (server) => {
     const watchers = subscribers.map((one) => new Watcher(server, one))
     for (const watcher of watchers) await watcher.open()
     for (const step of steps) {
-      const who = step.kind === 'leave' ? watchers[step.who % watchers.length] : undefined
-      if (who?.isAway) await who.open()
-      else await who?.leave()
+      const target = step.kind === 'leave' ? watchers[step.who % watchers.length] : undefined
+      if (target?.isDisconnected) await target.open()
+      else await target?.disconnect()
       if (step.kind === 'restart') {
-        for (const watcher of watchers) await watcher.leave()
+        for (const watcher of watchers) await watcher.disconnect()
         await server.restart()
       }
       await write(step)
     }
-    for (const watcher of watchers) if (watcher.isAway) await watcher.open()
+    for (const watcher of watchers) if (watcher.isDisconnected) await watcher.open()
     for (const watcher of watchers) await compare(watcher)
-    for (const watcher of watchers) await watcher.leave()
+    for (const watcher of watchers) await watcher.disconnect()
   }
 
   /** A query with the same filters, by the same caller. */
   async function compare(watcher: Watcher): Promise<void> {
     const { caller, filters } = watcher.of
     const client = caller === null ? server.anonymous : server.as(caller)
-    await watcher.settle(`mark${++marks}`)
+    await watcher.applyAll(`mark${++marks}`)
     const texts = { filter: filters.filters ?? undefined, orFilter: filters.orFilters ?? undefined }
     const { status, body } = await client.get(`${rows}${query({ ...texts, limit: 1000 })}`)
     expect(status).toBe(200)
@@ -211,7 +211,7 @@ describeServer('subscriptions', { config }, (server) => {
     expect(watcher.view).toEqual(found)
   }
 
-  test('[SUB-67] a view kept from the messages is what a query gives', async () => {
+  test('[SUB-67] a view maintained from messages equals a query', async () => {
     await server.service.post(members, { userId: 'mia', label: 'red' })
     await fc.assert(
       fc.asyncProperty(

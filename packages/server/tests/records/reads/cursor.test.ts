@@ -1,6 +1,5 @@
 /**
- * `after` and `before`: what a cursor is, where it leads, and what happens to one that is used where it does not
- * belong.
+ * `after` and `before`: valid cursors, the pages they return, and cursors used for another query.
  */
 import { beforeAll, expect, test } from 'bun:test'
 import { type Client, query } from '../../harness/client.ts'
@@ -31,7 +30,7 @@ const config = {
   },
 } as const
 
-/** Ranks repeat and are missing, so that ties and nulls lie on page borders. */
+/** Ranks repeat or are missing, so that ties and nulls fall on page boundaries. */
 const rows = Array.from({ length: 23 }, (_, i) => ({
   id: `i${String(i + 1).padStart(2, '0')}`,
   title: `t${i % 5}`,
@@ -91,20 +90,20 @@ describeServer('cursors', { config }, (server) => {
   for (const sort of sorts)
     for (const limit of [1, 2, 4, 7, 23, 24])
       test(`[DB-CURSOR-1, DB-CURSOR-2, DB-CURSOR-3] ${sort} in pages of ${limit}, forwards and backwards`, async () => {
-        const whole = (await pageOf(server.anonymous, base, { sort, limit: 100 })).items.map(({ id }) => id)
-        expect(whole.length).toBe(23)
-        expect(await walk(server.anonymous, base, 'after', { sort, limit })).toEqual(whole)
-        expect(await walk(server.anonymous, base, 'before', { sort, limit })).toEqual(whole)
+        const all = (await pageOf(server.anonymous, base, { sort, limit: 100 })).items.map(({ id }) => id)
+        expect(all.length).toBe(23)
+        expect(await walk(server.anonymous, base, 'after', { sort, limit })).toEqual(all)
+        expect(await walk(server.anonymous, base, 'before', { sort, limit })).toEqual(all)
       })
 
-  test('[DB-CURSOR-1] a filter holds on every page', async () => {
+  test('[DB-CURSOR-1] a filter applies to every page', async () => {
     const filter = [['rank', '==', 1]]
-    const whole = (await pageOf(server.anonymous, base, { filter })).items.map(({ id }) => id)
-    expect(whole.length).toBeGreaterThan(3)
-    expect(await walk(server.anonymous, base, 'after', { filter, limit: 2 })).toEqual(whole)
+    const all = (await pageOf(server.anonymous, base, { filter })).items.map(({ id }) => id)
+    expect(all.length).toBeGreaterThan(3)
+    expect(await walk(server.anonymous, base, 'after', { filter, limit: 2 })).toEqual(all)
   })
 
-  test('[DB-CURSOR-2] a before page is the rows just before the cursor, in the normal order', async () => {
+  test('[DB-CURSOR-2] a before page contains the rows before the cursor, in sort order', async () => {
     const last = await pageOf(server.anonymous, base, { before: '', limit: 4 })
     expect(last.items.map(({ id }) => id)).toEqual(['i20', 'i21', 'i22', 'i23'])
     const previous = await pageOf(server.anonymous, base, { before: last.cursor, limit: 4 })
@@ -112,29 +111,31 @@ describeServer('cursors', { config }, (server) => {
     expect(previous.hasMore).toBe(true)
   })
 
-  test('[DB-CURSOR-4] a record id is a cursor', async () => {
+  test('[DB-CURSOR-4] a record id can be used as a cursor', async () => {
     const after = await pageOf(server.anonymous, base, { after: 'i05', limit: 2 })
     expect(after.items.map(({ id }) => id)).toEqual(['i06', 'i07'])
     const before = await pageOf(server.anonymous, base, { before: 'i05', limit: 2 })
     expect(before.items.map(({ id }) => id)).toEqual(['i03', 'i04'])
     const start = await pageOf(server.anonymous, base, { before: 'i01' })
-    expect([start.items, start.hasMore]).toEqual([[], false])
+    expect(start.items).toEqual([])
+    expect(start.hasMore).toBe(false)
     const end = await pageOf(server.anonymous, base, { after: 'i23' })
-    expect([end.items, end.hasMore]).toEqual([[], false])
+    expect(end.items).toEqual([])
+    expect(end.hasMore).toBe(false)
   })
 
-  test('[DB-CURSOR-4] a record id means its place in the sort asked for', async () => {
+  test('[DB-CURSOR-4] a record id marks its position in the requested sort', async () => {
     const sort = 'rank:desc,title:asc'
-    const whole = (await pageOf(server.anonymous, base, { sort })).items.map(({ id }) => id)
+    const all = (await pageOf(server.anonymous, base, { sort })).items.map(({ id }) => id)
     for (const at of [0, 4, 11, 22]) {
-      const after = await pageOf(server.anonymous, base, { sort, after: whole[at], limit: 3 })
-      expect(after.items.map(({ id }) => id)).toEqual(whole.slice(at + 1, at + 4))
-      const before = await pageOf(server.anonymous, base, { sort, before: whole[at], limit: 3 })
-      expect(before.items.map(({ id }) => id)).toEqual(whole.slice(Math.max(0, at - 3), at))
+      const after = await pageOf(server.anonymous, base, { sort, after: all[at], limit: 3 })
+      expect(after.items.map(({ id }) => id)).toEqual(all.slice(at + 1, at + 4))
+      const before = await pageOf(server.anonymous, base, { sort, before: all[at], limit: 3 })
+      expect(before.items.map(({ id }) => id)).toEqual(all.slice(Math.max(0, at - 3), at))
     }
   })
 
-  test('[DB-CURSOR-4] an unknown id, and one the caller may not read, are the same mistake', async () => {
+  test('[DB-CURSOR-4] an unknown id and an unreadable one get the same error', async () => {
     const hidden = await server.as('alice').get(owned + query({ after: 'i02' }))
     const unknown = await server.as('alice').get(owned + query({ after: 'i99' }))
     expectRefusal(hidden, 400, 'after')
@@ -144,14 +145,14 @@ describeServer('cursors', { config }, (server) => {
     expectRefusal(await server.anonymous.get(base + query({ after: 'not an id!' })), 400, 'after')
   })
 
-  test('[DB-CURSOR-5] a cursor belongs to its sort', async () => {
+  test('[DB-CURSOR-5] a cursor is valid only for its sort', async () => {
     const cursor = await cursorOf({ sort: 'rank:asc', after: '', limit: 5 })
     for (const sort of [undefined, 'rank:desc', 'title:asc', 'rank:asc,title:asc'])
       expectRefusal(await server.anonymous.get(base + query({ sort, after: cursor })), 400, 'after')
     expect((await server.anonymous.get(base + query({ sort: 'rank:asc', after: cursor }))).status).toBe(200)
   })
 
-  test('[DB-CURSOR-5] a cursor belongs to its direction', async () => {
+  test('[DB-CURSOR-5] a cursor is valid only for its direction', async () => {
     expectRefusal(await server.anonymous.get(base + query({ before: await cursorOf() })), 400, 'before')
     expectRefusal(
       await server.anonymous.get(base + query({ after: await cursorOf({ before: '', limit: 5 }) })),
@@ -160,12 +161,12 @@ describeServer('cursors', { config }, (server) => {
     )
   })
 
-  test('[DB-CURSOR-5] a cursor belongs to its table', async () => {
+  test('[DB-CURSOR-5] a cursor is valid only for its table', async () => {
     expectRefusal(await server.anonymous.get(twins + query({ after: await cursorOf() })), 400, 'after')
     expectRefusal(await server.anonymous.get(spaceOf('x') + query({ after: await cursorOf() })), 400, 'after')
   })
 
-  test('[DB-CURSOR-6] a cursor that was cut, or is something else, is refused', async () => {
+  test('[DB-CURSOR-6] a truncated or forged cursor is refused', async () => {
     const cursor = await cursorOf()
     const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const forged = [
@@ -201,7 +202,7 @@ describeServer('cursors', { config }, (server) => {
     }
   })
 
-  test('[DB-CURSOR-6] a cursor with any one character changed is refused', async () => {
+  test('[DB-CURSOR-6] a cursor with one changed character is refused', async () => {
     const cursor = await cursorOf({ sort: 'rank:desc', after: '', limit: 5 })
     for (let at = 0; at < cursor.length; at++) {
       const changed = cursor.slice(0, at) + (cursor[at] === 'A' ? 'B' : 'A') + cursor.slice(at + 1)
@@ -210,14 +211,14 @@ describeServer('cursors', { config }, (server) => {
     }
   })
 
-  test('[DB-CURSOR-1] a cursor outlives a restart', async () => {
+  test('[DB-CURSOR-1] a cursor survives a restart', async () => {
     const cursor = await cursorOf()
     await server.restart()
     const page = await pageOf(server.anonymous, base, { after: cursor, limit: 2 })
     expect(page.items.map(({ id }) => id)).toEqual(['i06', 'i07'])
   })
 
-  test('[DB-CURSOR-8] a cursor of another caller shows only what one may read oneself', async () => {
+  test('[DB-CURSOR-8] a cursor of another caller returns only rows that the caller may read', async () => {
     const service = await pageOf(server.service, owned, { after: '', limit: 6 })
     const page = await pageOf(server.as('bob'), owned, { after: service.cursor, limit: 100 })
     expect(page.items.map(({ id }) => id)).toEqual(
@@ -226,7 +227,7 @@ describeServer('cursors', { config }, (server) => {
     expectRefusal(await server.anonymous.get(owned + query({ after: service.cursor })), 401)
   })
 
-  test('[DB-NS-8] a cursor of one instance gives nothing of another', async () => {
+  test('[DB-NS-8] a cursor of one instance returns nothing of another', async () => {
     await server.service.delete(`${spaceOf('y')}/i07`)
     const { cursor } = await pageOf(server.anonymous, spaceOf('x'), { after: '', limit: 5 })
     const answer = await server.anonymous.get(spaceOf('y') + query({ after: cursor }))
@@ -234,7 +235,7 @@ describeServer('cursors', { config }, (server) => {
     else expectRefusal(answer, 400, 'after')
   })
 
-  test('[DB-CURSOR-1] a deleted row leaves its cursor a good place', async () => {
+  test('[DB-CURSOR-1] a cursor stays valid when its row is deleted', async () => {
     for (const row of [{ id: 'z1' }, { id: 'z2' }, { id: 'z3' }]) await server.anonymous.post(twins, row)
     const page = await pageOf(server.anonymous, twins, { after: 'i23', limit: 1 })
     expect(page.items.map(({ id }) => id)).toEqual(['z1'])
@@ -243,7 +244,7 @@ describeServer('cursors', { config }, (server) => {
     expect(next.items.map(({ id }) => id)).toEqual(['z2', 'z3'])
   })
 
-  test('[DB-CURSOR-1] a place survives a change of the row it was made from', async () => {
+  test('[DB-CURSOR-1] a cursor keeps its position when its row changes', async () => {
     const page = await pageOf(server.anonymous, twins, { sort: 'rank:asc', after: '', limit: 12 })
     const last = page.items.at(-1)?.id ?? ''
     const rest = await pageOf(server.anonymous, twins, { sort: 'rank:asc', after: page.cursor })
@@ -252,13 +253,13 @@ describeServer('cursors', { config }, (server) => {
     expect(again.items.map(({ id }) => id)).toEqual(rest.items.map(({ id }) => id))
   })
 
-  test('[DB-CURSOR-1] long texts with odd characters make usable cursors', async () => {
+  test('[DB-CURSOR-1] long texts with unusual characters produce valid cursors', async () => {
     const titles = ['\u{1F600}'.repeat(300), '"quoted"\\', 'ä'.repeat(900), '', 'line\nbreak', 'x'.repeat(1000)]
     const table = spaceOf('odd')
     for (const [i, title] of titles.entries())
       expect((await server.anonymous.post(table, { id: `o${i}`, title })).status).toBe(201)
-    const whole = (await pageOf(server.anonymous, table, { sort: 'title:desc' })).items.map(({ id }) => id)
-    expect(await walk(server.anonymous, table, 'after', { sort: 'title:desc', limit: 1 })).toEqual(whole)
-    expect(await walk(server.anonymous, table, 'before', { sort: 'title:desc', limit: 1 })).toEqual(whole)
+    const all = (await pageOf(server.anonymous, table, { sort: 'title:desc' })).items.map(({ id }) => id)
+    expect(await walk(server.anonymous, table, 'after', { sort: 'title:desc', limit: 1 })).toEqual(all)
+    expect(await walk(server.anonymous, table, 'before', { sort: 'title:desc', limit: 1 })).toEqual(all)
   })
 })

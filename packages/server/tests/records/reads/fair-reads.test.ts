@@ -1,4 +1,4 @@
-/** Slow reads of many callers at once, where threads of the server do them. */
+/** Fair scheduling of slow reads, on engines that run them in threads of the server. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { slowReadBytes } from '../../../src/limits/sqlite.ts'
 import { query } from '../../harness/client.ts'
@@ -13,7 +13,7 @@ const config = {
 
 describe('fair reads', () => {
   const [embedded] = engines
-  if (!embedded) throw new Error('there is no engine')
+  if (!embedded) throw new Error('no engine')
   const server = createServer({ config }, embedded)
 
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe('fair reads', () => {
   })
   afterAll(() => server.close())
 
-  test('[RES-9] a caller with 200 slow counts at once delays another by one of them', async () => {
+  test('[RES-9] a caller with 200 concurrent slow counts delays another caller by one of them', async () => {
     const ended: string[] = []
     const count = async (user: string, word: string): Promise<number> => {
       const filter = [['body', 'contains', word]]

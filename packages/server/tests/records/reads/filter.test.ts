@@ -1,6 +1,6 @@
 /**
- * `filter` and `orFilter`: what each operator means for each type. How to write one wrong is `records-filter-
- * mistakes`'.
+ * `filter` and `orFilter`: the meaning of each operator for each type. Invalid filters are tested in
+ * `invalid-filters.test.ts`.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { query } from '../../harness/client.ts'
@@ -60,7 +60,7 @@ const rows = [
   { id: 'h', name: '', body: '', rank: -0 },
 ]
 
-/** Filter to the ids it must find. The name of the test is the filter. */
+/** Filters and the ids that each must find. The test is named after the filter. */
 const meanings: readonly [rule: string, filter: unknown, ids: string][] = [
   ['DB-FILTER-1', [], 'abcdefgh'],
   [
@@ -158,18 +158,19 @@ describeServer('filter', { config }, (server) => {
     expect((await server.service.post(`${base}/batch`, { inserts: rows })).status).toBe(200)
   })
 
-  describe('means', () => {
+  describe('finds the matching rows for', () => {
     for (const [rule, filter, ids] of meanings)
       test(`[${rule}] ${JSON.stringify(filter)}`, async () => {
         const list = await server.anonymous.get(base + query({ filter }))
-        expect([list.status, list.body.message ?? idsOf(list.body)]).toEqual([200, ids])
+        expect(list.body.message ?? idsOf(list.body)).toEqual(ids)
+        expect(list.status).toBe(200)
         expect(list.body.total).toBe(ids.length)
         const count = await server.anonymous.get(`${base}/count${query({ filter })}`)
         expect(count.body).toEqual({ total: ids.length })
       })
   })
 
-  test('[DB-FILTER-2] one condition of orFilter suffices', async () => {
+  test('[DB-FILTER-2] a row must match one condition of orFilter', async () => {
     const { body } = await server.anonymous.get(
       base +
         query({
@@ -183,7 +184,7 @@ describeServer('filter', { config }, (server) => {
     expect(idsOf(body)).toBe('afg')
   })
 
-  test('[DB-FILTER-2] both groups together are ANDed', async () => {
+  test('[DB-FILTER-2] a row must match both filter and orFilter', async () => {
     const { body } = await server.anonymous.get(
       base +
         query({
@@ -199,14 +200,14 @@ describeServer('filter', { config }, (server) => {
     expect(body.total).toBe(2)
   })
 
-  test('[DB-FILTER-11] a hundred conditions and a thousand values are allowed', async () => {
+  test('[DB-FILTER-11] a filter accepts a hundred conditions and a thousand values', async () => {
     const hundred = Array.from({ length: 100 }, (_, i) => ['rank', '!=', 1000 + i])
     expect((await server.anonymous.get(base + query({ filter: hundred }))).body.total).toBe(7)
     const thousand = Array.from({ length: 1000 }, (_, i) => i)
     expect((await server.anonymous.get(base + query({ filter: [['rank', 'in', thousand]] }))).body.total).toBe(5)
   })
 
-  test('[DB-FILTER-13] search and batch-by-filter read the same filter', async () => {
+  test('[DB-FILTER-13] search and batch-by-filter accept the same filter', async () => {
     const filter = [['rank', '>=', 1]]
     const found = await server.anonymous.get(`${base}/search${query({ q: 'a', filter })}`)
     expect(found.body.items.map(({ id }: { id: string }) => id).sort()).toEqual(['a'])
@@ -222,7 +223,7 @@ describeServer('filter', { config }, (server) => {
     expect(changed.body).toEqual({ processed: 1, succeeded: 1 })
   })
 
-  test('[DB-TABLE-14] fields of a table without a schema', async () => {
+  test('[DB-TABLE-14] fields of a table without a schema can be filtered', async () => {
     const inserts = [
       { id: 'l1', n: 1, 'odd name': 'x', mixed: 'text', flag: true },
       { id: 'l2', n: 2, 'quo\'te"d': 'y', mixed: 5, flag: false },

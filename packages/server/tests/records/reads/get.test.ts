@@ -1,4 +1,4 @@
-/** GET {base}/{id}: the record, some of its fields, its tag. */
+/** GET {base}/{id}: the record, selected fields, and its ETag. */
 import { beforeAll, expect, test } from 'bun:test'
 import { open } from '../../harness/config.ts'
 import { runScenarios } from '../../harness/records/scenarios.ts'
@@ -134,7 +134,7 @@ describeServer('get', { config }, (server) => {
     ],
   )
 
-  test('[DB-GET-3] count, search and batch cannot be taken as ids', async () => {
+  test('[DB-GET-3] count, search and batch are reserved and cannot be ids', async () => {
     for (const [path, allow] of [
       ['count', 'GET'],
       ['search', 'GET'],
@@ -147,7 +147,7 @@ describeServer('get', { config }, (server) => {
     }
   })
 
-  test('[DB-ETAG-1] the tag stays while the record stays', async () => {
+  test('[DB-ETAG-1] the ETag changes only when the record does', async () => {
     const first = await server.anonymous.get(`${base}/full`)
     const tag = first.headers.get('etag') ?? ''
     expect(tag).toMatch(/^(W\/)?"[^"]+"$/)
@@ -159,7 +159,7 @@ describeServer('get', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/full`)).headers.get('etag')).not.toBe(tag)
   })
 
-  test('[DB-ETAG-2] If-None-Match', async () => {
+  test('[DB-ETAG-2] If-None-Match returns 304 for the current ETag', async () => {
     const tag = (await server.anonymous.get(`${base}/bare`)).headers.get('etag') ?? ''
     const strong = tag.replace(/^W\//, '')
     for (const value of [tag, strong, `W/${strong}`, `"x", ${tag}`, `${tag} , "y"`, '*']) {

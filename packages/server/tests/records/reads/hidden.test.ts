@@ -1,7 +1,6 @@
 /**
- * What a caller may not see leaves no trace: a hidden field is answered like one that does not exist on every way it
- * can be named, and a
- * hidden row like one that does not exist, until its id or unique value is taken.
+ * Hidden fields and rows are not observable: a hidden field behaves like an unknown field wherever it can be named, and
+ * a hidden row like an absent row, except that its id and unique values are taken.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type Client, query } from '../../harness/client.ts'
@@ -56,7 +55,7 @@ const config = {
   api: { schemaEndpoint: true },
 } as const
 
-describeServer('hidden', { config }, (server) => {
+describeServer('hidden fields and rows', { config }, (server) => {
   beforeAll(async () => {
     const inserts = ['ann', 'ben', 'cat'].map((name, i) => ({
       id: name,
@@ -76,8 +75,8 @@ describeServer('hidden', { config }, (server) => {
     await server.service.post(`${guarded}/batch`, { inserts: [{ id: 'in' }, { id: 'out', tenant: 'other' }] })
   })
 
-  /** Every way to name a field in a request; `name` is a hidden field or one that does not exist. */
-  const ways: Readonly<Record<string, (client: Client, name: string, value: unknown) => Promise<Answer>>> = {
+  /** Every request that can name a field; `name` is a hidden field or an unknown one. */
+  const requests: Readonly<Record<string, (client: Client, name: string, value: unknown) => Promise<Answer>>> = {
     'filter ==': (client, name, value) => client.get(base + query({ filter: [[name, '==', value]] })),
     'filter !=': (client, name, value) => client.get(base + query({ filter: [[name, '!=', value]] })),
     'filter >': (client, name, value) => client.get(base + query({ filter: [[name, '>', value]] })),
@@ -134,8 +133,8 @@ describeServer('hidden', { config }, (server) => {
   }
   const hidden: Readonly<Record<string, unknown>> = { cipher: 'sesame-ann', pinno: 7001, crest: 'crest-ann' }
 
-  for (const [way, send] of Object.entries(ways))
-    test(`[DB-TABLE-11, DB-FILTER-8, DB-LIST-13] ${way}: a hidden field is an unknown field`, async () => {
+  for (const [kind, send] of Object.entries(requests))
+    test(`[DB-TABLE-11, DB-FILTER-8, DB-LIST-13] ${kind}: a hidden field behaves like an unknown field`, async () => {
       const before = await server.dump(base)
       for (const [name, value] of Object.entries(hidden))
         for (const client of [server.anonymous, server.as('alice')]) {
@@ -147,10 +146,10 @@ describeServer('hidden', { config }, (server) => {
       expect(await server.dump(base)).toEqual(before)
     })
 
-  /** Names as members or values, and the values themselves. */
+  /** The hidden names as members or values, and the hidden values. */
   const traces = ['"cipher"', '"pinno"', '"crest"', '"tenant"', '"main"', 'sesame', ':7001', ':7002', ':7003', 'crest-']
 
-  test('[DB-TABLE-11, RULE-15] no answer to a good request holds one', async () => {
+  test('[DB-TABLE-11, RULE-15] no response contains a hidden field', async () => {
     const answers = [
       await server.anonymous.get(base),
       await server.anonymous.get(base + query({ after: '' })),
@@ -181,19 +180,19 @@ describeServer('hidden', { config }, (server) => {
     }
   })
 
-  test('[DB-TABLE-11] a decoded cursor holds no hidden value', async () => {
+  test('[DB-TABLE-11] a decoded cursor contains no hidden value', async () => {
     const { body } = await server.anonymous.get(base + query({ sort: 'name:asc', after: '', limit: 1 }))
     const decoded = Buffer.from(body.cursor.replace(/^\./, ''), 'base64url').toString('latin1')
     for (const trace of ['sesame', '7001', 'crest-ann']) expect(decoded + body.cursor).not.toContain(trace)
   })
 
-  test('[DB-TABLE-11, DB-CURSOR-5] a cursor the service key made over a hidden field is no use to others', async () => {
+  test('[DB-TABLE-11, DB-CURSOR-5] a cursor over a hidden field, created with the service key, is refused for other callers', async () => {
     const { body } = await server.service.get(base + query({ sort: 'cipher:asc', after: '', limit: 1 }))
     for (const sort of ['cipher:asc', undefined, 'name:asc'])
       expectRefusal(await server.anonymous.get(base + query({ sort, after: body.cursor })), 400)
   })
 
-  test('[DB-TABLE-11] a write by others keeps the hidden values', async () => {
+  test('[DB-TABLE-11] a write by another caller keeps the hidden values', async () => {
     await server.anonymous.patch(`${base}/ben`, { name: 'Ben' })
     await server.anonymous.post(`${base}?upsert=true`, { id: 'ben', name: 'Benny' })
     await server.anonymous.post(`${base}/batch`, { updates: [{ id: 'ben', data: { name: 'Benno' } }] })
@@ -211,9 +210,10 @@ describeServer('hidden', { config }, (server) => {
     })
   })
 
-  test('[RULE-5, RULE-6] a rule may judge by a hidden field without showing it', async () => {
+  test('[RULE-5, RULE-6] a rule may use a hidden field without exposing it', async () => {
     const { body, text } = await server.anonymous.get(guarded)
-    expect([body.total, body.items.map(({ id }: { id: string }) => id)]).toEqual([1, ['in']])
+    expect(body.total).toBe(1)
+    expect(body.items.map(({ id }: { id: string }) => id)).toEqual(['in'])
     expect(text).not.toContain('tenant')
     expectRefusal(await server.anonymous.get(`${guarded}/out`), 404)
     expect((await server.anonymous.post(guarded, { id: 'made' })).status).toBe(201)
@@ -224,9 +224,9 @@ describeServer('hidden', { config }, (server) => {
   })
 
   describe('rows', () => {
-    test('[RULE-4] a hidden row and an absent one are answered alike', async () => {
+    test('[RULE-4] a hidden row and an absent row get the same response', async () => {
       const alice = server.as('alice')
-      const ways: readonly ((id: string) => Promise<Answer>)[] = [
+      const requests: readonly ((id: string) => Promise<Answer>)[] = [
         (id) => alice.get(`${rowsBase}/${id}`),
         (id) => alice.patch(`${rowsBase}/${id}`, { title: 'x' }),
         (id) => alice.patch(`${rowsBase}/${id}`, { title: 'x' }, { 'if-match': '"x"' }),
@@ -249,7 +249,7 @@ describeServer('hidden', { config }, (server) => {
         (id) => alice.post(notes, { target: id }),
       ]
       const before = await server.dump(rowsBase, notes)
-      for (const send of ways) {
+      for (const send of requests) {
         const [hiddenRow, absent] = [await send('b'), await send('z')]
         expect(hiddenRow.status).toBe(absent.status)
         expect(hiddenRow.text.replaceAll('"b"', 'X')).toBe(absent.text.replaceAll('"z"', 'X'))
@@ -258,7 +258,7 @@ describeServer('hidden', { config }, (server) => {
       expect(await server.dump(rowsBase, notes)).toEqual(before)
     })
 
-    test('[DB-INSERT-4, DB-UPSERT-8] a hidden row in the way of an insert is 409 and no more', async () => {
+    test('[DB-INSERT-4, DB-UPSERT-8] an insert that conflicts with a hidden row returns 409 without details', async () => {
       const alice = server.as('alice')
       const before = await server.dump(rowsBase)
       const sent = [
@@ -277,7 +277,7 @@ describeServer('hidden', { config }, (server) => {
       expect(await server.dump(rowsBase)).toEqual(before)
     })
 
-    test('[RULE-5, DB-SEARCH-9] a binary search over what is hidden finds nothing', async () => {
+    test('[RULE-5, DB-SEARCH-9] a binary search over hidden values finds nothing', async () => {
       const alice = server.as('alice')
       for (const slug of ['slug-a', 'slug-b', 'slug-c', 'slug-d', 'slug-z']) {
         const list = await alice.get(rowsBase + query({ filter: [['slug', '<', slug]] }))
@@ -291,12 +291,12 @@ describeServer('hidden', { config }, (server) => {
   })
 })
 
-test('[DB-TABLE-11, DB-SEARCH-9] a search over a hidden field is refused with the configuration', () => {
+test('[DB-TABLE-11, DB-SEARCH-9] a search over a hidden field is a configuration error', () => {
   const people = { ...config.databases.shared.tables.people, search: ['name', 'cipher'] }
   return expect(startServer({ config: { databases: { shared: { tables: { people } } } } })).rejects.toThrow('cipher')
 })
 
-test('[DB-TABLE-11] a required hidden field is not named to those who cannot set it', async () => {
+test('[DB-TABLE-11] a required hidden field is not named to callers who cannot set it', async () => {
   const tables = {
     items: {
       schema: { name: { type: 'string' }, cipher: { type: 'string', required: true } },
@@ -308,7 +308,7 @@ test('[DB-TABLE-11] a required hidden field is not named to those who cannot set
   try {
     server = await startServer({ config: { databases: { shared: { tables } } } })
   } catch (error) {
-    // Refusing the configuration is as good.
+    // Refusing the configuration is also correct.
     expect(String(error)).toContain('cipher')
     return
   }

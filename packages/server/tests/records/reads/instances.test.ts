@@ -1,6 +1,5 @@
 /**
- * Dynamic namespaces: who may enter an instance, which ids there are, what creates one, and that nothing crosses from
- * one to another.
+ * Dynamic namespaces: access to instances, valid ids, creation, and isolation between instances.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
@@ -29,7 +28,7 @@ const config = {
     failing: {
       instance: true,
       access: () => {
-        throw new Error('a mistake')
+        throw new Error('a rule that throws')
       },
       tables: { items },
     },
@@ -39,7 +38,7 @@ const config = {
 
 const limited = { rateLimits: { instances: { requests: 3, window: '60s' } } } as const
 
-describeServer('new instances', { config: { ...config, ...limited }, mode: 'release' }, (server) => {
+describeServer('new instances of a namespace', { config: { ...config, ...limited }, mode: 'release' }, (server) => {
   const create = (client: Client, id: string) => client.post(table('space', id), { title: 'x' })
   const statuses = async (client: Client, ...ids: readonly string[]): Promise<number[]> => {
     const found: number[] = []
@@ -48,7 +47,7 @@ describeServer('new instances', { config: { ...config, ...limited }, mode: 'rele
   }
   const isApart = (): boolean => server.settings().databaseUrl === null
 
-  test('[DB-NS-10] are limited in number for each caller, where each is a database of its own', async () => {
+  test('[DB-NS-10] are limited in number per caller, where each is a separate database', async () => {
     const refused = isApart() ? 429 : 201
     expect(await statuses(server.as('ann'), 'a1', 'a2', 'a3', 'a4', 'a1')).toEqual([201, 201, 201, refused, 201])
     if (isApart()) {
@@ -56,10 +55,10 @@ describeServer('new instances', { config: { ...config, ...limited }, mode: 'rele
       expect((await server.service.get(table('space', 'a4'))).body.total).toBe(0)
       expect(readdirSync(`${server.dataFolder}/instances/space`, { recursive: true }).join()).not.toContain('a4')
     }
-    // Reading, and a write that changes nothing, create none.
+    // Reads, and writes that change nothing, create no instance.
     expect((await server.as('ann').get(table('space', 'a6'))).status).toBe(200)
     expect((await server.as('ann').delete(`${table('space', 'a6')}/none`)).status).toBe(404)
-    // Others and the service key have accounts of their own, and the service key none.
+    // Other callers have their own limit, and the service key has none.
     expect(await statuses(server.as('bob'), 'b1', 'b2', 'b3', 'b4')).toEqual([201, 201, 201, refused])
     expect(await statuses(server.anonymous, 'c1', 'c2', 'c3', 'c4')).toEqual([201, 201, 201, refused])
     expect(await statuses(server.service, 'd1', 'd2', 'd3', 'd4', 'd5')).toEqual([201, 201, 201, 201, 201])
@@ -70,7 +69,7 @@ const table = (namespace: string, id: string): string => `/api/db/${namespace}/$
 const space = (id: string): string => table('space', id)
 
 describeServer('instances', { config }, (server) => {
-  /** Everything below the data folder, for engines that keep files there. */
+  /** Every file below the data folder, for engines that store files there. */
   const files = (): string[] =>
     readdirSync(server.dataFolder, { recursive: true })
       .map(String)
@@ -78,11 +77,11 @@ describeServer('instances', { config }, (server) => {
       .sort()
 
   beforeAll(async () => {
-    // A static namespace may be made at its first use; that is not what is watched here.
+    // A static namespace may be created at its first use, which is not tested here.
     await server.service.post('/api/db/shared/tables/items', { id: 's1', title: 'static' })
   })
 
-  test('[DB-NS-1] a static namespace has no instances, a dynamic one nothing else', async () => {
+  test('[DB-NS-1] a static namespace has no instances, and a dynamic one is accessed only by instance', async () => {
     expect((await server.anonymous.get('/api/db/shared/tables/items')).status).toBe(200)
     for (const client of [server.anonymous, server.service]) {
       expectRefusal(await client.get(table('shared', 'x')), 404)
@@ -95,7 +94,7 @@ describeServer('instances', { config }, (server) => {
     expect((await server.service.get('/api/db/shared/tables/items/count')).body.total).toBe(1)
   })
 
-  test('[DB-NS-4] reading an instance never written is empty and creates nothing', async () => {
+  test('[DB-NS-4] reading a new instance returns nothing and does not create it', async () => {
     const before = files()
     for (const client of [server.anonymous, server.as('alice'), server.service]) {
       const list = await client.get(space('unwritten'))
@@ -119,7 +118,7 @@ describeServer('instances', { config }, (server) => {
     expect(files()).toEqual(before)
   })
 
-  test('[DB-NS-4, RULE-13] a refused write, or one that changes nothing, creates nothing', async () => {
+  test('[DB-NS-4, RULE-13] a write that is refused or changes nothing does not create the instance', async () => {
     const before = files()
     const path = space('refused')
     expectRefusal(await server.anonymous.patch(`${path}/x`, { title: 'x' }), 404)
@@ -148,7 +147,7 @@ describeServer('instances', { config }, (server) => {
     expect(files()).toEqual(before)
   })
 
-  test('[DB-NS-5] the first write creates the instance, whichever write it is', async () => {
+  test('[DB-NS-5] any kind of first write creates the instance', async () => {
     expect((await server.anonymous.post(space('by-insert'), { id: 'a' })).status).toBe(201)
     expect((await server.anonymous.post(`${space('by-upsert')}?upsert=true`, { id: 'a' })).status).toBe(201)
     expect((await server.anonymous.post(`${space('by-batch')}/batch`, { inserts: [{ id: 'a' }] })).status).toBe(200)
@@ -157,13 +156,13 @@ describeServer('instances', { config }, (server) => {
     expect((await server.anonymous.get(`/api/db/space/by-insert/tables/others`)).body.total).toBe(0)
   })
 
-  test('[DB-NS-5] thirty first writes at once all arrive', async () => {
+  test('[DB-NS-5] thirty concurrent first writes all succeed', async () => {
     const answers = await Promise.all(Array.from({ length: 30 }, (_, n) => server.anonymous.post(space('rush'), { n })))
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(201))
     expect((await server.anonymous.get(`${space('rush')}/count`)).body.total).toBe(30)
   })
 
-  test('[DB-NS-6] records, unique values, totals and searches stay in their instance', async () => {
+  test('[DB-NS-6] records, unique values, totals and searches are isolated by instance', async () => {
     for (const id of ['p', 'q'])
       expect(
         (
@@ -176,7 +175,8 @@ describeServer('instances', { config }, (server) => {
         ).status,
       ).toBe(200)
     const p = await server.anonymous.get(space('p'))
-    expect([p.body.total, p.body.items.map(({ id }: { id: string }) => id)]).toEqual([2, ['own-p', 'same']])
+    expect(p.body.total).toBe(2)
+    expect(p.body.items.map(({ id }: { id: string }) => id)).toEqual(['own-p', 'same'])
     expectRefusal(await server.anonymous.get(`${space('p')}/own-q`), 404)
     expectRefusal(await server.anonymous.delete(`${space('p')}/own-q`), 404)
     expect((await server.anonymous.get(`${space('p')}/search${query({ q: 'only' })}`)).body.items[0].title).toBe(
@@ -188,7 +188,7 @@ describeServer('instances', { config }, (server) => {
     expect((await server.anonymous.get(`${space('q')}/count`)).body.total).toBe(2)
   })
 
-  test('[DB-NS-7] ids that differ in case, or look like files, are different instances', async () => {
+  test('[DB-NS-7] ids that differ in case or look like file names are separate instances', async () => {
     const ids = [
       'x',
       'X',
@@ -233,7 +233,7 @@ describeServer('instances', { config }, (server) => {
     await server.restart()
     for (const [n, id] of ids.entries())
       expect([id, (await server.anonymous.get(`${space(id)}/one`)).body.n]).toEqual([id, n])
-    // An escaped letter is the letter.
+    // An escaped letter is equivalent to the letter.
     expect((await server.anonymous.get(`${space('%78')}/one`)).body.n).toBe(0)
   })
 
@@ -274,7 +274,7 @@ describeServer('instances', { config }, (server) => {
         expect(files()).toEqual(before)
       })
 
-    test('[DB-NS-2] dots and broken escapes, sent as they are', async () => {
+    test('[DB-NS-2] raw dots and invalid escapes are refused', async () => {
       const before = files()
       for (const id of [
         '.',
@@ -309,10 +309,10 @@ describeServer('instances', { config }, (server) => {
     })
   })
 
-  describe('who may enter', () => {
+  describe('access', () => {
     const alice = { id: 'alice', custom: { workspaces: ['red', 'Blue'] } }
 
-    test("[DB-NS-3] the namespace's rule decides by caller and instance", async () => {
+    test('[DB-NS-3] the rule of the namespace decides by caller and instance', async () => {
       const client = server.as(alice)
       expect((await client.post(table('workspace', 'red'), { title: 'x' })).status).toBe(201)
       expect((await client.get(table('workspace', 'red'))).body.total).toBe(1)
@@ -332,12 +332,12 @@ describeServer('instances', { config }, (server) => {
       expect((await server.service.get(table('workspace', 'red'))).body.total).toBe(1)
     })
 
-    test("[DB-NS-3] the tables' own rules still apply inside", async () => {
+    test('[DB-NS-3] the rules of the tables apply within an instance', async () => {
       expectRefusal(await server.as(alice).get('/api/db/workspace/red/tables/locked'), 403)
       expect((await server.service.get('/api/db/workspace/red/tables/locked')).status).toBe(200)
     })
 
-    test('[DB-NS-3] a personal namespace', async () => {
+    test('[DB-NS-3] a rule can give each user a personal instance', async () => {
       expect((await server.as('ann').post(table('personal', 'ann'), { title: 'mine' })).status).toBe(201)
       expectRefusal(await server.as('ben').get(table('personal', 'ann')), 403)
       expectRefusal(await server.as('ben').post(table('personal', 'ann'), {}), 403)
@@ -345,7 +345,7 @@ describeServer('instances', { config }, (server) => {
       expectRefusal(await server.anonymous.get(table('personal', 'ann')), 401)
     })
 
-    test('[DB-NS-3] without a rule, with one that throws, and with one that is not true, only the service key may', async () => {
+    test('[DB-NS-3] only the service key is admitted without a rule, or with one that throws or does not return true', async () => {
       for (const namespace of ['closed', 'failing', 'sloppy']) {
         expectRefusal(await server.anonymous.get(table(namespace, 'x')), 401)
         expectRefusal(await server.as('alice').get(table(namespace, 'x')), 403)
@@ -354,13 +354,13 @@ describeServer('instances', { config }, (server) => {
       }
     })
 
-    test('[DB-NS-3] a namespace of another name is no way in', async () => {
+    test('[DB-NS-3] the rule of another namespace does not grant access', async () => {
       for (const name of ['Workspace', 'WORKSPACE', 'workspace%20', 'workspace%00', '__proto__'])
         expectRefusal(await server.service.get(table(name, 'red')), 404)
     })
   })
 
-  test('[DB-NS-5, DB-NS-6] more instances than are kept open', async () => {
+  test('[DB-NS-5, DB-NS-6] more instances than are kept open at once can be used', async () => {
     const ids = Array.from({ length: 210 }, (_, n) => `pool-${n}`)
     const made = await Promise.all(ids.map((id, n) => server.anonymous.post(space(id), { id: 'one', n })))
     expect(made.filter(({ status }) => status !== 201)).toEqual([])

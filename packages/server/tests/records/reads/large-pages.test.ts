@@ -1,4 +1,4 @@
-/** Lists and searches whose page would be larger than a response may be: where it ends, and how it goes on. */
+/** Lists and searches whose page would exceed the response limit: where a page ends, and how the next one continues. */
 import { beforeAll, expect, test } from 'bun:test'
 import { cursorCharsMax } from '../../../src/limits/api.ts'
 import { type Client, query } from '../../harness/client.ts'
@@ -32,7 +32,7 @@ const config = {
   limits: { responseBytes: '64kb' },
 } as const
 
-/** About 9 KB, some of it longer in UTF-8 than in characters, some of it longer in JSON than as text. */
+/** About 9 KB, with characters that take more bytes in UTF-8 and escapes that take more in JSON. */
 const note = (n: number) => ({
   id: `n${String(n).padStart(2, '0')}`,
   title: `Title ${n}`,
@@ -55,7 +55,7 @@ describeServer('large pages', { config }, (server) => {
     for (const path of [base, loose])
       for (let at = 0; at < notes.length; at += 3)
         expect((await server.service.post(`${path}/batch`, { inserts: notes.slice(at, at + 3) })).status).toBe(200)
-    // More than is read in one step, and more than a page of a thread.
+    // More than is read in one step, and more than a page of a reader thread.
     const rows = Array.from({ length: 24 }, (_, i) => ({
       id: `h${String(i).padStart(2, '0')}`,
       body: 'b'.repeat(700_000),
@@ -71,7 +71,7 @@ describeServer('large pages', { config }, (server) => {
     return body
   }
 
-  /** All items of a list, page by page, and how many pages said that they ended early. */
+  /** All items of a list, page by page, and the number of truncated pages. */
   async function walk(path: string, params: Record<string, unknown>, direction: 'after' | 'before' = 'after') {
     const items: Record<string, unknown>[] = []
     let truncated = 0
@@ -89,9 +89,9 @@ describeServer('large pages', { config }, (server) => {
 
   for (const [name, path] of [
     ['with a schema', base],
-    ['without one', loose],
+    ['without a schema', loose],
   ] as const) {
-    test(`[DB-LIST-17] a numbered page of a table ${name} ends early, says so, and its cursor leads on to the rest`, async () => {
+    test(`[DB-LIST-17] a numbered page of a table ${name} is truncated, and its cursor continues with the rest`, async () => {
       const first = await page(server.service, path, { page: 1 })
       expect(first).toMatchObject({ total: 30, page: 1, perPage: 100, hasMore: null, truncated: true })
       expect(first.items.length).toBeGreaterThan(3)
@@ -101,14 +101,14 @@ describeServer('large pages', { config }, (server) => {
       expect(truncated).toBeGreaterThan(2)
     })
 
-    test(`[DB-LIST-17] both directions and any order lead through all records of a table ${name} once`, async () => {
+    test(`[DB-LIST-17] paging a table ${name} in both directions and any order returns every record once`, async () => {
       const byRank = notes.toReversed()
       expect((await walk(path, { after: '', sort: 'rank:asc' })).items).toMatchObject(byRank)
       expect((await walk(path, { before: '', sort: 'rank:asc' }, 'before')).items).toMatchObject(byRank)
       expect((await walk(path, { before: '' }, 'before')).items).toMatchObject(notes)
     })
 
-    test(`[DB-LIST-17, DB-LIST-14] only the fields asked for count, in a table ${name}`, async () => {
+    test(`[DB-LIST-17, DB-LIST-14] only requested fields count toward the limit, in a table ${name}`, async () => {
       const few = await page(server.service, path, { fields: 'id,title,done', sort: 'rank:desc' })
       expect(few.truncated).toBeUndefined()
       expect(few.items).toEqual(notes.map(({ id, title, done }) => ({ id, title, done })))
@@ -118,7 +118,7 @@ describeServer('large pages', { config }, (server) => {
     })
   }
 
-  test('[DB-LIST-17] a record larger than the bound is a page of its own', async () => {
+  test('[DB-LIST-17] a record larger than the limit is a page by itself', async () => {
     const { items, truncated } = await walk(huge, { after: '', sort: 'rank:desc', fields: 'id,body,rank' })
     expect(items.map(({ rank }) => rank)).toEqual(Array.from({ length: 24 }, (_, i) => i % 5).sort((a, b) => b - a))
     expect(new Set(items.map(({ id }) => id)).size).toBe(24)
@@ -126,18 +126,20 @@ describeServer('large pages', { config }, (server) => {
     expect((await page(server.service, huge, { sort: 'rank', fields: 'rank' })).items).toHaveLength(24)
   })
 
-  test('[DB-LIST-17, DB-LIST-20] a long text that only the order needs neither ends a page nor makes its cursor too long', async () => {
+  test('[DB-LIST-17, DB-LIST-20] a long text used only for sorting neither ends a page nor enlarges its cursor', async () => {
     const ordered = { sort: 'body,rank:desc', fields: 'rank' }
     const ranks = Array.from({ length: 24 }, (_, i) => i % 5).sort((a, b) => b - a)
     const one = await page(server.service, huge, { ...ordered, limit: 1000 })
-    expect([one.truncated, one.items.map(({ rank }) => rank)]).toEqual([undefined, ranks])
+    expect(one.truncated).toBeUndefined()
+    expect(one.items.map(({ rank }) => rank)).toEqual(ranks)
     const { items, truncated } = await walk(huge, { ...ordered, after: '', limit: 7 })
-    expect([truncated, items.map(({ rank }) => rank)]).toEqual([0, ranks])
+    expect(truncated).toBe(0)
+    expect(items.map(({ rank }) => rank)).toEqual(ranks)
     const { items: whole } = await page(server.service, huge, { sort: 'body', fields: 'id,body', limit: 1 })
     expect(whole.map(({ body }) => (body as string).length)).toEqual([700_000])
   })
 
-  test('[DB-LIST-20] texts that begin alike for longer than a cursor keep their order across pages', async () => {
+  test('[DB-LIST-20] texts with a common prefix longer than a cursor keep their order across pages', async () => {
     const start = 'é'.repeat(cursorCharsMax)
     const ids = ['a', 'b', 'c', 'd', 'e'].map((id) => `alike-${id}`)
     for (const [n, id] of ids.entries())
@@ -150,7 +152,7 @@ describeServer('large pages', { config }, (server) => {
     for (const id of ids) expect((await server.service.delete(`${huge}/${id}`)).status).toBe(200)
   })
 
-  test('[DB-LIST-18] a large page and a large record have an ETag that answers 304', async () => {
+  test('[DB-LIST-18] a large page and a large record have an ETag, and return 304', async () => {
     for (const path of [base, `${base}?after=`, `${huge}/h01`, `${base}/search?q=needle`]) {
       const { headers } = await server.service.get(path)
       expect(headers.get('content-type')).toStartWith('application/json')
@@ -160,7 +162,7 @@ describeServer('large pages', { config }, (server) => {
     }
   })
 
-  test('[DB-SEARCH-11] a search ends early like a list, and its cursor leads on', async () => {
+  test('[DB-SEARCH-11] a search is truncated like a list, and its cursor continues', async () => {
     const path = `${base}/search`
     const first = await page(server.service, path, { q: 'needle' })
     expect(first).toMatchObject({ total: 30, page: 1, truncated: true })

@@ -1,4 +1,4 @@
-/** GET {base}: paging by page and offset, order, fields, totals. Cursors and filters have files of their own. */
+/** GET {base}: paging by page and offset, sort, fields and totals. Cursors and filters have their own files. */
 import { beforeAll, expect, test } from 'bun:test'
 import { query } from '../../harness/client.ts'
 import { open } from '../../harness/config.ts'
@@ -37,7 +37,7 @@ describeServer('list', { config }, (server) => {
       title: `Title ${i + 1}`,
       rank: (i * 7) % 45,
     }))
-    // Stored in another order than their ids, so that the order of a list is no accident.
+    // Stored in another order than their ids, so that the list must sort them.
     expect((await server.service.post(`${base}/batch`, { inserts: inserts.toReversed() })).status).toBe(200)
     for (let part = 0; part < 3; part++) {
       const rows = Array.from({ length: 350 }, (_, i) => ({ id: `m${String(part * 350 + i).padStart(4, '0')}`, n: i }))
@@ -288,7 +288,7 @@ describeServer('list', { config }, (server) => {
     ],
   )
 
-  test('[DB-LIST-16] a parameter given twice is refused', async () => {
+  test('[DB-LIST-16] a repeated parameter is refused', async () => {
     const twice = [
       'limit=1&limit=2',
       'filter=[]&filter=[]',
@@ -301,7 +301,7 @@ describeServer('list', { config }, (server) => {
       expectRefusal(await server.anonymous.get(`${base}?${text}`), 400, text.slice(0, text.indexOf('=')))
   })
 
-  test('[DB-LIST-7] pages put together are the whole list', async () => {
+  test('[DB-LIST-7] all pages together form the complete list', async () => {
     const seen: string[] = []
     for (let page = 1; page <= 7; page++) {
       const { body } = await server.anonymous.get(base + query({ page, perPage: 7, sort: 'rank:desc' }))
@@ -312,7 +312,7 @@ describeServer('list', { config }, (server) => {
     expect(new Set(seen).size).toBe(45)
   })
 
-  test('[DB-ETAG-1, DB-ETAG-2] a list has a tag that follows its content', async () => {
+  test('[DB-ETAG-1, DB-ETAG-2] the ETag of a list changes with its content', async () => {
     const first = await server.anonymous.get(`${notes}?limit=2`, {
       'x-platform-service-key': 'root-key-for-tests-0123456789',
     })
@@ -321,7 +321,8 @@ describeServer('list', { config }, (server) => {
     expect(tag).toMatch(/^(W\/)?"[^"]+"$/)
     expect(again.headers.get('etag')).toBe(tag)
     const unchanged = await server.service.get(`${notes}?limit=2`, { 'if-none-match': tag })
-    expect([unchanged.status, unchanged.text]).toEqual([304, ''])
+    expect(unchanged.status).toBe(304)
+    expect(unchanged.text).toBe('')
     expect(unchanged.headers.get('etag')).toBe(tag)
     expect((await server.as('alice').get(`${notes}?limit=2`, { 'if-none-match': tag })).status).toBe(200)
     await server.service.patch(`${notes}/i01`, { title: 'changed' })

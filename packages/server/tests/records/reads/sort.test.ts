@@ -1,4 +1,4 @@
-/** `sort`: the order of every type, of nulls and ties, and every way to write one wrong. */
+/** `sort`: the order of every type, of nulls and ties, and invalid sorts. */
 import { beforeAll, expect, test } from 'bun:test'
 import { query } from '../../harness/client.ts'
 import { open } from '../../harness/config.ts'
@@ -97,7 +97,7 @@ describeServer('sort', { config }, (server) => {
     ],
   )
 
-  test('[DB-LIST-13] a hidden field and an unknown one get the same answer', async () => {
+  test('[DB-LIST-13] a hidden field and an unknown one get the same error', async () => {
     const hidden = await server.anonymous.get(base + query({ sort: 'secret:asc' }))
     const unknown = await server.anonymous.get(base + query({ sort: 'secreu:asc' }))
     expect(hidden.text.replaceAll('secret', 'X')).toBe(unknown.text.replaceAll('secreu', 'X'))
@@ -108,7 +108,7 @@ describeServer('sort', { config }, (server) => {
     expect(body.items.map(({ id }: { id: string }) => id).join('')).toBe('efgdcba')
   })
 
-  test('[DB-TABLE-14] a table without a schema is sorted by any of its fields', async () => {
+  test('[DB-TABLE-14] a table without a schema can be sorted by any field', async () => {
     const inserts = [{ id: 'a', 'my rank': 3 }, { id: 'b', 'my rank': 1 }, { id: 'c' }, { id: 'd', 'my rank': 2 }]
     expect((await server.anonymous.post(`${loose}/batch`, { inserts })).status).toBe(200)
     const ascending = await server.anonymous.get(loose + query({ sort: 'my rank:asc' }))

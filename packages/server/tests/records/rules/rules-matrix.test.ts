@@ -1,4 +1,4 @@
-/** Access rules: every kind of caller against every kind of rule on every operation, compared with a model. */
+/** Every kind of caller, rule and operation, compared with a model of the access rules. */
 import { expect, test } from 'bun:test'
 import { type Answer, type Client, query } from '../../harness/client.ts'
 import {
@@ -31,7 +31,7 @@ const inserts = Object.entries(rows).map(([id, row]) => ({
   updatedAt: at,
 }))
 
-/** One request puts every row back; `added` is what the last write may have added to them. */
+/** Restores every row and deletes the ids in `added`, which the last write may have inserted. */
 async function restore(server: TestServer, path: string, added: readonly string[] = []): Promise<void> {
   const { status, text } = await server.service.post(`${path}/batch?upsert=true`, { inserts, deletes: added })
   if (status !== 200) throw new Error(text)
@@ -47,26 +47,29 @@ async function checkReads(client: Client, path: string, model: Model): Promise<v
   }
   const { visible } = model
   const list = await client.get(path)
-  expect([idsOf(list), list.body.total]).toEqual([[...visible], visible.length])
+  expect(idsOf(list)).toEqual([...visible])
+  expect(list.body.total).toEqual(visible.length)
   expect((await client.get(`${path}/count`)).body.total).toBe(visible.length)
   const found = await client.get(`${path}/search${query({ q: 'row' })}`)
-  expect([idsOf(found).sort(), found.body.total]).toEqual([[...visible], visible.length])
+  expect(idsOf(found).sort()).toEqual([...visible])
+  expect(found.body.total).toEqual(visible.length)
   const forward = await client.get(path + query({ after: '', limit: 2 }))
-  expect([idsOf(forward), forward.body.hasMore]).toEqual([visible.slice(0, 2), visible.length > 2])
+  expect(idsOf(forward)).toEqual(visible.slice(0, 2))
+  expect(forward.body.hasMore).toEqual(visible.length > 2)
   const backward = await client.get(path + query({ before: '', limit: 2 }))
   expect(idsOf(backward)).toEqual(visible.slice(-2))
 }
 
 async function checkWrites(server: TestServer, client: Client, path: string, model: Model): Promise<void> {
-  /** The table before the refusals since the last write that was served. */
+  /** The table before the first refusal since the last successful write. */
   let untouched: Readonly<Record<string, Dump>> | null = null
-  const settle = async (): Promise<void> => {
+  const expectUnchanged = async (): Promise<void> => {
     if (untouched) expect(await server.dump(path)).toEqual(untouched)
     untouched = null
   }
-  /** Refusals must leave the table alone; anything else is undone. */
+  /** A refusal must not change the table; a successful write is undone. */
   const check = async (expected: number, send: () => Promise<Answer>): Promise<void> => {
-    if (expected < 400) await settle()
+    if (expected < 400) await expectUnchanged()
     else untouched ??= await server.dump(path)
     const answer = await send()
     if (expected >= 400) return void expectRefusal(answer, expected)
@@ -85,13 +88,13 @@ async function checkWrites(server: TestServer, client: Client, path: string, mod
   }
   await check(model.change(null, null), () => client.patch(`${path}/absent`, { rank: 2 }))
   await check(model.change(null, null), () => client.delete(`${path}/absent`))
-  await settle()
+  await expectUnchanged()
 }
 
 async function checkTable(server: TestServer, name: string, shape: string, caller: CallerName): Promise<void> {
   const path = `/api/db/shared/tables/${name}_${shape}`
   const kind = kinds[name] ?? brokenKinds[name]
-  if (!kind) throw new Error(`there is no rule ${name}`)
+  if (!kind) throw new Error(`unknown rule ${name}`)
   const model = createModel(kind, shape, { user: callers[caller], service: caller === 'service' })
   const client = clientOf(server, caller)
   await restore(server, path)
@@ -103,20 +106,20 @@ const config = { databases: { shared: { tables: matrixTables } } }
 
 for (const mode of ['development', 'release'] as const)
   describeServer(`rules in ${mode} mode`, { config, mode }, (server) => {
-    /** Tables of different shapes are apart from each other, so they are asked at the same time. */
+    /** Tables of different shapes are independent, so they are checked in parallel. */
     const checkShapes = (name: string, caller: CallerName, some: readonly string[]): void =>
       void test(`[RULE-1, RULE-2, RULE-3, RULE-4, RULE-5, RULE-7, RULE-8, RULE-11, RULE-12, RULE-13, KEY-3, DB-UPSERT-6, DB-UPSERT-7] ${name}: ${caller}`, async () => {
         await Promise.all(some.map((shape) => checkTable(server, name, shape, caller)))
       })
 
-    // The release mode differs in nothing here; a part of the kinds shows it.
+    // Release mode behaves alike, so some of the kinds suffice.
     for (const name of Object.keys(kinds).filter(
       (name) => mode === 'development' || ['absent', 'own'].includes(name),
     )) {
       for (const caller of ['anonymous', 'alice', 'bob'] as const) checkShapes(name, caller, Object.keys(shapes))
       checkShapes(name, 'service', ['all'])
     }
-    // Broken rules differ only in what broke them.
+    // Broken rules differ only in their error.
     for (const name of Object.keys(brokenKinds))
       for (const caller of ['anonymous', 'alice'] as const) checkShapes(name, caller, ['all'])
   })

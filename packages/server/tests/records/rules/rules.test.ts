@@ -1,6 +1,5 @@
 /**
- * Access rules that a table of kinds cannot say: memberships, before and after, claims, operators. The matrix has a
- * file of its own.
+ * Access rules beyond the matrix: memberships, conditions before and after a write, claims and operators.
  */
 import { beforeAll, expect, test } from 'bun:test'
 import { and, exists, field, not, or, where } from '../../../src/access/filter.ts'
@@ -13,7 +12,7 @@ const table = (name: string): string => `/api/db/shared/tables/${name}`
 
 type Auth = { id: string; role: string; custom: Record<string, unknown> } | null
 
-/** Tables for what the kinds above cannot say. */
+/** Tables with rules that the matrix does not cover. */
 const config = {
   databases: {
     shared: {
@@ -116,7 +115,7 @@ describeServer('rules', { config }, (server) => {
 
   const idsOf = (answer: Answer): string => answer.body.items.map(({ id }: { id: string }) => id).join()
 
-  test('[RULE-10, RULE-5] exists: the members of a team see its rows, on every way to read', async () => {
+  test('[RULE-10, RULE-5] exists: the members of a team can read its rows with every kind of read', async () => {
     const docs = table('docs')
     const [alice, bob, carol] = ['alice', 'bob', 'carol'].map((user) => server.as(user)) as [Client, Client, Client]
     expect(idsOf(await alice.get(docs))).toBe('blue1,blue2,red1,red2')
@@ -129,7 +128,7 @@ describeServer('rules', { config }, (server) => {
     expectRefusal(await alice.get(`${docs}/loose`), 404)
   })
 
-  test('[RULE-10, RULE-6, RULE-7] exists: editors may write, readers may not, and nobody moves a row where they may not', async () => {
+  test('[RULE-10, RULE-6, RULE-7] exists: editors may write, readers may not, and a row cannot be moved to a team without edit access', async () => {
     const docs = table('docs')
     const alice = server.as('alice')
     const before = await server.dump(docs)
@@ -159,7 +158,7 @@ describeServer('rules', { config }, (server) => {
     expect((await alice.delete(`${docs}/${made.body.id}`)).status).toBe(200)
   })
 
-  test('[RULE-10, DB-LIST-15] exists: a change of the membership counts from the next request, totals included', async () => {
+  test('[RULE-10, DB-LIST-15] exists: a membership change applies from the next request, including totals', async () => {
     const docs = table('docs')
     const carol = server.as('carol')
     expect((await carol.get(docs)).body.total).toBe(0)
@@ -171,7 +170,7 @@ describeServer('rules', { config }, (server) => {
     expect((await carol.get(`${docs}/count`)).body.total).toBe(0)
   })
 
-  test('[RULE-6] insert is judged on the row with its defaults and generated values', async () => {
+  test('[RULE-6] insert is checked with defaults and generated values', async () => {
     const alice = server.as('alice')
     expect((await alice.post(table('flow'), { ownerId: 'alice' })).body).toMatchObject({ status: 'draft' })
     expectRefusal(await alice.post(table('flow'), { ownerId: 'alice', status: 'done' }), 403)
@@ -180,7 +179,7 @@ describeServer('rules', { config }, (server) => {
     expectRefusal(await server.anonymous.post(table('dated'), { n: 1, createdAt: '2020-01-01T00:00:00Z' }), 401)
   })
 
-  test('[RULE-9, RULE-7] before and after given apart', async () => {
+  test('[RULE-9, RULE-7] separate rules for before and after a write', async () => {
     const flow = table('flow')
     const alice = server.as('alice')
     const { id } = (await alice.post(flow, { ownerId: 'alice' })).body
@@ -208,11 +207,11 @@ describeServer('rules', { config }, (server) => {
     expectRefusal(await server.as({ id: 'u', custom: { canInsert: 'true' } }).post(claims, {}), 403)
   })
 
-  test('[TOKEN-11] a rule cannot change who asks', async () => {
+  test('[TOKEN-11] a rule cannot modify the caller', async () => {
     for (let i = 0; i < 2; i++) expectRefusal(await server.as('eve').get(table('meddling')), 403)
   })
 
-  test('[RULE-1, RULE-6] a table that may only be added to', async () => {
+  test('[RULE-1, RULE-6] a table can be insert-only', async () => {
     const path = table('writeOnly')
     const made = await server.anonymous.post(path, { n: 1 })
     expect(made.status).toBe(201)
@@ -239,12 +238,12 @@ describeServer('rules', { config }, (server) => {
     }
   })
 
-  test('[RULE-11] a mistake in a rule is in the log, never in the answer', async () => {
+  test('[RULE-11] an invalid rule is logged, and not described in the response', async () => {
     expectRefusal(await server.as({ id: 'u', custom: { tenant: [] } }).get(table('claims')), 403)
     expect(server.logged()).toContain('shared.claims')
   })
 
-  test('[AUTH-2] anonymous, user and service key each get their own view of one table', async () => {
+  test('[AUTH-2] anonymous callers, users and service keys see different rows of one table', async () => {
     expectRefusal(await server.anonymous.get(table('docs')), 401)
     expect((await server.as('bob').get(table('docs'))).body.total).toBe(2)
     expect((await server.service.get(table('docs'))).body.total).toBe(7)

@@ -1,4 +1,4 @@
-/** POST {base}/batch-by-filter: which rows it touches and when it refuses all of them. */
+/** POST {base}/batch-by-filter: which rows are changed, and when all are refused. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { open } from '../../harness/config.ts'
 import { runScenarios, type Scenario } from '../../harness/records/scenarios.ts'
@@ -54,36 +54,38 @@ describeServer('batch by filter', { config }, (server) => {
   const ranks = async (name: string): Promise<unknown[]> =>
     ((await server.dump(table(name)))[table(name)]?.items ?? []).map(({ rank }) => rank)
 
-  test('[DB-BYFILTER-1] update', async () => {
+  test('[DB-BYFILTER-1] updates matching rows', async () => {
     const { status, body } = await server.anonymous.post(path, {
       action: 'update',
       filter: [['rank', '>=', 3]],
       data: { title: 'changed', rank: 50 },
     })
-    expect([status, body]).toEqual([200, { processed: 3, succeeded: 3 }])
+    expect(status).toBe(200)
+    expect(body).toEqual({ processed: 3, succeeded: 3 })
     expect(await ranks('items')).toEqual([0, 1, 2, 50, 50, 50])
     const { items } = (await server.dump(base))[base] ?? { items: [] }
     for (const item of items)
       if (item.rank === 50) expect((item.updatedAt as string) > (item.createdAt as string)).toBe(true)
   })
 
-  test('[DB-BYFILTER-1] delete', async () => {
+  test('[DB-BYFILTER-1] deletes matching rows', async () => {
     const { status, body } = await server.anonymous.post(path, {
       action: 'delete',
       filter: [['rank', 'in', [1, 2, 99]]],
     })
-    expect([status, body]).toEqual([200, { processed: 2, succeeded: 2 }])
+    expect(status).toBe(200)
+    expect(body).toEqual({ processed: 2, succeeded: 2 })
     expect(await ranks('items')).toEqual([0, 3, 4, 5])
   })
 
-  test('[DB-BYFILTER-1] no match is no mistake', async () => {
+  test('[DB-BYFILTER-1] a filter without matches succeeds', async () => {
     for (const action of ['update', 'delete'])
       expect(
         (await server.anonymous.post(path, { action, filter: [['rank', '==', 99]], data: { rank: 1 } })).body,
       ).toEqual({ processed: 0, succeeded: 0 })
   })
 
-  test('[DB-BYFILTER-1] without a filter every row is meant', async () => {
+  test('[DB-BYFILTER-1] a request without a filter applies to every row', async () => {
     expect((await server.anonymous.post(path, { action: 'update', data: { rank: 9 } })).body).toEqual({
       processed: 6,
       succeeded: 6,
@@ -94,7 +96,7 @@ describeServer('batch by filter', { config }, (server) => {
     })
   })
 
-  test('[DB-FILTER-13] filter and orFilter are ANDed', async () => {
+  test('[DB-FILTER-13] rows must match both filter and orFilter', async () => {
     const { body } = await server.anonymous.post(path, {
       action: 'delete',
       filter: [['rank', '>', 0]],
@@ -107,7 +109,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect(await ranks('items')).toEqual([0, 2, 3, 4])
   })
 
-  test('[DB-BYFILTER-5] operators apply to each row', async () => {
+  test('[DB-BYFILTER-5] operators are applied to each row', async () => {
     const { body } = await server.anonymous.post(path, {
       action: 'update',
       filter: [['rank', '<', 3]],
@@ -118,7 +120,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/r0`)).body.slug).toBe(null)
   })
 
-  test('[DB-BYFILTER-3] limit takes the first in order of id', async () => {
+  test('[DB-BYFILTER-3] limit applies in id order', async () => {
     await server.service.post(`${base}/batch`, { inserts: ['t2', 't1', 't3'].map((id) => ({ id, title: 'few' })) })
     const filter = [['title', '==', 'few']]
     const { body } = await server.anonymous.post(path, { action: 'delete', filter, limit: 2 })
@@ -130,7 +132,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/t3`)).status).toBe(200)
   })
 
-  test('[DB-BYFILTER-3] at most 500 rows, in order of id', async () => {
+  test('[DB-BYFILTER-3] at most 500 rows are changed, in id order', async () => {
     for (let part = 0; part < 2; part++) {
       const inserts = Array.from({ length: 300 }, (_, i) => ({
         id: `t${String(part * 300 + i).padStart(3, '0')}`,
@@ -150,7 +152,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(106)
   })
 
-  test('[DB-BYFILTER-2] only rows the caller may change are touched and counted', async () => {
+  test('[DB-BYFILTER-2] only rows that the caller may change are changed and counted', async () => {
     const alice = server.as('alice')
     const updated = await alice.post(`${table('owned')}/batch-by-filter`, { action: 'update', data: { rank: 77 } })
     expect(updated.body).toEqual({ processed: 3, succeeded: 3 })
@@ -163,7 +165,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect(await ranks('owned')).toEqual([1, 3, 5])
   })
 
-  test('[DB-BYFILTER-2] rows the caller may not read are not touched, though they might be changed', async () => {
+  test('[DB-BYFILTER-2] rows that the caller may change but not read are not changed', async () => {
     const bob = server.as('bob')
     const updated = await bob.post(`${table('secretive')}/batch-by-filter`, {
       action: 'update',
@@ -183,7 +185,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect((await ranks('secretive')).length).toBe(6)
   })
 
-  test('[DB-BYFILTER-7] a unique value twice refuses all', async () => {
+  test('[DB-BYFILTER-7] a duplicate unique value refuses the request', async () => {
     const before = await server.dump(base)
     expectRefusal(await server.anonymous.post(path, { action: 'update', data: { slug: 'same', rank: 1 } }), 409)
     expectRefusal(
@@ -193,7 +195,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect(await server.dump(base)).toEqual(before)
   })
 
-  test('[DB-BYFILTER-6] a row that would fail the rule afterwards refuses all', async () => {
+  test('[DB-BYFILTER-6] a row that would violate the rule afterwards refuses the request', async () => {
     const name = 'leaving'
     const before = await server.dump(table(name))
     expectRefusal(
@@ -207,7 +209,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect(fine.body).toEqual({ processed: 6, succeeded: 6 })
   })
 
-  test("[DB-BYFILTER-6] giving one's rows away refuses all", async () => {
+  test('[DB-BYFILTER-6] a change of ownership that the rule denies refuses the request', async () => {
     const before = await server.dump(table('owned'))
     expectRefusal(
       await server
@@ -218,7 +220,7 @@ describeServer('batch by filter', { config }, (server) => {
     expect(await server.dump(table('owned'))).toEqual(before)
   })
 
-  test('[DB-UPDATE-9] one row over a declared bound refuses all', async () => {
+  test('[DB-UPDATE-9] one row over a declared limit refuses the request', async () => {
     const before = await server.dump(base)
     expectRefusal(
       await server.anonymous.post(path, { action: 'update', data: { rank: { $op: 'increment', value: 998 } } }),

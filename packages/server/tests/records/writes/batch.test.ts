@@ -1,4 +1,4 @@
-/** POST {base}/batch: three lists of operations as one transaction. */
+/** POST {base}/batch: three lists of operations in one transaction. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { open } from '../../harness/config.ts'
 import { codesOf, runScenarios, type Scenario } from '../../harness/records/scenarios.ts'
@@ -54,7 +54,7 @@ describeServer('batch', { config }, (server) => {
 
   const batch = (body: unknown, search = '') => server.anonymous.post(`${base}/batch${search}`, body)
 
-  test('[DB-BATCH-1] all three lists, results in the order of the request', async () => {
+  test('[DB-BATCH-1] a batch executes all three lists and returns results in request order', async () => {
     const { status, body } = await batch({
       inserts: [{ id: 'z', title: 'Z' }, { title: 'generated' }, { id: 'd', title: 'D' }],
       updates: [
@@ -80,42 +80,43 @@ describeServer('batch', { config }, (server) => {
     for (const record of [...body.inserted, ...body.updated]) expect(items).toContainEqual(record)
   })
 
-  test('[DB-BATCH-1] every list may be left out or empty', async () => {
+  test('[DB-BATCH-1] every list may be omitted or empty', async () => {
     const nothing = { inserted: [], updated: [], deleted: [] }
     expect((await batch({})).body).toEqual(nothing)
     expect((await batch({ inserts: [], updates: [], deletes: [] })).body).toEqual(nothing)
     expect((await batch({ deletes: ['a', 'c'] })).body).toEqual({ ...nothing, deleted: ['a', 'c'] })
   })
 
-  test('[DB-BATCH-2] five hundred operations are allowed, one more is not', async () => {
+  test('[DB-BATCH-2] a batch accepts 500 operations and refuses 501', async () => {
     const inserts = Array.from({ length: 499 }, (_, i) => ({ title: `t${i}` }))
     const before = await server.dump(base)
     expectRefusal(await batch({ inserts, deletes: ['a', 'b'] }), 400, '500')
     expectRefusal(await batch({ inserts: [...inserts, { title: 'x' }, { title: 'y' }] }), 400, '500')
-    // Too many is said before anything is said of each.
+    // The number of operations is checked before each operation is.
     for (const list of ['inserts', 'updates', 'deletes'])
       expectRefusal(await batch({ [list]: Array(501).fill(1) }), 400, '500')
     expect(await server.dump(base)).toEqual(before)
     const { status, body } = await batch({ inserts, deletes: ['a'] })
-    expect([status, body.inserted.length]).toEqual([200, 499])
+    expect(status).toBe(200)
+    expect(body.inserted.length).toBe(499)
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(501)
   })
 
-  test('[DB-BATCH-7] operators work in updates', async () => {
+  test('[DB-BATCH-7] updates accept operators', async () => {
     const { body } = await batch({
       updates: [{ id: 'c', data: { rank: { $op: 'increment', value: 5 }, slug: { $op: 'deleteField' } } }],
     })
     expect(body.updated).toMatchObject([{ id: 'c', rank: 7, slug: null }])
   })
 
-  test('[DB-BATCH-7] two updates of one record follow one another', async () => {
+  test('[DB-BATCH-7] two updates of one record are applied in order', async () => {
     const increment = { id: 'a', data: { rank: { $op: 'increment', value: 1 } } }
     const { body } = await batch({ updates: [increment, increment, { id: 'a', data: { title: 'Last' } }] })
     expect(body.updated.at(-1)).toMatchObject({ rank: 2, title: 'Last' })
     expect((await server.anonymous.get(`${base}/a`)).body).toMatchObject({ rank: 2, title: 'Last' })
   })
 
-  test('[DB-BATCH-3] the later reason undoes the earlier operations', async () => {
+  test('[DB-BATCH-3] a failed operation rolls back the earlier ones', async () => {
     const before = await server.dump(base)
     const ok = { inserts: [{ id: 'new', title: 'N' }], updates: [{ id: 'a', data: { rank: 100 } }] }
     expectRefusal(await batch({ ...ok, deletes: ['b', 'nope'] }), 404)
@@ -124,7 +125,7 @@ describeServer('batch', { config }, (server) => {
     expect(await server.dump(base)).toEqual(before)
   })
 
-  test('[DB-BATCH-6] upserts insert and update, all in inserted', async () => {
+  test('[DB-BATCH-6] upserts insert and update, and are all listed in inserted', async () => {
     const { status, body } = await batch(
       {
         inserts: [
@@ -145,7 +146,7 @@ describeServer('batch', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(4)
   })
 
-  test('[DB-BATCH-6] conflictTarget works for a batch of upserts', async () => {
+  test('[DB-BATCH-6] conflictTarget applies to a batch of upserts', async () => {
     const { status, body } = await batch(
       {
         inserts: [
@@ -159,7 +160,7 @@ describeServer('batch', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(4)
   })
 
-  test('[DB-BATCH-6] without upsert a known id conflicts', async () => {
+  test('[DB-BATCH-6] an existing id is a conflict without upsert', async () => {
     const before = await server.dump(base)
     expectRefusal(
       await batch({
@@ -189,7 +190,7 @@ describeServer('batch', { config }, (server) => {
   })
   const fine = { title: 'Fine' }
 
-  describe('refuses all', () =>
+  describe('refuses the batch', () =>
     runScenarios(
       server,
       [base, owned, secretive],
@@ -377,21 +378,22 @@ describeServer('batch', { config }, (server) => {
       ],
     ))
 
-  test("[DB-BATCH-8] the caller's own rows pass", async () => {
+  test('[DB-BATCH-8] a batch of the caller’s own rows is accepted', async () => {
     const { status, body } = await server
       .as('alice')
       .post(`${owned}/batch`, { inserts: [{ ownerId: 'alice' }], updates: [{ id: 'a', data: { title: 'mine' } }] })
-    expect([status, body.updated[0].title]).toEqual([200, 'mine'])
+    expect(status).toBe(200)
+    expect(body.updated[0].title).toBe('mine')
   })
 
-  test('[DB-BATCH-4] a hidden row and an absent one are told alike', async () => {
+  test('[DB-BATCH-4] a hidden row and an absent one get the same error', async () => {
     const hidden = await server.as('alice').post(`${secretive}/batch`, { deletes: ['b'] })
     const absent = await server.as('alice').post(`${secretive}/batch`, { deletes: ['x'] })
     expect(codesOf(hidden.body.data)).toEqual(codesOf(absent.body.data))
     expect(hidden.text.replaceAll('"b"', 'X')).toBe(absent.text.replaceAll('"x"', 'X'))
   })
 
-  test('[RULE-15] the answer to a batch shows no hidden field', async () => {
+  test('[RULE-15] the response to a batch contains no hidden field', async () => {
     const { text } = await batch({ inserts: [fine], updates: [{ id: 'a', data: { rank: 1 } }] })
     expect(text).not.toContain('secret')
   })

@@ -1,4 +1,4 @@
-/** `Idempotency-Key` on POST: one effect and one answer, however often the request arrives. */
+/** `Idempotency-Key`: a repeated request has one effect and one response. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { open } from '../../harness/config.ts'
@@ -23,29 +23,31 @@ const clock = manualClock()
 describeServer('idempotency', { config, clock }, (server) => {
   const total = async (table = base): Promise<number> => (await server.service.get(`${table}/count`)).body.total
 
-  test('[DB-IDEM-1] a repeated insert is answered again and done once', async () => {
+  test('[DB-IDEM-1] a repeated insert returns the first response and inserts once', async () => {
     const first = await server.anonymous.post(base, { title: 'once' }, key('k1'))
     expect(first.status).toBe(201)
     const before = await total()
     for (let i = 0; i < 3; i++) {
       const again = await server.anonymous.post(base, { title: 'once' }, key('k1'))
-      expect([again.status, again.text]).toEqual([first.status, first.text])
+      expect(again.status).toEqual(first.status)
+      expect(again.text).toEqual(first.text)
     }
     expect(await total()).toBe(before)
   })
 
-  test('[DB-IDEM-1, DB-IDEM-9] the answer is the first one, though the record has changed; of a deleted one what was sent', async () => {
+  test('[DB-IDEM-1, DB-IDEM-9] a replay returns the first response of a changed record, and the sent fields of a deleted one', async () => {
     const first = await server.anonymous.post(base, { title: 'gone' }, key('k2'))
     await server.anonymous.patch(`${base}/${first.body.id}`, { title: 'changed' })
     expect((await server.anonymous.post(base, { title: 'gone' }, key('k2'))).text).toBe(first.text)
     await server.anonymous.delete(`${base}/${first.body.id}`)
     const { id, title, createdAt, updatedAt } = first.body
     const again = await server.anonymous.post(base, { title: 'gone' }, key('k2'))
-    expect([again.status, again.body]).toEqual([201, { id, title, createdAt, updatedAt }])
+    expect(again.status).toBe(201)
+    expect(again.body).toEqual({ id, title, createdAt, updatedAt })
     expectRefusal(await server.anonymous.get(`${base}/${first.body.id}`), 404)
   })
 
-  test('[DB-IDEM-1] upsert, batch and batch by filter', async () => {
+  test('[DB-IDEM-1] upsert, batch and batch by filter can be replayed', async () => {
     await server.anonymous.post(base, { id: 'counter', rank: 0 })
     const increment = { updates: [{ id: 'counter', data: { rank: { $op: 'increment', value: 1 } } }] }
     const byFilter = {
@@ -60,7 +62,8 @@ describeServer('idempotency', { config, clock }, (server) => {
     ] as const) {
       const first = await server.anonymous.post(path, body, key('k3'))
       const again = await server.anonymous.post(path, body, key('k3'))
-      expect([again.status, again.text]).toEqual([first.status, first.text])
+      expect(again.status).toEqual(first.status)
+      expect(again.text).toEqual(first.text)
       expect(first.status).toBeLessThan(300)
     }
     expect((await server.anonymous.get(`${base}/counter`)).body.rank).toBe(11)
@@ -74,7 +77,7 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect(await server.dump(base)).toEqual(before)
   })
 
-  test('[DB-IDEM-3] keys belong to a caller and a path', async () => {
+  test('[DB-IDEM-3] keys are scoped to a caller and a path', async () => {
     const body = { title: 'shared key' }
     const clients = [server.anonymous, server.as('alice'), server.as('bob'), server.service]
     const ids = new Set<string>()
@@ -86,14 +89,14 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect(ids.size).toBe(16)
   })
 
-  test('[DB-IDEM-3] a key is not its prefix, and case counts', async () => {
+  test('[DB-IDEM-3] keys are compared exactly, including case', async () => {
     const ids = new Set<string>()
     for (const text of ['abc', 'ab', 'ABC', 'abc ', 'abc0'].map((text) => text.trim()))
       ids.add((await server.anonymous.post(base, {}, key(text))).body.id)
     expect(ids.size).toBe(4)
   })
 
-  test('[DB-IDEM-4] fifty at once: one row and fifty equal answers', async () => {
+  test('[DB-IDEM-4] fifty concurrent requests insert one row and return equal responses', async () => {
     const before = await total()
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => server.anonymous.post(base, { title: 'race' }, key('k6'))),
@@ -103,7 +106,7 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect(await total()).toBe(before + 1)
   })
 
-  test('[DB-IDEM-4] at once with different bodies: one is done, the other refused', async () => {
+  test('[DB-IDEM-4] one of two concurrent requests with different bodies is executed, the other refused', async () => {
     const before = await total()
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) => server.anonymous.post(base, { title: `t${i % 2}` }, key('k7'))),
@@ -112,16 +115,16 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect(await total()).toBe(before + 1)
   })
 
-  test('[DB-IDEM-4] a key whose first request was refused can be used rightly', async () => {
+  test('[DB-IDEM-4] the key of a refused request can be used for a valid one', async () => {
     const taken = await server.anonymous.post(base, { id: 'taken' })
     expect(taken.status).toBe(201)
     const refused = await server.anonymous.post(base, { id: 'taken' }, key('k8'))
     expectRefusal(refused, 409)
-    // Whether a refusal is kept or asked again, repeating it does nothing.
+    // Whether a refusal is stored or evaluated again, repeating it changes nothing.
     expectRefusal(await server.anonymous.post(base, { id: 'taken' }, key('k8')), 409)
   })
 
-  test('[DB-IDEM-5] after 24 hours the key is new', async () => {
+  test('[DB-IDEM-5] a key expires after 24 hours', async () => {
     const first = await server.anonymous.post(base, { title: 'kept' }, key('k9'))
     clock.advance(24 * 60 * 60 * 1000 - 1000)
     expect((await server.anonymous.post(base, { title: 'kept' }, key('k9'))).text).toBe(first.text)
@@ -132,7 +135,7 @@ describeServer('idempotency', { config, clock }, (server) => {
     expect((await server.anonymous.post(base, { title: 'another body' }, key('k1'))).status).toBe(201)
   })
 
-  test('[DB-IDEM-6] the answer survives a restart', async () => {
+  test('[DB-IDEM-6] the stored response survives a restart', async () => {
     const first = await server.anonymous.post(base, { title: 'restart' }, key('k10'))
     const inInstance = await server.anonymous.post(space('r'), { title: 'restart' }, key('k10'))
     await server.restart()
@@ -152,14 +155,16 @@ describeServer('idempotency', { config, clock }, (server) => {
     )
   })
 
-  test('[DB-IDEM-1, DB-IDEM-3] PATCH and DELETE take a key too', async () => {
+  test('[DB-IDEM-1, DB-IDEM-3] PATCH and DELETE accept a key', async () => {
     const { body } = await server.anonymous.post(base, { rank: 1 })
     const path = `${base}/${body.id}`
     const increment = { rank: { $op: 'increment', value: 1 } }
     const first = await server.anonymous.patch(path, increment, key('k11'))
     for (let i = 0; i < 2; i++) {
       const again = await server.anonymous.patch(path, increment, key('k11'))
-      expect([again.status, again.text, again.headers.get('idempotency-replayed')]).toEqual([200, first.text, 'true'])
+      expect(again.status).toBe(200)
+      expect(again.text).toEqual(first.text)
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
     }
     expect((await server.anonymous.get(path)).body.rank).toBe(2)
     expectRefusal(await server.anonymous.patch(path, { rank: 7 }, key('k11')), 409)
@@ -168,12 +173,14 @@ describeServer('idempotency', { config, clock }, (server) => {
     expectRefusal(await server.anonymous.delete(path, key('k12')), 404)
   })
 
-  test('[DB-IDEM-8] of a large answer, status and ids are kept', async () => {
+  test('[DB-IDEM-8] only the status and ids of a large response are stored', async () => {
     const title = 'x'.repeat(70_000)
     const one = await server.anonymous.post(base, { title }, key('k13'))
-    expect([one.status, one.body.title]).toEqual([201, title])
+    expect(one.status).toBe(201)
+    expect(one.body.title).toEqual(title)
     const again = await server.anonymous.post(base, { title }, key('k13'))
-    expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+    expect(again.status).toBe(201)
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
     expect(again.body).toEqual({ abridged: true, id: one.body.id })
 
     const batch = {
@@ -182,7 +189,8 @@ describeServer('idempotency', { config, clock }, (server) => {
       deletes: [] as string[],
     }
     const many = await server.anonymous.post(`${base}/batch`, batch, key('k14'))
-    expect([many.status, many.body.inserted[0].title]).toEqual([200, title])
+    expect(many.status).toBe(200)
+    expect(many.body.inserted[0].title).toEqual(title)
     expect((await server.anonymous.post(`${base}/batch`, batch, key('k14'))).body).toEqual({
       abridged: true,
       inserted: [{ id: 'large-1' }],

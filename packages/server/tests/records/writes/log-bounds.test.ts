@@ -1,4 +1,4 @@
-/** The change log and the kept answers stay within their age and size, also under a clock that was ahead. */
+/** The change log and the stored idempotent responses stay within their age and size, even after a clock jump. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { idempotencyRetentionMs } from '../../../src/limits/api.ts'
@@ -17,7 +17,7 @@ const config = { databases: { shared: { tables } } }
 
 const logged = (server: TestServer): Promise<number> => countRows(server, 'shared', '_changes')
 
-/** More rows than one step of the trimming takes, at the clock's time. */
+/** Inserts rows at the time of the clock; more than one trimming step removes. */
 async function insertMany(server: TestServer, count: number): Promise<void> {
   for (let left = count; left > 0; left -= 500) {
     const inserts = Array.from({ length: Math.min(500, left) }, (_, n) => ({ n }))
@@ -25,7 +25,7 @@ async function insertMany(server: TestServer, count: number): Promise<void> {
   }
 }
 
-describeServer('log of changes by age', { config, clock }, (server) => {
+describeServer('change log by age', { config, clock }, (server) => {
   test('[DB-LOG-11] a change is kept for 24 hours and then removed', async () => {
     await insertMany(server, 10)
     await server.elapse(dayMs - 1)
@@ -36,7 +36,7 @@ describeServer('log of changes by age', { config, clock }, (server) => {
     expect(await logged(server)).toBe(0)
   })
 
-  test('[DB-LOG-12] a clock that was ahead once stops no removal', async () => {
+  test('[DB-LOG-12] a clock that was ahead does not prevent removal', async () => {
     const start = clock.now()
     await insertMany(server, 100)
     clock.set(start + 365 * dayMs)
@@ -48,7 +48,7 @@ describeServer('log of changes by age', { config, clock }, (server) => {
     await server.tidy()
     expect(await logged(server)).toBe(2701)
     expect(await countRows(server, 'shared', '_idempotency')).toBe(1)
-    // What was written before is removed beside what was dated ahead, which has been dated anew.
+    // Earlier entries are removed, and entries from the future have been redated to the current time.
     await server.elapse(dayMs - clockSkewMs + 1)
     await server.tidy()
     expect(await logged(server)).toBe(2601)
@@ -61,7 +61,7 @@ describeServer('log of changes by age', { config, clock }, (server) => {
 
 const sized = { ...config, changes: { maxSize: '1mb' } }
 
-describeServer('log of changes by size', { config: sized, clock }, (server) => {
+describeServer('change log by size', { config: sized, clock }, (server) => {
   const logBytes = async (): Promise<number> =>
     (
       await queryRow(
@@ -79,7 +79,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
       expect((await server.service.post(items, { n, text: 'x'.repeat(100 * KiB) })).status).toBe(201)
   }
 
-  test('[DB-LOG-13] the oldest changes go where the log is too large, but none of the last minute', async () => {
+  test('[DB-LOG-13] the oldest changes of an oversized log are removed, except those of the last minute', async () => {
     await write(30)
     await server.tidy()
     expect(await logged(server)).toBe(30)
@@ -89,7 +89,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
     expect(await logged(server)).toBeGreaterThanOrEqual(9)
   })
 
-  test('[DB-LOG-13, SUB-64] a client whose cursor the log no longer reaches back to is told so', async () => {
+  test('[DB-LOG-13, SUB-64] a client whose cursor is no longer in the log is not recovered', async () => {
     const away = await watch(server.url)
     await away.close()
     await write(1)
@@ -107,7 +107,7 @@ describeServer('log of changes by size', { config: sized, clock }, (server) => {
     await late.close()
   })
 
-  test('[DB-LOG-13, DB-LIST-12] totals stay right', async () => {
+  test('[DB-LOG-13, DB-LIST-12] totals stay exact', async () => {
     const before = await total()
     await write(20)
     await server.elapse(changesKeptMinMs + 1)

@@ -1,4 +1,4 @@
-/** POST {base}?upsert=true: conflictTarget, what is kept, and the two rules that decide. */
+/** POST {base}?upsert=true: conflictTarget, preserved fields, and the insert and update rules. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { open } from '../../harness/config.ts'
 import { codesOf, runScenarios, type Scenario } from '../../harness/records/scenarios.ts'
@@ -20,7 +20,7 @@ const schema = {
 type Auth = { id: string } | null
 const own = (auth: Auth) => auth !== null && { ownerId: auth.id }
 
-/** Every combination of an insert and an update rule that is asked below, by table. */
+/** One table for each tested combination of an insert and an update rule. */
 const config = {
   databases: {
     shared: {
@@ -30,7 +30,7 @@ const config = {
         insertOnly: { schema, access: { read: true, insert: true } },
         updateOnly: { schema, access: { read: true, update: true } },
         neither: { schema, access: { read: true } },
-        // Anyone may add a row, everyone sees and changes only their own.
+        // Every caller may insert rows, but can read and change only their own.
         secretive: { schema, access: { read: own, insert: true, update: own } },
         unreadable: { schema, access: { insert: own, update: own } },
       },
@@ -74,87 +74,90 @@ describeServer('upsert', { config }, (server) => {
 
   test('[DB-UPSERT-1] a new id is inserted', async () => {
     const { status, body } = await server.anonymous.post(`${base}?upsert=true`, { id: 'c', title: 'C' })
-    expect([status, body]).toMatchObject([201, { id: 'c', title: 'C', rank: 7, slug: null, action: 'inserted' }])
+    expect(status).toBe(201)
+    expect(body).toMatchObject({ id: 'c', title: 'C', rank: 7, slug: null, action: 'inserted' })
     const stored = (await server.anonymous.get(`${base}/c`)).body
     expect({ ...stored, action: 'inserted' }).toEqual(body)
   })
 
-  test('[DB-UPSERT-1, DB-UPSERT-5] a known id is updated, fields left out keep their values', async () => {
+  test('[DB-UPSERT-1, DB-UPSERT-5] an existing id is updated, and omitted fields keep their values', async () => {
     const { status, body } = await server.anonymous.post(`${base}?upsert=true`, { id: 'a', title: 'A2' })
-    expect([status, body]).toMatchObject([
-      200,
-      {
-        id: 'a',
-        title: 'A2',
-        rank: 1,
-        slug: 'sa',
-        key: 1,
-        ownerId: 'alice',
-        createdAt: '2020-01-01T00:00:00.000Z',
-        action: 'updated',
-      },
-    ])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      id: 'a',
+      title: 'A2',
+      rank: 1,
+      slug: 'sa',
+      key: 1,
+      ownerId: 'alice',
+      createdAt: '2020-01-01T00:00:00.000Z',
+      action: 'updated',
+    })
     expect(body.updatedAt > '2020-01-01T00:00:00.000Z').toBe(true)
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(2)
   })
 
-  test('[DB-UPSERT-5] a required field may be left out when the row is there', async () => {
+  test('[DB-UPSERT-5] a required field may be omitted when the row exists', async () => {
     const { status, body } = await server.anonymous.post(`${base}?upsert=true`, { id: 'a', rank: 5 })
-    expect([status, body]).toMatchObject([200, { title: 'A', rank: 5 }])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ title: 'A', rank: 5 })
   })
 
-  test('[DB-UPSERT-5] a default does not replace a value that is there', async () => {
+  test('[DB-UPSERT-5] a default does not replace an existing value', async () => {
     const { body } = await server.anonymous.post(`${base}?upsert=true`, { id: 'b', title: 'B2' })
     expect(body.rank).toBe(2)
   })
 
   test('[DB-UPSERT-5] a field given as null is set to null', async () => {
     const { body } = await server.anonymous.post(`${base}?upsert=true`, { id: 'a', title: 'A', slug: null })
-    expect([body.slug, body.key]).toEqual([null, 1])
+    expect(body.slug).toBeNull()
+    expect(body.key).toBe(1)
   })
 
-  test('[DB-UPSERT-3, DB-UPSERT-4] over a unique field the row there keeps its id', async () => {
+  test('[DB-UPSERT-3, DB-UPSERT-4] an upsert by a unique field keeps the id of the existing row', async () => {
     const { status, body } = await server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, {
       slug: 'sb',
       title: 'B2',
       rank: 9,
     })
-    expect([status, body]).toMatchObject([
-      200,
-      { id: 'b', slug: 'sb', title: 'B2', rank: 9, key: 2, action: 'updated' },
-    ])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ id: 'b', slug: 'sb', title: 'B2', rank: 9, key: 2, action: 'updated' })
     const number = await server.anonymous.post(`${base}?upsert=true&conflictTarget=key`, { key: 1, title: 'A2' })
-    expect([number.status, number.body]).toMatchObject([200, { id: 'a', title: 'A2', slug: 'sa' }])
+    expect(number.status).toBe(200)
+    expect(number.body).toMatchObject({ id: 'a', title: 'A2', slug: 'sa' })
   })
 
-  test('[DB-UPSERT-4] an id given along does not replace the id of the row there', async () => {
+  test('[DB-UPSERT-4] a given id does not replace the id of the existing row', async () => {
     const { status, body } = await server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, {
       id: 'other',
       slug: 'sb',
       title: 'B2',
     })
-    expect([status, body]).toMatchObject([200, { id: 'b', title: 'B2' }])
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ id: 'b', title: 'B2' })
     expectRefusal(await server.anonymous.get(`${base}/other`), 404)
   })
 
-  test('[DB-UPSERT-3] over a unique field a new value is inserted, with an id of its own or the one given', async () => {
+  test('[DB-UPSERT-3] an upsert of a new unique value inserts a row with a generated or given id', async () => {
     const generated = await server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, { slug: 'sc', title: 'C' })
-    expect([generated.status, generated.body.action]).toEqual([201, 'inserted'])
+    expect(generated.status).toBe(201)
+    expect(generated.body.action).toBe('inserted')
     expect(generated.body.id).toMatch(/^[0-9a-f-]{36}$/)
     const given = await server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, {
       id: 'mine',
       slug: 'sd',
       title: 'D',
     })
-    expect([given.status, given.body.id]).toEqual([201, 'mine'])
+    expect(given.status).toBe(201)
+    expect(given.body.id).toBe('mine')
   })
 
-  test('[DB-UPSERT-1] without upsert=true a known id conflicts', async () => {
+  test('[DB-UPSERT-1] an existing id is a conflict without upsert=true', async () => {
     for (const text of ['', '?upsert=false', '?conflictTarget=id'])
       expectRefusal(await server.anonymous.post(base + text, { id: 'a', title: 'A2' }), 409)
   })
 
-  test('[DB-UPSERT-8] another unique value in the way is a conflict', async () => {
+  test('[DB-UPSERT-8] a conflict on another unique field is refused', async () => {
     const before = await server.dump(base)
     const update = expectRefusal(
       await server.anonymous.post(`${base}?upsert=true`, { id: 'a', title: 'A', slug: 'sb' }),
@@ -169,7 +172,7 @@ describeServer('upsert', { config }, (server) => {
     expect(await server.dump(base)).toEqual(before)
   })
 
-  test('[DB-UPSERT-9] upserts of one value at the same time leave one row', async () => {
+  test('[DB-UPSERT-9] concurrent upserts of one value leave one row', async () => {
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, i) =>
         server.anonymous.post(`${base}?upsert=true&conflictTarget=slug`, { slug: 'race', title: `T${i}` }),
@@ -180,7 +183,7 @@ describeServer('upsert', { config }, (server) => {
     expect((await server.anonymous.get(`${base}/count`)).body.total).toBe(3)
   })
 
-  describe('mistakes', () => {
+  describe('invalid upserts', () => {
     const upsert = (
       rule: string,
       why: string,
@@ -377,10 +380,10 @@ describeServer('upsert', { config }, (server) => {
         { id: 'n', title: 'N', ownerId: 'alice' },
         201,
       ),
-      upsert('DB-UPSERT-8', 'no credentials, a row one may not see', 'secretive', { id: 'a', title: 'N' }, 409, {
+      upsert('DB-UPSERT-8', 'no credentials, an unreadable row', 'secretive', { id: 'a', title: 'N' }, 409, {
         as: undefined,
       }),
-      upsert('DB-UPSERT-8', 'a table nobody may read: a row there', 'unreadable', { id: 'a', title: 'N' }, 409),
+      upsert('DB-UPSERT-8', 'an existing row of an unreadable table', 'unreadable', { id: 'a', title: 'N' }, 409),
     ])
   })
 

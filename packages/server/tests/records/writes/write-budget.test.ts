@@ -1,4 +1,4 @@
-/** How much one caller may write in a minute. */
+/** The limit of bytes that one caller may write per minute. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { open } from '../../harness/config.ts'
@@ -14,13 +14,13 @@ const config = {
   limits: { writeBytes: '2mb' },
 }
 
-describeServer('the write budget', { config, clock }, (server) => {
-  test('[DB-WRITE-1] a caller over it is refused until its window ends, others are not', async () => {
+describeServer('write budget', { config, clock }, (server) => {
+  test('[DB-WRITE-1] a caller over the budget is refused until the window ends, other callers are not', async () => {
     const alice = server.as('alice')
     const text = 'x'.repeat(600_000)
     const inserted = await alice.post(base, { id: 'a', text })
     expect(inserted.status).toBe(201)
-    // An update logs the record once, whatever little it changes.
+    // An update logs the complete record, however little it changes.
     for (let rank = 0; rank < 3; rank++) expect((await alice.patch(`${base}/a`, { rank })).status).toBe(200)
     const refused = await alice.patch(`${base}/a`, { rank: 9 })
     expect(expectRefusal(refused, 429).slug).toBe('rate-limited')

@@ -1,6 +1,5 @@
 /**
- * `filter` and `orFilter` written wrong: each mistake is a 400 that names its tuple, on every endpoint that takes a
- * filter.
+ * Invalid `filter` and `orFilter` parameters return 400 and name the tuple, on every endpoint that accepts a filter.
  */
 import { beforeAll, expect, test } from 'bun:test'
 import { query } from '../../harness/client.ts'
@@ -11,8 +10,8 @@ import { describeServer } from '../../harness/server.ts'
 
 const config = { databases: { shared: { tables: { things: thingsWith({}) } } } } as const
 
-/** A value of `filter` to the member of `data` it must be blamed on and its code. */
-const mistakes: readonly [rule: string, filter: unknown, at: string, code?: string][] = [
+/** An invalid value of `filter`, with the member of `data` that names it and its code. */
+const invalid: readonly [rule: string, filter: unknown, at: string, code?: string][] = [
   ['DB-FILTER-8', [['nope', '==', 1]], 'filter[0]', 'unknown'],
   [
     'DB-FILTER-8',
@@ -96,13 +95,13 @@ const mistakes: readonly [rule: string, filter: unknown, at: string, code?: stri
   ['DB-FILTER-11', [['rank', 'in', Array.from({ length: 1001 }, (_, i) => i)]], 'filter[0]', 'max'],
 ]
 
-describeServer('filter mistakes', { config }, (server) => {
+describeServer('invalid filters', { config }, (server) => {
   beforeAll(async () => {
     const inserts = [{ id: 'a', name: 'x', rank: 1, secret: 's1' }, ...[...'bcdef'].map((id) => ({ id }))]
     expect((await server.service.post(`${base}/batch`, { inserts })).status).toBe(200)
   })
 
-  for (const [rule, filter, at, code] of mistakes)
+  for (const [rule, filter, at, code] of invalid)
     test(`[${rule}] ${JSON.stringify(filter).slice(0, 80)}`, async () => {
       const before = await server.dump(base)
       for (const path of [base, `${base}/count`, `${base}/search`]) {
@@ -136,7 +135,7 @@ describeServer('filter mistakes', { config }, (server) => {
       expectRefusal(await server.anonymous.get(base + query({ orFilter: text })), 400, 'orFilter')
     })
 
-  test('[DB-FILTER-11] five conditions in orFilter are allowed, six are refused', async () => {
+  test('[DB-FILTER-11] orFilter accepts five conditions and refuses six', async () => {
     const conditions = ['a', 'b', 'c', 'd', 'e', 'f'].map((id) => ['id', '==', id])
     const five = await server.anonymous.get(base + query({ orFilter: conditions.slice(0, 5) }))
     expect(five.body.items.map(({ id }: { id: string }) => id)).toEqual([...'abcde'])
@@ -150,7 +149,7 @@ describeServer('filter mistakes', { config }, (server) => {
     expect((await server.service.get(`${base}/count`)).body.total).toBe(6)
   })
 
-  test('[DB-FILTER-8, DB-FILTER-9] a mistake in orFilter names its tuple', async () => {
+  test('[DB-FILTER-8, DB-FILTER-9] an invalid tuple of orFilter is named', async () => {
     const { data } = expectRefusal(
       await server.anonymous.get(
         base +
@@ -166,7 +165,7 @@ describeServer('filter mistakes', { config }, (server) => {
     expect(codesOf(data)).toEqual({ 'orFilter[1]': 'unknown' })
   })
 
-  test('[DB-FILTER-8] a hidden field and an unknown one get the same answer', async () => {
+  test('[DB-FILTER-8] a hidden field and an unknown one get the same error', async () => {
     for (const condition of [
       ['==', 's1'],
       ['==', 5],

@@ -1,4 +1,4 @@
-/** Rules that ask about other records, while those are being written: what they promise holds for all together. */
+/** Rules over other records hold under concurrent writes of those records. */
 import { expect, test } from 'bun:test'
 import { and, exists, field, not } from '../../../src/config/define.ts'
 import { query } from '../../harness/client.ts'
@@ -30,10 +30,10 @@ const config = {
 
 const statusesOf = (answers: readonly { status: number }[]): number[] => answers.map(({ status }) => status).sort()
 
-describeServer('rules about other records, many at once', { config }, (server) => {
+describeServer('rules over other records, under concurrent writes', { config }, (server) => {
   const alice = server.as('alice')
 
-  test('[RULE-16] of many inserts that need nobody else there, one is done', async () => {
+  test('[RULE-16] exactly one of concurrent inserts that require a free slot succeeds', async () => {
     for (const [table, name] of [
       [bookings, 'slot'],
       [notes, 'title'],
@@ -46,7 +46,7 @@ describeServer('rules about other records, many at once', { config }, (server) =
       }
   })
 
-  test('[RULE-16] of two that may go only while the other stays, one stays', async () => {
+  test('[RULE-16] one of two concurrent deletes that require the other record is refused', async () => {
     const inserts = times(8, (n) => [`a${n}`, `b${n}`].map((id) => ({ id, team: `t${n}` }))).flat()
     expect((await server.service.post(`${admins}/batch`, { inserts })).status).toBe(200)
     const answers = await Promise.all(inserts.map(({ id }) => alice.delete(`${admins}/${id}`)))
