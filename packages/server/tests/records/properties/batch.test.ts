@@ -1,4 +1,6 @@
-/** Random batches against a model: a valid batch is applied completely, a batch with an invalid operation not at all. */
+/**
+ * Random batches against a model: a valid batch is applied completely, a batch with an invalid operation not at all.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { open } from '../../harness/config.ts'
