@@ -1,8 +1,25 @@
-/** HTTP endpoint of key-value stores: one path, four actions. */
+/**
+ * The endpoint of key-value stores: one path, four actions. Authorizes commands, resolves namespaces and validates
+ * values; `entries` stores them.
+ */
 import { z } from 'zod'
+import { permitsScope } from '../../access/service-keys.ts'
 import { isStorableText } from '../../base/text/text.ts'
-import { type Call, type Endpoint, endpoint, type Params, type Reply } from '../../http/endpoint.ts'
-import { kvKeyBytesMax, kvListKeysMax, kvTtlSecondsMax, kvTtlSecondsMin } from '../../limits/resources.ts'
+import type { KvNamespace } from '../../config/sections/kv.ts'
+import { invalidField, invalidServiceKey, notFound, payloadTooLarge } from '../../errors.ts'
+import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import { isExactJson, JsonText } from '../../http/input/json-parse.ts'
+import { fitItems, itemBytesMax } from '../../http/replies/large-responses.ts'
+import { createListCursors, type ListCursors } from '../../http/replies/list-cursor.ts'
+import { json, jsonText } from '../../http/replies/reply.ts'
+import {
+  kvBodyExtraBytes,
+  kvKeyBytesMax,
+  kvListKeysMax,
+  kvTtlSecondsMax,
+  kvTtlSecondsMin,
+} from '../../limits/resources.ts'
+import type { Entries } from './entries.ts'
 
 const keyText = z
   .string()
@@ -46,48 +63,118 @@ const commandBody = z.discriminatedUnion('action', [
 ])
 
 /** The scope that a service key needs for actions of one kind. */
-export const scopeOf = (namespace: string, kind: 'read' | 'write'): string => `kv:namespace:${namespace}:${kind}`
+const scopeOf = (namespace: string, kind: 'read' | 'write'): string => `kv:namespace:${namespace}:${kind}`
 
-export type KvCommand = z.output<typeof commandBody>
+type Command = z.output<typeof commandBody>
 
-export interface KvHandlers {
-  perform(call: Call<unknown, KvCommand>): Promise<Reply>
-  /** Largest request body of a namespace, in bytes. */
-  bodyBytesMax(params: Params): number
+const kindOf: Readonly<Record<Command['action'], 'read' | 'write'>> = {
+  get: 'read',
+  list: 'read',
+  set: 'write',
+  delete: 'write',
 }
 
-export function kvEndpoints({ perform, bodyBytesMax }: KvHandlers): readonly Endpoint[] {
-  return [
-    endpoint({
-      name: 'kv.perform',
-      method: 'POST',
-      paths: ['/api/kv/:namespace'],
-      tag: 'Key-value',
-      summary: 'Get, set, delete or list keys of a namespace',
-      description:
-        'Needs the scope `kv:namespace:{namespace}:read` for `get` and `list`, `kv:namespace:{namespace}:write` for `set` and `delete`. Writing a key again within the namespace’s write interval returns 429.',
-      credentials: 'service',
-      scope: ({ namespace = '' }) => [scopeOf(namespace, 'read'), scopeOf(namespace, 'write')],
-      rateLimit: 'auth',
-      body: commandBody,
-      bodyBytesMax,
-      textMembers: ['value'],
-      replies: {
-        200: {
-          description: 'The value of `get` (null if absent), the keys of `list`, or `ok` for writes',
-          schema: z.union([
-            z.object({ value: z.unknown() }),
-            z.object({ ok: z.literal(true) }),
-            z.object({
-              keys: z.array(z.string()),
-              cursor: z.string().nullable(),
-              truncated: z.literal(true).optional(),
-            }),
-          ]),
-        },
+const done = json({ ok: true })
+
+export interface KvEndpointDeps {
+  readonly entries: Entries
+  /** The declared namespaces; data of others is kept but not served. */
+  readonly namespaces: () => ReadonlyMap<string, KvNamespace>
+  /** Seals cursors. */
+  readonly secret: string
+  /** Largest JSON response, in bytes; a single value may exceed it. */
+  readonly responseBytes: () => number
+}
+
+export function createKvEndpoint(deps: KvEndpointDeps): Endpoint {
+  const { entries, namespaces } = deps
+  const cursors = createListCursors<[key: string]>(deps.secret, 'kv list')
+  return endpoint({
+    name: 'kv.perform',
+    method: 'POST',
+    paths: ['/api/kv/:namespace'],
+    tag: 'Key-value',
+    summary: 'Get, set, delete or list keys of a namespace',
+    description:
+      'Needs the scope `kv:namespace:{namespace}:read` for `get` and `list`, `kv:namespace:{namespace}:write` for `set` and `delete`. Writing a key again within the namespace’s write interval returns 429.',
+    credentials: 'service',
+    scope: ({ namespace = '' }) => [scopeOf(namespace, 'read'), scopeOf(namespace, 'write')],
+    rateLimit: 'auth',
+    body: commandBody,
+    bodyBytesMax: ({ namespace = '' }) => (namespaces().get(namespace)?.valueBytesMax ?? 0) + kvBodyExtraBytes,
+    textMembers: ['value'],
+    replies: {
+      200: {
+        description: 'The value of `get` (null if absent), the keys of `list`, or `ok` for writes',
+        schema: z.union([
+          z.object({ value: z.unknown() }),
+          z.object({ ok: z.literal(true) }),
+          z.object({
+            keys: z.array(z.string()),
+            cursor: z.string().nullable(),
+            truncated: z.literal(true).optional(),
+          }),
+        ]),
       },
-      errors: [404, 429],
-      handle: perform,
-    }),
-  ]
+    },
+    errors: [404, 429],
+    async handle(call) {
+      const namespace = authorize(call, namespaces())
+      const { body: command } = call
+      switch (command.action) {
+        case 'get':
+          // The stored text is sent unchanged.
+          return jsonText(`{"value":${(await entries.find(namespace.name, command.key)) ?? 'null'}}`)
+        case 'set': {
+          const value = formatValue(command.value, namespace.valueBytesMax)
+          await entries.put(namespace, command.key, value, command.ttl ?? null)
+          return done
+        }
+        case 'delete':
+          await entries.remove(namespace, command.key)
+          return done
+        case 'list':
+          return listKeys(namespace, command, cursors, deps)
+      }
+    },
+  })
+}
+
+/** The namespace of a call. Checks the scope first, so that 401 does not reveal whether a namespace exists. */
+function authorize(
+  { params, caller, body }: Call<unknown, Command>,
+  namespaces: ReadonlyMap<string, KvNamespace>,
+): KvNamespace {
+  const { namespace: name = '' } = params
+  const scopes = caller.kind === 'service' ? caller.scopes : []
+  if (!permitsScope(scopes, scopeOf(name, kindOf[body.action]))) throw invalidServiceKey()
+  const namespace = namespaces.get(name)
+  if (!namespace) throw notFound('Namespace')
+  return namespace
+}
+
+async function listKeys(
+  { name }: KvNamespace,
+  { prefix, cursor, limit }: Command & { readonly action: 'list' },
+  cursors: ListCursors<[key: string]>,
+  { entries, responseBytes }: KvEndpointDeps,
+): Promise<Reply> {
+  const after = typeof cursor === 'string' ? cursors.parse([name, prefix], cursor)[0] : null
+  const range = { prefix, after, limit: Math.min(limit, kvListKeysMax) }
+  const { keys: found, hasMore } = await entries.list(name, range)
+  const { items: keys, isCut } = await fitItems(found, itemBytesMax(responseBytes()))
+  const last = hasMore || isCut ? keys.at(-1) : undefined
+  const next = last === undefined ? null : cursors.format([name, prefix], [last])
+  return json({ keys, cursor: next, ...(isCut ? { truncated: true } : {}) })
+}
+
+/**
+ * Serializes a value for storage: JSON with numbers in the range of a double. Throws 400, and 413 for too many bytes.
+ */
+function formatValue(value: unknown, bytesMax: number): string {
+  const { text, isExact } =
+    value instanceof JsonText ? value : { text: JSON.stringify(value), isExact: isExactJson(value) }
+  if (!isExact) throw invalidField('value', 'type', 'must not contain numbers beyond the range of a double')
+  if (Buffer.byteLength(text) > bytesMax) throw payloadTooLarge(bytesMax, 'value')
+  return text
 }
