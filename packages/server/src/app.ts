@@ -25,7 +25,7 @@ import { createRecords } from './features/records/index.ts'
 import { createSchema, type Schema } from './features/records/schema/migrator.ts'
 import { createRoomDatabase } from './features/rooms/database.ts'
 import { createRooms } from './features/rooms/index.ts'
-import { createSqlDatabases } from './features/sql/index.ts'
+import { openSqlDatabases } from './features/sql/index.ts'
 import { createStorage } from './features/storage/index.ts'
 import { createSubscriptions } from './features/subscriptions/index.ts'
 import { createSystem } from './features/system/index.ts'
@@ -207,7 +207,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   opening.defer(() => vectors.close())
   const vector = keep(createVectors({ sql, vectors, limits, log }))
   const kv = keep(createKv({ sql, namespaces: () => config.kv, secret: settings.secret, responseBytes, clock }))
-  const sqlDatabases = keep(createSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log })))
+  const sqlDatabases = keep(openSqlDatabases(await createSandboxes({ ...settings, circuit: sql.circuit, log })))
   const analytics = keep(
     await openAnalytics({
       sql,

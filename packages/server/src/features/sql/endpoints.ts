@@ -1,7 +1,11 @@
-/** HTTP endpoint of SQL databases. */
+/** The endpoint of SQL databases: runs a statement and formats its result. */
 import { z } from 'zod'
-import { type Call, type Endpoint, endpoint, type Reply } from '../../http/endpoint.ts'
+import { StatementError } from '../../engines/sandbox/sandbox.ts'
+import { badRequest, invalidField, quotaExceeded } from '../../errors.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { jsonText } from '../../http/replies/reply.ts'
 import { sqlParamsMax, sqlTimeoutMsMax, sqlWaitMs } from '../../limits/resources.ts'
+import type { SqlDatabases } from './databases.ts'
 
 const statementBody = z.object({
   query: z.string().meta({ description: 'A single statement. Parameters are `?` or `?1`' }),
@@ -22,9 +26,10 @@ const answer = z.object({
   }),
 })
 
-export type StatementCall = Call<unknown, z.output<typeof statementBody>>
+/** Rounds milliseconds to microseconds. */
+const rounded = (ms: number): number => Math.round(ms * 1000) / 1000
 
-export const sqlEndpoints = (handlers: { exec(call: StatementCall): Promise<Reply> }): readonly Endpoint[] => [
+export const createSqlEndpoint = (databases: SqlDatabases): Endpoint =>
   endpoint({
     name: 'sql.exec',
     method: 'POST',
@@ -40,6 +45,24 @@ export const sqlEndpoints = (handlers: { exec(call: StatementCall): Promise<Repl
     answerSeconds: (sqlTimeoutMsMax + sqlWaitMs) / 1000 + 5,
     replies: { 200: { description: 'Rows and statistics', schema: answer } },
     errors: [404, 413, 503],
-    handle: handlers.exec,
-  }),
-]
+    async handle({ params, body }) {
+      const { rows, changes, rowsRead, rowsWritten, durationMs } = await databases
+        .run(params.database ?? '', body.query, body.params)
+        .catch((error) => {
+          throw error instanceof StatementError ? apiErrorOf(error) : error
+        })
+      const meta = { changes, duration: rounded(durationMs), rows_read: rowsRead, rows_written: rowsWritten }
+      return jsonText(`{"results":${rows},"meta":${JSON.stringify(meta)}}`)
+    },
+  })
+
+function apiErrorOf({ kind, message }: StatementError): Error {
+  switch (kind) {
+    case 'params':
+      return invalidField('params', 'type', message)
+    case 'full':
+      return quotaExceeded('The database')
+    case 'query':
+      return badRequest(message)
+  }
+}
