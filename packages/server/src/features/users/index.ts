@@ -23,12 +23,12 @@ import { createAdminEndpoints } from './admin/endpoints.ts'
 import { createImport } from './admin/import.ts'
 import { createKeyAdmin, createKeyEndpoints } from './admin/keys.ts'
 import { createSetup, createSetupEndpoints, type Setup } from './admin/setup.ts'
-import { createEmailAddress } from './email/address.ts'
 import { createEmailEndpoints } from './email/endpoints.ts'
 import { createMailLinks } from './email/links.ts'
 import { openMailer } from './email/mailer.ts'
 import { createOneTimeTokens } from './email/one-time-tokens.ts'
 import { createEmailOwnership } from './email/ownership.ts'
+import { createEmailVerification } from './email/verification.ts'
 import { createMfaEndpoints } from './mfa/endpoints.ts'
 import { createMfa } from './mfa/mfa.ts'
 import { prepareUsersTables, usersAddress } from './migrations.ts'
@@ -154,11 +154,11 @@ function listEndpoints(parts: OpenedParts, { cluster, responseBytes }: UsersDeps
   const flows = createOAuthFlows({ ...parts, providers, identities })
   const linkTo = createMailLinks(parts)
   const ownership = createEmailOwnership(parts)
-  const address = createEmailAddress({ ...parts, linkTo, ownership })
+  const verification = createEmailVerification({ ...parts, linkTo, ownership })
   return [
-    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: address.welcome }), parts.config),
+    ...createAccountEndpoints(createPasswordAccounts({ ...parts, welcome: verification.welcome }), parts.config),
     ...createSessionEndpoints(parts),
-    ...createEmailEndpoints({ ...parts, linkTo, ownership, address }),
+    ...createEmailEndpoints({ ...parts, linkTo, ownership, verification }),
     ...createMfaEndpoints(createMfa({ ...parts, counters: cluster })),
     ...createPasskeyEndpoints(createPasskeys(parts)),
     ...createOAuthEndpoints({ ...parts, flows, providers }),

@@ -5,12 +5,14 @@
 import type { UserCaller } from '../../../access/caller.ts'
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accessDenied, conflict, invalidCredentials, invalidToken, notFound } from '../../../errors.ts'
-import type { EmailAddress } from '../email/address.ts'
 import type { LinkTarget } from '../email/links.ts'
 import { mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
+import type { EmailVerification } from '../email/verification.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
+import type { MfaRequired } from '../sessions/complete-sign-in.ts'
+import type { SignedIn } from '../sessions/signed-in.ts'
 import type { Account, NewAccount } from './accounts.ts'
+import type { ClientInfo } from './client-info.ts'
 
 export interface SignUp {
   readonly email: string
@@ -53,7 +55,7 @@ type Deps = Pick<
   'database' | 'accounts' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
   /** Called for each sign-up with an e-mail. */
-  readonly welcome: EmailAddress['welcome']
+  readonly welcome: EmailVerification['welcome']
 }
 
 export function createPasswordAccounts(deps: Deps): PasswordAccounts {

@@ -9,17 +9,13 @@ import { invalidToken } from '../../../errors.ts'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { setupTokenCharsMax, setupTokenLifetimeMs } from '../../../limits/users.ts'
+import type { ClientInfo } from '../accounts/client-info.ts'
 import { displayNameField, emailField, passwordField } from '../accounts/fields.ts'
 import { emailTaken, mapUniqueToConflict, normalizeEmail } from '../email/normalize.ts'
 import { usersTable } from '../migrations.ts'
 import type { UsersParts } from '../parts.ts'
-import {
-  type ClientInfo,
-  clientOf,
-  type MfaRequired,
-  type SignedIn,
-  signedInSchema,
-} from '../sessions/complete-sign-in.ts'
+import { clientOf, type MfaRequired, signedInSchema } from '../sessions/complete-sign-in.ts'
+import type { SignedIn } from '../sessions/signed-in.ts'
 import { setupPage, setupPageHeaders } from './setup-page.ts'
 
 const adminRole = 'admin'

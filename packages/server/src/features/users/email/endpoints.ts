@@ -7,13 +7,14 @@ import { oneTimeTokenCharsMax } from '../../../limits/users.ts'
 import { deviceTokenField, emailField, linkTargetFields, localeField, passwordField } from '../accounts/fields.ts'
 import type { UsersParts } from '../parts.ts'
 import { clientOf, signInSchema, userIdOf } from '../sessions/complete-sign-in.ts'
-import type { EmailAddress } from './address.ts'
+import { createEmailChange } from './change.ts'
 import { type MailLinkTo, parseLinkTarget } from './links.ts'
 import { normalizeEmail } from './normalize.ts'
 import type { EmailOwnership } from './ownership.ts'
 import { createPasswordReset } from './password-reset.ts'
 import type { EmailRequest } from './requests.ts'
 import { createEmailSignIn } from './sign-in.ts'
+import type { EmailVerification } from './verification.ts'
 
 const device = { deviceToken: deviceTokenField.optional() }
 const requestBody = z.strictObject({
@@ -52,7 +53,7 @@ const signedIn = { 200: { description: 'Signed in, or a ticket for the second fa
 export interface EmailParts extends UsersParts {
   readonly linkTo: MailLinkTo
   readonly ownership: EmailOwnership
-  readonly address: EmailAddress
+  readonly verification: EmailVerification
 }
 
 const common = { method: 'POST', tag: 'Users', rateLimit: 'auth' } as const
@@ -63,7 +64,7 @@ const user = { ...common, credentials: 'user' } as const
 type RequestCall = Pick<Call, 'headers' | 'address'> & { readonly body: z.output<typeof requestBody> }
 
 export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
-  const { linkTo, ownership, address, config } = parts
+  const { linkTo, ownership, verification, config } = parts
   /** Throws 400. */
   const parseRequest = (call: RequestCall): EmailRequest => ({
     email: normalizeEmail(call.body.email),
@@ -73,6 +74,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
   })
   const signIn = createEmailSignIn({ ...parts, linkTo, ownership })
   const passwordReset = createPasswordReset({ ...parts, linkTo, ownership })
+  const change = createEmailChange({ ...parts, linkTo, ownership })
   return [
     endpoint({
       ...unauthenticated,
@@ -161,7 +163,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       async handle(call) {
         const { body } = call
         const target = parseLinkTarget(config(), body)
-        await address.requestVerification(userIdOf(call.caller), clientOf(call, body.deviceToken), target)
+        await verification.request(userIdOf(call.caller), clientOf(call, body.deviceToken), target)
         return ok
       },
     }),
@@ -176,7 +178,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       replies: done('The address is verified'),
       errors: [401],
       async handle({ body, caller }) {
-        await address.verify(body.token, caller)
+        await verification.verify(body.token, caller)
         return ok
       },
     }),
@@ -192,8 +194,8 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       async handle(call) {
         const { newEmail, password, deviceToken } = call.body
         const target = parseLinkTarget(config(), call.body)
-        const change = { newEmail: normalizeEmail(newEmail, 'newEmail'), password, target }
-        await address.requestChange(requireUser(call.caller), change, clientOf(call, deviceToken))
+        const input = { newEmail: normalizeEmail(newEmail, 'newEmail'), password, target }
+        await change.request(requireUser(call.caller), input, clientOf(call, deviceToken))
         return ok
       },
     }),
@@ -208,7 +210,7 @@ export function createEmailEndpoints(parts: EmailParts): readonly Endpoint[] {
       replies: done('The address is changed'),
       errors: [401, 403, 409],
       async handle({ body, caller }) {
-        await address.verifyChange(body.token, caller)
+        await change.verify(body.token, caller)
         return ok
       },
     }),

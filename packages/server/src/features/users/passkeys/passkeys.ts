@@ -7,12 +7,14 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import { accessDenied, badRequest, conflict, invalidCredentials, notFound } from '../../../errors.ts'
 import { passkeyChallengeLifetimeMs, passkeyPublicKeyBytesMax, passkeysPerUserMax } from '../../../limits/users.ts'
 import { type Account, lockCallerAccount } from '../accounts/accounts.ts'
+import type { ClientInfo } from '../accounts/client-info.ts'
 import { requireRecentSignIn, type SessionCaller } from '../accounts/recent-sign-in.ts'
 import { hasSignInMethod } from '../accounts/sign-in-methods.ts'
 import { normalizeEmail } from '../email/normalize.ts'
 import type { TokenSubject } from '../email/one-time-tokens.ts'
 import type { UsersParts } from '../parts.ts'
-import type { ClientInfo, MfaRequired, SignedIn } from '../sessions/complete-sign-in.ts'
+import type { MfaRequired } from '../sessions/complete-sign-in.ts'
+import type { SignedIn } from '../sessions/signed-in.ts'
 import {
   type AuthenticationResponse,
   createCreationOptions,

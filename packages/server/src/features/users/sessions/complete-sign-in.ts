@@ -15,10 +15,8 @@ import type { ClientInfo } from '../accounts/client-info.ts'
 import { userViewSchema } from '../accounts/user-view.ts'
 import type { OneTimeTokens } from '../email/one-time-tokens.ts'
 import { usersTable } from '../migrations.ts'
-import type { Sessions, SignedIn } from './sessions.ts'
-
-export type { ClientInfo } from '../accounts/client-info.ts'
-export type { SignedIn } from './sessions.ts'
+import type { Sessions } from './sessions.ts'
+import type { SignedIn } from './signed-in.ts'
 
 /** A sign-in that needs a second factor: the ticket, together with a code of one of the factors, completes it. */
 export interface MfaRequired {

@@ -1,0 +1,28 @@
+/** Result of a completed sign-in: the user, an access token and a refresh token. */
+import type { Account } from '../accounts/accounts.ts'
+import { type UserView, userView } from '../accounts/user-view.ts'
+import type { Tokens } from './tokens.ts'
+
+export interface SignedIn {
+  readonly user: UserView
+  readonly accessToken: string
+  readonly refreshToken: string
+  /** Present for users with an address; gives the device its own rate limit at later sign-ins (`attempts`). */
+  readonly deviceToken?: string
+}
+
+/** Signs the access token that goes with a refresh token. */
+export const signedIn = (tokens: Tokens, account: Account, sessionId: string, refreshToken: string): SignedIn => ({
+  user: userView(account),
+  accessToken: tokens.signAccess({
+    id: account.id,
+    email: account.email,
+    emailVerified: account.emailVerifiedAtMs !== null,
+    displayName: account.displayName,
+    role: account.role,
+    isAnonymous: account.isAnonymous,
+    custom: account.customClaims,
+    sessionId,
+  }),
+  refreshToken,
+})
