@@ -22,7 +22,7 @@ import type { Circuit } from '../sql/circuit.ts'
 import type { EngineError } from '../sql/error.ts'
 import { createConnector } from './connect.ts'
 import type { FaultScope } from './errors.ts'
-import { createPool } from './pool.ts'
+import { ConnectionPool } from './pool.ts'
 import { type Answer, PooledConnection, type Prepared, type PreparedConnection } from './prepared-connection.ts'
 import { createSharedReads } from './shared-reads.ts'
 
@@ -71,7 +71,7 @@ export function openConnections({ address, circuit, onFault, log }: ConnectionOp
     types,
   })
   const lines = new WeakMap<pg.Client, PooledConnection>()
-  const pool = createPool({
+  const pool = new ConnectionPool({
     connector,
     // One is reserved for the probe.
     connectionsMax: postgresConnectionsMax - 1,

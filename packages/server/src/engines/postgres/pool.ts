@@ -18,22 +18,6 @@ export interface PoolOptions {
   readonly log: Log
 }
 
-export interface Pool {
-  /** Current maximum: less than configured while the server has no room. */
-  readonly limit: number
-  /**
-   * Borrows a connection. Rejects with `EngineError` `busy` if none is free in time, `unavailable` if none can be
-   * opened.
-   */
-  take(): Promise<pg.Client>
-  /** Returns a connection; one that is not `reusable` is closed. */
-  give(client: pg.Client, reusable: boolean): void
-  /** Closes every connection, in use or not, and rejects every waiter. */
-  abort(failure: EngineError): void
-  /** Waits a bounded time for borrowed connections, then closes all. */
-  close(): Promise<void>
-}
-
 interface Waiter {
   resolve(client: pg.Client): void
   reject(error: unknown): void
@@ -44,83 +28,92 @@ interface Idle {
   readonly sinceMs: number
 }
 
-export function createPool({ connector, connectionsMax, onFailure, log }: PoolOptions): Pool {
-  const open = new Set<pg.Client>()
-  const waiting = new Set<Waiter>()
+export class ConnectionPool {
+  readonly #options: PoolOptions
+  readonly #open = new Set<pg.Client>()
+  readonly #waiting = new Set<Waiter>()
+  readonly #tick: ReturnType<typeof setInterval>
   /** Most recently used last: the first are closed first. */
-  let idle: Idle[] = []
-  let opening = 0
-  let limit = connectionsMax
-  let isClosed = false
-  let onDrained: (() => void) | null = null
+  #idle: Idle[] = []
+  #opening = 0
+  #limit: number
+  #isClosed = false
+  #onDrained: (() => void) | null = null
 
-  const size = (): number => open.size + opening
-
-  function remove(client: pg.Client): void {
-    open.delete(client)
-    idle = idle.filter((one) => one.client !== client)
-    if (open.size === 0) onDrained?.()
+  constructor(options: PoolOptions) {
+    this.#options = options
+    this.#limit = options.connectionsMax
+    this.#tick = setInterval(() => this.#maintain(), postgresPoolTickMs)
+    this.#tick.unref()
   }
 
-  /** To the longest waiter; else idle. */
-  function offer(client: pg.Client): void {
-    const [first] = waiting
-    if (first) first.resolve(client)
-    else idle.push({ client, sinceMs: performance.now() })
+  /** Current maximum: less than configured while the server has no room. */
+  get limit(): number {
+    return this.#limit
   }
 
-  /** Opens another connection for the waiters, within the limit. */
-  async function grow(): Promise<void> {
-    opening += 1
-    try {
-      const client = await connector.connect()
-      if (isClosed) return destroyClient(client)
-      open.add(client)
-      client.on('notice', ({ message }) => log.debug('postgres.notice', { message }))
-      client.on('end', () => {
-        const wasIdle = idle.some((one) => one.client === client)
-        remove(client)
-        if (wasIdle && !isClosed) onFailure(new Error('An idle connection ended'))
-      })
-      offer(client)
-    } catch (error) {
-      refuse(error)
-    } finally {
-      opening -= 1
-    }
+  /**
+   * Borrows a connection. Rejects with `EngineError` `busy` if none is free in time, `unavailable` if none can be
+   * opened.
+   */
+  async take(): Promise<pg.Client> {
+    if (this.#isClosed) throw new EngineError('unavailable', 'The connections to PostgreSQL are closed')
+    const found = this.#idle.pop()
+    return found ? found.client : this.#wait()
   }
 
-  /** When the server has no room, waiters wait for the existing connections. */
-  function refuse(error: unknown): void {
-    if (sqlStateOf(error) === tooManyClientsState && open.size > 0) {
-      if (limit > open.size)
-        log.warn('postgres.pool_reduced', { connections: open.size, reason: (error as Error).message })
-      limit = open.size
+  /** Returns a connection; one that is not `reusable` is closed. */
+  give(client: pg.Client, reusable: boolean): void {
+    if (!this.#open.has(client)) {
+      destroyClient(client)
+    } else if (reusable && !this.#isClosed && this.#open.size <= this.#limit) {
+      this.#offer(client)
       return
+    } else {
+      this.#remove(client)
+      void endGently(client)
     }
-    onFailure(error)
-    const [first] = waiting
-    first?.reject(unavailable(error))
+    if (!this.#isClosed && this.#waiting.size > this.#opening && this.#size < this.#limit) void this.#grow()
   }
 
-  const tick = setInterval(() => {
-    const sinceMs = performance.now() - postgresIdleMs
-    for (const one of idle.filter((one) => one.sinceMs < sinceMs)) {
-      remove(one.client)
-      endGently(one.client)
+  /** Closes every connection, in use or not, and rejects every waiter. */
+  abort(failure: EngineError): void {
+    this.#options.connector.abort()
+    for (const waiter of [...this.#waiting]) waiter.reject(failure)
+    for (const client of [...this.#open]) {
+      this.#remove(client)
+      destroyClient(client)
     }
-    limit = Math.min(connectionsMax, limit + 1)
-    if (waiting.size > 0 && size() < limit) void grow()
-  }, postgresPoolTickMs)
-  tick.unref()
+  }
 
-  function wait(): Promise<pg.Client> {
-    if (waiting.size >= writeQueueOperationsMax)
+  /** Waits a bounded time for borrowed connections, then closes all. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#tick)
+    this.#options.connector.abort()
+    const failure = new EngineError('unavailable', 'The connections to PostgreSQL are closed')
+    for (const waiter of [...this.#waiting]) waiter.reject(failure)
+    const ending = this.#idle.map(({ client }) => client)
+    for (const client of ending) this.#remove(client)
+    const drained = new Promise<void>((resolve) => {
+      this.#onDrained = resolve
+      if (this.#open.size === 0) resolve()
+    })
+    await Promise.all([...ending.map(endGently), inTime(drained, postgresCloseMs)])
+    for (const client of [...this.#open]) destroyClient(client)
+  }
+
+  get #size(): number {
+    return this.#open.size + this.#opening
+  }
+
+  #wait(): Promise<pg.Client> {
+    if (this.#waiting.size >= writeQueueOperationsMax)
       throw new EngineError('busy', 'Too many operations wait for a connection to PostgreSQL')
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         clearTimeout(timer)
-        waiting.delete(waiter)
+        this.#waiting.delete(waiter)
       }
       const waiter: Waiter = {
         resolve(client) {
@@ -135,55 +128,70 @@ export function createPool({ connector, connectionsMax, onFailure, log }: PoolOp
       const timer = setTimeout(() => {
         waiter.reject(new EngineError('busy', `No connection to PostgreSQL was free within ${postgresWaitMs} ms`))
       }, postgresWaitMs)
-      waiting.add(waiter)
-      if (size() < limit && opening < waiting.size) void grow()
+      this.#waiting.add(waiter)
+      if (this.#size < this.#limit && this.#opening < this.#waiting.size) void this.#grow()
     })
   }
 
-  return {
-    get limit() {
-      return limit
-    },
-    async take() {
-      if (isClosed) throw new EngineError('unavailable', 'The connections to PostgreSQL are closed')
-      const found = idle.pop()
-      return found ? found.client : wait()
-    },
-    give(client, reusable) {
-      if (!open.has(client)) {
-        destroyClient(client)
-      } else if (reusable && !isClosed && open.size <= limit) {
-        offer(client)
-        return
-      } else {
-        remove(client)
-        endGently(client)
-      }
-      if (!isClosed && waiting.size > opening && size() < limit) void grow()
-    },
-    abort(failure) {
-      connector.abort()
-      for (const waiter of [...waiting]) waiter.reject(failure)
-      for (const client of [...open]) {
-        remove(client)
-        destroyClient(client)
-      }
-    },
-    async close() {
-      isClosed = true
-      clearInterval(tick)
-      connector.abort()
-      const failure = new EngineError('unavailable', 'The connections to PostgreSQL are closed')
-      for (const waiter of [...waiting]) waiter.reject(failure)
-      const ending = idle.map(({ client }) => client)
-      for (const client of ending) remove(client)
-      const drained = new Promise<void>((resolve) => {
-        onDrained = resolve
-        if (open.size === 0) resolve()
+  /** Opens another connection for the waiters, within the limit. */
+  async #grow(): Promise<void> {
+    const { connector, onFailure, log } = this.#options
+    this.#opening += 1
+    try {
+      const client = await connector.connect()
+      if (this.#isClosed) return destroyClient(client)
+      this.#open.add(client)
+      client.on('notice', ({ message }) => log.debug('postgres.notice', { message }))
+      client.on('end', () => {
+        const wasIdle = this.#idle.some((one) => one.client === client)
+        this.#remove(client)
+        if (wasIdle && !this.#isClosed) onFailure(new Error('An idle connection ended'))
       })
-      await Promise.all([...ending.map(endGently), inTime(drained, postgresCloseMs)])
-      for (const client of [...open]) destroyClient(client)
-    },
+      this.#offer(client)
+    } catch (error) {
+      this.#refuse(error)
+    } finally {
+      this.#opening -= 1
+    }
+  }
+
+  /** When the server has no room, waiters wait for the existing connections. */
+  #refuse(error: unknown): void {
+    const { onFailure, log } = this.#options
+    const connections = this.#open.size
+    if (sqlStateOf(error) === tooManyClientsState && connections > 0) {
+      if (this.#limit > connections)
+        log.warn('postgres.pool_reduced', { connections, reason: (error as Error).message })
+      this.#limit = connections
+      return
+    }
+    onFailure(error)
+    const [first] = this.#waiting
+    first?.reject(unavailable(error))
+  }
+
+  /** To the longest waiter; else idle. */
+  #offer(client: pg.Client): void {
+    const [first] = this.#waiting
+    if (first) first.resolve(client)
+    else this.#idle.push({ client, sinceMs: performance.now() })
+  }
+
+  #remove(client: pg.Client): void {
+    this.#open.delete(client)
+    this.#idle = this.#idle.filter((one) => one.client !== client)
+    if (this.#open.size === 0) this.#onDrained?.()
+  }
+
+  /** Closes connections that have been idle for long, and grows again by one. */
+  #maintain(): void {
+    const sinceMs = performance.now() - postgresIdleMs
+    for (const one of this.#idle.filter((one) => one.sinceMs < sinceMs)) {
+      this.#remove(one.client)
+      void endGently(one.client)
+    }
+    this.#limit = Math.min(this.#options.connectionsMax, this.#limit + 1)
+    if (this.#waiting.size > 0 && this.#size < this.#limit) void this.#grow()
   }
 }
 

@@ -1,4 +1,4 @@
-/** Transactions on a PostgreSQL connection. `postgres` decides when each begins and commits. */
+/** Transactions on a PostgreSQL connection. `writer` decides when each begins and commits. */
 
 import type { Transaction } from '../sql/sql.ts'
 import { type SqlText, sql } from '../sql/sql-text.ts'

@@ -10,7 +10,7 @@ import { postgresLockMs } from '../../limits/postgres.ts'
 import { sqlAnswerGraceMs, sqlReadsAtOnceMax, sqlWaitingMax, sqlWaitMs } from '../../limits/resources.ts'
 import { createConnector } from '../postgres/connect.ts'
 import { faultOf, meaningOf, sqlStateOf } from '../postgres/errors.ts'
-import { createPool } from '../postgres/pool.ts'
+import { ConnectionPool } from '../postgres/pool.ts'
 import type { Circuit } from '../sql/circuit.ts'
 import { EngineError } from '../sql/error.ts'
 import { createCounting } from './postgres-counts.ts'
@@ -58,7 +58,7 @@ export function createPostgresSandboxes(options: {
         lock_timeout: postgresLockMs,
         keepAlive: true,
       })
-      const pool = createPool({ connector, connectionsMax: running, onFailure: () => circuit.suspect(), log })
+      const pool = new ConnectionPool({ connector, connectionsMax: running, onFailure: () => circuit.suspect(), log })
       circuit.onOpen((failure) => {
         connector.forget()
         pool.abort(failure)
