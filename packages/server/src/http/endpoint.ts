@@ -92,7 +92,7 @@ export interface Endpoint<Query = unknown, Body = unknown> {
   readonly allowsUnknownQuery?: true
   /** Schema of the JSON body. With it, `Content-Type: application/json` is required. */
   readonly body?: z.ZodType<Body>
-  /** Whether a request without a body is treated as `{}`. */
+  /** Whether a request needs no body. A JSON body that is absent is treated as `{}`. */
   readonly isBodyOptional?: boolean
   /** A body other than JSON, for OpenAPI; the handler reads it from `rawBody`. */
   readonly accepts?: { readonly contentType: string; readonly schema?: z.ZodType }

@@ -8,7 +8,7 @@ import type { Engine } from '../harness/engines.ts'
 import { engines } from '../harness/engines.ts'
 import { startServer } from '../harness/server.ts'
 import { type SpawnedServer, spawnServer } from '../harness/spawn.ts'
-import { bucketPath, createMultipart, filePath, upload, uploadPart } from '../harness/storage/files.ts'
+import { bucketPath, createMultipart, filePath, tusUpload, upload, uploadPart } from '../harness/storage/files.ts'
 
 const buckets = { open: { access: { read: true, write: true, delete: true } } }
 const configText = `
@@ -33,9 +33,10 @@ interface Attempt {
 
 const keys = Array.from({ length: 12 }, (_, n) => `key ${n}`)
 
-/** Stores a version under a key, as a form or in parts. */
+/** Stores a version under a key, as a form, in one tus request or in parts. */
 async function store(server: SpawnedServer, { key, version, content }: Attempt): Promise<number> {
-  if (version % 3 > 0) return (await upload(server.service, 'open', { key, content })).status
+  if (version % 3 === 1) return (await tusUpload(server.service, 'open', { key, content })).status
+  if (version % 3 === 2) return (await upload(server.service, 'open', { key, content })).status
   const uploadId = await createMultipart(server.service, 'open', { key })
   const half = Math.floor(content.length / 2)
   const parts = await Promise.all(

@@ -47,13 +47,25 @@ describeServer('an upload in progress', { config }, (server) => {
     const type = ['Tus-Resumable: 1.0.0', 'Content-Type: application/offset+octet-stream', 'Upload-Offset: 0']
     return openRequest('PATCH', path, type, 'bytes')
   }
+  const openTusCreation = () =>
+    openRequest(
+      'POST',
+      `${bucketPath('files')}/uploads/tus`,
+      [
+        'Tus-Resumable: 1.0.0',
+        'Content-Type: application/offset+octet-stream',
+        'Upload-Length: 5',
+        `Upload-Metadata: key ${Buffer.from('late').toString('base64')}`,
+      ],
+      'bytes',
+    )
   const stored = () => server.service.get(filePath('files', 'late'))
   const ends = {
     disabled: (id: string) => server.service.patch(`${adminUsers}/${id}`, { disabled: true }),
     revoked: (id: string) => server.service.request('POST', `${adminUsers}/${id}/revoke`),
   }
 
-  for (const [what, begin] of Object.entries({ form: openForm, tus: openTus }))
+  for (const [what, begin] of Object.entries({ form: openForm, tus: openTus, 'tus creation': openTusCreation }))
     for (const [how, end] of Object.entries(ends))
       test(`[STORE-RULE-8] by ${what} stores nothing after its user is ${how}`, async () => {
         const finish = await begin()

@@ -82,7 +82,7 @@ describeServer('tus', { config }, (server) => {
     const { status, headers } = await server.anonymous.request('OPTIONS', `${bucketPath('files')}/uploads/tus`)
     expect(status).toBe(204)
     expect(headers.get('tus-version')).toBe('1.0.0')
-    expect(headers.get('tus-extension')).toBe('creation,expiration,termination')
+    expect(headers.get('tus-extension')).toBe('creation,creation-with-upload,expiration,termination')
     const preflight = await server.anonymous.request('OPTIONS', `${bucketPath('files')}/uploads/tus`, {
       headers: { origin: 'http://localhost:3000', 'access-control-request-method': 'POST' },
     })

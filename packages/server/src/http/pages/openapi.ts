@@ -101,7 +101,7 @@ function describeOperation(endpoint: Endpoint, path: string): Operation {
       ...(query ? describeQuery(query) : []),
     ],
     ...(body ? { requestBody: { required: !isBodyOptional, content: jsonContent(toJsonSchema(body, 'input')) } } : {}),
-    ...(accepts ? { requestBody: { required: true, content: describeBytes(accepts) } } : {}),
+    ...(accepts ? { requestBody: { required: !isBodyOptional, content: describeBytes(accepts) } } : {}),
     responses: describeReplies(endpoint),
   }
 }

@@ -110,6 +110,27 @@ export const tusCreate = (
     headers: { ...tusHeaders, 'upload-length': String(length), 'upload-metadata': tusMetadata(members) },
   })
 
+/** Creates a tus upload with its first bytes. `length` is that of the content if none is given. */
+export function tusUpload(
+  client: Client,
+  bucket: string,
+  file: { readonly key: string; readonly content: string; readonly length?: number; readonly isChunked?: boolean },
+  headers: HeaderList = {},
+  query = '',
+): Promise<Answer> {
+  const { key, content, length = content.length, isChunked = false } = file
+  return client.request('POST', `${bucketPath(bucket)}/uploads/tus${query}`, {
+    raw: isChunked ? chunked(content) : content,
+    headers: {
+      ...tusHeaders,
+      'content-type': 'application/offset+octet-stream',
+      'upload-length': String(length),
+      'upload-metadata': tusMetadata({ key }),
+      ...headers,
+    },
+  })
+}
+
 export const tusPatch = (
   client: Client,
   location: string,

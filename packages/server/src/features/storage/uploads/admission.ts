@@ -53,6 +53,8 @@ export interface Admission {
   checkTicket(ticket: UploadTicket | null): Promise<void>
   /** Redeems the ticket. Throws 401 if it was used before. */
   redeemTicket(tx: Transaction, ticket: UploadTicket | null): Promise<void>
+  /** Makes a ticket that this request has redeemed valid again. */
+  restoreTicket(tx: Transaction, ticket: UploadTicket | null): Promise<void>
 }
 
 export interface AdmissionDeps {
@@ -135,6 +137,10 @@ export function createAdmission({
         await tx.run(sql`INSERT INTO ${tables.grants} (id, expires) VALUES (${sha256(ticket.id)}, ${ticket.expires})
         ON CONFLICT (id) DO NOTHING`)
       if (made !== 1) throw invalidToken()
+    },
+
+    async restoreTicket(tx, ticket) {
+      if (ticket) await tx.run(sql`DELETE FROM ${tables.grants} WHERE id = ${sha256(ticket.id)}`)
     },
   }
 }

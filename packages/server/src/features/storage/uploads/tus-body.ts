@@ -19,6 +19,9 @@ export interface ReceivedBody {
   readonly failure: unknown
 }
 
+/** Whether the body ended before its last byte, or was not received in time. Its bytes so far are valid. */
+export const isEndedEarly = (failure: unknown): boolean => failure instanceof ApiError && failure.status === 400
+
 /**
  * Appends a body to the upload. Throws 413 for a body that exceeds the upload's length, and as `Parts.append` and
  * `BlobRegistry.stage`; the chunks before the error stay.

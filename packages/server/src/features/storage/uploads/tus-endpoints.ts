@@ -32,9 +32,13 @@ export const tusEndpoints = ({ admission, tus }: TusEndpointsDeps): readonly End
     paths: at('/uploads/tus'),
     summary: 'Create a resumable upload (tus)',
     description:
-      'Requires `Upload-Length`, and `Upload-Metadata` with `key` and optionally `contentType` and `customMetadata` (JSON).',
-    replies: { 201: { description: '`Location` of the upload' } },
-    errors: [404, 409, 412, 413],
+      'Requires `Upload-Length`, and `Upload-Metadata` with `key` and optionally `contentType` and `customMetadata` (JSON). A body is the first bytes of the file, or all of them, which stores it with this request; if it is refused, no upload is created.',
+    accepts: { contentType: 'application/offset+octet-stream' },
+    isBodyOptional: true,
+    replies: {
+      201: { description: '`Location` of the upload, and `Upload-Offset`: how many bytes of the body are stored' },
+    },
+    errors: [404, 409, 412, 413, 415],
     handle: async (call) => tus.create(await admission.authorizeUpload(call), call),
   }),
   endpoint({

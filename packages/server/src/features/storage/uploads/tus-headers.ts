@@ -1,5 +1,8 @@
-/** Headers of tus requests: version, offsets, metadata and the type of a body. */
+/** Headers of tus requests: version, offsets, the declared file and the type of a body. */
 import { invalidField, unsupportedMediaType, unsupportedVersion } from '../../../errors.ts'
+import { parseKey } from '../keys.ts'
+import { type Metadata, parseMetadataText } from '../metadata.ts'
+import { normalizeType } from './content.ts'
 
 export const tusVersion = '1.0.0'
 const bodyType = 'application/offset+octet-stream'
@@ -24,8 +27,31 @@ export function parseBytes(headers: Headers, name: string): number {
   return bytes
 }
 
+/** The file that a creation declares. */
+export interface TusCreation {
+  /** In bytes. */
+  readonly length: number
+  readonly key: string
+  readonly type: string
+  readonly customMetadata: Metadata
+}
+
+/** Parses `Upload-Length` and `Upload-Metadata`. Throws 400. */
+export function parseCreation(headers: Headers): TusCreation {
+  const length = parseBytes(headers, 'Upload-Length')
+  const metadata = parseTusMetadata(headers.get('upload-metadata'))
+  const key = metadata.get('key')
+  if (key === undefined) throw invalidField('key', 'required', 'is required in Upload-Metadata')
+  return {
+    length,
+    key: parseKey(key),
+    type: normalizeType(metadata.get('contentType') ?? metadata.get('filetype')),
+    customMetadata: parseMetadataText(metadata.get('customMetadata'), 'customMetadata'),
+  }
+}
+
 /** Parses `Upload-Metadata`. Throws 400 for values that are not base64 of UTF-8 and for duplicate names. */
-export function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
+function parseTusMetadata(text: string | null): ReadonlyMap<string, string> {
   const members = new Map<string, string>()
   for (const pair of text?.trim() ? text.split(',') : []) {
     const [name = '', encoded = '', ...rest] = pair.trim().split(' ')

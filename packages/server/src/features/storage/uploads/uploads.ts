@@ -44,6 +44,11 @@ export interface Uploads {
   finish(authorization: UploadAuthorization, upload: OpenUpload, choose: ChooseParts): Promise<StoredObject>
   /** Closes the session and releases its parts. Throws 404 if it was closed before. */
   abort(authorization: UploadAuthorization, upload: OpenUpload): Promise<void>
+  /**
+   * Undoes `open`: closes a session whose id no client knows, and makes its ticket valid again. No effect on a finished
+   * session.
+   */
+  discard(authorization: UploadAuthorization, upload: OpenUpload): Promise<void>
   /** Closes a session and releases its parts; returns false if it was closed before. */
   close(tx: Transaction, id: string, bucket: QuotaBucket): Promise<boolean>
 }
@@ -132,6 +137,15 @@ export function createUploads({ store, objects, blobRegistry, admission }: Uploa
 
     async abort({ call }, { id }) {
       if (!(await database.write((tx) => close(tx, id, call.bucket)))) throw notFound('Upload')
+    },
+
+    discard({ call, ticket }, { id }) {
+      return database.write(async (tx) => {
+        const row = await rows.findLocked(tx, id)
+        if (row?.done !== 0) return
+        await close(tx, id, call.bucket)
+        await admission.restoreTicket(tx, ticket)
+      })
     },
 
     parts: ({ id }) => rows.parts(database, id),
