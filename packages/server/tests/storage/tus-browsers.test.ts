@@ -6,8 +6,8 @@ import { describeServer } from '../harness/server.ts'
 import { bucketPath, filePath, tusHeaders, tusMetadata } from '../harness/storage/files.ts'
 
 const origin = 'https://app.example.com'
-const anybody = { read: true, write: true, delete: true } as const
-const config = { cors: { origins: [origin] }, storage: { buckets: { files: { access: anybody } } } }
+const allowed = { read: true, write: true, delete: true } as const
+const config = { cors: { origins: [origin] }, storage: { buckets: { files: { access: allowed } } } }
 
 const listOf = (headers: Headers, name: string): readonly string[] =>
   (headers.get(name) ?? '').split(',').map((one) => one.trim().toLowerCase())

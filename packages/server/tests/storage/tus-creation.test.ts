@@ -18,14 +18,14 @@ import {
   upload,
 } from '../harness/storage/files.ts'
 
-const anybody = { read: true, write: true, delete: true } as const
+const allowed = { read: true, write: true, delete: true } as const
 const config = {
   storage: {
     buckets: {
-      files: { access: anybody },
-      small: { maxFileSize: 10, access: anybody },
-      full: { quota: 10, access: anybody },
-      large: { quota: tusChunkBytes + 1000, access: anybody },
+      files: { access: allowed },
+      small: { maxFileSize: 10, access: allowed },
+      full: { quota: 10, access: allowed },
+      large: { quota: tusChunkBytes + 1000, access: allowed },
       closed: {},
       // The rule is evaluated on the complete file, after its bytes.
       short: { quota: 10, access: { read: true, write: () => where('size', '<', 5) } },

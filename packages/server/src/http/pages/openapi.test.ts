@@ -48,11 +48,20 @@ const health = endpoint({
   handle: () => json({}),
 })
 
+const bytes = (method: 'POST' | 'PATCH', more: Partial<Endpoint> = {}): Endpoint => ({
+  ...health,
+  name: `bytes.${method}`,
+  method,
+  paths: ['/bytes'],
+  accepts: { contentType: 'application/octet-stream' },
+  ...more,
+})
+
 interface Operation {
   readonly operationId: string
   readonly security: object[]
   readonly parameters: { name: string; in: string }[]
-  readonly requestBody?: { content: Record<string, { schema: object }> }
+  readonly requestBody?: { required: boolean; content: Record<string, { schema: object }> }
   readonly responses: Record<string, { content?: Record<string, { schema: object }> }>
 }
 interface Document {
@@ -101,6 +110,13 @@ describe('buildOpenApi', () => {
     const received = operation('/db/{namespace}/{table}', 'get').responses['200']?.content?.['application/json']?.schema
     expect(received).toMatchObject({ required: ['items'] })
     expect(JSON.stringify(document)).not.toContain('$schema')
+  })
+
+  test('a body of bytes is required unless it is optional', () => {
+    const { paths } = build([bytes('PATCH'), bytes('POST', { isBodyOptional: true })])
+    const content = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
+    expect(paths['/bytes']?.patch?.requestBody).toEqual({ required: true, content })
+    expect(paths['/bytes']?.post?.requestBody).toEqual({ required: false, content })
   })
 
   test('refusals follow from the declaration', () => {

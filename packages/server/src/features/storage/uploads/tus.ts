@@ -55,7 +55,7 @@ export function createTus({ store, objects, admission, uploads, receive, clock }
     if (offset === upload.length && upload.done === 0) await finish(authorization, upload)
   }
 
-  /** Appends the body of a creation; returns the offset. After a failure no client knows the upload: it is discarded. */
+  /** Appends the body of a creation and returns the offset. Discards the upload after a failure: no client knows it. */
   async function receiveFirst(authorization: UploadAuthorization, upload: OpenUpload, call: Call): Promise<number> {
     try {
       const { offset, failure } = await receive(authorization, upload, call)
