@@ -1,4 +1,4 @@
-/** Reports on events, against a plain list of what was sent. */
+/** Event reports, compared with a plain list of the events sent. */
 import { beforeAll, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
@@ -20,14 +20,14 @@ interface Sent {
   readonly ms: number
 }
 
-/** Spread over everything the ranges tell apart, the edges of each included. */
+/** Events in every range and at the edges of each. */
 const sent: readonly Sent[] = [
   ...Array.from(
     { length: 400 },
     (_, each): Sent => ({
       name: ['view', 'view', 'buy', 'share'][each % 4] as string,
       ...(each % 5 === 0 ? {} : { userId: `user-${(each * 7) % 13}` }),
-      // Cubed: most of them lately, some as long ago as may be.
+      // Cubed: most are recent, some are as old as allowed.
       ms: nowMs - Math.floor(((each + 1) / 401) ** 3 * 89.9 * dayMs),
     }),
   ),
@@ -43,7 +43,7 @@ interface Filter {
   readonly range?: Range
 }
 
-/** From the start of the minute in which the range begins. */
+/** The events that match; a range starts at the beginning of its first minute. */
 const within = ({ event, userId, range = '24h' }: Filter): Sent[] =>
   sent.filter(
     (one) =>
@@ -65,7 +65,7 @@ const filters: readonly Filter[] = ranges.flatMap((range) => [
 const titleOf = (filter: Filter): string => Object.values(filter).join(' ')
 
 async function fill(server: TestServer): Promise<void> {
-  // Not in the order of time, as events come from many clients.
+  // Not in chronological order, as events arrive from many clients.
   const shuffled = sent.toSorted((a, b) => (a.ms % 977) - (b.ms % 977))
   await trackAll(
     server.service,
@@ -78,14 +78,15 @@ async function fill(server: TestServer): Promise<void> {
   )
 }
 
-describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (server) => {
+describeServer('event reports', { config: {}, clock: manualClock(nowMs) }, (server) => {
   beforeAll(() => fill(server))
 
   for (const filter of filters) {
     test(`[ANA-EVENTS-2, ANA-RANGE-1] count: ${titleOf(filter)}`, async () => {
       const { status, body } = await queryEvents(server.service, { metric: 'count', ...filter })
       const expected = within(filter)
-      expect([status, body]).toEqual([200, { totalEvents: expected.length, uniqueUsers: usersOf(expected) }])
+      expect(status).toBe(200)
+      expect(body).toEqual({ totalEvents: expected.length, uniqueUsers: usersOf(expected) })
     })
 
     test(`[ANA-EVENTS-4] topEvents: ${titleOf(filter)}`, async () => {
@@ -112,7 +113,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
         expect(body.timeSeries).toEqual(expected)
       })
 
-    test(`[ANA-EVENTS-1] list, page by page: ${titleOf(filter)}`, async () => {
+    test(`[ANA-EVENTS-1] list, paginated: ${titleOf(filter)}`, async () => {
       const listed: { id: string; timestamp: string; properties: { ms: number }; userId: string; eventName: string }[] =
         []
       let cursor: string | null = null
@@ -131,7 +132,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     })
   }
 
-  test('[ANA-RANGE-1, ANA-EVENTS-1] the last 24 hours, by hour, 50 of the list, if nothing is said', async () => {
+  test('[ANA-RANGE-1, ANA-EVENTS-1] defaults to the last 24 hours, by hour, and 50 events per page', async () => {
     expect((await queryEvents(server.service)).body).toEqual(
       (await queryEvents(server.service, { metric: 'list', range: '24h', limit: 50 })).body,
     )
@@ -171,7 +172,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
       expect(Object.keys(codesOf(data))).toEqual([names])
     })
 
-  test('[ANA-EVENTS-6] SQL in names, users and cursors is text', async () => {
+  test('[ANA-EVENTS-6] SQL in names, users and cursors is treated as text', async () => {
     for (const text of ["' OR 1=1 --", '"; DROP TABLE _events', '%', '_', "\\' UNION SELECT"]) {
       const { body } = await queryEvents(server.service, { metric: 'count', event: text, range: '90d' })
       expect(body).toEqual({ totalEvents: 0, uniqueUsers: 0 })
@@ -179,7 +180,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     }
   })
 
-  test('[ANA-EVENTS-1, ANA-TRACK-4] names and users of the longest kind can be asked for, page by page', async () => {
+  test('[ANA-EVENTS-1, ANA-TRACK-4] the longest names and users can be queried with pagination', async () => {
     const event = '\u{1f98a}'.repeat(200)
     const userId = '\u{1f98a}'.repeat(64)
     expectRefusal(await track(server.service, { name: `${event}x` }), 400)
@@ -194,7 +195,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     expect((await queryEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(2)
   })
 
-  test('[ANA-EVENTS-5] a cursor is good for its own list only', async () => {
+  test('[ANA-EVENTS-5] a cursor is valid only for its list', async () => {
     const { cursor } = (await queryEvents(server.service, { event: 'view', range: '90d', limit: 1 })).body
     expect((await queryEvents(server.service, { event: 'view', range: '90d', limit: 5, cursor })).status).toBe(200)
     for (const other of [
@@ -208,7 +209,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     expectRefusal(await queryEvents(server.service, { event: 'view', range: '90d', cursor: forged }), 400, 'cursor')
   })
 
-  test('[ANA-EVENTS-5] events that come meanwhile neither repeat nor hide others of a list', async () => {
+  test('[ANA-EVENTS-5] events added during pagination cause no duplicates or gaps', async () => {
     const filter = { event: 'share', range: '90d' as const, limit: 10 }
     const expected = within(filter).toSorted((a, b) => b.ms - a.ms)
     const listed: number[] = []
@@ -222,7 +223,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
     expect(listed).toEqual(expected.map(({ ms }) => ms))
   })
 
-  test('[ANA-ACCESS-2] the description of the API says that analytics is beta', async () => {
+  test('[ANA-ACCESS-2] the OpenAPI document marks analytics as beta', async () => {
     const { paths } = (await server.anonymous.get('/openapi.json')).body
     const operations = Object.keys(paths).filter((path) => path.startsWith('/api/analytics/'))
     expect(operations).toHaveLength(3)
@@ -231,7 +232,7 @@ describeServer('reports on events', { config: {}, clock: manualClock(nowMs) }, (
         expect(description).toContain('Beta')
   })
 
-  test('[ANA-ACCESS-1] only a service key reads reports', async () => {
+  test('[ANA-ACCESS-1] reports require a service key', async () => {
     for (const path of ['/api/analytics/events', '/api/analytics/query']) {
       expectRefusal(await server.anonymous.get(path), 401)
       expectRefusal(await server.as({ id: 'ann', role: 'admin' }).get(path), 403)

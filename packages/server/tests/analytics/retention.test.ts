@@ -1,4 +1,4 @@
-/** What becomes of what is 90 days old: days are closed once, exactly, whoever does it and whatever interrupts it. */
+/** Retention: after 90 days each day is summarized exactly once, across nodes, repetitions and crashes. */
 import { afterEach, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { engines } from '../harness/engines.ts'
@@ -22,7 +22,7 @@ interface Sent {
   readonly ms: number
 }
 
-/** Days of events, with users who come on several days, in several names, or not at all. */
+/** Events over several days; users appear on several days, under several names, or not at all. */
 const eventsOf = (days: number): Sent[] =>
   Array.from({ length: days * 60 }, (_, each) => ({
     name: each % 3 === 0 ? 'buy' : 'view',
@@ -32,7 +32,7 @@ const eventsOf = (days: number): Sent[] =>
 
 type Summary = readonly [series: string, day: string, count: number, users: number | null]
 
-/** The summaries of days, as they should be. */
+/** The expected daily summaries. */
 function summariesOf(sent: readonly Sent[], closedBefore: number): Summary[] {
   const grouped = new Map<string, Sent[]>()
   for (const one of sent)
@@ -63,7 +63,7 @@ const send = async (server: TestServer, events: readonly Sent[]): Promise<void> 
   )
 
 for (const engine of engines) {
-  test(`[ANA-KEEP-1, ANA-KEEP-2] after 90 days only the summaries of days are left, exact to the user, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-1, ANA-KEEP-2] after 90 days only daily summaries with exact user counts are kept, on ${engine.name}`, async () => {
     const clock = manualClock(firstDay + 5 * dayMs)
     const server = await startServer({ config, clock }, engine)
     opened.push(server.close)
@@ -75,7 +75,7 @@ for (const engine of engines) {
     expect(await readSummaries(server)).toEqual(summariesOf(sent, 0))
     expect(await readRows(server, '_events')).toHaveLength(sent.length)
 
-    // The third day has passed its 90 days, but for the margin; two are closed, three are as they were.
+    // The third day is past 90 days except for the margin: two days are summarized, three are unchanged.
     clock.set(firstDay + 93 * dayMs + 30 * 60_000)
     const later: Sent = { name: 'view', userId: 'late', ms: clock.now() }
     await send(server, [later])
@@ -100,12 +100,12 @@ for (const engine of engines) {
     ])
     expect(await countEvents(server)).toBe(0)
 
-    // Names that were forgotten can come again.
+    // Removed names can be used again.
     expect((await track(server.anonymous, { name: 'view' })).status).toBe(200)
     expect((await queryEvents(server.service, { metric: 'topEvents' })).body.topEvents).toHaveLength(1)
   })
 
-  test(`[ANA-KEEP-3] done again, or by ten at once, it counts nothing twice, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-3] repeated or concurrent roll-ups count nothing twice, on ${engine.name}`, async () => {
     const clock = manualClock(firstDay + 4 * dayMs)
     const server = await startServer({ config, clock }, engine)
     opened.push(server.close)
@@ -119,14 +119,14 @@ for (const engine of engines) {
   })
 }
 
-test('[ANA-KEEP-3] two nodes that do it at once count nothing twice', async () => {
+test('[ANA-KEEP-3] concurrent roll-ups on two nodes count nothing twice', async () => {
   const engine = engines.find(({ name }) => name.startsWith('postgres'))
   if (!engine) return
   const watched = watchedEngine(engine)
   const clock = manualClock(firstDay + 4 * dayMs)
   const one = await startServer({ config, clock }, watched.engine)
   opened.push(one.close)
-  // Without the Redis of the first there is no lease between them, only the database.
+  // Without a shared Redis the nodes have no lease, only the database.
   const { databaseUrl = null } = watched.storage().settings
   const other = await startServer({ config, clock, settings: { databaseUrl } }, engines[0])
   opened.push(other.close)
@@ -164,7 +164,7 @@ async function trackUntilKilled(server: SpawnedServer): Promise<{ ok: boolean; n
 }
 
 for (const engine of engines)
-  test(`[ANA-KEEP-4] after kill -9 what was acknowledged is there and counted, and counts fit events, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-4] after a crash acknowledged events are stored and counted, and counts match events, on ${engine.name}`, async () => {
     const server = await spawnServer('export default {}', engine)
     opened.push(server.remove)
     const sent = await trackUntilKilled(server)
@@ -177,7 +177,7 @@ for (const engine of engines)
       ]),
     )
     for (const name of acknowledged(sent)) expect([name, counted.get(name)]).toEqual([name, [2, 1]])
-    // What was not acknowledged is there whole or not at all.
+    // An unacknowledged request is stored completely or not at all.
     expect([...counted.values()]).toEqual([...counted].map(() => [2, 1]))
     const { body: total } = await server.service.get('/api/analytics/events?metric=count')
     expect(total).toEqual({ totalEvents: 2 * counted.size, uniqueUsers: 1 })

@@ -1,4 +1,4 @@
-/** The roll-up, cut off at every one of its steps: begun again, it ends with the very same summaries. */
+/** The roll-up: retention by age and size, and recovery after a failure at any step. */
 
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -48,7 +48,7 @@ async function openStore(engine: Engine): Promise<Store> {
   return prepareAnalytics(all)
 }
 
-/** Two days, each with more events than are removed at a time. */
+/** Two days, each with more events than one step removes. */
 const sent: readonly TrackedEvent[] = Array.from({ length: 1100 }, (_, each): TrackedEvent => {
   const ms = firstMs + Math.floor((each / 1100) * 2 * dayMs)
   return {
@@ -75,7 +75,7 @@ const read = async ({ database, daily }: Store): Promise<unknown[]> =>
     .map(({ series, day, count, users }) => `${series} ${day} ${count} ${users}`)
     .sort()
 
-/** The summaries as they should be. */
+/** The expected summaries. */
 const expected = Object.entries(
   Object.groupBy(
     sent.flatMap((event) => [
@@ -88,11 +88,11 @@ const expected = Object.entries(
   .map(([key, events = []]) => `${key} ${events.length} ${new Set(events.flatMap(({ userId }) => userId ?? [])).size}`)
   .sort()
 
-/** A database whose writes work so many times, and which is gone after that. */
+/** A database that fails after this number of writes. */
 function failingAfter(database: Database, writes: number): Database {
   let left = writes
   return decorateDatabase(database, {
-    write: (work) => (left-- > 0 ? database.write(work) : Promise.reject(new Error('The power is out'))),
+    write: (work) => (left-- > 0 ? database.write(work) : Promise.reject(new Error('The database is unavailable'))),
   })
 }
 
@@ -102,7 +102,7 @@ const rawBounds = {
 }
 
 for (const engine of engines)
-  test(`[ANA-KEEP-7, ANA-KEEP-8] rows of requests go by age and by size, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-7, ANA-KEEP-8] request rows are removed by age and by size, on ${engine.name}`, async () => {
     const store = await openStore(engine)
     let atMs = nowMs
     const requests = new RequestLog({ store, categoryOf: () => 'db', isOn: () => true, now: () => atMs })
@@ -122,10 +122,10 @@ for (const engine of engines)
     }
     await trim()
     expect(await count()).toBe(50)
-    // Room for two and a half of these minutes.
+    // The limit allows two and a half of these minutes.
     await trim(25 * requestRowBytes)
     expect(await count()).toBe(20)
-    // One jump of the clock ahead.
+    // The clock jumps ahead once.
     const beforeMs = atMs
     atMs += 365 * dayMs
     for (let i = 0; i < 10; i++) note('GET', 200, 1, 'ada')
@@ -133,7 +133,7 @@ for (const engine of engines)
     atMs = beforeMs
     await trim()
     expect(await count()).toBe(30)
-    // A user seen at that time is counted now all the same.
+    // A user last seen in the future is still counted now.
     note('GET', 200, 1, 'ada')
     await requests.flush()
     const [seen] = await store.database.all(sql`SELECT users FROM ${store.counts}
@@ -142,13 +142,13 @@ for (const engine of engines)
     atMs += 7 * dayMs + 60_000
     await trim()
     expect(await count()).toBe(0)
-    // Counts stay.
+    // Counts are kept.
     const [counted] = await store.database.all<{ n: unknown }>(sql`SELECT sum(count) AS n FROM ${store.counts}`)
     expect(Number(counted?.n)).toBe(61 * 3)
   })
 
 for (const engine of engines)
-  test(`[ANA-KEEP-9] events go by size, days that are over as a whole and closed, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-9] events are removed by size, past days completely and after they are summarized, on ${engine.name}`, async () => {
     const store = await openStore(engine)
     await fill(store)
     const { database, events, counts } = store
@@ -180,19 +180,19 @@ for (const engine of engines)
     expect(all).toBeGreaterThan(1100 * eventRowBytes)
     await trim(all)
     expect(await idsLeft()).toHaveLength(1100)
-    // Too little room by one byte: the first day, which is over, goes as a whole, and its users are counted.
+    // One byte over the limit: the first day, which is past, is removed completely, and its users are counted.
     await trim(all - 1)
     const ids = sent.map(({ id }) => id).sort()
     expect(await idsLeft()).toEqual(ids.slice(550))
     expect((await read(store)).filter((line) => String(line).includes('2026-01-10'))).toEqual(
       expected.filter((line) => line.includes('2026-01-10')),
     )
-    // Room for about a quarter: of the day in progress the oldest events go.
+    // The limit allows about a quarter: the oldest events of the current day are removed.
     await trim(Math.floor(all / 4))
     const left = await idsLeft()
     expect(left).toEqual(ids.slice(-left.length))
     expect(Math.abs(left.length - 275)).toBeLessThan(10)
-    // An event of a time that exceeded the bound goes with the next roll-up, also after a restart.
+    // An event older than the retained ones is removed by the next roll-up, even after a restart.
     const late = { ...(sent[0] as TrackedEvent), id: createEventId(firstMs, 4095) }
     await new Ingest(store).add([late], { isTrusted: true, nowMs: atMs })
     rollUps.clear()
@@ -201,7 +201,7 @@ for (const engine of engines)
     atMs += 2 * dayMs
     await trim(0)
     expect(await idsLeft()).toEqual([])
-    // Counts of events stay.
+    // Event counts are kept.
     const [counted] = await database.all<{ n: unknown }>(
       sql`SELECT sum(count) AS n FROM ${counts} WHERE series = ${allEvents}`,
     )
@@ -209,9 +209,9 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
-  test(`[ANA-KEEP-3] cut off after any of its steps, the roll-up ends as if it had not been, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-3] a roll-up that fails at any step produces the same summaries when repeated, on ${engine.name}`, async () => {
     let steps = 0
-    for (let isWhole = false; !isWhole; steps++) {
+    for (let isComplete = false; !isComplete; steps++) {
       const store = await openStore(engine)
       await fill(store)
       const cut = createRollUp(
@@ -219,11 +219,11 @@ for (const engine of engines)
         () => nowMs,
         () => rawBounds,
       )
-      isWhole = await cut().then(
+      isComplete = await cut().then(
         () => true,
         () => false,
       )
-      // What is closed is closed with the right number, whatever has been removed since.
+      // A summarized day has the right count, whatever has been removed since.
       const closed = (await read(store)).filter((line) => !String(line).endsWith(' null'))
       for (const line of closed) expect(expected).toContain(line as string)
       await createRollUp(
@@ -239,9 +239,9 @@ for (const engine of engines)
   })
 
 for (const engine of engines) {
-  test(`[ANA-KEEP-5] a name that was forgotten and comes again is counted as before, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-5] a name that was removed and is used again is counted as before, on ${engine.name}`, async () => {
     const store = await openStore(engine)
-    // This node has known the name all along; the roll-up is another's.
+    // This node still has the name cached; the roll-up runs on another node.
     const ingest = new Ingest(store)
     const addAt = (ms: number) => {
       const event = { id: createEventId(ms, 0), minute: minuteOf(ms), name: 'yearly', userId: 'ada', properties: '{}' }
@@ -269,7 +269,7 @@ for (const engine of engines) {
     expect(await store.database.all(sql`SELECT * FROM ${store.counts}`)).toEqual([])
   })
 
-  test(`[ANA-KEEP-6] told to end, the roll-up does no other step, and ends well when it is begun again, on ${engine.name}`, async () => {
+  test(`[ANA-KEEP-6] an aborted roll-up starts no further step, and completes when repeated, on ${engine.name}`, async () => {
     const store = await openStore(engine)
     await fill(store)
     const ending = new AbortController()

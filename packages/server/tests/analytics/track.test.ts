@@ -1,4 +1,4 @@
-/** Sending events: who may, what an event is, and that a refused request has stored nothing. */
+/** Sending events: access, validation, limits. A refused request stores nothing. */
 import { expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { eventNamesMax } from '../../src/limits/analytics.ts'
@@ -13,14 +13,14 @@ const at = (agoMs: number): string => new Date(nowMs - agoMs).toISOString()
 const dayMs = 24 * 60 * 60 * 1000
 const many = (count: number): Record<string, number> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, index]))
-/** Properties of exactly so many bytes as JSON; letters of two bytes show that bytes are counted. */
+/** Properties of exactly this many bytes as JSON, with two-byte characters because bytes are counted. */
 const sized = (bytes: number): Record<string, string> => {
   const free = bytes - '{"t":""}'.length
   return { t: 'é'.repeat(Math.floor(free / 2)) + 'x'.repeat(free % 2) }
 }
 const named = (count: number): SentEvent[] => Array.from({ length: count }, () => ({ name: 'many' }))
 
-/** Name of the test, the events, and the member that is named with its code. */
+/** The title, the events, and the member and code in the error. */
 const refusals: readonly [string, readonly unknown[] | unknown, string, string][] = [
   ['[ANA-TRACK-3] no events', [], 'events', 'min'],
   ['[ANA-TRACK-3] 101 events', named(101), 'events', 'max'],
@@ -61,14 +61,15 @@ describeServer(
   'track',
   { config: { rateLimits: { events: { requests: 100_000 } } }, clock: manualClock(nowMs) },
   (server) => {
-    test('[ANA-TRACK-1] anybody may send events, who belong to whoever sends them', async () => {
+    test('[ANA-TRACK-1] any caller may send events, and a user’s events carry their id', async () => {
       for (const [client, userId, name] of [
-        [server.anonymous, null, 'of nobody'],
-        [server.as('ann'), 'ann', 'of ann'],
-        [server.service, null, 'of a server'],
+        [server.anonymous, null, 'anonymous event'],
+        [server.as('ann'), 'ann', 'user event'],
+        [server.service, null, 'server event'],
       ] as const) {
         const { status, body } = await track(client, { name }, { name, properties: { a: 'b', n: 1.5, t: true } })
-        expect([status, body]).toEqual([200, { ok: true, count: 2 }])
+        expect(status).toBe(200)
+        expect(body).toEqual({ ok: true, count: 2 })
         const listed = await queryEvents(server.service, { event: name })
         expect(listed.body.events).toMatchObject([
           { userId, eventName: name, properties: { a: 'b', n: 1.5, t: true }, timestamp: at(0) },
@@ -77,7 +78,7 @@ describeServer(
       }
     })
 
-    test('[ANA-TRACK-1] a bad token or key is refused, and stores nothing', async () => {
+    test('[ANA-TRACK-1] an invalid token or key is refused and stores nothing', async () => {
       const before = await countEvents(server)
       const bad = createClient(() => server.url, { authorization: 'Bearer nonsense' })
       expectRefusal(await track(bad, { name: 'a' }), 401, 'Invalid token')
@@ -85,7 +86,7 @@ describeServer(
       expect(await countEvents(server)).toBe(before)
     })
 
-    test('[ANA-TRACK-2] a user id is said with a service key only', async () => {
+    test('[ANA-TRACK-2] only a service key may set a user id', async () => {
       expect((await track(server.service, { name: 'owned', userId: 'bob' })).status).toBe(200)
       const { body } = await queryEvents(server.service, { event: 'owned' })
       expect(body.events).toMatchObject([{ userId: 'bob' }])
@@ -105,7 +106,7 @@ describeServer(
         expect(await countEvents(server)).toBe(before)
       })
 
-    test('[ANA-TRACK-3] one bad event refuses all, and every bad one is named', async () => {
+    test('[ANA-TRACK-3] an invalid event refuses the request, and every invalid event is named', async () => {
       const before = await countEvents(server)
       const events = [{ name: 'good' }, { name: '' }, { name: 'good', properties: { x: [] } }]
       const { data } = expectRefusal(await track(server.service, ...events), 400)
@@ -113,7 +114,7 @@ describeServer(
       expect(await countEvents(server)).toBe(before)
     })
 
-    test('[ANA-TRACK-5] __proto__ and numbers beyond all bounds are refused as they are sent', async () => {
+    test('[ANA-TRACK-5] __proto__ and out-of-range numbers in raw JSON are refused', async () => {
       const before = await countEvents(server)
       for (const properties of ['{"__proto__":{"x":1}}', '{"__proto__":1}', '{"x":1e999}', '{"x":"\\ud800"}']) {
         const raw = `{"events":[{"name":"a","properties":${properties}}]}`
@@ -123,7 +124,7 @@ describeServer(
       expect(await countEvents(server)).toBe(before)
     })
 
-    test('[ANA-TRACK-3, ANA-TRACK-4, ANA-TRACK-5, ANA-TRACK-6] what is just allowed', async () => {
+    test('[ANA-TRACK-3, ANA-TRACK-4, ANA-TRACK-5, ANA-TRACK-6] values at the limits are accepted', async () => {
       const before = await countEvents(server)
       const events = [
         { name: 'n'.repeat(200) },
@@ -154,7 +155,7 @@ describeServer(
         expect((await queryEvents(server.service, { metric: 'count', event })).body.totalEvents).toBe(1)
     })
 
-    test('[ANA-TRACK-7] what is acknowledged is in the reports at once, also under many at a time', async () => {
+    test('[ANA-TRACK-7] acknowledged events are in the reports immediately, even with concurrent requests', async () => {
       const before = await countEvents(server)
       const sent = await Promise.all(
         Array.from({ length: 40 }, (_, each) =>
@@ -167,13 +168,13 @@ describeServer(
       expect(body).toEqual({ totalEvents: 250, uniqueUsers: 2 })
     })
 
-    test('[ANA-TRACK-10] beyond 10,000 names, new ones are refused but to service keys', async () => {
+    test('[ANA-TRACK-10] beyond 10,000 names, new ones are accepted only from service keys', async () => {
       const bomb = Array.from({ length: eventNamesMax }, (_, each) => ({ name: `bomb-${each}` }))
       let stored = 0
       while ((await track(server.anonymous, ...bomb.slice(stored, stored + 100))).status === 200) stored += 100
-      // Names of the tests above have taken some of the room.
+      // Names of earlier tests count toward the limit.
       expect(stored).toBeGreaterThan(9000)
-      // The refused hundred have taken no room: so many of them as there is room for find it one by one.
+      // The refused batch did not count toward the limit: single events fill the remainder.
       while ((await track(server.anonymous, bomb[stored] as SentEvent)).status === 200) stored += 1
       expect(await readRows(server, '_series', `series LIKE 'event:%'`)).toHaveLength(eventNamesMax)
 
@@ -188,8 +189,8 @@ describeServer(
   },
 )
 
-describeServer('limits of track', { config: {}, mode: 'release' }, (server) => {
-  test('[ANA-TRACK-8] 100 requests a minute from an address, whatever it says of itself, and none with a key', async () => {
+describeServer('rate limit of track', { config: {}, mode: 'release' }, (server) => {
+  test('[ANA-TRACK-8] an address may send 100 requests per minute regardless of X-Forwarded-For; service keys are not limited', async () => {
     const answers = await Promise.all(
       Array.from({ length: 130 }, (_, each) =>
         server.anonymous.post(
@@ -210,8 +211,8 @@ describeServer('limits of track', { config: {}, mode: 'release' }, (server) => {
 
 const chosen = { analytics: { events: ['signup', 'purchase'], anonymous: false } }
 
-describeServer('chosen events', { config: chosen }, (server) => {
-  test('[ANA-TRACK-9] the configuration may name the events there are and refuse anonymous ones', async () => {
+describeServer('configured events', { config: chosen }, (server) => {
+  test('[ANA-TRACK-9] the configuration can restrict event names and refuse anonymous callers', async () => {
     expectRefusal(await track(server.anonymous, { name: 'signup' }), 401, 'Authentication required')
     expectRefusal(await track(server.as({ id: 'guest', isAnonymous: true }), { name: 'signup' }), 403)
     const { data } = expectRefusal(await track(server.as('ann'), { name: 'signup' }, { name: 'bomb' }), 400)

@@ -1,4 +1,4 @@
-/** A server that is killed: what FCM was not told of, it is told by the next one; what was not sent is in no log. */
+/** A killed server: its successor completes the FCM subscriptions, and unsent messages are not logged. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ const configOf = (push: object): string =>
   `export default ${JSON.stringify({ push, rateLimits: { push: { requests: 1_000_000 } } })}`
 
 for (const engine of engines)
-  describe(`push after a kill on ${engine.name}`, () => {
+  describe(`push after a crash on ${engine.name}`, () => {
     const fcm = openFcm()
     let server: SpawnedServer
 
@@ -27,7 +27,7 @@ for (const engine of engines)
     const register = (userId: string, deviceId: string, token: string) =>
       post(userId, 'register', { deviceId, token, platform: 'android' })
 
-    test('[PUSH-TOPIC-1, PUSH-9] what was registered is told to FCM by the server that comes after', async () => {
+    test('[PUSH-TOPIC-1, PUSH-9] the next server subscribes registered devices at FCM', async () => {
       for (const token of ['first', 'second']) expect((await register('ann', 'phone', token)).status).toBe(200)
       expect((await register('bob', 'phone', 'third')).status).toBe(200)
       expect((await post('bob', 'unregister', { token: 'third' })).status).toBe(200)
@@ -38,7 +38,7 @@ for (const engine of engines)
       expect(fcm.membersOf('all')).toEqual(['second'])
     })
 
-    test('[PUSH-LOG-1] a job in the middle leaves what it had finished, and every device', async () => {
+    test('[PUSH-LOG-1] an interrupted job logs only finished messages and keeps every device', async () => {
       const userIds = Array.from({ length: 40 }, (_, at) => `user-${at}`)
       for (const userId of userIds) await register(userId, 'phone', `token of ${userId}`.replaceAll(' ', '-'))
       const tokens = userIds.map((userId) => `token-of-${userId}`)

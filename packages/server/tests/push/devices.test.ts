@@ -1,4 +1,4 @@
-/** Devices: registering them, whose they are, and what takes them away. */
+/** Devices: registration, ownership and removal. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { Client } from '../harness/client.ts'
 import { openFcm } from '../harness/push/fcm.ts'
@@ -37,21 +37,19 @@ const register = (client: Client, deviceId: string, token: string, platform = 'a
   client.post('/api/push/register', { deviceId, token, platform })
 
 describeServer('devices', { config }, (server) => {
-  test('[PUSH-1] registering gives the device, and the service key sees it', async () => {
+  test('[PUSH-1] registering returns the device, and the service key can list it', async () => {
     const token = newToken()
     const { status, body } = await register(server.as('ada'), 'phone', token)
-    expect([status, body]).toEqual([
-      200,
-      {
-        id: 'phone',
-        token,
-        platform: 'android',
-        userId: 'ada',
-        createdAt: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
-      },
-    ])
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      id: 'phone',
+      token,
+      platform: 'android',
+      userId: 'ada',
+      createdAt: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/),
+    })
     expect(await devicesOf(server, 'ada')).toEqual([{ ...body, metadata: {} }])
-    expect(await devicesOf(server, 'nobody')).toEqual([])
+    expect(await devicesOf(server, 'unknown')).toEqual([])
   })
 
   test.each([
@@ -76,7 +74,7 @@ describeServer('devices', { config }, (server) => {
     expect(await devicesOf(server, 'eve')).toEqual([])
   })
 
-  test('[PUSH-1] nobody has a device but a user', async () => {
+  test('[PUSH-1] only users can register devices', async () => {
     const body = { deviceId: 'a', token: newToken(), platform: 'ios' }
     for (const path of ['register', 'unregister', 'topic/subscribe', 'topic/unsubscribe']) {
       expectRefusal(await server.anonymous.post(`/api/push/${path}`, { ...body, topic: 'x' }), 401)
@@ -85,7 +83,7 @@ describeServer('devices', { config }, (server) => {
     expectRefusal(await server.withKey('wrong').post('/api/push/register', body), 401)
   })
 
-  test('[PUSH-2] the same device again is renewed, with its first date and what was written of it', async () => {
+  test('[PUSH-2] registering a device again updates it and keeps its date and metadata', async () => {
     const [first, second] = [newToken(), newToken()]
     const before = (await register(server.as('bob'), 'phone', first)).body
     await server.service.patch('/api/push/tokens', { userId: 'bob', deviceId: 'phone', metadata: { a: 1 } })
@@ -95,16 +93,18 @@ describeServer('devices', { config }, (server) => {
     await fcm.until(() => fcm.membersOf('all').includes(second) && !fcm.membersOf('all').includes(first))
   })
 
-  test('[PUSH-3] a token that somebody else registers is theirs, and a device id is everybody’s own', async () => {
+  test('[PUSH-3] a token moves to the user who registers it last, and device ids are scoped to users', async () => {
     const [token, own] = [newToken(), newToken()]
     await register(server.as('carl'), 'phone', token)
     await register(server.as('cora'), 'phone', own)
-    expect([await tokensOf(server, 'carl'), await tokensOf(server, 'cora')]).toEqual([[token], [own]])
+    expect(await tokensOf(server, 'carl')).toEqual([token])
+    expect(await tokensOf(server, 'cora')).toEqual([own])
     expect((await register(server.as('cora'), 'tablet', token)).status).toBe(200)
-    expect([await tokensOf(server, 'carl'), await tokensOf(server, 'cora')]).toEqual([[], [own, token]])
+    expect(await tokensOf(server, 'carl')).toEqual([])
+    expect(await tokensOf(server, 'cora')).toEqual([own, token])
   })
 
-  test('[PUSH-3] of 40 users who register one token at once, one has it', async () => {
+  test('[PUSH-3] one of 40 users who register a token concurrently owns it', async () => {
     const token = newToken()
     const users = Array.from({ length: 40 }, (_, at) => `racer-${at}`)
     const answers = await Promise.all(users.map((user) => register(server.as(user), 'phone', token)))
@@ -113,10 +113,10 @@ describeServer('devices', { config }, (server) => {
     expect(found.flat()).toEqual([token])
   })
 
-  test('[PUSH-4] the eleventh device drops the one that has not registered for longest', async () => {
+  test('[PUSH-4] the eleventh device replaces the least recently registered one', async () => {
     const tokens = Array.from({ length: 11 }, newToken)
     for (const [at, token] of tokens.slice(0, 10).entries()) await register(server.as('dan'), `d${at}`, token)
-    // The first has come back meanwhile.
+    // The first device registers again.
     await register(server.as('dan'), 'd0', tokens[0] as string)
     await register(server.as('dan'), 'd10', tokens[10] as string)
     expect((await devicesOf(server, 'dan')).map(({ id }) => id)).toEqual([
@@ -134,7 +134,7 @@ describeServer('devices', { config }, (server) => {
     await fcm.until(() => !fcm.membersOf('all').includes(tokens[1] as string))
   })
 
-  test('[PUSH-4] of 50 devices registered at once, ten are left', async () => {
+  test('[PUSH-4] ten of 50 devices registered concurrently remain', async () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, (_, at) => register(server.as('emma'), `d${at}`, newToken())),
     )
@@ -142,14 +142,15 @@ describeServer('devices', { config }, (server) => {
     expect(await devicesOf(server, 'emma')).toHaveLength(10)
   })
 
-  test('[PUSH-5] unregistering forgets the caller’s token, and says the same of any other', async () => {
+  test('[PUSH-5] unregistering removes a token of the caller, and responds equally for any other token', async () => {
     const [token, foreign] = [newToken(), newToken()]
     await register(server.as('finn'), 'phone', token)
     await register(server.as('fred'), 'phone', foreign)
     await fcm.until(() => [token, foreign].every((one) => fcm.membersOf('all').includes(one)))
     for (const other of [foreign, newToken()]) {
       const { status, body } = await server.as('finn').post('/api/push/unregister', { token: other })
-      expect([status, body]).toEqual([200, { ok: true }])
+      expect(status).toBe(200)
+      expect(body).toEqual({ ok: true })
     }
     expect(await tokensOf(server, 'fred')).toEqual([foreign])
     expect((await server.as('finn').post('/api/push/unregister', { token })).body).toEqual({ ok: true })
@@ -159,7 +160,7 @@ describeServer('devices', { config }, (server) => {
     expect(fcm.membersOf('all')).toContain(foreign)
   })
 
-  test('[PUSH-5] unregistering by device id forgets that device of the caller alone', async () => {
+  test('[PUSH-5] unregistering by device id removes only that device of the caller', async () => {
     const [phone, tablet, foreign] = [newToken(), newToken(), newToken()]
     await register(server.as('greta'), 'phone', phone)
     await register(server.as('greta'), 'tablet', tablet)
@@ -176,7 +177,7 @@ describeServer('devices', { config }, (server) => {
     await fcm.until(() => !fcm.membersOf('all').includes(phone))
   })
 
-  describe('what ends a session ends its devices', () => {
+  describe('devices end with their session', () => {
     const endings: readonly [string, (id: string, person: Awaited<ReturnType<typeof signUp>>) => Promise<unknown>][] = [
       ['disabled', (id) => server.service.patch(`/api/auth/admin/users/${id}`, { disabled: true })],
       ['deleted', (id) => server.service.delete(`/api/auth/admin/users/${id}`)],
@@ -190,7 +191,7 @@ describeServer('devices', { config }, (server) => {
       ],
     ]
     for (const [name, end] of endings)
-      test(`[PUSH-6] ${name}`, async () => {
+      test(`[PUSH-6] when the user is ${name}`, async () => {
         const person = await signUp(server)
         const token = newToken()
         expect((await register(person.client, 'phone', token)).status).toBe(200)
@@ -204,7 +205,7 @@ describeServer('devices', { config }, (server) => {
         expect(fcm.attempts(token)).toBe(0)
       })
 
-    test('[PUSH-6] one session’s end leaves the devices of another', async () => {
+    test('[PUSH-6] ending a session keeps the devices of other sessions', async () => {
       const person = await signUp(server)
       const [first, second] = [newToken(), newToken()]
       await register(person.client, 'phone', first)
@@ -219,7 +220,7 @@ describeServer('devices', { config }, (server) => {
       expect(await tokensOf(server, person.id)).toEqual([first])
     })
 
-    test('[PUSH-6] registrations under way while the user is deleted leave nothing', async () => {
+    test('[PUSH-6] registrations concurrent with the deletion of the user leave no device', async () => {
       for (let round = 0; round < 5; round++) {
         const person = await signUp(server)
         const racing = Array.from({ length: 8 }, (_, at) => register(person.client, `d${at}`, newToken()))
@@ -234,7 +235,7 @@ describeServer('devices', { config }, (server) => {
     })
   })
 
-  test('[PUSH-7] metadata is the service key’s to write and to see', async () => {
+  test('[PUSH-7] only the service key can write and read metadata', async () => {
     const token = newToken()
     const device = (await register(server.as('gina'), 'phone', token)).body
     const path = '/api/push/tokens'

@@ -6,7 +6,7 @@ import { decryptWebPush, newBrowser } from '../harness/push/web-push.ts'
 
 const bytes = (text: string): Buffer => Buffer.from(text, 'base64url')
 
-test('[PUSH-WEB-2] the example of RFC 8291 comes out as it stands there', () => {
+test('[PUSH-WEB-2] the example of RFC 8291 is reproduced exactly', () => {
   const sender = createECDH('prime256v1')
   sender.setPrivateKey(bytes('yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw'))
   const keys = {
@@ -20,7 +20,7 @@ test('[PUSH-WEB-2] the example of RFC 8291 comes out as it stands there', () => 
   )
 })
 
-test('[PUSH-WEB-2] a browser reads what was written, and nothing is the same twice', () => {
+test('[PUSH-WEB-2] a browser can decrypt the message, and each encryption differs', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), (text) => {
       const browser = newBrowser()
@@ -33,7 +33,7 @@ test('[PUSH-WEB-2] a browser reads what was written, and nothing is the same twi
   )
 })
 
-test('[PUSH-WEB-2] a key that is no point of the curve is an error', () => {
+test('[PUSH-WEB-2] a key that is not a point of the curve is an error', () => {
   const { auth } = newBrowser().keys
   expect(() => encryptWebPush('x', { p256dh: Buffer.concat([Buffer.from([4]), Buffer.alloc(64, 1)]), auth })).toThrow()
 })

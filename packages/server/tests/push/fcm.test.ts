@@ -1,4 +1,4 @@
-/** What goes to FCM, and what its answers mean: assertions, messages, errors and pauses. */
+/** Requests to FCM and the handling of its responses: assertions, messages, errors and retries. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ const errorOf = async (server: TestServer, userId: string) => {
 }
 
 describeServer('FCM', { config, clock }, (server) => {
-  /** The message that is sent for this payload. */
+  /** Sends the payload and returns the message that FCM receives. */
   async function sentFor(more: object): Promise<Record<string, unknown>> {
     const { userId } = await newOwner(server)
     expect((await send(server, userId, more)).body).toEqual({ ok: true, sent: 1, failed: 0 })
@@ -42,7 +42,7 @@ describeServer('FCM', { config, clock }, (server) => {
   }
 
   describe('messages', () => {
-    test('[PUSH-FCM-3] a plain one is an alert everywhere', async () => {
+    test('[PUSH-FCM-3] a plain message is an alert on every platform', async () => {
       expect(await sentFor({})).toEqual({
         notification: hello,
         android: { priority: 'HIGH' },
@@ -51,7 +51,7 @@ describeServer('FCM', { config, clock }, (server) => {
       })
     })
 
-    test('[PUSH-FCM-3] every field has its place on each platform', async () => {
+    test('[PUSH-FCM-3] every field is mapped for each platform', async () => {
       const image = 'https://images.example.com/a.png'
       const data = { text: 'as it is', number: 1, list: [1, 'a'], nothing: null }
       const payload = { image, data, sound: 'ping.caf', badge: 0, collapseId: 'match 7', ttl: 3600 }
@@ -81,7 +81,7 @@ describeServer('FCM', { config, clock }, (server) => {
       })
     })
 
-    test('[PUSH-FCM-3] a silent one wakes the app and shows nothing', async () => {
+    test('[PUSH-FCM-3] a silent message wakes the app without a notification', async () => {
       expect(await sentFor({ silent: true, data: { kind: 'sync' }, sound: 'ping.caf', ttl: 0 })).toEqual({
         data: { kind: 'sync' },
         android: { priority: 'NORMAL', ttl: '0s' },
@@ -93,7 +93,7 @@ describeServer('FCM', { config, clock }, (server) => {
       })
     })
 
-    test('[PUSH-FCM-4] overrides are laid over it, member by member', async () => {
+    test('[PUSH-FCM-4] overrides are merged into the message', async () => {
       const android = { ttl: '5s', direct_boot_ok: true, notification: { color: '#ff0000' } }
       const message = await sentFor({ sound: 'a', fcm: { android, fcm_options: { analytics_label: 'x' } } })
       expect(message).toMatchObject({
@@ -103,7 +103,7 @@ describeServer('FCM', { config, clock }, (server) => {
       })
     })
 
-    test('[PUSH-FCM-4] no override changes where it goes, nor anything of the program', async () => {
+    test('[PUSH-FCM-4] overrides cannot change the target, or pollute prototypes', async () => {
       const { userId, token } = await newOwner(server)
       const fcmOverrides = JSON.parse('{"__proto__":{"topic":"all"},"android":{"__proto__":{"polluted":1}}}')
       expect((await send(server, userId, { fcm: fcmOverrides })).status).toBe(200)
@@ -113,12 +113,12 @@ describeServer('FCM', { config, clock }, (server) => {
     })
   })
 
-  describe('answers', () => {
+  describe('responses', () => {
     test.each<[string, FcmAnswer]>([
       ['UNREGISTERED', { status: 404, errorCode: 'UNREGISTERED' }],
       ['404', { status: 404 }],
       ['UNREGISTERED with another status', { status: 400, errorCode: 'UNREGISTERED' }],
-    ])('[PUSH-FCM-5] %s removes the device, and counts as failed', async (_, answer) => {
+    ])('[PUSH-FCM-5] %s removes the device and counts as failed', async (_, answer) => {
       const { userId, token } = await newOwner(server)
       fcm.script(token, answer)
       expect((await send(server, userId)).body).toEqual({ ok: true, sent: 0, failed: 1 })
@@ -136,9 +136,9 @@ describeServer('FCM', { config, clock }, (server) => {
       ['HTTP_404', () => new Response('<h1>Not here</h1>', { status: 404 })],
       ['HTTP_302', () => new Response(null, { status: 302, headers: { location: 'http://127.0.0.1/' } })],
       ['HTTP_400', () => Response.json(null, { status: 400 })],
-    ])('[PUSH-FCM-7] %s fails at once, and the device stays', async (error, answer) => {
+    ])('[PUSH-FCM-7] %s fails without a retry, and keeps the device', async (error, answer) => {
       const { userId, token } = await newOwner(server)
-      // The second is for what is asked again with another token.
+      // The second response is for the retry with a new access token.
       fcm.script(token, answer, answer)
       expect((await send(server, userId)).body).toEqual({ ok: true, sent: 0, failed: 1 })
       expect(await errorOf(server, userId)).toEqual(['failed', error])
@@ -146,13 +146,13 @@ describeServer('FCM', { config, clock }, (server) => {
       expect(fcm.attempts(token)).toBe(error.startsWith('THIRD') ? 2 : 1)
     })
 
-    const outOfMoment: [string, FcmAnswer][] = [
+    const transient: [string, FcmAnswer][] = [
       ['QUOTA_EXCEEDED', { status: 429, errorCode: 'QUOTA_EXCEEDED' }],
       ['UNAVAILABLE', { status: 503, errorCode: 'UNAVAILABLE' }],
       ['INTERNAL', { status: 500, errorCode: 'INTERNAL' }],
       ['HTTP_502', () => new Response('bad gateway', { status: 502 })],
     ]
-    test.each(outOfMoment)('[PUSH-FCM-6] %s is tried again, after growing pauses', async (_, answer) => {
+    test.each(transient)('[PUSH-FCM-6] %s is retried with exponential backoff', async (_, answer) => {
       const { userId, token } = await newOwner(server)
       fcm.script(token, answer, answer, answer)
       const sending = send(server, userId)
@@ -164,25 +164,24 @@ describeServer('FCM', { config, clock }, (server) => {
         clock.advance(pauseMs)
       }
       expect((await sending).body).toEqual({ ok: true, sent: 1, failed: 0 })
-      expect([fcm.attempts(token), await errorOf(server, userId)]).toEqual([4, ['sent', null]])
+      expect(fcm.attempts(token)).toBe(4)
+      expect(await errorOf(server, userId)).toEqual(['sent', null])
     })
 
-    test('[PUSH-FCM-6] a fourth failure is the last', async () => {
+    test('[PUSH-FCM-6] a message fails after four attempts', async () => {
       const { userId, token } = await newOwner(server)
       const away = { status: 503, errorCode: 'UNAVAILABLE' }
       fcm.script(token, away, away, away, away, away)
       const sending = send(server, userId)
       for (let round = 0; round < 3; round++) clock.advance(await clock.waited())
       expect((await sending).body).toEqual({ ok: true, sent: 0, failed: 1 })
-      expect([fcm.attempts(token), await errorOf(server, userId)]).toEqual([
-        4,
-        ['failed', 'UNAVAILABLE: about UNAVAILABLE'],
-      ])
+      expect(fcm.attempts(token)).toBe(4)
+      expect(await errorOf(server, userId)).toEqual(['failed', 'UNAVAILABLE: about UNAVAILABLE'])
       expect(await devicesOf(server, userId)).toHaveLength(1)
       fcm.script(token)
     })
 
-    test('[PUSH-FCM-6] Retry-After is waited for, in seconds or until a date, unless it is too long', async () => {
+    test('[PUSH-FCM-6] Retry-After is respected, in seconds or as a date, unless it is too long', async () => {
       const { userId, token } = await newOwner(server)
       const date = new Date(clock.now() + 30_000 + 7_000).toUTCString()
       fcm.script(token, { status: 429, retryAfter: '7' }, { status: 503, retryAfter: date })
@@ -201,7 +200,7 @@ describeServer('FCM', { config, clock }, (server) => {
   })
 
   describe('credentials', () => {
-    test('[PUSH-FCM-1] one assertion gives a token for all, until shortly before its end', async () => {
+    test('[PUSH-FCM-1] one access token is shared until shortly before it expires', async () => {
       clock.advance(60 * 60 * 1000)
       const owners = await Promise.all(Array.from({ length: 20 }, () => newOwner(server)))
       await server.tidy()
@@ -219,7 +218,7 @@ describeServer('FCM', { config, clock }, (server) => {
       expect(fcm.assertions).toHaveLength(before + 2)
     })
 
-    test('[PUSH-FCM-2] a token that is refused is renewed once', async () => {
+    test('[PUSH-FCM-2] a refused access token is renewed once', async () => {
       const { userId, token } = await newOwner(server)
       await server.tidy()
       fcm.expireTokens()
@@ -231,7 +230,7 @@ describeServer('FCM', { config, clock }, (server) => {
       fcm.script(token)
     })
 
-    test('[PUSH-FCM-2] credentials that are refused fail what is sent, and are not asked about a thousand times', async () => {
+    test('[PUSH-FCM-2] refused credentials fail the messages, with a single token request', async () => {
       const owners = await Promise.all(Array.from({ length: 10 }, () => newOwner(server)))
       await server.tidy()
       fcm.expireTokens()
@@ -247,7 +246,7 @@ describeServer('FCM', { config, clock }, (server) => {
       expect((await send(server, userIds[0] ?? '')).body.sent).toBe(1)
     })
 
-    test('[PUSH-FCM-8] neither the key nor a token is in any answer or log', async () => {
+    test('[PUSH-FCM-8] no response or log contains the private key or an access token', async () => {
       const { userId, token } = await newOwner(server)
       fcm.expireTokens()
       fcm.scriptOAuth({ status: 403 })
@@ -268,7 +267,7 @@ describeServer('FCM', { config, clock }, (server) => {
   })
 })
 
-test('[PUSH-SEND-6] a stop ends pauses: what waits is tried once more, and answered', async () => {
+test('[PUSH-SEND-6] a shutdown ends backoff: waiting messages are tried once more, and requests are answered', async () => {
   const server = await startServer({ config, clock })
   const { userId, token } = await newOwner(server)
   fcm.script(token, { status: 503, retryAfter: '50' })
@@ -279,7 +278,7 @@ test('[PUSH-SEND-6] a stop ends pauses: what waits is tried once more, and answe
   expect(fcm.attempts(token)).toBe(2)
 })
 
-test('[PUSH-FCM-6] a provider that is not there is tried again too', async () => {
+test('[PUSH-FCM-6] an unreachable FCM is retried', async () => {
   const gone = openFcm(clock)
   await gone.close()
   const own = manualClock()
@@ -291,7 +290,7 @@ test('[PUSH-FCM-6] a provider that is not there is tried again too', async () =>
   await server.close()
 })
 
-test('[PUSH-FCM-9] the service account may be a file, and endpoints may be whole URLs', async () => {
+test('[PUSH-FCM-9] the service account may be a file, and endpoints may be complete URLs', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-push-'))
   const path = join(folder, 'account.json')
   writeFileSync(path, fcm.config.serviceAccount)

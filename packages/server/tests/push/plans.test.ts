@@ -1,4 +1,4 @@
-/** What registering and ending cost does not grow with what others have: no statement reads a whole table. */
+/** Query plans of push: no statement scans a table, so the cost is independent of the number of users. */
 import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,29 +22,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** The database, which notes down what it is asked. */
-function recording(database: Database, noted: SqlText[]): Database {
-  const note = <T extends SqlText>(query: T): T => {
-    noted.push(query)
+/** A database that records its statements. */
+function recording(database: Database, statements: SqlText[]): Database {
+  const record = <T extends SqlText>(query: T): T => {
+    statements.push(query)
     return query
   }
-  const noting = (tx: Transaction): Transaction => ({
-    all: (query) => tx.all(note(query)),
-    run: (query) => tx.run(note(query)),
-    send: (query) => tx.send(note(query)),
+  const recorded = (tx: Transaction): Transaction => ({
+    all: (query) => tx.all(record(query)),
+    run: (query) => tx.run(record(query)),
+    send: (query) => tx.send(record(query)),
     lock: (...keys) => tx.lock(...keys),
     afterCommit: (hook) => tx.afterCommit(hook),
   })
   return decorateDatabase(database, {
-    all: (query) => database.all(note(query)),
-    write: (work, options) => database.write((tx) => work(noting(tx)), options),
+    all: (query) => database.all(record(query)),
+    write: (work, options) => database.write((tx) => work(recorded(tx)), options),
   })
 }
 
-test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the rows of one user and one token', async () => {
+test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending a session read only the rows of one user and token', async () => {
   const prepared = await preparePushTables(engine)
-  const noted: SqlText[] = []
-  const tables = { ...prepared, database: recording(prepared.database, noted) }
+  const statements: SqlText[] = []
+  const tables = { ...prepared, database: recording(prepared.database, statements) }
   const clock = manualClock()
   const devices = createDevices({ tables, lockActiveUser: async () => true, clock })
   const topics = createTopics(tables, clock)
@@ -53,7 +53,7 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
     await devices.register(caller(`user-${at}`), { id: 'phone', token: `token-${at}`, platform: 'ios' })
   await prepared.database.write((tx) => tx.run(sql`ANALYZE`))
 
-  noted.length = 0
+  statements.length = 0
   await devices.register(caller('user-1'), { id: 'phone', token: 'another', platform: 'ios' })
   await topics.change('user-1', 'news', true)
   await devices.unregister('user-1', { token: 'another', deviceId: 'phone' })
@@ -66,8 +66,8 @@ test('[PUSH-1, PUSH-5, PUSH-6] registering, unregistering and ending read the ro
   await devices.findByToken('token-5')
   await topics.browsersOf('news', { userId: 'user-1', id: 'phone' })
 
-  expect(noted.length).toBeGreaterThan(20)
-  for (const { text, values } of noted) {
+  expect(statements.length).toBeGreaterThan(20)
+  for (const { text, values } of statements) {
     const plan = await prepared.database.all<{ detail: string }>({ text: `EXPLAIN QUERY PLAN ${text}`, values })
     const scans = plan.filter(({ detail }) => /^SCAN (?!CONSTANT|json_each)/.test(detail))
     expect({ text, scans }).toEqual({ text, scans: [] })

@@ -1,4 +1,4 @@
-/** Sending through FCM: to users, many users, tokens and topics, and what is logged of it. */
+/** Sending through FCM to users, tokens and topics, and the push log. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import type { Room, RoomPlayer } from '../../src/config/sections/rooms/room-code.ts'
@@ -26,7 +26,7 @@ async function register(client: Client, token = newToken(), deviceId = 'phone', 
   return token
 }
 
-/** A user with so many devices. */
+/** Registers a user with this number of devices. */
 async function newOwner(server: TestServer, devices = 1): Promise<{ userId: string; tokens: string[] }> {
   const userId = newUser()
   const tokens: string[] = []
@@ -41,14 +41,15 @@ const logsOf = async (server: TestServer, userId: string) =>
 
 describeServer('sending', { config, clock }, (server) => {
   describe('to a user', () => {
-    test('[PUSH-SEND-1] reaches every device, with the fields beside or under `payload`', async () => {
+    test('[PUSH-SEND-1] sends to every device, with the fields at the top level or under `payload`', async () => {
       const { userId, tokens } = await newOwner(server, 3)
       for (const body of [
         { userId, ...hello },
         { userId, payload: hello },
       ]) {
         const answer = await send(server, body)
-        expect([answer.status, answer.body]).toEqual([200, { ok: true, sent: 3, failed: 0 }])
+        expect(answer.status).toBe(200)
+        expect(answer.body).toEqual({ ok: true, sent: 3, failed: 0 })
       }
       for (const token of tokens)
         expect(messagesTo(token)).toEqual(
@@ -56,8 +57,8 @@ describeServer('sending', { config, clock }, (server) => {
         )
     })
 
-    test('[PUSH-SEND-1] 404 for one without a device, or who is nobody', async () => {
-      expectRefusal(await send(server, { userId: 'nobody', ...hello }), 404)
+    test('[PUSH-SEND-1] returns 404 for a user without devices and for an unknown user', async () => {
+      expectRefusal(await send(server, { userId: 'unknown', ...hello }), 404)
     })
 
     const { userId } = { userId: 'ann' }
@@ -71,12 +72,12 @@ describeServer('sending', { config, clock }, (server) => {
       ['a user that is an object', { userId: { $gt: '' }, ...hello }],
       ['a badge below zero', { userId, ...hello, badge: -1 }],
       ['a badge that is text', { userId, ...hello, badge: '1' }],
-      ['an image that is no URL', { userId, ...hello, image: 'javascript:alert(1)' }],
+      ['an image that is not an HTTP URL', { userId, ...hello, image: 'javascript:alert(1)' }],
       ['a line break in the collapse id', { userId, ...hello, collapseId: 'a\r\nX-Injected: 1' }],
       ['a collapse id that is too long', { userId, ...hello, collapseId: 'a'.repeat(65) }],
       ['a time to live below zero', { userId, ...hello, ttl: -1 }],
       ['a time to live beyond four weeks', { userId, ...hello, ttl: 2_419_201 }],
-      ['a time to live that is no number', { userId, ...hello, ttl: '60' }],
+      ['a time to live that is not a number', { userId, ...hello, ttl: '60' }],
       ['data that is a list', { userId, ...hello, data: ['a'] }],
       ['overrides of the token', { userId, ...hello, fcm: { token: 'stolen' } }],
       ['overrides of the topic', { userId, ...hello, fcm: { topic: 'all' } }],
@@ -92,7 +93,7 @@ describeServer('sending', { config, clock }, (server) => {
       expect(await logsOf(server, userId)).toEqual([])
     })
 
-    test('[PUSH-SEND-2] 4,096 bytes of JSON are taken, counted in UTF-8, and one more is not', async () => {
+    test('[PUSH-SEND-2] a payload of 4,096 bytes in UTF-8 is accepted, one of 4,097 is refused', async () => {
       const { userId } = await newOwner(server)
       const frame = Buffer.byteLength(JSON.stringify({ title: 't', body: 'ä' }))
       const text = `${'ä'.repeat(2000)}${'x'.repeat(4096 - frame - 3998)}`
@@ -102,21 +103,22 @@ describeServer('sending', { config, clock }, (server) => {
     })
   })
 
-  describe('to many', () => {
-    test('[PUSH-SEND-3] adds up, with a user named twice counted once', async () => {
+  describe('to many users', () => {
+    test('[PUSH-SEND-3] returns totals, and sends once to a user listed twice', async () => {
       const [one, two, gone] = [await newOwner(server, 2), await newOwner(server), await newOwner(server)]
       fcm.script(gone.tokens[0] as string, { status: 404, errorCode: 'UNREGISTERED' })
-      const userIds = [one.userId, two.userId, one.userId, gone.userId, 'nobody']
+      const userIds = [one.userId, two.userId, one.userId, gone.userId, 'unknown']
       const { status, body } = await server.service.post('/api/push/send-many', { userIds, ...hello })
-      expect([status, body]).toEqual([200, { ok: true, sent: 3, failed: 1 }])
+      expect(status).toBe(200)
+      expect(body).toEqual({ ok: true, sent: 3, failed: 1 })
       for (const token of [...one.tokens, ...two.tokens]) expect(messagesTo(token)).toHaveLength(1)
-      const none = await server.service.post('/api/push/send-many', { userIds: ['nobody'], payload: hello })
+      const none = await server.service.post('/api/push/send-many', { userIds: ['unknown'], payload: hello })
       expect(none.body).toEqual({ ok: true, sent: 0, failed: 0 })
     })
 
-    test('[PUSH-SEND-3] 10,000 users are taken and 10,001 are not', async () => {
+    test('[PUSH-SEND-3] 10,000 users are accepted, 10,001 are refused', async () => {
       const { userId, tokens } = await newOwner(server)
-      const others = Array.from({ length: 9_999 }, (_, at) => `nobody-${at}`)
+      const others = Array.from({ length: 9_999 }, (_, at) => `unknown-${at}`)
       const taken = await server.service.post('/api/push/send-many', { userIds: [...others, userId], ...hello })
       expect(taken.body).toEqual({ ok: true, sent: 1, failed: 0 })
       const userIds = [...others, userId, 'one-more']
@@ -126,37 +128,38 @@ describeServer('sending', { config, clock }, (server) => {
       expect(fcm.attempts(tokens[0] as string)).toBe(1)
     })
 
-    test('[PUSH-SEND-3] a job has 16 messages under way at once, and others go on beside it', async () => {
+    test('[PUSH-SEND-3] a job sends at most 16 messages at a time and does not delay other requests', async () => {
       const crowd = await Promise.all(Array.from({ length: 10 }, () => newOwner(server, 10)))
       const single = await newOwner(server)
-      const held = Promise.withResolvers<Response>()
+      const response = Promise.withResolvers<Response>()
       const all = crowd.flatMap(({ tokens }) => tokens)
-      for (const token of all) fcm.script(token, async () => (await held.promise).clone() as Response)
+      for (const token of all) fcm.script(token, async () => (await response.promise).clone() as Response)
       const userIds = crowd.map(({ userId }) => userId)
       const job = server.service.post('/api/push/send-many', { userIds, ...hello })
       await fcm.until(() => all.filter((token) => fcm.attempts(token) > 0).length >= 16)
       expect((await send(server, { userId: single.userId, ...hello })).body.sent).toBe(1)
       expect(all.filter((token) => fcm.attempts(token) > 0)).toHaveLength(16)
-      held.resolve(Response.json({ name: 'x' }))
+      response.resolve(Response.json({ name: 'x' }))
       expect((await job).body).toEqual({ ok: true, sent: 100, failed: 0 })
     })
   })
 
-  describe('to a token, a topic and all', () => {
+  describe('to a token, a topic and all devices', () => {
     const toToken = '/api/push/send-to-token'
     const toTopic = '/api/push/send-to-topic'
     const toAll = '/api/push/broadcast'
 
-    test('[PUSH-SEND-4] a token need not be registered; whose it is, is logged', async () => {
+    test('[PUSH-SEND-4] a token need not be registered, and the log contains its owner', async () => {
       const { userId, tokens } = await newOwner(server)
       for (const token of [newToken(), tokens[0]]) {
         const { status, body } = await server.service.post(toToken, { token, payload: hello })
-        expect([status, body]).toMatchObject([200, { sent: 1, failed: 0 }])
+        expect(status).toBe(200)
+        expect(body).toMatchObject({ sent: 1, failed: 0 })
         expect(messagesTo(token as string)).toHaveLength(1)
       }
       expect(await logsOf(server, userId)).toMatchObject([{ userId, platform: 'android', status: 'sent' }])
-      const [stranger] = (await server.service.get('/api/push/logs?limit=2')).body.logs.slice(1)
-      expect(stranger).toMatchObject({ userId: '', platform: 'web', status: 'sent' })
+      const [unregistered] = (await server.service.get('/api/push/logs?limit=2')).body.logs.slice(1)
+      expect(unregistered).toMatchObject({ userId: '', platform: 'web', status: 'sent' })
       for (const wrong of [
         { payload: hello },
         { token: 't' },
@@ -166,7 +169,7 @@ describeServer('sending', { config, clock }, (server) => {
         expectRefusal(await server.service.post(toToken, wrong), 400)
     })
 
-    test('[PUSH-SEND-5] a topic and all are one message each, which FCM delivers', async () => {
+    test('[PUSH-SEND-5] a topic and a broadcast are one FCM message each', async () => {
       const before = fcm.messages.length
       const topical = await server.service.post(toTopic, { topic: 'news.of~the%day-1', payload: hello })
       const broadcast = await server.service.post(toAll, { payload: hello })
@@ -188,7 +191,7 @@ describeServer('sending', { config, clock }, (server) => {
       '',
       'a'.repeat(901),
       { topic: 'a' },
-    ])('[PUSH-TOPIC-3] %.40p is no topic', async (topic) => {
+    ])('[PUSH-TOPIC-3] %.40p is not a valid topic', async (topic) => {
       const before = fcm.messages.length
       expectRefusal(await server.service.post(toTopic, { topic, payload: hello }), 400)
       for (const path of ['subscribe', 'unsubscribe'])
@@ -196,7 +199,7 @@ describeServer('sending', { config, clock }, (server) => {
       expect(fcm.messages).toHaveLength(before)
     })
 
-    test('[PUSH-SEND-5] what is missing is 400, what FCM refuses too, and what it cannot take now 503', async () => {
+    test('[PUSH-SEND-5] missing fields and refusals of FCM return 400, an unavailable FCM 503', async () => {
       expectRefusal(await server.service.post(toTopic, { payload: hello }), 400)
       expectRefusal(await server.service.post(toTopic, { topic: 'x' }), 400)
       expectRefusal(await server.service.post(toAll, {}), 400)
@@ -208,7 +211,7 @@ describeServer('sending', { config, clock }, (server) => {
   })
 
   describe('logs', () => {
-    test('[PUSH-LOG-1] newest first, of one user or of all, as many as asked for', async () => {
+    test('[PUSH-LOG-1] are listed newest first, for one user or all, up to the limit', async () => {
       const { userId, tokens } = await newOwner(server)
       for (let at = 0; at < 3; at++) await send(server, { userId, title: `title ${at}`, body: 'b' })
       fcm.script(tokens[0] as string, { status: 404, errorCode: 'UNREGISTERED' })
@@ -234,7 +237,7 @@ describeServer('sending', { config, clock }, (server) => {
       expectRefusal(await server.service.get('/api/push/logs?userId=%00'), 400)
     })
 
-    test('[PUSH-LOG-1] a thousand entries at most', async () => {
+    test('[PUSH-LOG-1] are listed up to a maximum of 1,000 entries', async () => {
       const owners = await Promise.all(Array.from({ length: 3 }, () => newOwner(server, 10)))
       const userIds = owners.map(({ userId }) => userId)
       for (let at = 0; at < 34; at++)
@@ -242,7 +245,7 @@ describeServer('sending', { config, clock }, (server) => {
       expect((await server.service.get('/api/push/logs?limit=5000')).body.logs).toHaveLength(1000)
     })
 
-    test('[PUSH-LOG-1] are nobody’s but the service key’s', async () => {
+    test('[PUSH-LOG-1] require a service key', async () => {
       expectRefusal(await server.anonymous.get('/api/push/logs'), 403)
       expectRefusal(await server.as('ann').get('/api/push/logs?userId=ann'), 403)
     })
@@ -260,8 +263,8 @@ describeServer('sending', { config, clock }, (server) => {
     })
   })
 
-  test('[PUSH-8] every administrative endpoint: 403 without a key, 401 with a wrong one, 403 to users', async () => {
-    const asks = [
+  test('[PUSH-8] administrative endpoints return 403 without a service key, and 401 with an invalid one', async () => {
+    const requests = [
       ['POST', 'send'],
       ['POST', 'send-many'],
       ['POST', 'send-to-token'],
@@ -271,7 +274,7 @@ describeServer('sending', { config, clock }, (server) => {
       ['GET', 'tokens?userId=a'],
       ['GET', 'logs'],
     ] as const
-    for (const [method, path] of asks) {
+    for (const [method, path] of requests) {
       const body = method === 'GET' ? {} : { body: {} }
       expectRefusal(await server.anonymous.request(method, `/api/push/${path}`, body), 403)
       expectRefusal(await server.as({ id: 'a', role: 'admin' }).request(method, `/api/push/${path}`, body), 403)
@@ -290,14 +293,14 @@ const rooms = {
   },
 }
 
-describeServer('room code', { config: { ...config, rooms }, clock }, (server) => {
-  test('[PUSH-SEND-7] sends to a user, with or without devices, and is refused what the API refuses', async () => {
+describeServer('room.push', { config: { ...config, rooms }, clock }, (server) => {
+  test('[PUSH-SEND-7] sends to a user with or without devices, and validates like the API', async () => {
     const { userId, tokens } = await newOwner(server, 2)
     const ann = await join(server, 'ann', { namespace: 'game', id: newRoomId() })
     const nudge = (to: string, message: object) => ann.act('nudge', { userId: to, message })
     expect(await nudge(userId, hello)).toMatchObject({ result: { ok: true, sent: 2, failed: 0 } })
     for (const token of tokens) expect(messagesTo(token)).toMatchObject([{ notification: hello }])
-    expect(await nudge('nobody', hello)).toMatchObject({ result: { ok: true, sent: 0, failed: 0 } })
+    expect(await nudge('unknown', hello)).toMatchObject({ result: { ok: true, sent: 0, failed: 0 } })
     expect(await nudge(userId, { title: 'a', body: 'b', fcm: { topic: 'all' } })).toMatchObject({
       type: 'action_error',
     })
@@ -307,7 +310,7 @@ describeServer('room code', { config: { ...config, rooms }, clock }, (server) =>
 })
 
 test.each(engines)(
-  '[PUSH-9] without credentials registering works, and every send and topic change is 503 on $name',
+  '[PUSH-9] without credentials, registration works and sends and topic changes return 503, on $name',
   async (engine) => {
     const server = await startServer(
       { config: { push: { fcm: { projectId: 'demo', serviceAccount: undefined } } } },
@@ -317,19 +320,19 @@ test.each(engines)(
       expectRefusal(await server.as('ann').post(`/api/push/topic/${path}`, { topic: 'x' }), 404)
     await register(server.as('ann'))
     const payload = hello
-    const asks: [string, object][] = [
+    const requests: [string, object][] = [
       ['send', { userId: 'ann', ...hello }],
       ['send-many', { userIds: ['ann'], ...hello }],
       ['send-to-token', { token: 't', payload }],
       ['send-to-topic', { topic: 't', payload }],
       ['broadcast', { payload }],
     ]
-    for (const [path, body] of asks)
+    for (const [path, body] of requests)
       expect(expectRefusal(await server.service.post(`/api/push/${path}`, body), 503).slug).toBe('push-not-configured')
     for (const path of ['subscribe', 'unsubscribe'])
       expectRefusal(await server.as('ann').post(`/api/push/topic/${path}`, { topic: 'x' }), 503)
     expect((await server.service.get('/api/push/logs')).body).toEqual({ logs: [] })
-    // Once there are credentials, FCM is told of what was registered before.
+    // Once credentials are configured, earlier registrations are sent to FCM.
     const [{ token }] = (await server.service.get('/api/push/tokens?userId=ann')).body.tokens
     await server.reload(config)
     await server.tidy()

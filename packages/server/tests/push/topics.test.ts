@@ -1,4 +1,4 @@
-/** Topics: that FCM ends up knowing what is wanted, whatever happens on the way. */
+/** Topics: the subscriptions at FCM converge to the stored ones, across failures and restarts. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { openFcm } from '../harness/push/fcm.ts'
@@ -22,13 +22,13 @@ const unsubscribe = (server: TestServer, user: string, topic: string) =>
   server.as(user).post('/api/push/topic/unsubscribe', { topic })
 
 describeServer('topics', { config, clock }, (server) => {
-  test('[PUSH-TOPIC-1] every device hears of `all` once it is registered', async () => {
+  test('[PUSH-TOPIC-1] a registered device is subscribed to `all`', async () => {
     const token = newToken()
     await register(server, newName(), token)
     await fcm.until(() => fcm.membersOf('all').includes(token))
   })
 
-  test('[PUSH-TOPIC-1] also where FCM was away then', async () => {
+  test('[PUSH-TOPIC-1] a registered device is subscribed to `all` after an outage of FCM', async () => {
     const token = newToken()
     const away = { status: 503, retryAfter: '9999' }
     await server.tidy()
@@ -43,21 +43,23 @@ describeServer('topics', { config, clock }, (server) => {
     expect(fcm.membersOf('all')).toContain(token)
   })
 
-  test('[PUSH-TOPIC-2] all devices of the user follow, and leave again', async () => {
+  test('[PUSH-TOPIC-2] all devices of the user are subscribed and unsubscribed', async () => {
     const [user, topic] = [newName(), newName()]
     const tokens = [newToken(), newToken()].sort()
     for (const token of tokens) await register(server, user, token, token)
-    await register(server, 'somebody-else', newToken())
+    await register(server, 'another-user', newToken())
     await server.tidy()
     const followed = await subscribe(server, user, topic)
-    expect([followed.status, followed.body]).toEqual([200, { ok: true, subscribed: 2, failed: 0 }])
+    expect(followed.status).toBe(200)
+    expect(followed.body).toEqual({ ok: true, subscribed: 2, failed: 0 })
     expect(fcm.membersOf(topic)).toEqual(tokens)
     const left = await unsubscribe(server, user, topic)
-    expect([left.status, left.body]).toEqual([200, { ok: true, unsubscribed: 2, failed: 0 }])
+    expect(left.status).toBe(200)
+    expect(left.body).toEqual({ ok: true, unsubscribed: 2, failed: 0 })
     expect(fcm.membersOf(topic)).toEqual([])
   })
 
-  test('[PUSH-TOPIC-2] 400 without a topic, 401 without a token, 404 without a device', async () => {
+  test('[PUSH-TOPIC-2] a change returns 400 without a topic, 401 without a token and 404 without a device', async () => {
     const user = newName()
     expectRefusal(await subscribe(server, user, 'x'), 404)
     expectRefusal(await unsubscribe(server, user, 'x'), 404)
@@ -69,7 +71,7 @@ describeServer('topics', { config, clock }, (server) => {
   })
 
   describe('[PUSH-TOPIC-4] a device’s topics', () => {
-    test('[PUSH-TOPIC-4] go over to its new token', async () => {
+    test('[PUSH-TOPIC-4] move to its new token', async () => {
       const [user, topic, first, second] = [newName(), newName(), newToken(), newToken()]
       await register(server, user, first)
       await subscribe(server, user, topic)
@@ -78,7 +80,7 @@ describeServer('topics', { config, clock }, (server) => {
       await fcm.until(() => fcm.membersOf('all').includes(second) && !fcm.membersOf('all').includes(first))
     })
 
-    test('[PUSH-TOPIC-4] are not those of whoever takes its token', async () => {
+    test('[PUSH-TOPIC-4] are not inherited by another user of its token', async () => {
       const [first, second, topic, token] = [newName(), newName(), newName(), newToken()]
       await register(server, first, token)
       await subscribe(server, first, topic)
@@ -88,7 +90,7 @@ describeServer('topics', { config, clock }, (server) => {
       expect(fcm.membersOf('all')).toContain(token)
     })
 
-    test('[PUSH-TOPIC-4] end when it is unregistered, or dead', async () => {
+    test('[PUSH-TOPIC-4] are removed when it is unregistered or no longer exists', async () => {
       const [user, topic, token, dead] = [newName(), newName(), newToken(), newToken()]
       await register(server, user, token)
       await register(server, user, dead, 'tablet')
@@ -101,7 +103,7 @@ describeServer('topics', { config, clock }, (server) => {
     })
   })
 
-  test('[PUSH-TOPIC-5] a device follows 200 topics and `all`, and no more', async () => {
+  test('[PUSH-TOPIC-5] a device can subscribe to 200 topics including `all`', async () => {
     const [user, token] = [newName(), newToken()]
     await register(server, user, token)
     const answers = []
@@ -112,7 +114,7 @@ describeServer('topics', { config, clock }, (server) => {
     expect((await subscribe(server, user, 'many-0')).status).toBe(200)
   })
 
-  test('[PUSH-TOPIC-6] a token that FCM does not know counts as failed, and is not tried for ever', async () => {
+  test('[PUSH-TOPIC-6] a token unknown to FCM counts as failed and is not retried', async () => {
     const [user, topic, good, bad] = [newName(), newName(), newToken(), newToken()]
     fcm.unknown.add(bad)
     await register(server, user, good)
@@ -124,7 +126,7 @@ describeServer('topics', { config, clock }, (server) => {
     expect(fcm.membersOf(topic)).toEqual([good])
   })
 
-  test('[PUSH-TOPIC-6] where FCM is away it is told later, with what is wanted by then', async () => {
+  test('[PUSH-TOPIC-6] changes during an outage of FCM are sent later, with the latest state', async () => {
     const [user, other, topic, token, second] = [newName(), newName(), newName(), newToken(), newToken()]
     await register(server, user, token)
     await register(server, other, second)
@@ -139,20 +141,20 @@ describeServer('topics', { config, clock }, (server) => {
     expect(fcm.membersOf(topic)).toEqual([token])
   })
 
-  test('[PUSH-TOPIC-6] what it was not told when it went from the configuration is told when it is back', async () => {
-    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<Response>()]
+  test('[PUSH-TOPIC-6] changes pending when FCM is removed from the configuration are sent when it is restored', async () => {
+    const [requested, response] = [Promise.withResolvers<void>(), Promise.withResolvers<Response>()]
     const [first, second] = [newToken(), newToken()]
     await server.tidy()
     fcm.scriptTopics(() => {
-      asked.resolve()
-      return answer.promise
+      requested.resolve()
+      return response.promise
     })
     await register(server, newName(), first)
-    await asked.promise
+    await requested.promise
     await register(server, newName(), second)
     const { push: _, ...without } = config
     await server.reload(without)
-    answer.resolve(Response.json({}, { status: 500, headers: { 'retry-after': '9999' } }))
+    response.resolve(Response.json({}, { status: 500, headers: { 'retry-after': '9999' } }))
     await server.tidy()
     await server.reload(config)
     await server.elapse(60_000)
@@ -161,7 +163,7 @@ describeServer('topics', { config, clock }, (server) => {
     expect(fcm.membersOf('all')).toContain(second)
   })
 
-  test('[PUSH-TOPIC-7] of 40 changes at once, what is stored last is what FCM knows', async () => {
+  test('[PUSH-TOPIC-7] after 40 concurrent changes, FCM has the last stored state', async () => {
     const [user, token] = [newName(), newToken()]
     await register(server, user, token)
     const topics = [newName(), newName(), newName(), newName()]
@@ -171,7 +173,7 @@ describeServer('topics', { config, clock }, (server) => {
         return at % 8 < 4 ? subscribe(server, user, topic) : unsubscribe(server, user, topic)
       }),
     )
-    // What each topic stands at is asked for by a broadcast of ours that nobody else makes: the last change wins.
+    // The outcome of the concurrent changes is unknown; these last changes determine the expected state.
     for (const [at, topic] of topics.entries()) await (at % 2 === 0 ? subscribe : unsubscribe)(server, user, topic)
     await server.elapse(60_000)
     await server.tidy()

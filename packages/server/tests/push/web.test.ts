@@ -1,4 +1,4 @@
-/** Web push by VAPID: browsers' own subscriptions, and where the server lets itself be sent by them. */
+/** Web push with VAPID: browser subscriptions, and protection against requests to internal addresses. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { createECDH } from 'node:crypto'
 import { manualClock } from '../../src/base/clock.ts'
@@ -15,18 +15,18 @@ const publicKey = ecdh.generateKeys('base64url')
 const privateKey = Buffer.from(ecdh.getPrivateKey('hex').padStart(64, '0'), 'hex').toString('base64url')
 const fcm = openFcm(clock)
 const pushes = openPushEndpoint(publicKey, clock)
-/** Inside the network, and in nobody's list. */
-let strayRequests = 0
-const inside = Bun.serve({
+/** A server of the internal network, which must receive no requests. */
+let internalRequests = 0
+const internal = Bun.serve({
   hostname: '127.0.0.1',
   port: 0,
   fetch() {
-    strayRequests += 1
+    internalRequests += 1
     return new Response('secret')
   },
 })
 afterAll(async () => {
-  await Promise.all([fcm.close(), pushes.close(), inside.stop(true)])
+  await Promise.all([fcm.close(), pushes.close(), internal.stop(true)])
 })
 
 const vapid = { subject: 'mailto:ops@example.com', publicKey, privateKey, localServices: [pushes.origin] }
@@ -52,7 +52,7 @@ const lastLog = async (server: TestServer, userId: string) => {
 }
 
 describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (server) => {
-  test('[PUSH-WEB-1] a browser’s subscription is sent to directly: signed for its service, and encrypted', async () => {
+  test('[PUSH-WEB-1] a message to a browser is encrypted, and signed for its push service', async () => {
     const { userId, browser } = await newOwner(server)
     expect((await send(server, userId)).body).toEqual({ ok: true, sent: 1, failed: 0 })
     const { headers, body, json } = browser.taken[0] ?? expect.unreachable()
@@ -67,7 +67,7 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     expect(Buffer.from(body).includes('World')).toBe(false)
   })
 
-  test('[PUSH-WEB-1] every field reaches the service worker or the header it belongs to', async () => {
+  test('[PUSH-WEB-1] every field is sent to the service worker or as a header', async () => {
     const { userId, browser } = await newOwner(server)
     const more = { image: 'https://a.example/b.png', badge: 2, data: { deep: { n: 1 } }, silent: true }
     await send(server, userId, { ...more, collapseId: 'match 7', ttl: 60, fcm: { android: { ttl: '1s' } } })
@@ -80,7 +80,7 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     expect(second?.headers.get('topic')).toBe('match-7')
   })
 
-  test('[PUSH-WEB-1] a token of FCM is not sent to without FCM', async () => {
+  test('[PUSH-WEB-1] an FCM token fails when FCM is not configured', async () => {
     const userId = newUser()
     await register(server, userId, 'a-token-of-fcm')
     expect((await send(server, userId)).body).toEqual({ ok: true, sent: 0, failed: 1 })
@@ -88,10 +88,11 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     expectRefusal(await server.service.post('/api/push/send-to-token', { token: 'x', payload: hello }), 503)
     const { token, taken } = pushes.subscribe()
     const answer = await server.service.post('/api/push/send-to-token', { token, payload: hello })
-    expect([answer.body, taken.length]).toMatchObject([{ sent: 1, failed: 0 }, 1])
+    expect(answer.body).toMatchObject({ sent: 1, failed: 0 })
+    expect(taken.length).toBe(1)
   })
 
-  test('[PUSH-WEB-3] topics and broadcasts reach those who follow, beside the request', async () => {
+  test('[PUSH-WEB-3] topics and broadcasts are sent to subscribed browsers after the response', async () => {
     const [one, two, three] = [await newOwner(server), await newOwner(server), await newOwner(server)]
     for (const { userId } of [one, two]) {
       const { body } = await server.as(userId).post('/api/push/topic/subscribe', { topic: 'news' })
@@ -100,21 +101,22 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     const { body } = await server.as(two.userId).post('/api/push/topic/unsubscribe', { topic: 'news' })
     expect(body).toEqual({ ok: true, unsubscribed: 1, failed: 0 })
     const sent = await server.service.post('/api/push/send-to-topic', { topic: 'news', payload: hello })
-    expect([sent.status, sent.body]).toEqual([200, { success: true }])
+    expect(sent.status).toBe(200)
+    expect(sent.body).toEqual({ success: true })
     await pushes.until(() => one.browser.taken.length === 1)
     await server.service.post('/api/push/broadcast', { payload: { ...hello, title: 'All' } })
     await pushes.until(() => [one, two, three].every(({ browser }) => browser.taken.at(-1)?.json.title === 'All'))
     expect([one, two, three].map(({ browser }) => browser.taken.length)).toEqual([2, 1, 1])
   })
 
-  test('[PUSH-WEB-3] a broadcast under way is finished before the server ends', async () => {
+  test('[PUSH-WEB-3] a running broadcast finishes before the server stops', async () => {
     const owners = await Promise.all(Array.from({ length: 30 }, () => newOwner(server)))
     await server.service.post('/api/push/broadcast', { payload: { ...hello, title: 'Last' } })
     await server.restart()
     for (const { browser } of owners) expect(browser.taken.at(-1)?.json.title).toBe('Last')
   })
 
-  test('[PUSH-WEB-4] 404 and 410 remove the browser, 429 and 5xx are tried again, others fail', async () => {
+  test('[PUSH-WEB-4] 404 and 410 remove the browser, 429 and 5xx are retried, other errors fail', async () => {
     for (const status of [404, 410]) {
       const { userId, browser } = await newOwner(server)
       browser.answer(new Response('gone', { status }))
@@ -140,7 +142,7 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     expect((await send(server, userId)).body.sent).toBe(1)
   })
 
-  test('[PUSH-WEB-1] a message that only fits unencrypted fails, and says so', async () => {
+  test('[PUSH-WEB-1] a message that is too large after encryption fails with MESSAGE_TOO_LARGE', async () => {
     const { userId } = await newOwner(server)
     expect((await send(server, userId, { data: { big: 'x'.repeat(4020) } })).body).toEqual({
       ok: true,
@@ -150,10 +152,10 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     expect(await lastLog(server, userId)).toEqual(['failed', 'MESSAGE_TOO_LARGE'])
   })
 
-  describe('endpoints', () => {
+  describe('endpoints of browsers', () => {
     test.each([
-      `http://127.0.0.1:${inside.port}/x`,
-      `https://127.0.0.1:${inside.port}/x`,
+      `http://127.0.0.1:${internal.port}/x`,
+      `https://127.0.0.1:${internal.port}/x`,
       'https://127.0.0.1/x',
       'https://localhost/x',
       'https://push.localhost/x',
@@ -175,16 +177,16 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
       'file:///etc/passwd',
       'javascript:alert(1)',
       'not a url',
-    ])('[PUSH-WEB-5] %s is not registered, and not sent to', async (endpoint) => {
+    ])('[PUSH-WEB-5] %s cannot be registered or sent to', async (endpoint) => {
       const [userId, token] = [newUser(), subscriptionOf(endpoint, newBrowser())]
       expectRefusal(await register(server, userId, token), 400)
       const payload = hello
       expectRefusal(await server.service.post('/api/push/send-to-token', { token, payload }), 400)
       expect((await server.service.get(`/api/push/tokens?userId=${userId}`)).body.tokens).toEqual([])
-      expect(strayRequests).toBe(0)
+      expect(internalRequests).toBe(0)
     })
 
-    test('[PUSH-WEB-5] what the configuration trusts no more is not sent to any more', async () => {
+    test('[PUSH-WEB-5] an endpoint removed from localServices is no longer sent to', async () => {
       const { userId, browser } = await newOwner(server)
       await server.reload({ push: { vapid: { ...vapid, localServices: [] } }, rateLimits })
       expect((await send(server, userId)).body).toEqual({ ok: true, sent: 0, failed: 1 })
@@ -195,9 +197,9 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
 
     test('[PUSH-WEB-5] a redirect is not followed', async () => {
       const { userId, browser } = await newOwner(server)
-      browser.answer(new Response(null, { status: 307, headers: { location: `${inside.url.origin}/x` } }))
+      browser.answer(new Response(null, { status: 307, headers: { location: `${internal.url.origin}/x` } }))
       expect((await send(server, userId)).body).toEqual({ ok: true, sent: 0, failed: 1 })
-      expect(strayRequests).toBe(0)
+      expect(internalRequests).toBe(0)
     })
 
     const noKeys = (keys: object) => JSON.stringify({ endpoint: `${pushes.origin}/x`, keys })
@@ -205,16 +207,16 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
     test.each([
       ['no keys', noKeys({})],
       ['a short secret', noKeys({ p256dh, auth: 'AAAA' })],
-      ['a key that is no point', noKeys({ p256dh: Buffer.alloc(65, 4).toString('base64url'), auth })],
+      ['a key that is not a point of the curve', noKeys({ p256dh: Buffer.alloc(65, 4).toString('base64url'), auth })],
       ['a compressed key', noKeys({ p256dh: ecdh.getPublicKey('base64url', 'compressed'), auth })],
       ['a key that is a list', noKeys({ p256dh: [p256dh], auth })],
-      ['JSON that is broken', '{"endpoint":'],
-    ])('[PUSH-WEB-1] %s: is no subscription', async (_, token) => {
+      ['malformed JSON', '{"endpoint":'],
+    ])('[PUSH-WEB-1] a subscription with %s is refused', async (_, token) => {
       expectRefusal(await register(server, newUser(), token), 400)
     })
   })
 
-  test('[PUSH-WEB-6] a page learns the public key, and nothing private', async () => {
+  test('[PUSH-WEB-6] /api/config returns the public key and nothing private', async () => {
     const { body, text } = await server.anonymous.get('/api/config')
     expect(body.push).toEqual({ vapidPublicKey: publicKey })
     expect(text).not.toContain(privateKey)
@@ -222,13 +224,14 @@ describeServer('web push', { config: { push: { vapid }, rateLimits }, clock }, (
   })
 })
 
-describeServer('both ways', { config: { push: { vapid, fcm: fcm.config }, rateLimits }, clock }, (server) => {
-  test('[PUSH-WEB-1] each device is reached in its way, and a topic reaches both', async () => {
+describeServer('FCM and web push', { config: { push: { vapid, fcm: fcm.config }, rateLimits }, clock }, (server) => {
+  test('[PUSH-WEB-1] each device is reached through its service, and a broadcast through both', async () => {
     const { userId, browser } = await newOwner(server)
     const token = `token-${crypto.randomUUID()}`
     await register(server, userId, token, 'other')
     expect((await send(server, userId)).body).toEqual({ ok: true, sent: 2, failed: 0 })
-    expect([fcm.attempts(token), browser.taken.length]).toEqual([1, 1])
+    expect(fcm.attempts(token)).toBe(1)
+    expect(browser.taken.length).toBe(1)
     const before = fcm.messages.length
     await server.service.post('/api/push/broadcast', { payload: hello })
     await pushes.until(() => browser.taken.length === 2)
@@ -239,9 +242,9 @@ describeServer('both ways', { config: { push: { vapid, fcm: fcm.config }, rateLi
 describe('requests to the public internet', () => {
   const bounds = { timeoutMs: 5000, bytesMax: 1000 }
 
-  test('[PUSH-WEB-5] a name is looked up once, and every address it has must be public', async () => {
+  test('[PUSH-WEB-5] a host is resolved once, and all its addresses must be public', async () => {
     const lookups: string[] = []
-    const ask = (addresses: readonly string[]) =>
+    const request = (addresses: readonly string[]) =>
       createPublicFetch({
         ...bounds,
         trusted: () => false,
@@ -251,18 +254,18 @@ describe('requests to the public internet', () => {
         },
       })('https://rebinding.example/x')
     for (const addresses of [['127.0.0.1'], ['8.8.8.8', '10.0.0.1'], ['::1'], ['2606:4700::1111', 'fd00::1'], []])
-      await expect(ask(addresses)).rejects.toBeInstanceOf(NotPublicError)
+      await expect(request(addresses)).rejects.toBeInstanceOf(NotPublicError)
     expect(lookups).toHaveLength(5)
-    expect(strayRequests).toBe(0)
+    expect(internalRequests).toBe(0)
   })
 
-  test('[PUSH-WEB-5] a resolver that does not answer is not waited for', async () => {
+  test('[PUSH-WEB-5] a resolver that does not respond times out', async () => {
     const lookup = () => new Promise<never>(() => {})
-    const ask = createPublicFetch({ timeoutMs: 50, bytesMax: 1000, trusted: () => false, lookup })
-    await expect(ask('https://push.example.com/x')).rejects.toMatchObject({ name: 'TimeoutError' })
+    const request = createPublicFetch({ timeoutMs: 50, bytesMax: 1000, trusted: () => false, lookup })
+    await expect(request('https://push.example.com/x')).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 
-  test('[PUSH-WEB-5] the connection goes to the address that was looked at, under the name', async () => {
+  test('[PUSH-WEB-5] the connection uses the checked address and the original host name', async () => {
     const server = Bun.serve({
       hostname: '127.0.0.1',
       port: 0,
@@ -274,7 +277,7 @@ describe('requests to the public internet', () => {
     await server.stop(true)
   })
 
-  test('[PUSH-WEB-5] what is plainly public is taken', () => {
+  test('[PUSH-WEB-5] public URLs are accepted', () => {
     for (const url of ['https://fcm.googleapis.com/wp/x', 'https://1.1.1.1/x', 'https://[2606:4700::1111]/x'])
       expect(mayBePublic(new URL(url))).toBe(true)
   })
