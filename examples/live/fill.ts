@@ -1,8 +1,8 @@
-/** What is on the map at first: one place in so many of the atlas, and eight travellers of two users. */
+/** The initial data: a sample of the places of the atlas, and eight travelers of two users. */
 import { readCountries } from '../atlas/countries.ts'
 import { readPlaces } from '../atlas/places.ts'
 
-/** About 2,500 of 171,075: enough to make out the continents. */
+/** Selects about 2,500 of 171,075 places, enough to show the shapes of the continents. */
 const placesApart = 68
 /** Maximum operations per batch (rule DB-BATCH-2). */
 const batchRows = 500
@@ -17,7 +17,7 @@ export interface Place {
   readonly lng: number
 }
 
-/** Where a traveller is when they are at a place. */
+/** The fields of a traveler at a place. */
 export const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) => ({
   placeId: id,
   placeName: `${name}, ${countryName}`,
@@ -26,7 +26,7 @@ export const whereabouts = ({ id, name, countryName, region, lat, lng }: Place) 
   lng,
 })
 
-/** The owners; each has one traveler who is not shared. */
+/** Each owner has one traveler who is not shared. */
 const travellers = [
   { name: 'Ada', userId: 'marie' },
   { name: 'Bo', userId: 'marie' },
@@ -49,7 +49,7 @@ function choosePlaces(): Place[] {
     })
 }
 
-/** Fills an empty server; does nothing where there are travellers. Throws an Error with what the server says. */
+/** Fills an empty server, and does nothing if it has travelers. Throws an Error with the message of the server. */
 export async function fill(url: string, serviceKey: string): Promise<void> {
   const tables = `${url}/api/db/shared/tables`
   const headers = { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' }

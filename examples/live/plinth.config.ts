@@ -1,6 +1,6 @@
 /**
- * Places of the atlas, and travellers who move between them. A browser window shows the travellers that the read rule
- * allows the user, while they move: README.md tries it.
+ * Places of the atlas, and travelers who move between them. A page shows live the travelers that the read rule allows
+ * its user to see. README.md is a walkthrough.
  */
 import { defineConfig, or } from 'plinth'
 
@@ -10,7 +10,7 @@ export default defineConfig({
   databases: {
     shared: {
       tables: {
-        // What the map is drawn from. Readable by all; without write rules, only a service key can write.
+        // The map is drawn from the places. Readable by all; without write rules, only a service key can write.
         places: {
           schema: {
             name: { type: 'string', required: true, max: 200 },
@@ -22,7 +22,7 @@ export default defineConfig({
           access: { read: true },
         },
 
-        // All users see shared travellers and their own; only the owner can move a traveller.
+        // All users see shared travelers and their own; only the owner can move a traveler.
         travellers: {
           schema: {
             userId: { type: 'string', required: true },

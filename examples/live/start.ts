@@ -1,6 +1,6 @@
 /**
- * The live map: the server of plinth.config.ts, filled on first start, and beside it a page that watches it, as plain
- * files from a port of its own. Prints where to look.
+ * Starts the server of plinth.config.ts, fills it on the first start, and serves the page on another port. Prints the
+ * URLs.
  *
  * node scripts/run.mjs examples/live/start.ts [--port 4300] [--page-port 4301] [--data examples/live/data]
  */
@@ -13,7 +13,7 @@ import { fill } from './fill.ts'
 /** Every start signs new tokens. */
 const demoTokenLifetimeMs = 24 * 60 * 60 * 1000
 
-/** A token as the server itself would sign it, for a user who need not exist. */
+/** Signs a token like the server does; the user need not exist. */
 function signToken(id: string, secret: string): string {
   const tokens = createTokens(createFirstSigningKey(secret), systemClock)
   return tokens.signAccess({ id, displayName: id, expiresInMs: demoTokenLifetimeMs })
@@ -35,11 +35,11 @@ await runPageExample({
         OMAR: `Authorization: Bearer ${omar}`,
       },
       welcome: (demoPath) => `\
-  Anybody's map   ${pageUrl}/
+  Anonymous map   ${pageUrl}/
   Marie's map     ${pageUrl}/#token=${marie}
   For a shell     ${demoPath}
 
-Open both side by side; examples/live/README.md goes on from here.`,
+Open both side by side. examples/live/README.md describes the next steps.`,
     }
   },
 })

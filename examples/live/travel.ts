@@ -1,6 +1,6 @@
 /**
- * Makes changes for others to watch: the travellers of Marie and Omar move from place to place, each in its owner's
- * name, and now and then one hides or shows up again.
+ * Moves the travelers of Marie and Omar from place to place, each with the token of its owner. Some steps hide or share
+ * a traveler instead.
  *
  * . examples/live/data/demo.env
  * node scripts/run.mjs examples/live/travel.ts [--steps 100] [--every 400]
@@ -14,11 +14,11 @@ interface Traveller {
   readonly shared: boolean
 }
 
-/** One step in so many is no journey: the traveller hides, or shows up. */
+/** Every eighth step hides or shares a traveler. */
 const stepsPerHiding = 8
 
-/** Answers in JSON; throws an Error with what the server says where it refuses. */
-async function ask(path: string, authorization: string, change: object | null = null): Promise<unknown> {
+/** Sends a request and returns the JSON of the response. Throws an Error with the message of the server. */
+async function request(path: string, authorization: string, change: object | null = null): Promise<unknown> {
   const response = await fetch(`${process.env.DB}/${path}`, {
     method: change ? 'PATCH' : 'GET',
     headers: { Authorization: authorization, 'Content-Type': 'application/json' },
@@ -32,7 +32,7 @@ async function readAll<T>(table: string, authorization: string): Promise<T[]> {
   const items: T[] = []
   for (let cursor = '', more = true; more; ) {
     const path = `${table}?limit=1000&after=${encodeURIComponent(cursor)}`
-    const page = (await ask(path, authorization)) as { items: T[]; cursor: string; hasMore: boolean }
+    const page = (await request(path, authorization)) as { items: T[]; cursor: string; hasMore: boolean }
     items.push(...page.items)
     more = page.hasMore
     cursor = page.cursor
@@ -42,10 +42,10 @@ async function readAll<T>(table: string, authorization: string): Promise<T[]> {
 
 const oneOf = <T>(some: readonly T[]): T => some[Math.floor(Math.random() * some.length)] as T
 
-/** A user's token, as `demo.env` has it. */
+/** The token of a user in `demo.env`. */
 function tokenOf(userId: string): string {
   const header = process.env[userId.toUpperCase()]
-  if (!header || !process.env.DB) throw new Error('Say `. examples/live/data/demo.env` first, while the example runs')
+  if (!header || !process.env.DB) throw new Error('Start the example and run `. examples/live/data/demo.env` first')
   return header.replace('Authorization: ', '')
 }
 
@@ -62,11 +62,11 @@ async function main(): Promise<void> {
     )
     const { id, name, shared } = oneOf(own)
     if (step % stepsPerHiding === 0) {
-      await ask(`travellers/${id}`, token, { shared: !shared })
+      await request(`travellers/${id}`, token, { shared: !shared })
       console.log(`${name} ${shared ? 'hides' : 'shows up'}`)
     } else {
       const there = whereabouts(oneOf(places))
-      await ask(`travellers/${id}`, token, there)
+      await request(`travellers/${id}`, token, there)
       console.log(`${name} goes to ${there.placeName}`)
     }
     await new Promise((resolve) => setTimeout(resolve, Number(values.every)))

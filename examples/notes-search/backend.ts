@@ -1,12 +1,12 @@
-/** The server as this example's programs ask it: JSON there and back, with the service key. */
+/** A JSON client for the API, with the service key. */
 
 export interface Backend {
-  get<Answer>(path: string): Promise<Answer>
-  post<Answer>(path: string, body: object): Promise<Answer>
+  get<Body>(path: string): Promise<Body>
+  post<Body>(path: string, body: object): Promise<Body>
 }
 
-/** A refusal of the server. The message is for whoever runs the example, not for visitors of its page. */
-export class Refusal extends Error {
+/** An error response of the server. The message is for the operator of the example, not for visitors of the page. */
+export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -15,16 +15,16 @@ export class Refusal extends Error {
   }
 }
 
-/** Throws `Refusal` with what the server says. */
+/** Requests throw an `ApiError` with the response of the server. */
 export function createBackend(url: string, serviceKey: string): Backend {
   const headers = { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' }
-  async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
+  async function request<Body>(path: string, init: RequestInit): Promise<Body> {
     const response = await fetch(url + path, { ...init, headers })
-    if (!response.ok) throw new Refusal(response.status, `${path}: ${response.status} ${await response.text()}`)
-    return (await response.json()) as Answer
+    if (!response.ok) throw new ApiError(response.status, `${path}: ${response.status} ${await response.text()}`)
+    return (await response.json()) as Body
   }
   return {
-    get: (path) => ask(path, {}),
-    post: (path, body) => ask(path, { method: 'POST', body: JSON.stringify(body) }),
+    get: (path) => request(path, {}),
+    post: (path, body) => request(path, { method: 'POST', body: JSON.stringify(body) }),
   }
 }

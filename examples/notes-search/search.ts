@@ -1,39 +1,37 @@
 /**
- * The search: the server is asked twice at once, for notes with these words and for notes whose vectors are near, and
- * the two lists become one by the places that notes have in them.
+ * Hybrid search: runs a full-text search and a vector search in parallel, and combines the results by rank.
  */
-import { type Backend, Refusal } from './backend.ts'
+import { ApiError, type Backend } from './backend.ts'
 import type { Embedding } from './embedding.ts'
 import type { Note } from './notes.ts'
 
 export interface Hit extends Note {
-  /** Its place in each list, from 1; null where it is not in it. */
+  /** The rank in each list, from 1; null if it is not in the list. */
   readonly words: number | null
   readonly vectors: number | null
 }
 
 export interface Results {
-  /** Notes that have all the words, the most relevant first. */
+  /** Notes that contain all words, most relevant first. */
   readonly words: readonly Hit[]
-  /** The nearest notes. */
+  /** Notes with the most similar vectors. */
   readonly vectors: readonly Hit[]
+  /** The combined results. */
   readonly both: readonly Hit[]
 }
 
 export type Kind = Note['kind'] | null
 
-/** Of each list; what is further down would change nothing in what is shown. */
+/** Results requested per list; lower ranks would not affect the results shown. */
 const candidates = 50
 const shown = 10
 
-/**
- * The usual constant: large enough that a first place in one list does not beat good places in both.
- */
+/** The customary constant: with it, the first rank in one list does not beat good ranks in both. */
 const rankOffset = 60
 
 /**
- * Reciprocal rank fusion: every list gives each of its items 1 / (60 + place), and the sums decide. It needs no scores
- * that can be compared, which those of words and of vectors cannot. Ties keep the order in which ids first appear.
+ * Reciprocal rank fusion: each list contributes 1 / (60 + rank) to each of its items, which are sorted by the sum. It
+ * does not compare the scores of the lists. Ties keep the order of first appearance.
  */
 export function fuse(lists: readonly (readonly string[])[]): string[] {
   const scores = new Map<string, number>()
@@ -53,15 +51,15 @@ export function createSearch(backend: Backend, embedding: Embedding): Search {
       const path = `${notes}/search?q=${encodeURIComponent(query)}&limit=${candidates}${filter}`
       return (await backend.get<{ items: Note[] }>(path)).items
     } catch (error) {
-      // More words than a search takes: no note has them all.
-      if (error instanceof Refusal && error.status === 400) return []
+      // The query has more words than a search accepts; no note contains them all.
+      if (error instanceof ApiError && error.status === 400) return []
       throw error
     }
   }
 
   async function findNearest(query: string, kind: Kind): Promise<readonly string[]> {
     const vector = embedding.embed(query)
-    // A text without words is near to nothing.
+    // A text without words has no similar notes.
     if (vector.every((value) => value === 0)) return []
     const filter = kind === null ? {} : { filter: { kind } }
     const command = { action: 'search', vector, topK: candidates, ...filter }
@@ -82,13 +80,13 @@ export function createSearch(backend: Backend, embedding: Embedding): Search {
     const both = fuse([words, vectors])
     const missing = [...both, ...vectors].filter((id) => !known.has(id))
     for (const note of await fetchNotes([...new Set(missing)])) known.set(note.id, note)
-    const placeIn = (list: readonly string[], id: string): number | null => list.indexOf(id) + 1 || null
+    const rankIn = (list: readonly string[], id: string): number | null => list.indexOf(id) + 1 || null
     const hitsOf = (ids: readonly string[]): Hit[] =>
       ids.slice(0, shown).flatMap((id) => {
         const note = known.get(id)
         if (!note) return []
         const { title, text, kind } = note
-        return [{ id, title, text, kind, words: placeIn(words, id), vectors: placeIn(vectors, id) }]
+        return [{ id, title, text, kind, words: rankIn(words, id), vectors: rankIn(vectors, id) }]
       })
     return { both: hitsOf(both), words: hitsOf(words), vectors: hitsOf(vectors) }
   }

@@ -1,6 +1,6 @@
 /**
- * Search in notes: the server of plinth.config.ts, filled on first start, and beside it a page and the one endpoint
- * that it asks. That endpoint has the service key; the page never sees it. Prints where to look.
+ * Starts the server of plinth.config.ts, imports the notes on the first start, and serves the page and its search
+ * endpoint on another port. Only that endpoint has the service key. Prints the URLs.
  *
  * node scripts/run.mjs examples/notes-search/start.ts [--port 4600] [--page-port 4601] [--data <folder>]
  */
@@ -18,8 +18,8 @@ const kinds: ReadonlyMap<string, Kind> = new Map([
   ['food', 'food'],
 ])
 
-/** `GET /search?q=…&kind=…`: all that the world may ask. What went wrong inside is told to nobody outside. */
-async function answer(request: Request, search: Search): Promise<Response> {
+/** `GET /search?q=…&kind=…`, the only public endpoint. Internal errors are logged, not returned. */
+async function handleSearch(request: Request, search: Search): Promise<Response> {
   const { searchParams } = new URL(request.url)
   const query = (searchParams.get('q') ?? '').trim()
   const kind = kinds.get(searchParams.get('kind') ?? '')
@@ -44,7 +44,7 @@ await runPageExample({
     const backend = createBackend(apiUrl, settings.serviceKey)
     await fill(backend, notes, embedding)
     const search = createSearch(backend, embedding)
-    return { '/search': (request) => answer(request, search) }
+    return { '/search': (request) => handleSearch(request, search) }
   },
   introduce: ({ apiUrl, pageUrl, settings }) => ({
     environment: {
@@ -57,6 +57,6 @@ await runPageExample({
   The search      ${pageUrl}/
   For a shell     ${demoPath}
 
-${notes.length.toLocaleString('en-US')} notes. examples/notes-search/README.md goes on from here.`,
+${notes.length.toLocaleString('en-US')} notes. examples/notes-search/README.md describes the next steps.`,
   }),
 })

@@ -1,6 +1,6 @@
 /**
- * Web push and nothing else: visitors get an account without asking, and everybody may be sent to. start.ts makes the
- * keys on the first start, and keeps them with the data.
+ * Web push only: visitors sign in anonymously and register their browsers. start.ts generates the VAPID keys on the
+ * first start and stores them with the data.
  */
 import { defineConfig } from 'plinth'
 
@@ -13,7 +13,7 @@ export default defineConfig({
       subject: 'mailto:ops@example.com',
       publicKey: VAPID_PUBLIC_KEY,
       privateKey: VAPID_PRIVATE_KEY,
-      // For the test of this example, which has a push service of its own on this machine.
+      // The test of this example uses a local push service.
       localServices: PUSH_SERVICE ? [PUSH_SERVICE] : [],
     },
   },

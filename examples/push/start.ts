@@ -1,6 +1,5 @@
 /**
- * Web push: the server of plinth.config.ts, and beside it a page with a service worker, as plain files from a port of
- * its own. Prints where to look.
+ * Starts the server of plinth.config.ts, and serves the page with its service worker on another port. Prints the URLs.
  *
  * node scripts/run.mjs examples/push/start.ts [--port 4500] [--page-port 4501] [--data examples/push/data]
  */
@@ -9,8 +8,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runPageExample } from '../page-example.ts'
 
-/** The pair of keys, as `plinth keys vapid` prints one: made up once, since browsers' subscriptions are bound to it. */
-function keepKeys(dataFolder: string): { publicKey: string; privateKey: string } {
+/** Loads the VAPID keys, or generates them once: the subscriptions of browsers are bound to them. */
+function loadOrCreateKeys(dataFolder: string): { publicKey: string; privateKey: string } {
   const path = join(dataFolder, 'vapid.json')
   if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8'))
   const keys = createECDH('prime256v1')
@@ -27,7 +26,7 @@ await runPageExample({
   files: ['index.html', 'page.mjs', 'worker.mjs'],
   prepare(dataFolder) {
     if (process.env.VAPID_PUBLIC_KEY) return
-    const { publicKey, privateKey } = keepKeys(dataFolder)
+    const { publicKey, privateKey } = loadOrCreateKeys(dataFolder)
     process.env.VAPID_PUBLIC_KEY = publicKey
     process.env.VAPID_PRIVATE_KEY = privateKey
   },
@@ -42,6 +41,6 @@ await runPageExample({
   The page      ${pageUrl}/
   For a shell   ${demoPath}
 
-Open the page and switch notifications on; examples/push/README.md goes on from here.`,
+Open the page and turn notifications on. examples/push/README.md describes the next steps.`,
   }),
 })

@@ -1,6 +1,6 @@
 /**
- * A drawer of files for everybody: each user has a folder named by the user's id, and nobody sees into another's. What
- * is to be shown to others goes out as a link that expires.
+ * One bucket with a private folder for each user, named after the user id. Files are shared through signed URLs that
+ * expire.
  */
 import { and, defineConfig, where } from 'plinth'
 
@@ -13,7 +13,7 @@ export default defineConfig({
         images: true,
         access: {
           read: (auth) => auth && { uploadedBy: auth.id },
-          // Keys from `{id}/` up to `{id}0`, the character behind the slash: a folder.
+          // Keys from `{id}/` to `{id}0`, where 0 is the character after the slash: the folder of the user.
           write: (auth) =>
             auth && and({ uploadedBy: auth.id }, where('key', '>=', `${auth.id}/`), where('key', '<', `${auth.id}0`)),
           delete: (auth) => auth && { uploadedBy: auth.id },

@@ -1,6 +1,5 @@
 /**
- * The drawer: the server of plinth.config.ts, and beside it a page that uploads to it, as plain files from a port of
- * its own. Prints where to look.
+ * Starts the server of plinth.config.ts, and serves the page on another port. Prints the URLs.
  *
  * node scripts/run.mjs examples/uploads/start.ts [--port 4400] [--page-port 4401] [--data examples/uploads/data]
  */
@@ -11,7 +10,7 @@ await runPageExample({
   ports: [4400, 4401],
   files: ['index.html', 'drawer.css', 'drawer.mjs', 'resumable.mjs', 'session.mjs'],
   introduce: ({ apiUrl, pageUrl }) => ({
-    // Nothing secret: the page's users make themselves.
+    // No secrets: users of the page sign in anonymously.
     environment: {
       PAGE: pageUrl,
       AUTH: `${apiUrl}/api/auth`,
@@ -23,6 +22,6 @@ await runPageExample({
   The drawer      ${pageUrl}/
   For a shell     ${demoPath}
 
-examples/uploads/README.md goes on from here.`,
+examples/uploads/README.md describes the next steps.`,
   }),
 })

@@ -1,11 +1,11 @@
-/** The page: draws the map once, and updates the travellers in view with the events of `watch`. */
+/** Draws the map once, and updates the travelers in view with the events of `watch`. */
 import { watch } from './watch.mjs'
 
 const linesMax = 60
 const find = (id) => document.getElementById(id)
 const northUp = (lat) => -lat
 
-/** In the URL fragment, so that it appears in no server log; stored for reloads and removed from the address bar. */
+/** Takes the token from the URL fragment, which is in no server log; stores it for reloads and hides it. */
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get('token')
   if (given !== null) {
@@ -18,7 +18,7 @@ function takeToken() {
 /** The token's subject, unverified; only used in the heading. */
 const ownerOf = (token) => JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub
 
-/** A dot for every place: enough of them make continents. */
+/** Draws a dot for every place, which together form the continents. */
 async function drawLand(url) {
   const dots = []
   for (let cursor = '', more = true; more; ) {
@@ -37,7 +37,7 @@ function element(name, attributes = {}) {
   return made
 }
 
-/** The travellers in view by their ids, with the mark of each on the map. */
+/** The travelers in view, each with its mark on the map, by id. */
 const marks = new Map()
 
 function show(row) {
@@ -88,7 +88,7 @@ function count(what) {
   document.body.dataset[what] = String(Number(document.body.dataset[what]) + 1)
 }
 
-const stateTexts = { connecting: 'connecting', open: 'live', refused: 'the token is not accepted any longer' }
+const stateTexts = { connecting: 'connecting', open: 'live', refused: 'the token is no longer valid' }
 
 async function start() {
   const { url } = await (await fetch('settings.json')).json()
@@ -102,8 +102,8 @@ async function start() {
       for (const id of [...marks.keys()]) hide(id)
       rows.forEach(show)
       list()
-      count('readings')
-      note('the whole view', `was read: ${rows.length}`, '')
+      count('listings')
+      note('listed', `${rows.length} travelers`, '')
     },
     onChange(type, id, row) {
       const before = marks.get(id)?.row
@@ -119,7 +119,7 @@ async function start() {
     },
     onRecovered() {
       count('recovered')
-      note('connected again', 'nothing was missed', '')
+      note('reconnected', 'nothing was missed', '')
     },
   })
   find('region').onchange = ({ target }) =>

@@ -13,7 +13,7 @@ const finalCodes = new Set([4000, 4002])
 /**
  * @typedef {Record<string, unknown> & { id: string }} Row
  * @typedef {'connecting' | 'open' | 'refused'} State
- * @typedef {object} Told
+ * @typedef {object} Events
  * @property {(rows: Row[]) => void} onRows The complete view, which replaces the previous one.
  * @property {(type: 'added' | 'modified' | 'removed', id: string, row: Row | null) => void} onChange
  * @property {(state: State) => void} onState
@@ -23,7 +23,7 @@ const finalCodes = new Set([4000, 4002])
 /**
  * Subscribes to `table` at `url` with `token`, or anonymously for null. `setFilters` takes filter tuples as lists do,
  * or null for none.
- * @param {{ url: string, token: string | null, table: string } & Told} options
+ * @param {{ url: string, token: string | null, table: string } & Events} options
  */
 export function watch({ url, token, table, onRows, onChange, onState, onRecovered }) {
   const channel = `dblive:shared:${table}`
@@ -34,16 +34,16 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
   /** The position up to which all changes have been received. */
   let cursor = null
   /** Whether the view is complete up to the cursor, so that a new connection can resume there. */
-  let isShown = false
+  let isListed = false
   /** Changes received while the view is being listed; applied to the list, which may already include them. */
   let early = null
-  let readings = 0
+  let listings = 0
   let retryMs = retryFirstMs
 
   /** Lists the complete view, then applies buffered changes. Rejects if it cannot be listed. */
-  async function readAnew() {
-    const reading = ++readings
-    isShown = false
+  async function list() {
+    const listing = ++listings
+    isListed = false
     early = []
     const parameters = new URLSearchParams({ limit: '1000' })
     if (filters) parameters.set('filter', JSON.stringify(filters))
@@ -52,15 +52,15 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`)
     const { items } = await response.json()
     // A newer listing has begun, with other filters or on another connection.
-    if (reading !== readings) return
+    if (listing !== listings) return
     const late = early
     early = null
-    isShown = unconfirmed === 0
+    isListed = unconfirmed === 0
     onRows(items)
-    late.forEach(tell)
+    late.forEach(apply)
   }
 
-  function tell(change) {
+  function apply(change) {
     if (early) early.push(change)
     else onChange(change.changeType, change.docId, change.data)
   }
@@ -70,28 +70,27 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
     unconfirmed = 0
     const own = new WebSocket(`${url.replace(/^http/, 'ws')}/api/db/subscribe?${new URLSearchParams({ channel })}`)
     socket = own
-    const say = (message) => own.send(JSON.stringify(message))
+    const send = (message) => own.send(JSON.stringify(message))
     // After authentication the server subscribes to the channel of the URL. The subscription requested here replaces
-    // it;
-    // only its response counts.
-    let answersLeft = token === null ? 1 : 2
-    let isHeard = true
+    // it, so only its confirmation counts.
+    let confirmationsLeft = token === null ? 1 : 2
+    let isAlive = true
     const pings = setInterval(() => {
-      if (!isHeard) own.close()
-      else if (own.readyState === WebSocket.OPEN) say({ type: 'ping' })
-      isHeard = false
+      if (!isAlive) own.close()
+      else if (own.readyState === WebSocket.OPEN) send({ type: 'ping' })
+      isAlive = false
     }, pingMs)
 
     own.onopen = () => {
-      if (token !== null) say({ type: 'auth', token })
-      say({ type: 'subscribe', channel, filters, ...(isShown ? { since: cursor } : {}) })
+      if (token !== null) send({ type: 'auth', token })
+      send({ type: 'subscribe', channel, filters, ...(isListed ? { since: cursor } : {}) })
     }
     own.onmessage = ({ data }) => {
-      isHeard = true
+      isAlive = true
       const message = JSON.parse(data)
-      if (message.type === 'subscribed' && --answersLeft > 0) return
+      if (message.type === 'subscribed' && --confirmationsLeft > 0) return
       // The view could not be listed: retry with a new connection.
-      hear(message).catch(() => own.close())
+      handle(message).catch(() => own.close())
     }
     own.onclose = ({ code }) => {
       clearInterval(pings)
@@ -103,20 +102,20 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
     }
   }
 
-  async function hear(message) {
+  async function handle(message) {
     if (message.cursor !== undefined) cursor = message.cursor
     switch (message.type) {
       case 'subscribed':
         retryMs = retryFirstMs
         onState('open')
-        return message.recovered ? onRecovered() : readAnew()
+        return message.recovered ? onRecovered() : list()
       case 'filters_updated':
         unconfirmed -= 1
-        return unconfirmed > 0 ? undefined : readAnew()
+        return unconfirmed > 0 ? undefined : list()
       case 'db_change':
-        return tell(message)
+        return apply(message)
       case 'batch_changes':
-        return message.changes.forEach(tell)
+        return message.changes.forEach(apply)
       case 'error':
         console.warn(message.code, message.message)
     }
@@ -126,7 +125,7 @@ export function watch({ url, token, table, onRows, onChange, onState, onRecovere
   return {
     setFilters(next) {
       filters = next
-      isShown = false
+      isListed = false
       if (socket.readyState !== WebSocket.OPEN) return
       unconfirmed += 1
       socket.send(JSON.stringify({ type: 'update_filters', channel, filters }))

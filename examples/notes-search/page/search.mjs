@@ -1,23 +1,23 @@
-/** Asks as one types, and shows the three lists. Answers that come late, behind a newer question, are dropped. */
+/** Searches while the user types, and shows the three lists. Responses to outdated queries are discarded. */
 
 const [form, query, kind, state] = ['form', 'query', 'kind', 'state'].map((id) => document.getElementById(id))
 const lists = ['both', 'words', 'vectors'].map((name) => [name, document.getElementById(name)])
 
-/** Long enough to type the next letter, too short to wait for. */
-const pauseMs = 120
-let asked = 0
+/** Debounce interval: long enough to type the next letter, short enough not to be noticed. */
+const debounceMs = 120
+let requests = 0
 let timer = null
 
-/** A place in a list, as a mark. */
-function badge(name, place) {
+/** A badge with the rank in a list. */
+function badge(name, rank) {
   const mark = document.createElement('span')
   mark.className = name
-  mark.textContent = place === null ? `not by ${name}` : `${name} ${place}`
-  mark.toggleAttribute('data-missing', place === null)
+  mark.textContent = rank === null ? `not by ${name}` : `${name} ${rank}`
+  mark.toggleAttribute('data-missing', rank === null)
   return mark
 }
 
-/** Everything is text: a note may hold anything. */
+/** Notes are rendered as text, never as markup. */
 function item(name, { id, title, text, words, vectors }) {
   const line = document.createElement('li')
   line.dataset.id = id
@@ -34,50 +34,50 @@ function show(results) {
   for (const [name, list] of lists) list.replaceChildren(...results[name].map((hit) => item(name, hit)))
 }
 
-function tell(name, text = '') {
+function showState(name, text = '') {
   document.body.dataset.state = name
   state.textContent = text
 }
 
-async function ask() {
-  const turn = ++asked
+async function search() {
+  const request = ++requests
   const q = query.value.trim()
   document.body.dataset.query = q
   if (q === '') {
     show({ both: [], words: [], vectors: [] })
-    return tell('idle')
+    return showState('idle')
   }
-  tell('asking')
+  showState('searching')
   try {
     const response = await fetch(`search?${new URLSearchParams({ q, kind: kind.value })}`)
     const body = await response.json()
-    if (turn !== asked) return
+    if (request !== requests) return
     if (!response.ok) throw new Error(body.message)
     show(body)
-    tell('answered', body.words.length === 0 ? 'No note has all of these words.' : '')
+    showState('answered', body.words.length === 0 ? 'No note has all of these words.' : '')
   } catch (error) {
-    if (turn === asked) tell('failed', error.message)
+    if (request === requests) showState('failed', error.message)
   }
 }
 
-function askSoon() {
+function searchSoon() {
   clearTimeout(timer)
-  timer = setTimeout(ask, pauseMs)
+  timer = setTimeout(search, debounceMs)
 }
 
 form.addEventListener('submit', (event) => {
   event.preventDefault()
   clearTimeout(timer)
-  ask()
+  search()
 })
-query.addEventListener('input', askSoon)
-kind.addEventListener('change', ask)
+query.addEventListener('input', searchSoon)
+kind.addEventListener('change', search)
 for (const button of document.querySelectorAll('footer button'))
   button.addEventListener('click', () => {
     query.value = button.textContent
-    ask()
+    search()
   })
 
-// A link may bring its question along.
+// A link may contain a query.
 query.value = new URLSearchParams(location.search).get('q') ?? ''
-if (query.value !== '') ask()
+if (query.value !== '') search()

@@ -1,12 +1,12 @@
 /**
- * Switches notifications on: an account, a service worker, a subscription with the server's public key, and its
- * registration as a device. What arrives is the worker's.
+ * Turns notifications on: signs in, starts the service worker, subscribes with the public key of the server, and
+ * registers the subscription as a device. The service worker receives the messages.
  */
 const { url } = await (await fetch('/settings.json')).json()
 const [on, off, state, shown] = ['on', 'off', 'state', 'shown'].map((id) => document.getElementById(id))
 
-/** Calls the API; throws what it says when it refuses. */
-async function ask(path, body) {
+/** Sends a request to the API; throws an Error with the message of the server. */
+async function request(path, body) {
   const session = JSON.parse(localStorage.getItem('session') ?? 'null')
   const response = await fetch(`${url}/api${path}`, {
     method: body === undefined ? 'GET' : 'POST',
@@ -16,69 +16,69 @@ async function ask(path, body) {
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
-  const answer = await response.json()
-  if (!response.ok) throw new Error(answer.message)
-  return answer
+  const result = await response.json()
+  if (!response.ok) throw new Error(result.message)
+  return result
 }
 
-/** Visitors are users without a name; the session is kept, and renewed with each visit. */
+/** Visitors are anonymous users; the session is stored, and renewed with each visit. */
 async function signIn() {
   const known = JSON.parse(localStorage.getItem('session') ?? 'null')
   localStorage.removeItem('session')
-  const session = known && (await ask('/auth/refresh', { refreshToken: known.refreshToken }).catch(() => null))
-  localStorage.setItem('session', JSON.stringify(session ?? (await ask('/auth/signin/anonymous', {}))))
+  const session = known && (await request('/auth/refresh', { refreshToken: known.refreshToken }).catch(() => null))
+  localStorage.setItem('session', JSON.stringify(session ?? (await request('/auth/signin/anonymous', {}))))
 }
 
-/** A name for this browser, made up once. */
+/** A random id for this browser, created once. */
 function deviceId() {
   const known = localStorage.getItem('device') ?? crypto.randomUUID()
   localStorage.setItem('device', known)
   return known
 }
 
-function say(text, isOn = false) {
+function show(text, isOn = false) {
   state.textContent = text
   document.body.dataset.state = isOn ? 'on' : 'off'
   on.hidden = isOn
   off.hidden = !isOn
 }
 
-async function switchOn() {
-  if ((await Notification.requestPermission()) !== 'granted') return say('The browser does not allow notifications.')
+async function turnOn() {
+  if ((await Notification.requestPermission()) !== 'granted') return show('The browser does not allow notifications.')
   await signIn()
-  const { push } = await ask('/config')
+  const { push } = await request('/config')
   const worker = await navigator.serviceWorker.register('/worker.mjs')
   await navigator.serviceWorker.ready
   const subscription = await worker.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: push.vapidPublicKey,
   })
-  await ask('/push/register', { deviceId: deviceId(), platform: 'web', token: JSON.stringify(subscription) })
-  say('Notifications are on.', true)
+  await request('/push/register', { deviceId: deviceId(), platform: 'web', token: JSON.stringify(subscription) })
+  show('Notifications are on.', true)
 }
 
-async function switchOff() {
+async function turnOff() {
   const worker = await navigator.serviceWorker.getRegistration()
   const subscription = await worker?.pushManager.getSubscription()
   if (subscription) {
-    await ask('/push/unregister', { token: JSON.stringify(subscription) })
+    await request('/push/unregister', { token: JSON.stringify(subscription) })
     await subscription.unsubscribe()
   }
-  say('Notifications are off.')
+  show('Notifications are off.')
 }
 
-const orSay = (work) => () => work().catch((error) => say(`It did not work: ${error.message}`))
-on.addEventListener('click', orSay(switchOn))
-off.addEventListener('click', orSay(switchOff))
+const orShowError = (work) => () => work().catch((error) => show(`Error: ${error.message}`))
+on.addEventListener('click', orShowError(turnOn))
+off.addEventListener('click', orShowError(turnOff))
 on.disabled = false
 
-/** The worker tells of each message that it has shown. */
+/** The worker posts each message that it has shown. */
 navigator.serviceWorker.addEventListener('message', ({ data }) => {
   const item = document.createElement('li')
   item.textContent = `${data.title}: ${data.body}`
   shown.append(item)
 })
 
-// A subscription that is still there is registered again, in case the server has forgotten it.
+// Registers an existing subscription again, in case the server has removed the device.
 if ((await (await navigator.serviceWorker.getRegistration())?.pushManager.getSubscription()) != null)
-  await orSay(switchOn)()
+  await orShowError(turnOn)()

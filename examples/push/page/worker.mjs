@@ -1,4 +1,4 @@
-/** Shows what the server has sent, also while no page is open, and leads back to the page. */
+/** Shows notifications, also while no page is open. A click on one opens the page. */
 self.addEventListener('install', () => self.skipWaiting())
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()))
 

@@ -1,5 +1,5 @@
-/** The page: what is on the way, and what is in the drawer. Sending is `resumable.mjs`'s business. */
-import { giveUp, isKept, listKept, upload } from './resumable.mjs'
+/** The user interface: pending uploads and stored files. `resumable.mjs` sends the uploads. */
+import { cancelUpload, isSameFile, listPending, upload } from './resumable.mjs'
 import { openSession } from './session.mjs'
 
 const bucket = 'drawer'
@@ -11,7 +11,7 @@ const pictures = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 
 
 const find = (id) => document.getElementById(id)
 
-/** An element with text in it, never markup: names of files come from anywhere. */
+/** Creates an element. Children are text, never markup, since file names are not trusted. */
 function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties)
   made.append(...children)
@@ -26,34 +26,34 @@ function formatBytes(bytes) {
   return `${(bytes / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`
 }
 
-const formatShare = (part, whole) => `${whole === 0 ? 100 : Math.floor((100 * part) / whole)} %`
+const formatShare = (part, total) => `${total === 0 ? 100 : Math.floor((100 * part) / total)} %`
 
-function say(state, text) {
+function showState(state, text) {
   document.body.dataset.state = state
   find('state').textContent = text
 }
 
-/** A line of what is on the way. */
+/** A list item that shows an upload. */
 function createLine({ name, size }) {
   const bar = make('progress', { max: Math.max(size, 1), value: 0, ariaLabel: name })
-  const told = make('span', { className: 'told' })
+  const status = make('span', { className: 'status' })
   const buttons = make('span', { className: 'buttons' })
-  const item = make('li', { className: 'upload' }, make('strong', {}, name), told, bar, buttons)
+  const item = make('li', { className: 'upload' }, make('strong', {}, name), status, bar, buttons)
   item.dataset.upload = name
-  find('under-way').append(item)
+  find('pending').append(item)
   find('uploads').hidden = false
   const started = { ms: performance.now(), sent: 0 }
   let sent = 0
-  let words = ''
+  let note = ''
 
-  function tell() {
+  function render() {
     const seconds = (performance.now() - started.ms) / 1000
     const speed =
       item.dataset.state === 'sending' && seconds > 0.5
         ? ` · ${formatBytes(Math.max(0, sent - started.sent) / seconds)}/s`
         : ''
     const share = `${formatBytes(sent)} of ${formatBytes(size)} · ${formatShare(sent, size)}${speed}`
-    told.textContent = words === '' ? share : `${share} · ${words}`
+    status.textContent = note === '' ? share : `${share} · ${note}`
   }
 
   return {
@@ -61,27 +61,27 @@ function createLine({ name, size }) {
       sent = now
       bar.value = now
       item.dataset.sent = String(now)
-      tell()
+      render()
     },
-    /** What it is doing, in a word for the style sheet and in words, and what can be done about it. */
+    /** Shows the state, which style sheets can select, with a note and the available actions. */
     show(state, text, ...actions) {
       if (state === 'sending') Object.assign(started, { ms: performance.now(), sent })
       item.dataset.state = state
-      words = text
+      note = text
       buttons.replaceChildren(...actions)
-      tell()
+      render()
     },
     remove() {
       item.remove()
-      find('uploads').hidden = find('under-way').children.length === 0
+      find('uploads').hidden = find('pending').children.length === 0
     },
   }
 }
 
-/** Everything that is on the way: a few at once, the others in turn; and what an earlier visit has left. */
+/** The upload queue, and the interrupted uploads of earlier visits. */
 function createUploads(url, session, onDone) {
-  /** Lines of uploads that an earlier visit began, by what they are kept under. */
-  const left = new Map()
+  /** Interrupted uploads of earlier visits, by storage id. */
+  const interrupted = new Map()
   const queue = []
   const active = new Set()
 
@@ -91,17 +91,17 @@ function createUploads(url, session, onDone) {
 
   function start(file, line) {
     const pause = button('Pause', () => sending.pause())
-    const resume = button('Go on', () => sending.resume())
-    const stop = button('Give up', () => sending.giveUp())
+    const resume = button('Resume', () => sending.resume())
+    const stop = button('Cancel', () => sending.cancel())
 
     function onState(state, reason = '') {
       if (state === 'sending' || state === 'waiting') active.add(line)
       else active.delete(line)
       if (state === 'sending') line.show(state, '', pause, stop)
-      if (state === 'waiting') line.show(state, reason && `${reason}, trying again`, pause, stop)
+      if (state === 'waiting') line.show(state, reason && `${reason}, retrying`, pause, stop)
       if (state === 'paused') line.show(state, 'paused', resume, stop)
       if (state === 'failed') line.show(state, reason, stop)
-      if (state === 'done' || state === 'gone') line.remove()
+      if (state === 'done' || state === 'canceled') line.remove()
       if (state === 'done') onDone()
       next()
     }
@@ -117,26 +117,26 @@ function createUploads(url, session, onDone) {
     })
   }
 
-  function showLeft(kept) {
-    const line = createLine(kept)
-    left.set(kept.id, { kept, line })
-    line.progress(kept.sent)
-    const forget = async () => {
-      left.delete(kept.id)
-      await giveUp(session, kept)
+  function showInterrupted(pending) {
+    const line = createLine(pending)
+    interrupted.set(pending.id, { pending, line })
+    line.progress(pending.sent)
+    const cancel = async () => {
+      interrupted.delete(pending.id)
+      await cancelUpload(session, pending)
       line.remove()
     }
-    line.show('left', 'stopped: choose the same file again to go on', button('Give up', forget))
+    line.show('interrupted', 'interrupted: choose the same file again to resume', button('Cancel', cancel))
   }
 
-  listKept(session.userId).forEach(showLeft)
+  listPending(session.userId).forEach(showInterrupted)
 
   return {
     add(file) {
-      const before = [...left.values()].find(({ kept }) => isKept(kept, session.userId, file))
-      if (before) left.delete(before.kept.id)
+      const before = [...interrupted.values()].find(({ pending }) => isSameFile(pending, session.userId, file))
+      if (before) interrupted.delete(before.pending.id)
       const line = before?.line ?? createLine(file)
-      line.show('queued', 'waiting for its turn')
+      line.show('queued', 'queued')
       queue.push(() => start(file, line))
       next()
     },
@@ -170,7 +170,7 @@ function createFiles(session) {
     count()
   }
 
-  /** An `img` sends no token, so that its address has to carry one. */
+  /** An `img` element sends no token, so it needs a signed URL. */
   async function sign(files) {
     if (files.length === 0) return new Map()
     const keys = files.map(({ key }) => key)
@@ -192,7 +192,7 @@ function createFiles(session) {
       ? make('img', { className: 'face', src: `${picture}&${thumbnail}`, alt: '', width: 320, height: 240 })
       : make('span', { className: 'face' }, extension)
     const day = new Date(uploaded).toLocaleDateString('en', { day: 'numeric', month: 'short', year: 'numeric' })
-    const note = make('span', { className: 'told' }, `${formatBytes(size)} · ${day}`)
+    const note = make('span', { className: 'status' }, `${formatBytes(size)} · ${day}`)
     const buttons = make('span', { className: 'buttons' })
     const about = make('div', { className: 'about' }, make('strong', { title: name }, name), note, buttons)
     const card = make('li', { className: 'file' }, face, about)
@@ -201,7 +201,7 @@ function createFiles(session) {
       button('Link', async () => {
         const json = { key, expiresIn: '10m' }
         const { url } = await (await session.request(`${path}/signed-url`, { method: 'POST', json })).json()
-        const title = 'For 10 minutes, whoever has this link can fetch the file'
+        const title = 'Anyone with this link can download the file for 10 minutes'
         const link = make('a', { href: url, title, target: '_blank', rel: 'noopener' }, 'Download')
         buttons.firstElementChild.replaceWith(link)
       }),
@@ -228,7 +228,7 @@ function acceptFiles(uploads) {
   input.disabled = false
   input.onchange = () => {
     add(input.files)
-    // So that the same file can be chosen again.
+    // Allows the same file to be chosen again.
     input.value = ''
   }
   const mark = (isOver) => (event) => {
@@ -246,21 +246,21 @@ async function start() {
   const session = await openSession(url)
   const files = createFiles(session)
   await files.refresh()
-  acceptFiles(createUploads(url, session, () => files.refresh().catch(complain)))
-  say('open', 'yours alone, kept in this browser')
+  acceptFiles(createUploads(url, session, () => files.refresh().catch(showError)))
+  showState('open', 'private, signed in with this browser')
 }
 
-function complain(error) {
-  say('failed', error.message)
+function showError(error) {
+  showState('failed', error.message)
 }
 
-/** Until there is a server. */
+/** Retries until the server is available. */
 function connect() {
   start().catch((error) => {
-    say('connecting', error.status === undefined ? 'no connection, trying again' : error.message)
+    showState('connecting', error.status === undefined ? 'no connection, retrying' : error.message)
     setTimeout(connect, reconnectMs)
   })
 }
 
-addEventListener('unhandledrejection', ({ reason }) => complain(reason))
+addEventListener('unhandledrejection', ({ reason }) => showError(reason))
 connect()

@@ -1,12 +1,12 @@
 /**
- * One resumable upload, by tus 1.0: asks the server how much it has, sends the next piece, and does so again whenever
- * the connection, the server or the page was gone in between. The address of the upload is kept in this browser until
- * the file is there. Knows nothing of what is shown.
+ * A resumable upload with tus 1.0: queries the offset, sends the next chunk, and repeats this after every interruption
+ * of the connection, the server or the page. The URL of the upload is stored in this browser until the upload is
+ * complete. Independent of the user interface.
  */
 
-/** Sent in one request. What is lost with a connection is less than this. */
-const pieceBytes = 8 * 1024 * 1024
-/** A connection over which nothing has moved for so long is given up. */
+/** Bytes per request; an interrupted request loses at most this much. */
+const chunkBytes = 8 * 1024 * 1024
+/** A request without progress for this long is aborted. */
 const stalledMs = 30_000
 const retryFirstMs = 300
 const retryMostMs = 5000
@@ -14,69 +14,69 @@ const prefix = 'drawer.upload.'
 const tus = { 'Tus-Resumable': '1.0.0' }
 
 /**
- * An upload that was begun in this browser and has not ended.
- * @typedef {object} Kept
- * @property {string} id What this browser keeps it under.
+ * An unfinished upload of this browser.
+ * @typedef {object} Pending
+ * @property {string} id The key in `localStorage`.
  * @property {string} location Path of the upload on the server.
  * @property {string} name
  * @property {number} size
- * @property {number} sent Bytes the server was known to have.
+ * @property {number} sent The last known offset of the server.
  */
 
-/** A page cannot open a file again by itself, but it can tell that it was given the same one. */
+/** Identifies a file without reading it, so that an upload resumes when the same file is chosen again. */
 const idOf = (userId, { name, size, lastModified }) => `${prefix}${userId}/${name}/${size}/${lastModified}`
 
-/** @returns {Kept[]} */
-export function listKept(userId) {
+/** @returns {Pending[]} */
+export function listPending(userId) {
   return Object.keys(localStorage)
     .filter((id) => id.startsWith(`${prefix}${userId}/`))
     .map((id) => ({ id, ...JSON.parse(localStorage.getItem(id)) }))
 }
 
-export const isKept = (kept, userId, file) => kept.id === idOf(userId, file)
+export const isSameFile = (pending, userId, file) => pending.id === idOf(userId, file)
 
-/** Gives up an upload: the server forgets what it has of it. */
-export async function giveUp(session, { id, location }) {
+/** Cancels an upload and deletes its bytes on the server. */
+export async function cancelUpload(session, { id, location }) {
   await session.request(location, { method: 'DELETE', headers: tus }).catch((error) => {
     if (error.status !== 404) throw error
   })
   localStorage.removeItem(id)
 }
 
-/** Text in base64, as tus wants its metadata. */
+/** UTF-8 text in base64, the encoding of tus metadata. */
 const encode = (text) => btoa(String.fromCodePoint(...new TextEncoder().encode(text)))
 
-/** Answers by which the server says that trying again may help: it starts, it is busy, or somebody else was faster. */
-const mayPass = (status) => status === undefined || status === 409 || status === 429 || status >= 500
+/** Whether a retry may succeed: no connection, a conflicting offset, a rate limit, or an unavailable server. */
+const isTransient = (status) => status === undefined || status === 409 || status === 429 || status >= 500
 
 /**
- * @typedef {'sending' | 'waiting' | 'paused' | 'done' | 'failed' | 'gone'} State
+ * @typedef {'sending' | 'waiting' | 'paused' | 'done' | 'failed' | 'canceled'} State
  * @typedef {object} Options
  * @property {string} url
  * @property {import('./session.mjs').Session} session
  * @property {string} bucket
  * @property {string} key
  * @property {File} file
- * @property {(sent: number) => void} onProgress Bytes that have left this browser; fewer again after a broken piece.
+ * @property {(sent: number) => void} onProgress Bytes sent so far; decreases when a chunk fails.
  * @property {(state: State, reason?: string) => void} onState
  */
 
 /**
- * Starts, or goes on with, the upload of a file.
+ * Starts or resumes the upload of a file.
  * @param {Options} options
  */
 export function upload({ url, session, bucket, key, file, onProgress, onState }) {
   const id = idOf(session.userId, file)
   let state = 'waiting'
   let retryMs = retryFirstMs
-  /** Ends the request or the wait that is under way. */
+  /** Aborts the current request or wait. */
   let interrupt = () => {}
 
   const change = (next, reason) => {
     state = next
     onState(next, reason)
   }
-  const keep = (location, sent) =>
+  const save = (location, sent) =>
     localStorage.setItem(id, JSON.stringify({ location, name: file.name, size: file.size, sent }))
 
   async function create() {
@@ -86,30 +86,30 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
       method: 'POST',
       headers: { ...tus, 'Upload-Length': String(file.size), 'Upload-Metadata': metadata.join(',') },
     })
-    keep(headers.get('Location'), 0)
+    save(headers.get('Location'), 0)
     return { location: headers.get('Location'), offset: 0 }
   }
 
-  /** Where the upload is, and how much of it the server has. */
+  /** The URL and the offset of the upload; creates it if necessary. */
   async function find() {
-    const kept = JSON.parse(localStorage.getItem(id) ?? 'null')
-    if (kept === null) return create()
+    const pending = JSON.parse(localStorage.getItem(id) ?? 'null')
+    if (pending === null) return create()
     try {
-      const { headers } = await session.request(kept.location, { method: 'HEAD', headers: tus })
-      return { location: kept.location, offset: Number(headers.get('Upload-Offset')) }
+      const { headers } = await session.request(pending.location, { method: 'HEAD', headers: tus })
+      return { location: pending.location, offset: Number(headers.get('Upload-Offset')) }
     } catch (error) {
-      // Given up in another window, or left alone for too long.
+      // Canceled in another window, or expired.
       if (error.status === 404) return create()
       throw error
     }
   }
 
-  /** Sends one piece; resolves with how much the server has then. `fetch` cannot tell how far it is, this can. */
+  /** Sends one chunk and resolves with the new offset. Uses XMLHttpRequest, since `fetch` reports no progress. */
   function send(location, offset) {
     return new Promise((resolve, reject) => {
       const request = new XMLHttpRequest()
       let stalled
-      const moved = () => {
+      const restartTimer = () => {
         clearTimeout(stalled)
         stalled = setTimeout(() => request.abort(), stalledMs)
       }
@@ -119,7 +119,7 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
       request.setRequestHeader('Content-Type', 'application/offset+octet-stream')
       request.setRequestHeader('Upload-Offset', String(offset))
       request.upload.onprogress = ({ loaded }) => {
-        moved()
+        restartTimer()
         onProgress(offset + loaded)
       }
       request.onloadend = () => {
@@ -129,19 +129,19 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
         reject(Object.assign(new Error(messageOf(request)), { status }))
       }
       interrupt = () => request.abort()
-      moved()
-      request.send(file.slice(offset, offset + pieceBytes))
+      restartTimer()
+      request.send(file.slice(offset, offset + chunkBytes))
     })
   }
 
-  /** From wherever it is to the end. Rejects where it breaks off. */
+  /** Sends the rest of the file. Rejects when a request fails. */
   async function sendAll() {
     let { location, offset } = await find()
     onProgress(offset)
     while (state === 'sending' && offset < file.size) {
       offset = await send(location, offset)
       retryMs = retryFirstMs
-      keep(location, offset)
+      save(location, offset)
       onProgress(offset)
     }
     if (state !== 'sending') return
@@ -149,7 +149,7 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
     change('done')
   }
 
-  /** Waits for longer each time, at random, and no longer than until the network is back. */
+  /** Waits with exponential backoff and jitter, or until the network is back. */
   function wait() {
     return new Promise((resolve) => {
       const end = () => {
@@ -164,7 +164,7 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
     })
   }
 
-  /** A piece may take longer than a token lasts. What stands in the way of a new one, or null. */
+  /** Renews the access token, which can expire during a chunk. Resolves with the error, or null. */
   const renewToken = () =>
     session.renew().then(
       () => null,
@@ -179,7 +179,7 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
       } catch (error) {
         const reason = error.status === 401 ? await renewToken() : error
         if (state !== 'sending') return
-        if (reason !== null && !mayPass(reason.status)) return change('failed', reason.message)
+        if (reason !== null && !isTransient(reason.status)) return change('failed', reason.message)
         change('waiting', reason?.message)
         if (reason !== null) await wait()
       }
@@ -193,28 +193,28 @@ export function upload({ url, session, bucket, key, file, onProgress, onState })
       interrupt()
     },
     async resume() {
-      // What was under way has to have ended: the server takes one piece at a time.
+      // The previous request must end first, since the server accepts one chunk at a time.
       await running
       change('waiting')
       running = run()
     },
-    async giveUp() {
-      state = 'gone'
+    async cancel() {
+      state = 'canceled'
       interrupt()
       await running
-      const kept = listKept(session.userId).find((one) => one.id === id)
-      if (kept) await giveUp(session, kept)
-      change('gone')
+      const pending = listPending(session.userId).find((one) => one.id === id)
+      if (pending) await cancelUpload(session, pending)
+      change('canceled')
     },
   }
 }
 
-/** What the server said, or that it did not. */
+/** The error message of the server, or a description of the failure. */
 function messageOf({ status, responseText }) {
   if (status === 0) return 'no connection'
   try {
     return JSON.parse(responseText).message
   } catch {
-    return `The server said ${status}`
+    return `HTTP status ${status}`
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Who the page is: an anonymous user of its own, made at the first visit and kept in this browser. Every request of the
- * page goes out with the user's token, which is renewed when it has run out.
+ * The session of the page: an anonymous user, created on the first visit and stored in this browser. Requests are sent
+ * with the access token of the user, which is renewed when it expires.
  */
 
 const storageKey = 'drawer.session'
 
-/** What the server refused. */
-export class Refused extends Error {
+/** An error response of the API. */
+export class ApiError extends Error {
   /** @param {number} status @param {string} message */
   constructor(status, message) {
     super(message)
@@ -15,42 +15,42 @@ export class Refused extends Error {
 }
 
 /** @param {Response} response */
-async function refusalOf(response) {
+async function errorOf(response) {
   const body = await response.json().catch(() => null)
-  return new Refused(response.status, body?.message ?? `The server said ${response.status}`)
+  return new ApiError(response.status, body?.message ?? `HTTP status ${response.status}`)
 }
 
 /**
- * Signs in: as the user this browser has been before, or as a new one. Rejects while the server cannot be reached.
+ * Signs in as the stored user of this browser, or as a new one. Rejects when the server cannot be reached.
  * @param {string} url
  */
 export async function openSession(url) {
   const read = () => JSON.parse(localStorage.getItem(storageKey) ?? 'null')
-  /** Tokens that the server gave, and the user they are of. */
+  /** The user and the tokens, as returned by the server. */
   let session = read()
-  /** Several requests may find the token old at the same time; one renews it for all. */
+  /** Shared by concurrent requests whose token has expired. */
   let renewal = null
 
-  async function ask(path, body) {
+  async function authenticate(path, body) {
     const headers = { 'Content-Type': 'application/json' }
     const response = await fetch(`${url}/api/auth/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-    if (!response.ok) throw await refusalOf(response)
+    if (!response.ok) throw await errorOf(response)
     session = { ...session, ...(await response.json()) }
     localStorage.setItem(storageKey, JSON.stringify(session))
   }
 
-  const signIn = () => ask('signin/anonymous', {})
+  const signIn = () => authenticate('signin/anonymous', {})
 
   function renew() {
-    // Another window may have renewed it, and a refresh token is good once.
-    renewal ??= ask('refresh', { refreshToken: (read() ?? session).refreshToken }).finally(() => {
+    // Refresh tokens are valid once, and another window may have renewed the session.
+    renewal ??= authenticate('refresh', { refreshToken: (read() ?? session).refreshToken }).finally(() => {
       renewal = null
     })
     return renewal
   }
 
   if (session === null) await signIn()
-  // Nobody knows an anonymous user's way back in: one whose session has ended is another from now on.
+  // An anonymous user has no credentials: when the session has ended, create a new user.
   else
     await renew().catch((error) => {
       if (error.status !== 401) throw error
@@ -63,7 +63,7 @@ export async function openSession(url) {
     renew,
 
     /**
-     * `fetch` below the API's address. Rejects with `Refused` for every answer that is not a success.
+     * `fetch` for a path of the API. Rejects with `ApiError` unless the response is a success.
      * @param {string} path
      * @param {{ method?: string, headers?: Record<string, string>, json?: unknown }} options
      */
@@ -74,7 +74,7 @@ export async function openSession(url) {
         const all = { ...headers, ...type, Authorization: `Bearer ${session.accessToken}` }
         const response = await fetch(`${url}${path}`, { method, headers: all, ...body })
         if (response.ok) return response
-        if (response.status !== 401 || !isFirst) throw await refusalOf(response)
+        if (response.status !== 401 || !isFirst) throw await errorOf(response)
         await renew()
       }
     },

@@ -1,7 +1,6 @@
 /**
- * The arena does what its README says, and is played in two windows of a real browser: each sees what the other does,
- * and a server that is killed and comes back goes on with the game. The windows need Chromium; where there is none this
- * says so, and the README is run all the same.
+ * The arena example in two windows of a real browser: players see each other's moves, and the game resumes after a
+ * crash of the server. Without Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
@@ -9,36 +8,39 @@ import { describePageExample } from '../harness/page-example.ts'
 
 const example = describePageExample('arena')
 
-/** What stands where, such as `{ g1: '3,4' }`. */
+/** Positions by key, such as `{ g1: '3,4' }`. */
 type Places = Readonly<Record<string, string>>
 
-/** Runs in a page: resolves once the page, as `kind` has it, shows `expected`; rejects if it never does. */
+/** Runs in a page: resolves once the page shows the expected positions, names or state; rejects after a timeout. */
 function untilShown(kind: 'places' | 'names' | 'state', expected: unknown): Promise<void> {
   const marks = () => [...document.querySelectorAll<SVGElement>('.player')]
   const sorted = (entries: [string, unknown][]) => Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
-  const looks = {
+  const readers = {
     places: () => sorted(marks().map(({ dataset }) => [dataset.key ?? '', dataset.at])),
     names: () => sorted(marks().map((mark) => [mark.dataset.key ?? '', mark.textContent])),
     state: () => document.body.dataset.state,
   }
   return new Promise((resolve, reject) => {
-    const shown = () => JSON.stringify(looks[kind]())
-    const timer = setTimeout(() => reject(new Error(`It shows ${shown()}, not ${JSON.stringify(expected)}`)), 60_000)
-    const look = () => {
+    const shown = () => JSON.stringify(readers[kind]())
+    const timer = setTimeout(
+      () => reject(new Error(`Shown: ${shown()}, expected: ${JSON.stringify(expected)}`)),
+      60_000,
+    )
+    const check = () => {
       if (shown() !== JSON.stringify(expected)) return
       clearTimeout(timer)
       observer.disconnect()
       resolve()
     }
-    const observer = new MutationObserver(look)
+    const observer = new MutationObserver(check)
     observer.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true })
-    look()
+    check()
   })
 }
 
 /**
- * Runs in a page: one step with the keyboard, the first of the shortest way to a gem, or anywhere where there is none.
- * Resolves when it has been made.
+ * Runs in a page: moves one step with the keyboard, along the shortest path to a gem, or anywhere if there is none.
+ * Resolves when the player has moved.
  */
 function step(): Promise<void> {
   const placeOf = (mark: SVGElement | null) => (mark?.dataset.at ?? '').split(',').map(Number) as [number, number]
@@ -71,7 +73,7 @@ function step(): Promise<void> {
   }
   const [code = ''] = found
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no step ${code} from ${own?.dataset.at}`)), 60_000)
+    const timer = setTimeout(() => reject(new Error(`no move with ${code} from ${own?.dataset.at}`)), 60_000)
     const observer = new MutationObserver(() => {
       clearTimeout(timer)
       observer.disconnect()
@@ -99,12 +101,12 @@ async function userOf(): Promise<string> {
   return document.body.dataset.user ?? ''
 }
 
-describeInBrowser('the arena', 'two windows', (chromium) => {
+describeInBrowser('the arena example', 'two windows', (chromium) => {
   let ann: Chromium
   let bob: Chromium
 
-  /** The room as an administrator is shown it; empty before the first player is in it again. */
-  async function look(): Promise<{ places: Places; gems: Readonly<Record<string, number>> }> {
+  /** The room as returned by the admin API; empty before the first player has rejoined. */
+  async function readRoom(): Promise<{ places: Places; gems: Readonly<Record<string, number>> }> {
     const response = await fetch(`${example.demo('ROOM')}/admin/room?namespace=arena&id=main`, {
       headers: { 'X-Platform-Service-Key': example.demo('PLINTH_SERVICE_KEY') },
     })
@@ -120,10 +122,10 @@ describeInBrowser('the arena', 'two windows', (chromium) => {
     }
   }
 
-  /** Both show two players where the server has them. A page is open a moment before its player is in the room. */
+  /** Waits until both windows show the positions of the server. A page may open before its player has joined. */
   async function bothShow(): Promise<Places> {
-    let { places } = await look()
-    while (Object.keys(places).length < 2) ({ places } = await look())
+    let { places } = await readRoom()
+    while (Object.keys(places).length < 2) ({ places } = await readRoom())
     for (const window of [ann, bob]) await window.run(untilShown, 'places', places)
     return places
   }
@@ -146,7 +148,7 @@ describeInBrowser('the arena', 'two windows', (chromium) => {
     await bob?.close()
   })
 
-  test('each sees the other move', async () => {
+  test('players see each other move', async () => {
     for (const window of [ann, bob]) {
       const before = await bothShow()
       await window.run(step)
@@ -157,26 +159,26 @@ describeInBrowser('the arena', 'two windows', (chromium) => {
     }
   })
 
-  test('who walks to a gem has it', async () => {
+  test('a player collects a gem by moving to it', async () => {
     const user = await ann.run(userOf)
-    const { gems: before } = await look()
-    while ((await look()).gems[user] === before[user]) await ann.run(step)
-    expect((await look()).gems[user]).toBeGreaterThan(before[user] as number)
+    const { gems: before } = await readRoom()
+    while ((await readRoom()).gems[user] === before[user]) await ann.run(step)
+    expect((await readRoom()).gems[user]).toBeGreaterThan(before[user] as number)
     await bothShow()
   })
 
-  test('a name is told to all, and is never markup', async () => {
+  test('a name is shown to all players, and never as markup', async () => {
     const [first, second] = [await ann.run(userOf), await bob.run(userOf)]
     await ann.run(rename, 'Ann')
     await bob.run(rename, '<b>Bob</b>')
     await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: '<b>Bob</b>' }).sort()))
   })
 
-  test('a server that is killed and comes back goes on with the game', async () => {
+  test('the game resumes after a crash of the server', async () => {
     const places = await bothShow()
-    const { gems } = await look()
+    const { gems } = await readRoom()
     const [first, second] = [await ann.run(userOf), await bob.run(userOf)]
-    // What was told a tick before the end is kept: this is a tick.
+    // State sent at least one tick before the crash is saved; the rename takes one tick.
     await bob.run(rename, 'Bob')
     await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: 'Bob' }).sort()))
     await example.kill()
@@ -184,7 +186,7 @@ describeInBrowser('the arena', 'two windows', (chromium) => {
     await example.start()
     for (const window of [ann, bob]) await window.run(untilShown, 'state', 'open')
     expect(await bothShow()).toEqual(places)
-    expect((await look()).gems).toEqual(gems)
+    expect((await readRoom()).gems).toEqual(gems)
     expect(await ann.run(userOf)).toEqual(first)
     expect(await bob.run(userOf)).toEqual(second)
     await bob.run(step)
@@ -192,7 +194,7 @@ describeInBrowser('the arena', 'two windows', (chromium) => {
     expect(Object.keys(after).filter((id) => after[id] !== places[id])).toEqual([second])
   })
 
-  test('who leaves is gone', async () => {
+  test('a player who leaves is removed', async () => {
     const user = await ann.run(userOf)
     const { [user]: place } = await bothShow()
     await bob.run(leave)

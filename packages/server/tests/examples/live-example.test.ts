@@ -1,7 +1,6 @@
 /**
- * The live map does what its README says, in two windows of a real browser: changes, rows that enter and leave a view,
- * filters, and a server that is killed and comes back. The windows need Chromium; where there is none this says so, and
- * the README is run all the same.
+ * The live example in two windows of a real browser: changes, rows that enter and leave a view, filters, and a restart
+ * of a killed server. Without Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Chromium, describeInBrowser, openChromium } from '../harness/chromium.ts'
@@ -10,7 +9,7 @@ import { describePageExample, repository } from '../harness/page-example.ts'
 const example = describePageExample('live')
 const tokenOf = (name: string): string => example.demo(name).replace('Authorization: Bearer ', '')
 
-/** Runs in a page: resolves once it shows exactly these travellers, each at its place; rejects if it never does. */
+/** Runs in a page: resolves once it shows exactly these travelers at these places; rejects after a timeout. */
 function untilShown(expected: Readonly<Record<string, string>>): Promise<void> {
   const shown = () => {
     const marks = [...document.querySelectorAll<SVGElement>('[data-traveller]')]
@@ -18,14 +17,14 @@ function untilShown(expected: Readonly<Record<string, string>>): Promise<void> {
     return JSON.stringify(Object.fromEntries(entries.sort(([a = ''], [b = '']) => (a < b ? -1 : 1))))
   }
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`It shows ${shown()}`)), 60_000)
-    const look = () => {
+    const timer = setTimeout(() => reject(new Error(`Shown: ${shown()}`)), 60_000)
+    const check = () => {
       if (shown() !== JSON.stringify(expected)) return
       clearTimeout(timer)
       resolve()
     }
-    new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true })
-    look()
+    new MutationObserver(check).observe(document.body, { subtree: true, childList: true, attributes: true })
+    check()
   })
 }
 
@@ -36,35 +35,35 @@ async function choose(region: string): Promise<void> {
   select.dispatchEvent(new Event('change'))
 }
 
-/** Runs in a page: what was last told of a traveller. */
-async function lastTold(name: string): Promise<string> {
-  const told = [...document.querySelectorAll('#log li')].find((item) => item.textContent?.startsWith(name))
-  return told?.className ?? ''
+/** Runs in a page: the type of the last message about a traveler. */
+async function lastMessage(name: string): Promise<string> {
+  const item = [...document.querySelectorAll('#log li')].find((line) => line.textContent?.startsWith(name))
+  return item?.className ?? ''
 }
 
-/** Runs in a page: how often it has read the whole view, and come back without having to. */
-async function comings(): Promise<readonly [readings: number, recovered: number]> {
-  const { readings, recovered } = document.body.dataset
-  return [Number(readings), Number(recovered)]
+/** Runs in a page: how often it has listed the view, and resumed without listing it. */
+async function readCounters(): Promise<readonly [listings: number, recovered: number]> {
+  const { listings, recovered } = document.body.dataset
+  return [Number(listings), Number(recovered)]
 }
 
-describeInBrowser('the live map', 'two windows', (chromium) => {
-  let anybody: Chromium
+describeInBrowser('the live example', 'two windows', (chromium) => {
+  let anonymous: Chromium
   let marie: Chromium
 
   beforeAll(async () => {
-    anybody = await openChromium(chromium)
+    anonymous = await openChromium(chromium)
     marie = await openChromium(chromium)
-    await anybody.open(`${example.demo('PAGE')}/`)
+    await anonymous.open(`${example.demo('PAGE')}/`)
     await marie.open(`${example.demo('PAGE')}/#token=${tokenOf('MARIE')}`)
   })
 
   afterAll(async () => {
-    await anybody?.close()
+    await anonymous?.close()
     await marie?.close()
   })
 
-  /** What a list gives: the travellers a caller may see, and where they are. */
+  /** The travelers that a caller may list, with their places. */
   async function view(token: string | null, region: string | null = null): Promise<Record<string, string>> {
     const filter = region === null ? '' : `&filter=${encodeURIComponent(JSON.stringify([['region', '==', region]]))}`
     const headers: Record<string, string> = token === null ? {} : { Authorization: `Bearer ${token}` }
@@ -82,16 +81,16 @@ describeInBrowser('the live map', 'two windows', (chromium) => {
     expect(response.status).toBe(200)
   }
 
-  /** Both show what a list gives each of them. */
+  /** Expects each window to show what its user can list. */
   async function bothShow(region: string | null = null): Promise<void> {
-    await anybody.run(untilShown, await view(null, region))
+    await anonymous.run(untilShown, await view(null, region))
     await marie.run(untilShown, await view(tokenOf('MARIE')))
   }
 
   const inItaly = { placeId: 'it-anzio', placeName: 'Anzio, Italy', region: 'Europe' }
   const inJapan = { placeId: 'jp-fuchu-tokyo', placeName: 'Fuchū, Japan', region: 'Asia' }
 
-  test('a hundred journeys end where the records say', async () => {
+  test('the windows match the records after a hundred steps', async () => {
     await bothShow()
     const travel = Bun.spawn([process.execPath, 'examples/live/travel.ts', '--every', '0'], {
       cwd: repository,
@@ -103,40 +102,40 @@ describeInBrowser('the live map', 'two windows', (chromium) => {
     await bothShow()
   })
 
-  test('who hides leaves the window of others, and only moves in their own', async () => {
+  test('a hidden traveler is removed from the windows of other users, and modified in the window of the owner', async () => {
     await change('ada', { ...inItaly, shared: true })
     await bothShow()
     await change('ada', { ...inJapan, shared: false })
     await bothShow()
     expect(await view(null)).not.toHaveProperty('ada')
-    expect(await anybody.run(lastTold, 'Ada')).toBe('removed')
-    expect(await marie.run(lastTold, 'Ada')).toBe('modified')
+    expect(await anonymous.run(lastMessage, 'Ada')).toBe('removed')
+    expect(await marie.run(lastMessage, 'Ada')).toBe('modified')
   })
 
-  test('a filtered window is told who arrives and who leaves', async () => {
+  test('a filtered window receives travelers that enter and leave the filter', async () => {
     await change('ada', { ...inJapan, shared: true })
-    await anybody.run(choose, 'Europe')
+    await anonymous.run(choose, 'Europe')
     await bothShow('Europe')
     await change('ada', inItaly)
     await bothShow('Europe')
-    expect(await anybody.run(lastTold, 'Ada')).toBe('added')
+    expect(await anonymous.run(lastMessage, 'Ada')).toBe('added')
     await change('ada', inJapan)
     await bothShow('Europe')
-    expect(await anybody.run(lastTold, 'Ada')).toBe('removed')
-    await anybody.run(choose, '')
+    expect(await anonymous.run(lastMessage, 'Ada')).toBe('removed')
+    await anonymous.run(choose, '')
     await bothShow()
   })
 
-  test('a server that is killed and comes back is gone on from, with nothing missed', async () => {
+  test('windows resume after a crash of the server without missing a change', async () => {
     await bothShow()
-    const windows = [anybody, marie]
-    const before = await Promise.all(windows.map((window) => window.run(comings)))
+    const windows = [anonymous, marie]
+    const before = await Promise.all(windows.map((window) => window.run(readCounters)))
     await example.kill()
     await example.start()
     await change('ada', inItaly)
     await change('emil', inJapan, 'OMAR')
     await bothShow()
-    const after = await Promise.all(windows.map((window) => window.run(comings)))
-    expect(after).toEqual(before.map(([readings, recovered]) => [readings, recovered + 1]))
+    const after = await Promise.all(windows.map((window) => window.run(readCounters)))
+    expect(after).toEqual(before.map(([listings, recovered]) => [listings, recovered + 1]))
   })
 })

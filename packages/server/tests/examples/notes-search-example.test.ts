@@ -1,7 +1,6 @@
 /**
- * The search in notes does what its README says, in a real browser too: what words miss vectors find and the reverse,
- * and the service key never leaves the server. The page needs Chromium; where there is none this says so, and the rest
- * is run all the same.
+ * The notes-search example: words and vectors complement each other, and the service key never leaves the server. The
+ * page is tested in Chromium if it is installed.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createEmbedding, dimensions } from '../../../../examples/notes-search/embedding.ts'
@@ -12,10 +11,11 @@ import { describePageExample } from '../harness/page-example.ts'
 
 const example = describePageExample('notes-search')
 
-const ask = (params: Record<string, string>) => fetch(`${example.demo('PAGE')}/search?${new URLSearchParams(params)}`)
-const search = async (q: string, kind = ''): Promise<Results> => (await ask({ q, kind })).json() as Promise<Results>
+const request = (params: Record<string, string>) =>
+  fetch(`${example.demo('PAGE')}/search?${new URLSearchParams(params)}`)
+const search = async (q: string, kind = ''): Promise<Results> => (await request({ q, kind })).json() as Promise<Results>
 
-describe('the search', () => {
+describe('search', () => {
   test('every note has a record and a vector', async () => {
     const total = readNotes().length
     expect(total).toBe(14_180)
@@ -28,7 +28,7 @@ describe('the search', () => {
     expect(await described.json()).toMatchObject({ vectorCount: total, dimensions })
   })
 
-  test('what is in no list of words is found by vectors, and the reverse', async () => {
+  test('vectors find notes that words do not, and the reverse', async () => {
     const byMeaning = await search('what a carpenter hits nails with')
     expect(byMeaning.words).toEqual([])
     expect(byMeaning.both[0]?.title).toContain('hammer')
@@ -38,7 +38,7 @@ describe('the search', () => {
     expect(byWord.both.slice(0, 2).map(({ title }) => title)).toContain('Appian Way')
   })
 
-  test('places in the lists are those that are told, and a kind is kept to', async () => {
+  test('hits contain their ranks, and a kind filters the results', async () => {
     for (const kind of ['', 'food', 'thing']) {
       const { both, words, vectors } = await search('bread', kind)
       expect(both).toHaveLength(10)
@@ -48,7 +48,7 @@ describe('the search', () => {
     }
   })
 
-  test('texts that mean something to a database or to nobody', async () => {
+  test('special characters in a query are treated as text', async () => {
     for (const q of [
       '"',
       "'; --",
@@ -62,11 +62,11 @@ describe('the search', () => {
       '日本',
       '\ud800',
     ])
-      expect([q, (await ask({ q })).status]).toEqual([q, 200])
+      expect([q, (await request({ q })).status]).toEqual([q, 200])
     expect(await search('!!!')).toEqual({ both: [], words: [], vectors: [] })
   })
 
-  test('questions that are none are refused', async () => {
+  test('invalid queries are refused', async () => {
     for (const params of [
       {},
       { q: '' },
@@ -75,11 +75,11 @@ describe('the search', () => {
       { q: 'x', kind: 'all' },
       { q: 'x', kind: '__proto__' },
     ])
-      expect((await ask(params as Record<string, string>)).status).toBe(400)
+      expect((await request(params as Record<string, string>)).status).toBe(400)
     expect((await fetch(`${example.demo('PAGE')}/search?q=x`, { method: 'POST' })).status).toBe(404)
   })
 
-  test('the key is in nothing that a browser gets', async () => {
+  test('no response contains the service key', async () => {
     const key = example.demo('KEY').replace('X-Platform-Service-Key: ', '')
     expect(key.length).toBeGreaterThan(16)
     for (const path of [
@@ -100,7 +100,7 @@ describe('the search', () => {
     expect((await fetch(`${example.demo('API')}/db/shared/tables/notes`)).status).toBe(401)
   })
 
-  test('another start imports nothing anew', async () => {
+  test('a restart does not repeat the import', async () => {
     const before = await search('goat cheese')
     await example.kill()
     await example.start()
@@ -108,8 +108,8 @@ describe('the search', () => {
   })
 })
 
-describe('the parts', () => {
-  test('fusion: a good place in two lists beats the best in one, whatever the order of the lists', () => {
+describe('ranking and embedding', () => {
+  test('rank fusion prefers good ranks in two lists to the best in one, in any order of the lists', () => {
     expect(
       fuse([
         ['a', 'b', 'c'],
@@ -126,7 +126,7 @@ describe('the parts', () => {
     expect(fuse([])).toEqual([])
   })
 
-  test('vectors: the same for the same texts, of length 1, and near where texts are alike', () => {
+  test('vectors are deterministic, of length 1, and similar for similar texts', () => {
     const texts = [
       'a fruit with red or yellow skin and sweet flesh: apple',
       'a sweet juicy fruit with green skin: pear',
@@ -134,27 +134,27 @@ describe('the parts', () => {
       'a narrow bridge of ropes that carries people over a river',
     ]
     const [one, other] = [createEmbedding(texts), createEmbedding(texts)]
-    const near = (a: string, b: string): number => {
+    const similarity = (a: string, b: string): number => {
       const vector = one.embed(b)
       return one.embed(a).reduce((sum, value, at) => sum + value * (vector[at] as number), 0)
     }
     for (const text of [...texts, 'aple', 'x', '\u00c4pfel']) {
       expect(one.embed(text)).toEqual(other.embed(text))
-      expect(near(text, text)).toBeCloseTo(1, 2)
+      expect(similarity(text, text)).toBeCloseTo(1, 2)
     }
     expect(one.embed('of the, and!')).toEqual(Array(dimensions).fill(0))
-    // By the same words, by parts of a word, and by company alone: no text has both words.
+    // By the same words, by n-grams, and by context alone: no text contains both words.
     for (const [text, like, unlike] of [
       ['sweet fruit', texts[0], texts[2]],
       ['aple', 'apple', 'bridge'],
       ['apple', 'pear', 'ropes'],
     ] as const)
-      expect([text, near(text, like ?? '') > near(text, unlike ?? '') + 0.1]).toEqual([text, true])
+      expect([text, similarity(text, like ?? '') > similarity(text, unlike ?? '') + 0.1]).toEqual([text, true])
   })
 })
 
-/** Runs in a page: asks, and gives the titles of each list once the answer is shown. */
-async function askInPage(q: string, kind: string): Promise<Record<string, string[]>> {
+/** Runs in a page: searches, and returns the titles of each list once the results are shown. */
+async function searchInPage(q: string, kind: string): Promise<Record<string, string[]>> {
   const query = document.getElementById('query') as HTMLInputElement
   const select = document.getElementById('kind') as HTMLSelectElement
   document.body.dataset.state = 'waiting'
@@ -162,14 +162,14 @@ async function askInPage(q: string, kind: string): Promise<Record<string, string
   select.value = kind
   select.dispatchEvent(new Event('change'))
   await new Promise<void>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`It is ${document.body.dataset.state}`)), 60_000)
-    const look = () => {
+    const timer = setTimeout(() => reject(new Error(`State: ${document.body.dataset.state}`)), 60_000)
+    const check = () => {
       if (!['answered', 'failed', 'idle'].includes(document.body.dataset.state ?? '')) return
       clearTimeout(timer)
       resolve()
     }
-    new MutationObserver(look).observe(document.body, { attributes: true })
-    look()
+    new MutationObserver(check).observe(document.body, { attributes: true })
+    check()
   })
   const titles = (id: string) =>
     [...document.querySelectorAll(`#${id} li strong`)].map((title) => title.textContent ?? '')
@@ -181,7 +181,7 @@ async function askInPage(q: string, kind: string): Promise<Record<string, string
   }
 }
 
-describeInBrowser('the search', 'the page', (chromium) => {
+describeInBrowser('the notes-search example', 'the page', (chromium) => {
   let window: Chromium
 
   beforeAll(async () => {
@@ -190,7 +190,7 @@ describeInBrowser('the search', 'the page', (chromium) => {
   })
   afterAll(() => window?.close())
 
-  test('shows what the search finds', async () => {
+  test('shows the results of the search endpoint', async () => {
     for (const [q, kind] of [
       ['what a carpenter hits nails with', ''],
       ['cheese from goats', 'food'],
@@ -198,18 +198,18 @@ describeInBrowser('the search', 'the page', (chromium) => {
     ] as const) {
       const { both, words, vectors } = await search(q, kind)
       const titlesOf = (hits: Results['both']) => hits.map(({ title }) => title)
-      expect(await window.run(askInPage, q, kind)).toEqual({
+      expect(await window.run(searchInPage, q, kind)).toEqual({
         state: ['answered'],
         both: titlesOf(both),
         words: titlesOf(words),
         vectors: titlesOf(vectors),
       })
     }
-    expect((await window.run(askInPage, '  ', '')).both).toEqual([])
+    expect((await window.run(searchInPage, '  ', '')).both).toEqual([])
   })
 
-  test('a question is text to the page', async () => {
-    const shown = await window.run(askInPage, '<img src=x onerror=document.body.dataset.hacked=1>', '')
+  test('a query is rendered as text', async () => {
+    const shown = await window.run(searchInPage, '<img src=x onerror=document.body.dataset.hacked=1>', '')
     expect(shown.state).toEqual(['answered'])
     expect(await window.run(async () => document.body.dataset.hacked ?? null)).toBeNull()
   })

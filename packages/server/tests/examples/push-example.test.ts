@@ -1,7 +1,6 @@
 /**
- * The push example does what its README says, with a push service of ours: subscribing and registering in a real
- * browser, signing and encrypting in the server, and showing in the service worker. The browser needs Chromium; where
- * there is none this says so, and the README is run all the same.
+ * The push example with a local push service: subscribing and registering in a real browser, signing and encrypting in
+ * the server, and notifications in the service worker. Without Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createECDH } from 'node:crypto'
@@ -20,29 +19,29 @@ const example = describePageExample('push', () => ({
 }))
 afterAll(() => pushes.close())
 
-/** Runs in a page: from here on the browser subscribes at our push service, if asked with the right key. */
-async function standIn(token: string, publicKey: string): Promise<void> {
+/** Runs in a page: replaces the push service of the browser by the local one, and checks the subscription options. */
+async function mockPushManager(token: string, publicKey: string): Promise<void> {
   const subscription = { toJSON: () => JSON.parse(token), unsubscribe: async () => true }
   PushManager.prototype.subscribe = async (options) => {
-    const isAsked = options?.userVisibleOnly === true && options.applicationServerKey === publicKey
-    if (!isAsked) throw new Error('subscribed in another way')
+    const isExpected = options?.userVisibleOnly === true && options.applicationServerKey === publicKey
+    if (!isExpected) throw new Error('unexpected subscription options')
     return subscription as unknown as PushSubscription
   }
   PushManager.prototype.getSubscription = async () => subscription as unknown as PushSubscription
 }
 
-/** Runs in a page: clicks a button, and resolves with what the page says then. */
+/** Runs in a page: clicks a button, and resolves with the resulting status text. */
 function click(id: string, expected: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const state = document.getElementById('state') as HTMLElement
-    const timer = setTimeout(() => reject(new Error(`It says: ${state.textContent}`)), 60_000)
+    const timer = setTimeout(() => reject(new Error(`Status: ${state.textContent}`)), 60_000)
     new MutationObserver((_, observer) => {
-      if (document.body.dataset.state !== expected && !state.textContent?.startsWith('It did not')) return
+      if (document.body.dataset.state !== expected && !state.textContent?.startsWith('Error')) return
       observer.disconnect()
       clearTimeout(timer)
       resolve(state.textContent ?? '')
     }).observe(document.body, { subtree: true, childList: true, attributes: true })
-    // It can be pressed once the page's script is there.
+    // The button is enabled once the script has loaded.
     const button = document.getElementById(id) as HTMLButtonElement
     const press = () => !button.disabled && button.click()
     if (button.disabled) new MutationObserver(press).observe(button, { attributeFilter: ['disabled'] })
@@ -50,20 +49,20 @@ function click(id: string, expected: string): Promise<string> {
   })
 }
 
-/** Runs in a page: resolves with the notifications once the page lists so many messages. */
+/** Runs in a page: resolves with the notifications once the page lists this number of messages. */
 function shown(count: number): Promise<{ listed: string[]; notifications: string[] }> {
   return new Promise((resolve, reject) => {
     const list = document.getElementById('shown') as HTMLElement
-    const timer = setTimeout(() => reject(new Error(`It lists: ${list.textContent}`)), 60_000)
-    const look = async () => {
+    const timer = setTimeout(() => reject(new Error(`Listed: ${list.textContent}`)), 60_000)
+    const check = async () => {
       if (list.children.length < count) return
       clearTimeout(timer)
       const worker = await navigator.serviceWorker.ready
       const notifications = (await worker.getNotifications()).map(({ title, body, tag }) => `${title}/${body}/${tag}`)
       resolve({ listed: [...list.children].map(({ textContent }) => textContent ?? ''), notifications })
     }
-    new MutationObserver(look).observe(list, { childList: true })
-    look()
+    new MutationObserver(check).observe(list, { childList: true })
+    check()
   })
 }
 
@@ -75,7 +74,7 @@ describeInBrowser('web push', 'a browser', (chromium) => {
     page = await openChromium(chromium)
     await page.allowNotifications(example.demo('PAGE'))
     await page.open(`${example.demo('PAGE')}/`)
-    await page.run(standIn, browser.token, publicKey)
+    await page.run(mockPushManager, browser.token, publicKey)
   })
 
   afterAll(() => page?.close())
@@ -92,11 +91,11 @@ describeInBrowser('web push', 'a browser', (chromium) => {
     await pushes.until(() => browser.taken.length > before)
   }
 
-  test('subscribes and registers', async () => {
+  test('subscribes and registers the browser', async () => {
     expect(await page.run(click, 'on', 'on')).toBe('Notifications are on.')
   })
 
-  test('is woken by what the server has encrypted for it, and shows it', async () => {
+  test('shows a message that the server has encrypted for the browser', async () => {
     await broadcast({ title: 'Hello', body: 'This page may be closed now.', collapseId: 'hello' })
     await page.deliverPush(example.demo('PAGE'), JSON.stringify(browser.taken.at(-1)?.json))
     expect(await page.run(shown, 1)).toEqual({
@@ -108,11 +107,11 @@ describeInBrowser('web push', 'a browser', (chromium) => {
     expect((await page.run(shown, 2)).notifications).toEqual(['Hello/Once more./hello'])
   })
 
-  test('is forgotten when it is switched off', async () => {
+  test('removes the device when notifications are turned off', async () => {
     expect(await page.run(click, 'off', 'off')).toBe('Notifications are off.')
     const before = browser.taken.length
     const other = pushes.subscribe()
-    await page.run(standIn, other.token, publicKey)
+    await page.run(mockPushManager, other.token, publicKey)
     await page.run(click, 'on', 'on')
     const [name = '', key = ''] = example.demo('KEY').split(': ')
     await fetch(`${example.demo('PUSH')}/broadcast`, {

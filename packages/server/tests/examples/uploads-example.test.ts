@@ -1,8 +1,7 @@
 /**
- * The drawer does what its README says, in a real browser: uploads that go on after the server was killed, the
- * connection was cut and the page was left, byte for byte. What is on the way is held at a known byte by a relay, so
- * that nothing here depends on how fast the machine is. The browser is Chromium; where there is none this says so, and
- * the README is run all the same.
+ * The uploads example in a real browser: uploads resume after the server is killed, the connection is cut and the page
+ * is closed, byte for byte. A relay pauses uploads at a known byte, so that the tests do not depend on timing. Without
+ * Chromium only the README is tested.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
@@ -12,43 +11,43 @@ import { type Chromium, describeInBrowser, openChromium } from '../harness/chrom
 import { describePageExample } from '../harness/page-example.ts'
 
 const MiB = 1024 * 1024
-/** The page sends pieces of 8 MiB: five, of which two are there when the third is held in its middle. */
+/** The page sends five chunks of 8 MiB; two are stored when the third is paused midway. */
 const fileBytes = 40 * MiB
-const holdAtBytes = 20 * MiB
-const keptBytes = 16 * MiB
-const pieceBytes = 8 * MiB
+const pauseAtBytes = 20 * MiB
+const storedBytes = 16 * MiB
+const chunkBytes = 8 * MiB
 
-/** Between the browser and the server: a network that can be held and cut. */
+/** A TCP relay between the browser and the server that can be paused and cut. */
 interface Relay {
   readonly port: number
-  /** Lets so many bytes more through to the server, then none; resolves once it holds some back. */
-  hold(bytes: number): Promise<void>
-  /** Lets everything through again, and counts it from zero. */
-  release(): void
-  /** Breaks every connection, and lets everything through again. */
+  /** Forwards this many more bytes to the server, then pauses; resolves once it is paused. */
+  pauseAfter(bytes: number): Promise<void>
+  /** Resumes forwarding, and resets the count of forwarded bytes. */
+  resume(): void
+  /** Closes every connection, and resumes forwarding. */
   cut(): void
-  /** Bytes to the server since the last release. */
-  passed(): number
+  /** Bytes forwarded to the server since the last `resume`. */
+  forwarded(): number
   close(): void
 }
 
 async function openRelay(target: number): Promise<Relay> {
   const sockets = new Set<Socket>()
   let allowed = Number.POSITIVE_INFINITY
-  let passed = 0
+  let forwarded = 0
   let waiting: (() => void)[] = []
-  let onHeld = (): void => {}
+  let onPaused = (): void => {}
 
   const createGate = (): Transform =>
     new Transform({
       transform(chunk: Buffer, _encoding, done) {
         const pass = (): void => {
-          passed += chunk.length
+          forwarded += chunk.length
           done(null, chunk)
         }
-        if (passed + chunk.length <= allowed) return pass()
+        if (forwarded + chunk.length <= allowed) return pass()
         waiting.push(pass)
-        onHeld()
+        onPaused()
       },
     })
   const server = createServer((client) => {
@@ -70,28 +69,28 @@ async function openRelay(target: number): Promise<Relay> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as { port: number }
 
-  const release = (): void => {
+  const resume = (): void => {
     allowed = Number.POSITIVE_INFINITY
-    passed = 0
-    const held = waiting
+    forwarded = 0
+    const paused = waiting
     waiting = []
-    for (const pass of held) pass()
+    for (const pass of paused) pass()
   }
   const cut = (): void => {
     waiting = []
     for (const socket of sockets) socket.destroy()
-    release()
+    resume()
   }
   return {
     port,
-    hold: (bytes) =>
+    pauseAfter: (bytes) =>
       new Promise((resolve) => {
-        allowed = passed + bytes
-        onHeld = resolve
+        allowed = forwarded + bytes
+        onPaused = resolve
       }),
-    release,
+    resume,
     cut,
-    passed: () => passed,
+    forwarded: () => forwarded,
     close() {
       cut()
       server.close()
@@ -103,21 +102,21 @@ const example = describePageExample('uploads', () => ({ PLINTH_PUBLIC_URL: `http
 const relay = await openRelay(example.port)
 afterAll(() => relay.close())
 
-/** Runs in a page: resolves once it shows something a selector finds, or no longer does. */
-function until(selector: string, isThere = true): Promise<void> {
+/** Runs in a page: resolves once an element matches the selector, or no longer does. */
+function until(selector: string, isExpected = true): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`${selector}: ${document.body.textContent}`)), 60_000)
-    const look = (): void => {
-      if ((document.querySelector(selector) !== null) !== isThere) return
+    const check = (): void => {
+      if ((document.querySelector(selector) !== null) !== isExpected) return
       clearTimeout(timer)
       resolve()
     }
-    new MutationObserver(look).observe(document, { subtree: true, childList: true, attributes: true })
-    look()
+    new MutationObserver(check).observe(document, { subtree: true, childList: true, attributes: true })
+    check()
   })
 }
 
-/** Runs in a page: chooses a file that is the same for the same name and size; gives a hash of its bytes. */
+/** Runs in a page: chooses a file with content derived from its name and size; returns the hash of its bytes. */
 async function choose(name: string, size: number, type: string): Promise<string> {
   const words = new Uint32Array(Math.ceil(size / 4))
   let state = size + name.length
@@ -135,7 +134,7 @@ async function choose(name: string, size: number, type: string): Promise<string>
   return [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Runs in a page: a picture of 800 × 800 pixels, drawn there. */
+/** Runs in a page: draws an image of 800 × 800 pixels and chooses it. */
 async function choosePicture(name: string): Promise<void> {
   const canvas = document.createElement('canvas')
   canvas.width = canvas.height = 800
@@ -150,11 +149,11 @@ async function choosePicture(name: string): Promise<void> {
   input.dispatchEvent(new Event('change'))
 }
 
-/** Runs in a page: presses the button with a word on it. */
-async function press(within: string, word: string): Promise<void> {
+/** Runs in a page: clicks the button with this label. */
+async function press(within: string, label: string): Promise<void> {
   const buttons = [...document.querySelectorAll<HTMLButtonElement>(`${within} button`)]
-  const found = buttons.find(({ textContent }) => textContent === word)
-  if (!found) throw new Error(`no ${word} in ${within}`)
+  const found = buttons.find(({ textContent }) => textContent === label)
+  if (!found) throw new Error(`no button ${label} in ${within}`)
   found.click()
 }
 
@@ -164,17 +163,17 @@ async function linkOf(within: string): Promise<string> {
 }
 
 /** Runs in a page. */
-async function readKept(): Promise<{ location: string; sent: number }[]> {
+async function readPending(): Promise<{ location: string; sent: number }[]> {
   const ids = Object.keys(localStorage).filter((id) => id.startsWith('drawer.upload.'))
   return ids.map((id) => JSON.parse(localStorage.getItem(id) ?? ''))
 }
 
-/** Runs in a page: what is in the drawer. */
+/** Runs in a page: the names of the stored files. */
 async function readNames(): Promise<string[]> {
   return [...document.querySelectorAll('.file strong')].map(({ textContent }) => textContent ?? '')
 }
 
-/** Runs in a page: resolves with the sides of a picture once it is loaded. */
+/** Runs in a page: resolves with the width and height of an image once it is loaded. */
 function sidesOf(selector: string): Promise<[number, number]> {
   const image = document.querySelector(selector) as HTMLImageElement
   return image.decode().then(() => [image.naturalWidth, image.naturalHeight])
@@ -195,7 +194,7 @@ const sha256 = async (response: Response): Promise<string> =>
     .update(new Uint8Array(await response.arrayBuffer()))
     .digest('hex')
 
-describeInBrowser('the drawer', 'the page', (chromium) => {
+describeInBrowser('the uploads example', 'the page', (chromium) => {
   let ann: Chromium
 
   beforeAll(async () => {
@@ -206,76 +205,76 @@ describeInBrowser('the drawer', 'the page', (chromium) => {
 
   afterAll(() => ann?.close())
 
-  /** Begins an upload and holds it in its third piece. */
-  async function beginAndHold(name: string): Promise<string> {
-    const held = relay.hold(holdAtBytes)
+  /** Starts an upload and pauses it in the third chunk. */
+  async function beginAndPause(name: string): Promise<string> {
+    const paused = relay.pauseAfter(pauseAtBytes)
     const hash = await ann.run(choose, name, fileBytes, 'video/mp4')
-    await held
-    expect(await ann.run(readKept)).toMatchObject([{ sent: keptBytes }])
+    await paused
+    expect(await ann.run(readPending)).toMatchObject([{ sent: storedBytes }])
     return hash
   }
 
   /**
-   * It is there, byte for byte, and went on from where it was. One piece may be sent twice: the server can still be
-   * writing the broken one when it is asked how much it has, and refuses a second piece for the same place.
+   * Expects the complete file, resumed rather than restarted. One chunk may be sent twice: the server may still be
+   * writing the interrupted one when the offset is queried, and then refuses the next chunk at that offset.
    */
-  async function endsWhole(name: string, hash: string): Promise<void> {
+  async function expectResumed(name: string, hash: string): Promise<void> {
     await ann.run(until, file(name))
     await ann.run(until, line(name), false)
-    expect(relay.passed()).toBeLessThan(fileBytes - keptBytes + pieceBytes + MiB)
+    expect(relay.forwarded()).toBeLessThan(fileBytes - storedBytes + chunkBytes + MiB)
     const answer = await download(ann, name)
     expect(answer.headers.get('content-type')).toBe('video/mp4')
     expect(await sha256(answer)).toBe(hash)
-    expect(await ann.run(readKept)).toEqual([])
+    expect(await ann.run(readPending)).toEqual([])
   }
 
-  test('[STORE-TUS-1] [STORE-10] an upload goes on after the server was killed and came back', async () => {
-    const hash = await beginAndHold('killed.mp4')
+  test('[STORE-TUS-1] [STORE-10] an upload resumes after the server is killed and restarted', async () => {
+    const hash = await beginAndPause('killed.mp4')
     await example.kill()
     await ann.run(until, line('killed.mp4', 'waiting'))
     relay.cut()
     await example.start()
-    await endsWhole('killed.mp4', hash)
+    await expectResumed('killed.mp4', hash)
   })
 
-  test('[STORE-TUS-3] an upload goes on after the connection was cut', async () => {
-    const hash = await beginAndHold('cut.mp4')
+  test('[STORE-TUS-3] an upload resumes after the connection is cut', async () => {
+    const hash = await beginAndPause('cut.mp4')
     relay.cut()
-    await endsWhole('cut.mp4', hash)
+    await expectResumed('cut.mp4', hash)
   })
 
-  test('an upload goes on after the page was left, once the same file is chosen again', async () => {
-    const hash = await beginAndHold('left.mp4')
+  test('an upload resumes after the page is closed, once the same file is chosen again', async () => {
+    const hash = await beginAndPause('closed.mp4')
     await ann.open('about:blank')
     relay.cut()
     await ann.open(`${example.demo('PAGE')}/`)
-    await ann.run(until, line('left.mp4', 'left'))
+    await ann.run(until, line('closed.mp4', 'interrupted'))
     await ann.run(until, '#choose:enabled')
-    expect(await ann.run(choose, 'left.mp4', fileBytes, 'video/mp4')).toBe(hash)
-    await endsWhole('left.mp4', hash)
+    expect(await ann.run(choose, 'closed.mp4', fileBytes, 'video/mp4')).toBe(hash)
+    await expectResumed('closed.mp4', hash)
   })
 
-  test('an upload can be paused, gone on with, and given up', async () => {
-    await beginAndHold('paused.mp4')
+  test('an upload can be paused, resumed and canceled', async () => {
+    await beginAndPause('paused.mp4')
     await ann.run(press, line('paused.mp4'), 'Pause')
     await ann.run(until, line('paused.mp4', 'paused'))
-    relay.release()
-    const held = relay.hold(MiB)
-    await ann.run(press, line('paused.mp4'), 'Go on')
+    relay.resume()
+    const paused = relay.pauseAfter(MiB)
+    await ann.run(press, line('paused.mp4'), 'Resume')
     await ann.run(until, line('paused.mp4', 'sending'))
-    await held
-    const [kept] = await ann.run(readKept)
-    await ann.run(press, line('paused.mp4'), 'Give up')
-    relay.release()
+    await paused
+    const [pending] = await ann.run(readPending)
+    await ann.run(press, line('paused.mp4'), 'Cancel')
+    relay.resume()
     await ann.run(until, line('paused.mp4'), false)
     const token = await ann.run(async () => JSON.parse(localStorage.getItem('drawer.session') ?? '').accessToken)
     const headers = { Authorization: `Bearer ${token}`, 'Tus-Resumable': '1.0.0' }
-    expect((await fetch(`${example.demo('API')}${kept?.location}`, { method: 'HEAD', headers })).status).toBe(404)
-    expect(await ann.run(readKept)).toEqual([])
+    expect((await fetch(`${example.demo('API')}${pending?.location}`, { method: 'HEAD', headers })).status).toBe(404)
+    expect(await ann.run(readPending)).toEqual([])
     expect(await ann.run(readNames)).not.toContain('paused.mp4')
   })
 
-  test('pictures are shown small, and are gone when they are deleted', async () => {
+  test('images are shown as thumbnails, and links to deleted files return 404', async () => {
     await ann.run(choosePicture, 'square.png')
     await ann.run(until, `${file('square.png')} img`)
     expect(await ann.run(sidesOf, `${file('square.png')} img`)).toEqual([320, 240])
@@ -287,7 +286,7 @@ describeInBrowser('the drawer', 'the page', (chromium) => {
     expect((await fetch(url)).status).toBe(404)
   })
 
-  test('many files at once, with names that are markup to a careless page, and an empty one', async () => {
+  test('several files upload concurrently, with names that look like markup, and one empty', async () => {
     const names = ['<img src=x onerror=alert(1)>.txt', 'Größe 100%?#.txt', "it's & so on.txt", 'none.txt']
     const hashes = await Promise.all(
       names.map((name) => ann.run(choose, name, name === 'none.txt' ? 0 : 5000, 'text/plain')),
@@ -299,7 +298,7 @@ describeInBrowser('the drawer', 'the page', (chromium) => {
     expect(await ann.run(readNames)).toEqual(expect.arrayContaining(names))
   })
 
-  test('[STORE-LIST-2] somebody else has a drawer of their own', async () => {
+  test('[STORE-LIST-2] each user has a separate drawer', async () => {
     const omar = await openChromium(chromium)
     try {
       await omar.open(`${example.demo('PAGE')}/`)
