@@ -3,7 +3,7 @@
  * it denies all callers except service keys, in every mode.
  */
 import type { Table } from '../query/table.ts'
-import type { Auth } from './caller.ts'
+import type { Auth } from './auth.ts'
 import type { FilterLike } from './filter.ts'
 
 /** Anything falsy denies; `true` allows every row; a filter allows the rows it matches. */

@@ -13,8 +13,14 @@ export interface FieldRef<K extends string = string> {
 }
 declare const fieldRefTag: unique symbol
 
-/** A filter over one record, created by `and`, `or`, `not`, `exists` or `where`. `K`: the fields it reads. */
-export interface Filter<K extends string = string> {
+// biome-ignore lint/suspicious/noExplicitAny: names that the compiler does not know fit any table.
+type UnknownNames = any
+
+/**
+ * A filter over one record, created by `and`, `or`, `not`, `exists` or `where`. `K`: the fields it reads. A filter
+ * whose names are computed compiles for every table; its names are checked at start.
+ */
+export interface Filter<K extends string = UnknownNames> {
   readonly [filterTag]?: K
 }
 declare const filterTag: unique symbol
@@ -35,7 +41,9 @@ export type FilterNode =
 export type RuleOp = CompareOp | 'contains' | 'in' | 'not in'
 
 /** The names a filter argument reads. */
-export type FieldsOf<F> = F extends Filter<infer K> ? (string extends K ? keyof F & string : K) : keyof F & string
+export type FieldsOf<F> = F extends Filter<infer K> ? (string extends K ? NamesOf<F> : K) : NamesOf<F>
+type NamesOf<F> = [keyof F & string] extends [never] ? UnknownNames : Known<keyof F & string>
+type Known<K extends string> = string extends K ? UnknownNames : K
 
 const filterNodes = new WeakMap<object, FilterNode>()
 const fieldRefs = new WeakMap<object, string>()
@@ -71,7 +79,7 @@ export function where<const K extends string>(
   name: K,
   op: RuleOp,
   value: FilterValue | readonly FilterValue[],
-): Filter<K> {
+): Filter<Known<K>> {
   return make({ kind: 'where', field: name, op, value })
 }
 

@@ -4,7 +4,19 @@
  * exactly one mistake.
  */
 import { expect, test } from 'bun:test'
-import { type Auth, and, defineConfig, exists, field, not, or, where } from '../../src/config/define.ts'
+import {
+  type Auth,
+  and,
+  defineConfig,
+  exists,
+  type Filter,
+  field,
+  not,
+  or,
+  type PlinthConfig,
+  type RuleConfig,
+  where,
+} from '../../src/config/define.ts'
 
 const owner = (auth: Auth | null) => auth && { authorId: auth.id }
 
@@ -90,10 +102,94 @@ const good = defineConfig({
   changes: { retention: '2h' },
 })
 
+const kept = defineConfig({
+  databases: {
+    shared: { tables: { posts: { schema: { title: { type: 'string' } }, hidden: ['title'] } } },
+    team: { instance: true, tables: {} },
+  },
+  storage: { buckets: { files: {} } },
+  rooms: {
+    game: {
+      actions: {
+        move: (room, player, to: { x: number }) => ({ by: player.id, isFree: to.x > room.players.size }),
+        async leave() {},
+      },
+    },
+  },
+  vector: { docs: { dimensions: 3 } },
+  kv: { cache: {} },
+  sql: { reports: {} },
+})
+
+/** Names, flags and handlers remain in the type of a configuration, for the types of its clients. */
+export const literals: readonly [
+  instance: true,
+  hidden: readonly ['title'],
+  payload: { x: number },
+  result: { by: string; isFree: boolean },
+  names: readonly ['files', 'docs', 'cache', 'reports'],
+] = [
+  kept.databases.team.instance,
+  kept.databases.shared.tables.posts.hidden,
+  { x: 1 } satisfies Parameters<typeof kept.rooms.game.actions.move>[2],
+  { by: 'x', isFree: true } satisfies ReturnType<typeof kept.rooms.game.actions.move>,
+  [
+    'files' satisfies keyof typeof kept.storage.buckets,
+    'docs' satisfies keyof typeof kept.vector,
+    'cache' satisfies keyof typeof kept.kv,
+    'reports' satisfies keyof typeof kept.sql,
+  ],
+]
+
+/** Rules that tables with different schemas share. */
+const asConditions = (auth: Auth | null) => auth && { authorId: auth.id }
+const asFilter = (auth: Auth | null) => auth && where('authorId', '==', auth.id)
+const asEither = (auth: Auth | null) =>
+  auth?.role === 'editor' || (auth && and({ authorId: auth.id }, not({ id: 'x' })))
+const asRule: RuleConfig = (auth) => auth && { authorId: auth.id }
+const isOwnedBy = (name: string) => (auth: Auth | null) => auth && and({ [name]: auth.id })
+const asAnnotated = (auth: Auth | null): Filter | null => auth && where('authorId', '==', auth.id)
+const shares = { read: asConditions, insert: asFilter, update: asEither, delete: asRule }
+
+export const sharedRules = defineConfig({
+  databases: {
+    shared: {
+      tables: {
+        posts: { schema: { authorId: { type: 'string', required: true }, views: { type: 'number' } }, access: shares },
+        notes: {
+          schema: { authorId: { type: 'string', references: 'posts' }, flagged: { type: 'boolean' } },
+          access: shares,
+        },
+        drafts: {
+          schema: { authorId: { type: 'string' } },
+          access: { read: isOwnedBy('authorId'), insert: asAnnotated, update: { before: asRule, after: asEither } },
+        },
+        loose: { access: shares },
+        enumerated: {
+          schema: { state: { type: 'string', enum: ['open', 'closed'] }, rank: { type: 'number', enum: [1, 2] } },
+          access: {
+            read: () => ({ state: 'open' }),
+            insert: (auth) => auth && { state: 'open', rank: 1 },
+            update: (auth) => (auth ? { state: 'open' } : or({ rank: 2 }, { state: 'closed' })),
+          },
+        },
+      },
+    },
+  },
+})
+
+/** A configuration with a type of its own is checked in its shape only. */
+export const annotated: PlinthConfig = {
+  databases: { shared: { tables: { posts: { search: ['title'], access: { read: (auth) => auth !== null } } } } },
+  storage: { buckets: { files: { access: { read: (auth) => auth && { uploadedBy: auth.id } } } } },
+}
+export const annotatedConfig: PlinthConfig = defineConfig(annotated)
+
 /** One table in a whole configuration: inference goes all the way as it does for users. */
 const schema = { title: { type: 'string' }, count: { type: 'number' }, data: { type: 'json' } } as const
 const wrong = () => ({ t: 1 })
 const kinds = { kind: { type: 'string', enum: ['x'] } } as const
+const misspelled = { title: { type: 'string', requird: true } } as const
 
 // biome-ignore format: a comment and one line for each mistake.
 export const wrongNames = [
@@ -117,6 +213,10 @@ export const wrongNames = [
   defineConfig({ databases: { s: { tables: { a: { indexes: [{ fields: ['title'] }] } } } } }),
   // @ts-expect-error a rule on a field the schema lacks
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: () => ({ titel: 'x' }) } } } } } }),
+  // @ts-expect-error the same beside a field that it has
+  defineConfig({ databases: { s: { tables: { a: { schema, access: { read: () => ({ title: 'x', titel: 'x' }) } } } } } }),
+  // @ts-expect-error the same in a rule that is a constant of its own
+  defineConfig({ databases: { s: { tables: { a: { schema, access: { read: wrong } } } } } }),
   // @ts-expect-error the same inside or()
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: () => or({ titel: 'x' }) } } } } } }),
   // @ts-expect-error the same inside and(not())
@@ -252,6 +352,8 @@ export const wrongFields = [
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { required: true } } } } } } }),
   // @ts-expect-error a misspelt option
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'string', requird: true } } } } } } }),
+  // @ts-expect-error the same in a schema that is a constant of its own
+  defineConfig({ databases: { s: { tables: { a: { schema: misspelled } } } } }),
   // @ts-expect-error a default of another type
   defineConfig({ databases: { s: { tables: { a: { schema: { t: { type: 'number', default: '0' } } } } } } }),
   // @ts-expect-error unique json
@@ -264,6 +366,6 @@ export const wrongFields = [
 
 test('a configuration keeps its types and its values', () => {
   const title: { readonly type: 'string'; readonly required: true; readonly max: 200 } =
-    good.databases?.shared.tables.posts.schema?.title ?? expect.unreachable()
+    good.databases.shared.tables.posts.schema.title
   expect(title.max).toBe(200)
 })

@@ -3,21 +3,10 @@
  * rules.
  */
 import { z } from 'zod'
-import type { Auth } from '../../access/caller.ts'
 import { broadcastNameCharsMax } from '../../limits/subscriptions.ts'
 import type { ConfigIssue } from '../issues.ts'
 import { isAsynchronous, isFunction, membersOf, strictObject } from '../shape-parts.ts'
-
-/** Gives `true` to allow. `name` is the channel without `broadcast:`. */
-export type BroadcastRule = boolean | ((auth: Auth | null, name: string) => unknown)
-
-/** Rules of broadcast channels as they are written. One that is left out denies everyone but the service key. */
-export interface BroadcastConfig {
-  /** Who may receive. */
-  readonly subscribe?: BroadcastRule
-  /** Who may send from a client. */
-  readonly publish?: BroadcastRule
-}
+import type { BroadcastRule } from './define-broadcasts.ts'
 
 /** Channels of one name, or of all names with one prefix. */
 export interface BroadcastDefinition {

@@ -6,14 +6,6 @@ import type { ConfigIssue } from '../issues.ts'
 import { findNameMistake } from '../names.ts'
 import { membersOf, parsedWith, strictObject } from '../shape-parts.ts'
 
-/** A key-value store as it is written. */
-export interface KvConfig {
-  /** Milliseconds between two writes of one key; default 1000, 0 for no such limit, at most 60000. */
-  readonly writeInterval?: number
-  /** Of one value, as JSON: `'1mb'` (the default) to `'4mb'`, or bytes. */
-  readonly maxValueSize?: string | number
-}
-
 /** A key-value store. */
 export interface KvNamespace {
   readonly name: string

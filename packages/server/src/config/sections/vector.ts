@@ -13,21 +13,6 @@ import { membersOf, strictObject } from '../shape-parts.ts'
 const metrics = ['cosine', 'euclidean', 'dot-product'] as const
 const engines = ['auto', 'memory', 'pgvector'] as const
 
-/** A vector index as it is written. */
-export interface VectorConfig {
-  /** Numbers in each vector: what the model gives, 1 to 4096. */
-  readonly dimensions: number
-  /** What near means; default `cosine`. */
-  readonly metric?: (typeof metrics)[number]
-  /** Members of the metadata that searches may filter by; default none. */
-  readonly metadataIndexes?: readonly string[]
-  /**
-   * Where searches run. `auto` (the default): in PostgreSQL where that has pgvector, else in the server's memory.
-   * `memory` and `pgvector` insist.
-   */
-  readonly engine?: (typeof engines)[number]
-}
-
 /** A vector index. */
 export interface VectorIndexDefinition {
   readonly name: string

@@ -1,5 +1,5 @@
 /** Types of the section `auth` as users write it. `auth` validates it at start. */
-import type { Auth } from '../../../access/caller.ts'
+import type { Auth } from '../../../access/auth.ts'
 import type { Filter } from '../../../access/filter.ts'
 
 /** An undefined secret (such as an unset environment variable) is a configuration error. */

@@ -1,5 +1,5 @@
 /** Types of the configuration section `rooms`, except the handlers (`room-code`). `rooms` validates it at start. */
-import type { Auth } from '../../../access/caller.ts'
+import type { Auth } from '../../../access/auth.ts'
 import type { DecisionResult } from '../../../access/definition.ts'
 import type { RoomCode } from './room-code.ts'
 

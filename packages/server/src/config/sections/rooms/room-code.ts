@@ -1,5 +1,5 @@
 /** Types of the handlers in `rooms.<namespace>` of the configuration, and of the objects that they receive. */
-import type { Auth } from '../../../access/caller.ts'
+import type { Auth } from '../../../access/auth.ts'
 
 /**
  * State that a handler reads and changes by plain assignment. It contains only JSON; a key that is set to null or
