@@ -6,7 +6,7 @@
 import type { Log } from '../../base/log.ts'
 import { s3ListKeysMax, s3PartBytes, s3PartsMax, s3RemovalsMax } from '../../limits/storage.ts'
 import { readS3Blob } from '../s3/reading.ts'
-import { createS3Requests, type S3Requests } from '../s3/requests.ts'
+import { S3Requests } from '../s3/requests.ts'
 import { openSpool, type SpooledPart } from '../s3/spool.ts'
 import { elementsIn, textIn } from '../s3/xml.ts'
 import { EngineError } from '../sql/error.ts'
@@ -19,7 +19,7 @@ const keyOf = (id: string): string => `${prefix}${id.slice(-2)}/${id}`
 
 /** Sends nothing yet: an unavailable store does not keep a server from starting. */
 export function openS3Blobs(options: StoreAddress & { readonly spoolFolder: string; readonly log: Log }): Blobs {
-  const requests = createS3Requests(options)
+  const requests = new S3Requests(options)
 
   async function writeTo(key: string, body: AsyncIterable<Uint8Array>, bounds: { bytesMax: number; size?: number }) {
     const meter = createBlobMeter({ ...bounds, bytesMax: Math.min(bounds.bytesMax, s3PartBytes * s3PartsMax) })
