@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqlDatabaseBytes, sqlRowsMax, sqlTimeoutMs } from '../../limits/resources.ts'
 import { openConnection } from '../sqlite/connection.ts'
-import type { SandboxLane } from './sqlite-child.ts'
+import type { SandboxLane } from './sqlite-confined.ts'
 import { SandboxProcess } from './sqlite-process.ts'
 
 const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes, answerBytesMax: 2 ** 20 }

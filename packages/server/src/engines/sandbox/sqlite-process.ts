@@ -9,7 +9,8 @@ import { tooLargeSignal } from '../processes/child-signals.ts'
 import { PipeProcess } from '../processes/pipe-process.ts'
 import { EngineError } from '../sql/error.ts'
 import { type SandboxAnswer, type SandboxCounts, type SandboxLimits, StatementError, tookTooLong } from './sandbox.ts'
-import type { ChildReply, ChildRequest, SandboxLane } from './sqlite-child.ts'
+import type { ChildReply, ChildRequest } from './sqlite-child.ts'
+import type { SandboxLane } from './sqlite-confined.ts'
 
 const program = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url))
 
