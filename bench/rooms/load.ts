@@ -96,8 +96,8 @@ class Player {
   ) {
     this.#transport = transport
     this.#socket = new LiveSocket(0, {
-      heard: (_, bytes, start, end) => this.#receive(bytes, start, end),
-      ended: (_, why) => this.#fail(new Error(`A socket was closed: ${why}`)),
+      onMessage: (_, bytes, start, end) => this.#receive(bytes, start, end),
+      onEnd: (_, why) => this.#fail(new Error(`A socket was closed: ${why}`)),
     })
   }
 

@@ -1,11 +1,10 @@
 /**
- * The baseline of a fan-out as a process: `Bun.serve` whose sockets subscribe to one topic, and the runtime's own
- * `publish` of a fixed text to it for every request. It stores nothing, evaluates no filter and has no users. Prints
- * its port when it listens.
+ * The fan-out baseline, run as a process: `Bun.serve` with sockets subscribed to one topic, to which the runtime
+ * publishes a fixed text for every request. It has no storage, filters or users. Prints its port when it listens.
  */
 
 const topic = 'subscribers'
-/** The message around the id that differs from one to the next. */
+/** The message, split at the id, which differs between messages. */
 let parts: readonly string[] = []
 
 const server = Bun.serve({

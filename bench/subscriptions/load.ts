@@ -1,47 +1,47 @@
 /**
- * The clients of the live bench, a process of its own: groups of sockets that stay open from job to job, and writes
- * whose changes these sockets are told. Every change must reach each of its receivers once and nobody else; the first
- * one that does not fails the job.
+ * The clients of the subscription bench, run as a process: groups of sockets that stay open across jobs, and writes
+ * whose changes these sockets receive. Each change must reach each of its receivers exactly once and no other socket;
+ * otherwise the job fails.
  */
 import { serveJobs } from '../setup/jobs.ts'
 import { LiveSocket } from './socket.ts'
 import { changeNumberAt, type LiveResult, LiveWrites, type WriteJob } from './writes.ts'
 
-/** Opens sockets and says hello on each; done when each has been answered `subscribed`. */
+/** Opens sockets and sends a hello on each; done when each has received `subscribed`. */
 export interface OpenJob {
   readonly do: 'open'
   readonly group: string
   readonly port: number
   readonly path: string
   readonly count: number
-  /** What the socket says; of several, each socket in turn says one. Empty where nothing is to be said. */
+  /** First messages, assigned to the sockets round-robin. Empty for no message. */
   readonly hellos: readonly string[]
-  /** Its changes are looked at, and are some of those that a job waits for. */
+  /** Whether write jobs verify and wait for the changes that these sockets receive. */
   readonly isCounted: boolean
 }
 
-/** What is done to a whole group. A socket that is paused does not read. */
+/** Closes or pauses all sockets of a group. A paused socket does not read. */
 export interface GroupJob {
   readonly do: 'close' | 'pause'
   readonly group: string
 }
 
-/** What every socket of a group says, without waiting for an answer. */
-export interface SayJob {
-  readonly do: 'say'
+/** Sends a message on every socket of a group, without waiting for a response. */
+export interface SendJob {
+  readonly do: 'send'
   readonly group: string
   readonly message: string
 }
 
-export type LiveJob = OpenJob | GroupJob | SayJob | ({ readonly do: 'write' } & WriteJob)
+export type LiveJob = OpenJob | GroupJob | SendJob | ({ readonly do: 'write' } & WriteJob)
 
-/** As many sockets as may be on their way in from one address. */
+/** Maximum unauthenticated sockets per address. */
 const openingMax = 4
 
 interface Group {
   readonly sockets: LiveSocket[]
   readonly isCounted: boolean
-  /** Sockets that wait for their first answer. */
+  /** Sockets that wait for `subscribed`. */
   readonly waiting: Map<LiveSocket, PromiseWithResolvers<void>>
 }
 
@@ -50,19 +50,19 @@ let writes: LiveWrites | null = null
 
 const textOf = (bytes: Buffer, start: number, end: number): string => bytes.toString('latin1', start, end)
 
-function heard(group: Group, socket: LiveSocket, bytes: Buffer, start: number, end: number): void {
+function onMessage(group: Group, socket: LiveSocket, bytes: Buffer, start: number, end: number): void {
   const number = changeNumberAt(bytes, start, end)
   if (number !== null) {
-    if (group.isCounted) writes?.told(socket.index, number)
+    if (group.isCounted) writes?.delivered(socket.index, number)
     return
   }
   const message = textOf(bytes, start, end)
   if (message.includes('"type":"subscribed"')) group.waiting.get(socket)?.resolve()
-  else if (/"type":"(?:error|auth_error|batch_changes)"/.test(message)) failed(group, socket, message)
+  else if (/"type":"(?:error|auth_error|batch_changes)"/.test(message)) onFailure(group, socket, message)
 }
 
-/** A slow socket may be closed; any other may not. */
-function failed(group: Group, socket: LiveSocket, why: string): void {
+/** The server may close uncounted sockets, such as slow ones; a counted socket that fails ends the job. */
+function onFailure(group: Group, socket: LiveSocket, why: string): void {
   const waiting = group.waiting.get(socket)
   if (waiting) waiting.reject(new Error(why))
   else if (group.isCounted) writes?.fail(`A socket failed: ${why}`)
@@ -76,8 +76,8 @@ async function open({ group: name, port, path, count, hellos, isCounted }: OpenJ
     while (next < count) {
       const index = next++
       const socket = new LiveSocket(index, {
-        heard: (one, bytes, start, end) => heard(group, one, bytes, start, end),
-        ended: (one, why) => failed(group, one, why),
+        onMessage: (one, bytes, start, end) => onMessage(group, one, bytes, start, end),
+        onEnd: (one, why) => onFailure(group, one, why),
       })
       group.sockets[index] = socket
       const subscribed = Promise.withResolvers<void>()
@@ -96,7 +96,7 @@ function each(name: string, act: (socket: LiveSocket) => void): void {
   for (const socket of groups.get(name)?.sockets ?? []) act(socket)
 }
 
-/** Does one job. Rejects with the first thing that is not as it must be. */
+/** Runs one job. Rejects with the first failure. */
 export async function runLiveJob(job: LiveJob): Promise<LiveResult | null> {
   switch (job.do) {
     case 'open':
@@ -109,7 +109,7 @@ export async function runLiveJob(job: LiveJob): Promise<LiveResult | null> {
     case 'pause':
       each(job.group, (socket) => socket.pause())
       return null
-    case 'say':
+    case 'send':
       each(job.group, (socket) => socket.send(job.message))
       return null
     case 'write':

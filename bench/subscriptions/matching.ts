@@ -1,6 +1,6 @@
 /**
- * CPU time to find the subscriptions that a change affects, by the number of distinct ones: the shared queries of
- * `features/subscriptions` alone, in a process of their own, one size per process. Every result is checked.
+ * CPU time to find the subscriptions affected by a change, by the number of distinct subscriptions: only the shared
+ * queries of `features/subscriptions`, one size per process. Every result is checked.
  */
 import { fileURLToPath } from 'node:url'
 import { silentLog } from '../../packages/server/src/base/log.ts'
@@ -17,8 +17,8 @@ import { serveJobs } from '../setup/jobs.ts'
 import { serviceKey } from '../setup/processes.ts'
 
 /**
- * `equality`: each watches one author. `rule`: each sees what is published and what is its own, as a rule has it, and
- * nothing is published. `order`: no index helps, and all are judged.
+ * `equality`: each subscription filters by one author. `rule`: each matches published and own rows, and no row is
+ * published. `order`: range conditions, which are not indexed, so all subscriptions are evaluated.
  */
 export type MatchingKind = 'equality' | 'rule' | 'order'
 
@@ -29,21 +29,21 @@ export interface MatchingJob {
 }
 
 export interface MatchingResult {
-  /** CPU, which other work on the machine does not lengthen as it does the time. */
+  /** CPU time, which other work on the machine affects less than elapsed time. */
   readonly changeCpuUs: number
-  /** To make one more distinct view and file it. */
+  /** CPU time to add a distinct subscription. */
   readonly addCpuUs: number
-  readonly bytesPerView: number
+  readonly bytesPerSubscription: number
 }
 
-/** Different changes: more than small caches hold. */
+/** Distinct changes; more than fit in small caches. */
 const changesVariety = 20_000
-/** Changes between looks at the clock. */
-const changesPerLook = 64
+/** Changes between checks of the clock. */
+const changesPerCheck = 64
 const warmupSeconds = 0.3
 
-/** No rule here reads another table, so no log is read. */
-const nowhere = { tail: null, position: null } as unknown as LogPoint
+/** No rule here queries another table, so the log is not read. */
+const noLog = { tail: null, position: null } as unknown as LogPoint
 const noQueries: ReadonlySet<never> = new Set()
 
 /** Subscriber: the number of the author of the query. */
@@ -53,7 +53,7 @@ async function readTable(name: string): Promise<Table> {
   const path = fileURLToPath(new URL('../plinth.config.ts', import.meta.url))
   const { config } = await loadConfig(path, 'release', serviceKey)
   const table = config.namespaces.get('shared')?.tables.get(name)
-  if (!table) throw new Error(`There is no table ${name}`)
+  if (!table) throw new Error(`Unknown table ${name}`)
   return table.table
 }
 
@@ -72,17 +72,17 @@ function conditionOf(kind: MatchingKind, table: Table, author: number): Expr {
   return parseFilterGroups({ table, showsHidden: false }, groups[kind])
 }
 
-/** An update that stays with its author. */
-function changeOf(turn: number, table: Table, authors: number): { change: Change; author: Watched } {
-  const author = hash(turn) % authors
-  const id = `matched-${turn}`
-  const before = { id, ...newRowAt(turn), authorId: authorAt(author), published: false }
-  const position = { from: '0', to: '0', seq: turn, atMs: 0, mark: null }
+/** An update that does not change the author. */
+function changeOf(number: number, table: Table, authors: number): { change: Change; author: Watched } {
+  const author = hash(number) % authors
+  const id = `matched-${number}`
+  const before = { id, ...newRowAt(number), authorId: authorAt(author), published: false }
+  const position = { from: '0', to: '0', seq: number, atMs: 0, mark: null }
   const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, position, size: 0 }
   return { author, change: { ...row, before, after: { ...before, views: before.views + 1 }, afterText: null } }
 }
 
-/** Gives the CPU microseconds of this process since it was made. */
+/** Returns the CPU microseconds of this process since the call. */
 function cpuStopwatch(): () => number {
   const before = process.cpuUsage()
   return () => {
@@ -114,28 +114,28 @@ async function runMatching({ kind, subscriptions, seconds }: MatchingJob): Promi
       .subscribers.add(author)
   const addCpuUs = added() / subscriptions
   Bun.gc(true)
-  const bytesPerView = (process.memoryUsage().rss - bytesBefore) / subscriptions
+  const bytesPerSubscription = (process.memoryUsage().rss - bytesBefore) / subscriptions
 
-  const changes = Array.from({ length: changesVariety }, (_, turn) => changeOf(turn, table, subscriptions))
-  let turn = 0
-  /** Gives CPU microseconds per change. */
+  const changes = Array.from({ length: changesVariety }, (_, number) => changeOf(number, table, subscriptions))
+  let next = 0
+  /** Returns the CPU microseconds per change. */
   async function match(forSeconds: number): Promise<number> {
     const startedAt = performance.now()
     const matched = cpuStopwatch()
-    const first = turn
+    const first = next
     while (performance.now() - startedAt < forSeconds * 1000)
-      for (let left = changesPerLook; left > 0; left--) {
-        const { change, author } = changes[turn++ % changes.length] as (typeof changes)[number]
-        const classified = queries.affectedBy(change, nowhere, noQueries)
+      for (let left = changesPerCheck; left > 0; left--) {
+        const { change, author } = changes[next++ % changes.length] as (typeof changes)[number]
+        const classified = queries.affectedBy(change, noLog, noQueries)
         const affected = classified instanceof Promise ? await classified : classified
         const [only] = affected
         if (affected.length !== 1 || !only?.[0].subscribers.has(author) || only[1] !== 'modified')
           throw new Error(`${kind}: a change of ${authorAt(author)} affected ${affected.length} queries`)
       }
-    return matched() / (turn - first)
+    return matched() / (next - first)
   }
   await match(warmupSeconds)
-  return { changeCpuUs: await match(seconds), addCpuUs, bytesPerView }
+  return { changeCpuUs: await match(seconds), addCpuUs, bytesPerSubscription }
 }
 
 if (import.meta.main) await serveJobs(runMatching)

@@ -1,6 +1,6 @@
 /**
- * The parts of the live bench, each measured on a server of its own. Gives figures; prints nothing. What is compared
- * takes turns, so that a slow moment of the machine falls on all of it.
+ * The parts of the subscription bench, each measured on a separate server. Returns figures; prints nothing. Compared
+ * measurements alternate, so that a temporary slowdown of the machine affects all of them.
  */
 import { Histogram } from '../load/histogram.ts'
 import { median } from '../setup/measure.ts'
@@ -24,20 +24,20 @@ import {
 import type { LiveResult } from './writes.ts'
 import { firstId, type WriteJob } from './writes.ts'
 
-/** Rounds of one kind, taken together. */
+/** Figures over all rounds of one kind. */
 export interface LiveFigures {
   readonly changesPerSecond: number
   readonly deliveriesPerSecond: number
-  /** From when a write was due to its answer, in milliseconds. */
-  readonly answers: Percentiles
-  /** From when a write was due to each delivery. */
-  readonly told: Percentiles
-  /** From a write's answer to each delivery; 0 where it was delivered before. */
-  readonly behind: Percentiles
-  /** CPU of the server per change and per delivery. Null where the kernel does not tell, or nothing was delivered. */
+  /** Milliseconds from when a write was due to its response. */
+  readonly responses: Percentiles
+  /** Milliseconds from when a write was due to each delivery. */
+  readonly deliveries: Percentiles
+  /** Milliseconds from the response to each delivery; 0 if the delivery came first. */
+  readonly lag: Percentiles
+  /** CPU of the server per change and per delivery. Null if unavailable from the kernel, or without deliveries. */
   readonly changeCpuUs: number | null
   readonly deliveryCpuUs: number | null
-  /** Share of their cores that the server and the clients used. */
+  /** CPU shares of the server and the clients, each on one core. */
   readonly serverShare: number | null
   readonly loadShare: number
 }
@@ -51,11 +51,11 @@ export interface FanOut {
   readonly subscribers: number
   readonly server: LiveFigures
   readonly baseline: LiveFigures
-  /** Median over the rounds of the server's deliveries per second by the baseline's. */
+  /** Median over the rounds of deliveries per second, server divided by baseline. */
   readonly ratio: number
-  /** The baseline's CPU per delivery by the server's. */
+  /** CPU per delivery, baseline divided by server. */
   readonly cpuRatio: number | null
-  /** The server's CPU per delivery without what the write costs by itself. */
+  /** CPU of the server per delivery, without the cost of the write. */
   readonly ownCpuUs: number | null
 }
 
@@ -83,11 +83,11 @@ export interface Ruled {
 export interface Idle {
   readonly sockets: number
   readonly openSeconds: number
-  /** Resident memory of the server, more than before, by the sockets. */
+  /** Growth of the resident memory of the server, per socket. */
   readonly bytesPerSocket: number | null
-  /** Share of a core, nothing happening but pings. */
+  /** CPU share with only pings. */
   readonly share: number | null
-  /** One change at a time, told to all of them. */
+  /** One change at a time, delivered to all sockets. */
   readonly figures: LiveFigures
 }
 
@@ -96,18 +96,18 @@ export interface Matching extends MatchingResult {
   readonly subscriptions: number
 }
 
-/** Changes on their way at once: enough to keep the server busy, too few to make a reader slow. */
-const atOnce = 16
-/** More than are ever waiting at the rates that are measured. */
-const pacedAtOnce = 64
+/** Concurrent writes: enough to saturate the server, too few to make a subscriber slow. */
+const concurrency = 16
+/** Concurrent writes at a fixed rate; more than are ever pending at the measured rates. */
+const pacedConcurrency = 64
 
 async function write(load: LiveLoad, request: WriteRequest, own: Omit<WriteJob, keyof WriteRequest>) {
   const result = await load.run({ do: 'write', ...request, ...own })
-  if (!result) throw new Error('The clients say nothing of their writes')
+  if (!result) throw new Error('The clients returned no result of their writes')
   return result
 }
 
-/** Writes to `notes` without subscribers, then with each number of subscribers beside the baseline. */
+/** Writes to `notes` without subscribers, then with each number of subscribers, compared with the baseline. */
 export async function measureFanOut(folder: string, plan: LivePlan): Promise<{ alone: LiveFigures; lines: FanOut[] }> {
   return onSetup(folder, async (setup) => {
     const { server, load } = setup
@@ -116,14 +116,14 @@ export async function measureFanOut(folder: string, plan: LivePlan): Promise<{ a
     try {
       await fetch(`http://127.0.0.1:${baseline.port}/message/${firstId}`, { method: 'PUT', body: message })
       const round = (request: WriteRequest, receivers: number): Promise<LiveResult> =>
-        write(load, request, { ...plan.round, atOnce, perSecond: null, receivers, users: 1 })
-      const alone = figuresOf(await turns(plan.rounds, () => round(writesTo(server, 'notes'), 0)))
+        write(load, request, { ...plan.round, concurrency, perSecond: null, receivers, users: 1 })
+      const alone = figuresOf(await repeat(plan.rounds, () => round(writesTo(server, 'notes'), 0)))
       const lines: FanOut[] = []
       for (const subscribers of plan.subscribers) {
         await load.run(openAlike('server', server.port, 'notes', subscribers))
         await load.run({ ...openAlike('baseline', baseline.port, 'notes', subscribers), path: '/socket', hellos: [] })
         const rounds: (readonly [LiveResult, LiveResult])[] = []
-        for (let turn = 0; turn < plan.rounds; turn++)
+        for (let index = 0; index < plan.rounds; index++)
           rounds.push([
             await round(writesTo(server, 'notes'), subscribers),
             await round(publishesTo(baseline), subscribers),
@@ -161,14 +161,14 @@ function fanOutOf(
   }
 }
 
-/** Writes at a fixed rate, far from what would be possible. */
+/** Writes at a fixed rate, far below capacity. */
 export function measureLatency(folder: string, plan: LivePlan): Promise<Latency[]> {
   return onSetup(folder, async ({ server, load }) => {
     const lines: Latency[] = []
     for (const { subscribers, perSecond } of plan.paced) {
       await load.run(openAlike('readers', server.port, 'notes', subscribers))
       const figures = figuresOf(
-        await turns(plan.rounds, () => pacedRound({ server, load }, plan, subscribers, perSecond)),
+        await repeat(plan.rounds, () => pacedRound({ server, load }, plan, subscribers, perSecond)),
       )
       await load.run({ do: 'close', group: 'readers' })
       lines.push({ subscribers, perSecond, figures })
@@ -183,9 +183,9 @@ const pacedRound = (
   receivers: number,
   perSecond: number,
 ): Promise<LiveResult> =>
-  write(load, writesTo(server, 'notes'), { ...round, atOnce: pacedAtOnce, perSecond, receivers, users: 1 })
+  write(load, writesTo(server, 'notes'), { ...round, concurrency: pacedConcurrency, perSecond, receivers, users: 1 })
 
-/** Rounds without and with one more socket that has stopped reading, and has been sent more than buffers hold. */
+/** Rounds without and with a socket that has stopped reading and whose buffers are full. */
 export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
   return onSetup(folder, async (setup) => {
     const { server, load } = setup
@@ -193,7 +193,7 @@ export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
     await load.run(openAlike('readers', server.port, 'notes', subscribers))
     const without: LiveResult[] = []
     const beside: LiveResult[] = []
-    for (let turn = 0; turn < plan.rounds; turn++) {
+    for (let index = 0; index < plan.rounds; index++) {
       without.push(await pacedRound(setup, plan, subscribers, perSecond))
       await stopReading(setup)
       beside.push(await pacedRound(setup, plan, subscribers, perSecond))
@@ -203,52 +203,52 @@ export function measureSlow(folder: string, plan: LivePlan): Promise<Slow> {
   })
 }
 
-/** A socket that watches both tables and does not read, with as much of the other one as makes the server notice. */
+/** Opens a socket that subscribes to both tables and stops reading, and writes until the server has paused it. */
 async function stopReading({ server, load }: LiveSetup): Promise<void> {
   await load.run({ ...openAlike('slow', server.port, 'notes', 1), isCounted: false })
-  await load.run({ do: 'say', group: 'slow', message: helloTo('drafts') })
+  await load.run({ do: 'send', group: 'slow', message: helloTo('drafts') })
   await load.run({ do: 'pause', group: 'slow' })
   const large = writesTo(server, 'drafts', { published: true, body: 'x'.repeat(64 * 1024) })
-  const some = { atOnce: 4, perSecond: null, receivers: 0, users: 1, warmupSeconds: 0, seconds: 0.3 }
-  for (let turn = 0; turn < slowTurnsMax; turn++) {
-    await write(load, large, some)
+  const burst = { concurrency: 4, perSecond: null, receivers: 0, users: 1, warmupSeconds: 0, seconds: 0.3 }
+  for (let index = 0; index < slowBurstsMax; index++) {
+    await write(load, large, burst)
     if ((await readGauge(server, 'subscriptions_held')) > 0) return
   }
-  throw new Error('The server has not noticed the socket that does not read')
+  throw new Error('The server has not paused the socket that does not read')
 }
 
-const slowTurnsMax = 20
+const slowBurstsMax = 20
 
-/** As many changes delivered as the machine can, under a rule that is a different filter for every user. */
+/** Maximum throughput under a rule that gives every user a different filter. */
 export function measureRules(folder: string, plan: LivePlan): Promise<Ruled[]> {
   return onSetup(folder, async ({ server, load }) => {
     const { users, subscribers } = plan.rules
     await load.run(await openSignedIn('users', server.port, users, subscribers))
     const round = (request: WriteRequest, receivers: number, among: number): Promise<LiveResult> =>
-      write(load, request, { ...plan.round, atOnce, perSecond: null, receivers, users: among })
+      write(load, request, { ...plan.round, concurrency, perSecond: null, receivers, users: among })
     const own: LiveResult[] = []
     const all: LiveResult[] = []
-    for (let turn = 0; turn < plan.rounds; turn++) {
+    for (let index = 0; index < plan.rounds; index++) {
       own.push(await round(writesTo(server, 'drafts', { published: false }), subscribers / users, users))
       all.push(await round(writesTo(server, 'drafts', { published: true }), subscribers, 1))
     }
     const about = { subscribers, users }
     return [
-      { title: 'each seen by its author alone', ...about, receivers: subscribers / users, figures: figuresOf(own) },
-      { title: 'each seen by everybody', ...about, receivers: subscribers, figures: figuresOf(all) },
+      { title: 'each visible to its author only', ...about, receivers: subscribers / users, figures: figuresOf(own) },
+      { title: 'each visible to all', ...about, receivers: subscribers, figures: figuresOf(all) },
     ]
   })
 }
 
-/** Sockets that watch a table in which nothing happens, and then something does. */
+/** Idle sockets subscribed to a table, then changes delivered to all of them. */
 export function measureIdle(folder: string, plan: LivePlan): Promise<Idle> {
   return onSetup(folder, async ({ server, load }) => {
     const { sockets, idleSeconds } = plan.idle
-    // What the first of everything takes is not the sockets'.
+    // Excludes one-time allocations from the memory per socket.
     await load.run(openAlike('first', server.port, 'notes', 100))
     await load.run({ do: 'close', group: 'first' })
     const request = writesTo(server, 'notes')
-    await write(load, request, { ...plan.round, atOnce, perSecond: 100, receivers: 0, users: 1 })
+    await write(load, request, { ...plan.round, concurrency, perSecond: 100, receivers: 0, users: 1 })
     const before = readMemoryBytes(server.pid, 'VmRSS')
     const startedAt = performance.now()
     await load.run(openAlike('idle', server.port, 'notes', sockets))
@@ -258,20 +258,20 @@ export function measureIdle(folder: string, plan: LivePlan): Promise<Idle> {
     await Bun.sleep(idleSeconds * 1000)
     const cpuAfter = readCpuSeconds(server.pid)
     const after = readMemoryBytes(server.pid, 'VmRSS')
-    const told = await turns(plan.rounds, () =>
-      write(load, request, { ...plan.round, atOnce: 1, perSecond: null, receivers: sockets, users: 1 }),
+    const results = await repeat(plan.rounds, () =>
+      write(load, request, { ...plan.round, concurrency: 1, perSecond: null, receivers: sockets, users: 1 }),
     )
     return {
       sockets,
       openSeconds,
       bytesPerSocket: before === null || after === null ? null : (after - before) / sockets,
       share: cpuBefore === null || cpuAfter === null ? null : (cpuAfter - cpuBefore) / idleSeconds,
-      figures: figuresOf(told),
+      figures: figuresOf(results),
     }
   })
 }
 
-/** Each number of subscriptions in a process of its own, on the server's core. */
+/** Each number of subscriptions in a separate process, on the core of the server. */
 export async function measureMatching(plan: LivePlan): Promise<Matching[]> {
   const lines: Matching[] = []
   for (const { kind, subscriptions } of plan.matching) {
@@ -286,9 +286,9 @@ export async function measureMatching(plan: LivePlan): Promise<Matching[]> {
   return lines
 }
 
-async function turns(rounds: number, round: () => Promise<LiveResult>): Promise<LiveResult[]> {
+async function repeat(rounds: number, round: () => Promise<LiveResult>): Promise<LiveResult[]> {
   const results: LiveResult[] = []
-  for (let turn = 0; turn < rounds; turn++) results.push(await round())
+  for (let index = 0; index < rounds; index++) results.push(await round())
   return results
 }
 
@@ -302,9 +302,9 @@ function figuresOf(rounds: readonly LiveResult[]): LiveFigures {
   return {
     changesPerSecond: changes / seconds,
     deliveriesPerSecond: deliveries / seconds,
-    answers: percentilesOf(rounds, 'answers'),
-    told: percentilesOf(rounds, 'told'),
-    behind: percentilesOf(rounds, 'behind'),
+    responses: percentilesOf(rounds, 'responses'),
+    deliveries: percentilesOf(rounds, 'deliveryTimes'),
+    lag: percentilesOf(rounds, 'lag'),
     changeCpuUs: cpuSeconds === null ? null : (cpuSeconds / changes) * 1e6,
     deliveryCpuUs: cpuSeconds === null || deliveries === 0 ? null : (cpuSeconds / deliveries) * 1e6,
     serverShare: cpuSeconds === null ? null : cpuSeconds / seconds,
@@ -312,7 +312,7 @@ function figuresOf(rounds: readonly LiveResult[]): LiveFigures {
   }
 }
 
-function percentilesOf(rounds: readonly LiveResult[], of: 'answers' | 'told' | 'behind'): Percentiles {
+function percentilesOf(rounds: readonly LiveResult[], of: 'responses' | 'deliveryTimes' | 'lag'): Percentiles {
   const histogram = new Histogram()
   for (const round of rounds) histogram.merge(round[of])
   return { p50Ms: histogram.percentile(0.5), p99Ms: histogram.percentile(0.99) }

@@ -1,4 +1,4 @@
-/** What the live bench measures, and how much of it. */
+/** The parts and the sizes of the subscription bench. */
 
 import type { Plan } from '../setup/measure.ts'
 import type { MatchingKind } from './matching.ts'
@@ -10,12 +10,12 @@ export interface LivePlan {
   readonly parts: readonly LivePart[]
   readonly rounds: number
   readonly round: { readonly warmupSeconds: number; readonly seconds: number }
-  /** Of the fan-out. */
+  /** Numbers of subscribers of the fan-out. */
   readonly subscribers: readonly number[]
-  /** Of the latency: writes a second that the machine has no trouble with. */
+  /** Fixed write rates of the latency part, far below capacity. */
   readonly paced: readonly { readonly subscribers: number; readonly perSecond: number }[]
   readonly slow: { readonly subscribers: number; readonly perSecond: number }
-  /** As many subscribers for each user. */
+  /** Subscribers are distributed evenly over the users. */
   readonly rules: { readonly users: number; readonly subscribers: number }
   readonly idle: { readonly sockets: number; readonly idleSeconds: number }
   readonly matching: readonly { readonly kind: MatchingKind; readonly subscriptions: number }[]
@@ -31,7 +31,7 @@ const full = {
   ],
   slow: { subscribers: 1000, perSecond: 20 },
   rules: { users: 100, subscribers: 5000 },
-  // Longer than the server lets a socket be silent before it asks.
+  // Longer than the ping interval of the server.
   idle: { sockets: 10_000, idleSeconds: 12 },
   matching: [
     ...sizes('equality', 1000, 10_000, 100_000),

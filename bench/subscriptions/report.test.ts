@@ -1,4 +1,4 @@
-/** From figures to the page. */
+/** The report of the subscription bench. */
 import { expect, test } from 'bun:test'
 import { replaceMeasured } from '../report.ts'
 import { testEnvironment } from '../setup/fixtures/environment.ts'
@@ -9,9 +9,9 @@ const some = { p50Ms: 1, p99Ms: 2 }
 const figures: LiveFigures = {
   changesPerSecond: 100,
   deliveriesPerSecond: 50_000,
-  answers: some,
-  told: some,
-  behind: some,
+  responses: some,
+  deliveries: some,
+  lag: some,
   changeCpuUs: 500,
   deliveryCpuUs: 1.25,
   serverShare: 0.95,
@@ -23,7 +23,7 @@ const fanOut = (baseline: LiveFigures) => [
   { subscribers: 1000, server: figures, baseline, ratio: 0.8, cpuRatio: 0.5, ownCpuUs: 0.75 },
 ]
 
-test('every fan-out has a line for the server and one for its baseline', () => {
+test('every fan-out has a row for the server and one for the baseline', () => {
   const markdown = toMarkdown(testEnvironment, plan, {
     ...nothing,
     fanOut: { alone: { ...figures, deliveriesPerSecond: 0, deliveryCpuUs: null }, lines: fanOut(figures) },
@@ -33,7 +33,7 @@ test('every fan-out has a line for the server and one for its baseline', () => {
   expect(markdown).toContain('| 95 % | 50 % | 80 % | 50 % |')
 })
 
-test('ten times the peers is the budget under rules', () => {
+test('the budget under rules is ten times the throughput of comparable servers', () => {
   const about = { title: 'all', subscribers: 5000, users: 100, receivers: 50 }
   const slow = { ...figures, deliveriesPerSecond: 39_999 }
   const rules = [
@@ -44,13 +44,13 @@ test('ten times the peers is the budget under rules', () => {
   expect(lines.filter((line) => line.includes('≥ 40,000/s')).map((line) => /[✓✗]/.exec(line)?.[0])).toEqual(['✓', '✗'])
 })
 
-test('a machine with other work is said to be one', () => {
+test('the report notes other load on the machine', () => {
   expect(busyNote(fanOut(figures))).toBeNull()
   expect(busyNote(fanOut({ ...figures, serverShare: 0.3 }))).toContain('more than 50 % of its core')
   expect(busyNote(fanOut({ ...figures, serverShare: null }))).toBeNull()
 })
 
-test('the page keeps what was measured otherwise', async () => {
+test('writing the report keeps the rest of the page', async () => {
   const page = await Bun.file(new URL('../../docs/benchmarks.md', import.meta.url)).text()
   const written = replaceMeasured(page, 'live', 'new figures')
   expect(written).toContain('new figures\n\n<!-- measured live: end -->')

@@ -1,11 +1,11 @@
-/** Figures of the live bench as tables: on the terminal, and as their part of `docs/benchmarks.md`. */
+/** Figures of the subscription bench as tables, for the terminal and for `docs/benchmarks.md`. */
 
 import { type Cells, decimal, markdownTable, measuredWith, percent } from '../report.ts'
 import type { Environment } from '../setup/environment.ts'
 import type { Plan } from '../setup/measure.ts'
 import type { FanOut, Idle, Latency, LiveFigures, Matching, Percentiles, Ruled, Slow } from './measure.ts'
 
-/** Everything a run has measured; a part that was not asked for is null. */
+/** Results of a run; null for parts that were not requested. */
 export interface LiveMeasurements {
   readonly fanOut: { readonly alone: LiveFigures; readonly lines: readonly FanOut[] } | null
   readonly latency: readonly Latency[] | null
@@ -15,17 +15,17 @@ export interface LiveMeasurements {
   readonly matching: readonly Matching[] | null
 }
 
-/** A heading, the columns, and the lines below them. */
+/** A heading, the columns and the rows. */
 export interface LiveTable {
   readonly title: string
   readonly columns: Cells
   readonly lines: readonly Cells[]
 }
 
-/** Ten times the highest figure known of a comparable server: 4,000 changes a second in all, on 2 cores, with rules. */
+/** Ten times the highest published figure of a comparable server: 4,000 changes per second on 2 cores, with rules. */
 const ruledBudget = 40_000
 
-const whole = (value: number): string => Math.round(value).toLocaleString('en-US')
+const integer = (value: number): string => Math.round(value).toLocaleString('en-US')
 const micro = (value: number | null): string => decimal(value, value !== null && value < 10 ? 2 : 1)
 const shares = ({ serverShare, loadShare }: LiveFigures): Cells => [percent(serverShare), percent(loadShare)]
 const times = ({ p50Ms, p99Ms }: Percentiles): Cells => [decimal(p50Ms, 2), decimal(p99Ms, 2)]
@@ -49,7 +49,7 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
   lines: [
     ['Writes without subscribers', ...rateCells(alone), '', ...shares(alone), '', ''],
     ...lines.flatMap(({ subscribers, server, baseline, ratio, cpuRatio, ownCpuUs }): Cells[] => [
-      [`To ${whole(subscribers)}`, ...rateCells(server), micro(ownCpuUs), ...shares(server), '', ''],
+      [`To ${integer(subscribers)}`, ...rateCells(server), micro(ownCpuUs), ...shares(server), '', ''],
       [
         "↳ the runtime's publish, nothing written",
         ...rateCells(baseline),
@@ -63,29 +63,29 @@ export const fanOutTable = ({ alone, lines }: NonNullable<LiveMeasurements['fanO
 })
 
 const rateCells = (figures: LiveFigures): Cells => {
-  const isTold = figures.deliveriesPerSecond > 0
+  const isDelivered = figures.deliveriesPerSecond > 0
   return [
-    whole(figures.changesPerSecond),
-    isTold ? whole(figures.deliveriesPerSecond) : '',
-    ...times(isTold ? figures.told : figures.answers),
+    integer(figures.changesPerSecond),
+    isDelivered ? integer(figures.deliveriesPerSecond) : '',
+    ...times(isDelivered ? figures.deliveries : figures.responses),
     micro(figures.changeCpuUs),
     micro(figures.deliveryCpuUs),
   ]
 }
 
 const pacedCells = (figures: LiveFigures): Cells => [
-  ...times(figures.answers),
-  ...times(figures.told),
-  ...times(figures.behind),
+  ...times(figures.responses),
+  ...times(figures.deliveries),
+  ...times(figures.lag),
   ...shares(figures),
 ]
 
 const pacedColumns = [
   'write p50 ms',
   'p99',
-  'told p50 ms',
+  'delivery p50 ms',
   'p99',
-  'after the answer p50 ms',
+  'after the response p50 ms',
   'p99',
   'core',
   'clients',
@@ -95,17 +95,17 @@ export const latencyTable = (latency: readonly Latency[]): LiveTable => ({
   title: 'From commit to delivery',
   columns: ['what', ...pacedColumns],
   lines: latency.map(({ subscribers, perSecond, figures }) => [
-    `${whole(perSecond)} writes/s to ${whole(subscribers)}`,
+    `${integer(perSecond)} writes/s to ${integer(subscribers)}`,
     ...pacedCells(figures),
   ]),
 })
 
 export const slowTable = ({ subscribers, perSecond, without, beside }: Slow): LiveTable => ({
-  title: 'A reader that does not read',
+  title: 'A slow reader',
   columns: ['what', ...pacedColumns],
   lines: [
-    [`${whole(perSecond)} writes/s to ${whole(subscribers)} that read`, ...pacedCells(without)],
-    ['the same beside one that does not', ...pacedCells(beside)],
+    [`${integer(perSecond)} writes/s to ${integer(subscribers)} readers`, ...pacedCells(without)],
+    ['the same beside a stalled reader', ...pacedCells(beside)],
   ],
 })
 
@@ -123,15 +123,15 @@ export const rulesTable = (rules: readonly Ruled[]): LiveTable => ({
     'budget',
   ],
   lines: rules.map(({ title, subscribers, users, figures }) => {
-    const { changesPerSecond, deliveriesPerSecond, told, deliveryCpuUs } = figures
+    const { changesPerSecond, deliveriesPerSecond, deliveries, deliveryCpuUs } = figures
     return [
-      `${whole(subscribers)} sockets of ${users} users, ${title}`,
-      whole(changesPerSecond),
-      whole(deliveriesPerSecond),
-      ...times(told),
+      `${integer(subscribers)} sockets of ${users} users, ${title}`,
+      integer(changesPerSecond),
+      integer(deliveriesPerSecond),
+      ...times(deliveries),
       micro(deliveryCpuUs),
       ...shares(figures),
-      `≥ ${whole(ruledBudget)}/s ${deliveriesPerSecond >= ruledBudget ? '✓' : '✗'}`,
+      `≥ ${integer(ruledBudget)}/s ${deliveriesPerSecond >= ruledBudget ? '✓' : '✗'}`,
     ]
   }),
 })
@@ -140,28 +140,28 @@ export const idleTable = ({ sockets, openSeconds, bytesPerSocket, share, figures
   title: 'Idle sockets',
   columns: ['process', 'measured'],
   lines: [
-    [`Opening ${whole(sockets)}, four at a time`, `${openSeconds.toFixed(1)} s`],
+    [`Opening ${integer(sockets)}, four at a time`, `${openSeconds.toFixed(1)} s`],
     ['Resident memory per socket', bytesPerSocket === null ? '' : `${(bytesPerSocket / 1024).toFixed(1)} KB`],
-    ['Share of a core, nothing happening but pings', share === null ? '' : `${(share * 100).toFixed(1)} %`],
-    ['One change to all of them, p50 of its deliveries', `${figures.told.p50Ms.toFixed(1)} ms`],
-    ['p99 of its deliveries', `${figures.told.p99Ms.toFixed(1)} ms`],
+    ['Share of a core with only pings', share === null ? '' : `${(share * 100).toFixed(1)} %`],
+    ['Delivery of one change to all sockets, p50', `${figures.deliveries.p50Ms.toFixed(1)} ms`],
+    ['Delivery of one change to all sockets, p99', `${figures.deliveries.p99Ms.toFixed(1)} ms`],
   ],
 })
 
 const matchingTitles: Record<Matching['kind'], string> = {
-  equality: 'each watches one author',
-  rule: 'each sees what is published and its own',
-  order: 'each compares by order: none can be looked up',
+  equality: 'each filters by one author',
+  rule: 'each matches published and own rows',
+  order: 'each is a range: not indexed',
 }
 
 export const matchingTable = (matching: readonly Matching[]): LiveTable => ({
-  title: 'Whom a change concerns',
+  title: 'Matching',
   columns: ['distinct subscriptions', 'CPU µs per change', 'to add one', 'bytes each'],
-  lines: matching.map(({ kind, subscriptions, changeCpuUs, addCpuUs, bytesPerView }) => [
-    `${whole(subscriptions)}, ${matchingTitles[kind]}`,
+  lines: matching.map(({ kind, subscriptions, changeCpuUs, addCpuUs, bytesPerSubscription }) => [
+    `${integer(subscriptions)}, ${matchingTitles[kind]}`,
     micro(changeCpuUs),
     micro(addCpuUs),
-    whole(bytesPerView),
+    integer(bytesPerSubscription),
   ]),
 })
 
@@ -174,7 +174,7 @@ export function toText({ title, columns, lines }: LiveTable): string {
   return [`\n${title}`, ...rows.map(aligned)].join('\n')
 }
 
-/** Everything a run found out, as Markdown. */
+/** The results of a run as Markdown. */
 export function toMarkdown(environment: Environment, plan: Plan, measured: LiveMeasurements): string {
   const { fanOut, latency, slow, rules, idle, matching } = measured
   const tables = [
@@ -194,14 +194,14 @@ export function toMarkdown(environment: Environment, plan: Plan, measured: LiveM
     .join('\n\n')
 }
 
-/** Of the baseline and its clients at full load at least one has no time left on a unlogged machine. */
+/** At full load, the baseline or its clients use at least this share of a core of an otherwise idle machine. */
 const idleShareMin = 0.9
 
-/** A sentence when the machine had other work during the run; null when it had not, or when nobody can say. */
+/** A note if the machine had other load during the run; null if not, or if it is unknown. */
 export function busyNote(lines: readonly FanOut[]): string | null {
   const largest = lines.at(-1)?.baseline
   if (!largest || largest.serverShare === null) return null
   const share = Math.max(largest.serverShare, largest.loadShare)
   if (share >= idleShareMin) return null
-  return `The machine had other work during this run: of the runtime's publish at full load neither side got more than ${percent(share)} of its core. Trust the CPU ratios more than the throughput.`
+  return `The machine had other load during this run: with the runtime's publish at full load, neither side got more than ${percent(share)} of its core. The CPU ratios are more reliable than the throughput.`
 }

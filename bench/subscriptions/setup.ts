@@ -1,4 +1,4 @@
-/** What a part of the live bench works with: an empty server, the clients, and the words they say. Measures nothing. */
+/** Set-up of the subscription bench: an empty server, the clients, and their requests and messages. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../packages/server/src/base/clock.ts'
@@ -25,7 +25,7 @@ export interface LiveSetup {
   readonly load: LiveLoad
 }
 
-/** Gives `work` a server on an empty folder and clients of its own, and ends both. */
+/** Runs `work` with a server on an empty folder and a client process, and stops both afterwards. */
 export async function onSetup<T>(folder: string, work: (setup: LiveSetup) => Promise<T>): Promise<T> {
   const data = join(folder, 'live')
   const server = await startServer(data)
@@ -39,7 +39,7 @@ export async function onSetup<T>(folder: string, work: (setup: LiveSetup) => Pro
   }
 }
 
-/** Table `notes` may be read by all; `drafts` shows what is published, and everybody's own. */
+/** All callers can read `notes`. In `drafts` users can read published and own rows. */
 export type Watched = 'notes' | 'drafts'
 
 const subscribePath = (table: Watched): string => `/api/db/subscribe?namespace=shared&table=${table}`
@@ -47,7 +47,7 @@ const subscribePath = (table: Watched): string => `/api/db/subscribe?namespace=s
 export const helloTo = (table: Watched): string =>
   JSON.stringify({ type: 'subscribe', channel: `dblive:shared:${table}` })
 
-/** Sockets that all see the same, without a word about who they are. */
+/** Anonymous sockets, which all receive the same changes. */
 export const openAlike = (group: string, port: number, table: Watched, count: number): OpenJob => ({
   do: 'open',
   group,
@@ -58,7 +58,7 @@ export const openAlike = (group: string, port: number, table: Watched, count: nu
   isCounted: true,
 })
 
-/** Sockets of so many users, each with a token, as many of one as of another. */
+/** Authenticated sockets, distributed evenly over the users. */
 export async function openSignedIn(group: string, port: number, users: number, count: number): Promise<OpenJob> {
   const tokens = createTokens(createFirstSigningKey(tokenSecret), systemClock)
   const hellos: string[] = []
@@ -69,10 +69,10 @@ export async function openSignedIn(group: string, port: number, users: number, c
 
 const userAt = (number: number): string => `live${firstUser.slice(0, -4)}${String(number).padStart(4, '0')}`
 
-/** What is common to all writes of one kind. */
+/** The request of a write job. */
 export type WriteRequest = Pick<WriteJob, 'port' | 'pid' | 'request' | 'status'>
 
-/** One row of some 450 bytes; `own` gives what differs from it. */
+/** Inserts of one row of about 450 bytes; `own` overrides fields. */
 export function writesTo({ port, pid }: ServerProcess, table: Watched, own: object = {}): WriteRequest {
   const body = JSON.stringify({ id: firstId, ...newRowAt(7), authorId: `live${firstUser}`, ...own })
   const head = [
@@ -85,7 +85,7 @@ export function writesTo({ port, pid }: ServerProcess, table: Watched, own: obje
   return { port, pid, status: 201, request: `${head.join('\r\n')}\r\n\r\n${body}` }
 }
 
-/** The same number of requests to the baseline, which publishes a message for each. */
+/** Requests to the baseline, which publishes a message for each. */
 export const publishesTo = ({ port, pid }: { readonly port: number; readonly pid: number }): WriteRequest => ({
   port,
   pid,
@@ -93,7 +93,7 @@ export const publishesTo = ({ port, pid }: { readonly port: number; readonly pid
   request: `POST /publish/${firstId} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n`,
 })
 
-/** The message that a write to `notes` becomes, for the baseline to send the very same. */
+/** The message sent for a write to `notes`; the baseline sends the same one. */
 export async function readMessage({ url }: ServerProcess): Promise<string> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}${subscribePath('notes')}`)
   const next = (): Promise<string> =>
@@ -123,7 +123,7 @@ export async function readMessage({ url }: ServerProcess): Promise<string> {
   }
 }
 
-/** A gauge of the server's own metrics. */
+/** A gauge of the server's metrics. */
 export async function readGauge({ url }: ServerProcess, name: string): Promise<number> {
   const response = await fetch(`${url}/metrics`, { headers: { 'X-Platform-Service-Key': serviceKey } })
   const line = new RegExp(`^\\w*${name}(?:\\{.*\\})? (\\d+)$`, 'm').exec(await response.text())

@@ -1,15 +1,14 @@
 /**
- * One WebSocket of the clients of the benches of subscriptions and rooms: the least of RFC 6455 that a server's short
- * messages need, over a raw socket, so that a client costs less than what it measures. What is said is the matter of
- * `live-load` and `rooms-load`.
+ * A WebSocket client for the benches of subscriptions and rooms. Implements the subset of RFC 6455 that they need over
+ * a raw socket, so that the clients cost less CPU than the server.
  */
 
-/** What a socket tells its owner. */
+/** Events of a socket. */
 export interface LiveSocketEvents {
-  /** A message, of text or not: the bytes from `start` to `end`, good until the call returns. */
-  heard(socket: LiveSocket, bytes: Buffer, start: number, end: number): void
-  /** The other side has closed it, or worse. Not told of a socket that was closed here. */
-  ended(socket: LiveSocket, why: string): void
+  /** Called with a text or binary message: the bytes from `start` to `end`, valid until the call returns. */
+  onMessage(socket: LiveSocket, bytes: Buffer, start: number, end: number): void
+  /** Called when the server closes the connection or it fails; not after `close()`. */
+  onEnd(socket: LiveSocket, why: string): void
 }
 
 const text = 1
@@ -17,9 +16,9 @@ const binary = 2
 const close = 8
 const ping = 9
 const pong = 10
-/** A client must mask what it sends; a mask of zeros leaves it readable. */
+/** Clients must mask frames; a mask of zeros leaves the payload unchanged. */
 const mask = Buffer.alloc(4)
-/** Any sixteen bytes; nobody checks the answer to it here. */
+/** Any sixteen bytes; the accept header of the response is not verified. */
 const handshakeKey = Buffer.alloc(16, 1).toString('base64')
 
 export class LiveSocket {
@@ -29,12 +28,12 @@ export class LiveSocket {
   #upgraded: PromiseWithResolvers<void> | null = null
 
   constructor(
-    /** Its place among the sockets of its group. */
+    /** The index of the socket in its group. */
     readonly index: number,
     private readonly events: LiveSocketEvents,
   ) {}
 
-  /** Connects and upgrades. Rejects with the answer where it is refused. */
+  /** Connects and upgrades. Rejects with the response if the upgrade is refused. */
   async open(port: number, path: string): Promise<void> {
     const upgraded = Promise.withResolvers<void>()
     this.#upgraded = upgraded
@@ -57,18 +56,18 @@ export class LiveSocket {
     await upgraded.promise
   }
 
-  /** Sends a message of at most 65,535 bytes: a string as text, bytes as they are. */
+  /** Sends a message of at most 65,535 bytes: a string as text, a buffer as binary. */
   send(message: string | Buffer): void {
     if (typeof message === 'string') this.#frame(text, Buffer.from(message))
     else this.#frame(binary, message)
   }
 
-  /** Reads nothing from now on: what comes fills the buffers of both machines. */
+  /** Stops reading, so that the buffers of both sides fill. */
   pause(): void {
     this.#socket?.pause()
   }
 
-  /** Goes without a word. */
+  /** Closes the connection without a close frame. */
   close(): void {
     const socket = this.#socket
     this.#socket = null
@@ -79,17 +78,17 @@ export class LiveSocket {
     if (this.#socket === null) return
     this.#socket = null
     if (this.#upgraded) this.#upgraded.reject(new Error(why))
-    else this.events.ended(this, why)
+    else this.events.onEnd(this, why)
   }
 
   #receive(chunk: Buffer): void {
     const bytes = this.#unread === null ? chunk : Buffer.concat([this.#unread, chunk])
     this.#unread = null
     if (this.#upgraded === null) this.#readFrames(bytes)
-    else this.#readAnswer(bytes, this.#upgraded)
+    else this.#readResponse(bytes, this.#upgraded)
   }
 
-  #readAnswer(bytes: Buffer, upgraded: PromiseWithResolvers<void>): void {
+  #readResponse(bytes: Buffer, upgraded: PromiseWithResolvers<void>): void {
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) {
       this.#unread = bytes
@@ -114,14 +113,14 @@ export class LiveSocket {
       const length = short < 126 ? short : short === 126 ? bytes.readUInt16BE(at + 2) : bytes.readUInt32BE(at + 6)
       const start = at + headLength
       if (bytes.length - start < length) break
-      this.#heard((bytes[at] as number) & 0x0f, bytes, start, start + length)
+      this.#onFrame((bytes[at] as number) & 0x0f, bytes, start, start + length)
       at = start + length
     }
     if (at < bytes.length) this.#unread = at === 0 ? bytes : bytes.subarray(at)
   }
 
-  #heard(opcode: number, bytes: Buffer, start: number, end: number): void {
-    if (opcode === text || opcode === binary) this.events.heard(this, bytes, start, end)
+  #onFrame(opcode: number, bytes: Buffer, start: number, end: number): void {
+    if (opcode === text || opcode === binary) this.events.onMessage(this, bytes, start, end)
     else if (opcode === ping) this.#frame(pong, bytes.subarray(start, end))
     else if (opcode === close) this.#end(`Closed with ${end - start >= 2 ? bytes.readUInt16BE(start) : 'no code'}`)
   }

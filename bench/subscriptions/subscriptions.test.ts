@@ -1,16 +1,16 @@
-/** The clients of the live bench against servers that tell too much, and one that tells what it should. */
+/** The clients of the subscription bench, against servers that deliver correctly or incorrectly. */
 import { expect, test } from 'bun:test'
 import { runLiveJob } from './load.ts'
 import { LiveSocket } from './socket.ts'
 import { firstId, firstUser } from './writes.ts'
 
-/** Who is told of a write, by the numbers of the sockets in the order they came; a number twice is told twice. */
-type Tell = (write: number, sockets: number) => readonly number[]
+/** The receivers of a write, as indexes of sockets in the order of their connections; may contain duplicates. */
+type Receivers = (write: number, sockets: number) => readonly number[]
 
-const everybody: Tell = (_, sockets) => Array.from({ length: sockets }, (_, at) => at)
+const all: Receivers = (_, sockets) => Array.from({ length: sockets }, (_, at) => at)
 
-/** A server that publishes each row it is sent to whom `tell` says. */
-function serve(tell: Tell): { port: number; stop(): Promise<void> } {
+/** A server that sends each inserted row to the sockets that `receivers` returns. */
+function serve(receivers: Receivers): { port: number; stop(): Promise<void> } {
   const sockets: Bun.ServerWebSocket[] = []
   const server = Bun.serve({
     hostname: '127.0.0.1',
@@ -20,7 +20,7 @@ function serve(tell: Tell): { port: number; stop(): Promise<void> } {
       '/rows': {
         POST: async (request) => {
           const { id } = (await request.json()) as { id: string }
-          for (const at of tell(Number(id.slice(-9)), sockets.length))
+          for (const at of receivers(Number(id.slice(-9)), sockets.length))
             sockets[at]?.send(`{"type":"db_change","channel":"c","docId":"${id}","data":{}}`)
           return new Response('{}', { status: 201 })
         },
@@ -35,8 +35,8 @@ function serve(tell: Tell): { port: number; stop(): Promise<void> } {
 }
 
 /** Opens two sockets and writes for a moment. */
-async function write(tell: Tell, users: number) {
-  const server = serve(tell)
+async function write(receivers: Receivers, users: number) {
+  const server = serve(receivers)
   const { port } = server
   const body = JSON.stringify({ id: firstId, user: `a${firstUser}` })
   const group = { path: '/socket', hellos: ['{"type":"subscribe"}'], isCounted: true }
@@ -48,7 +48,7 @@ async function write(tell: Tell, users: number) {
       pid: process.pid,
       status: 201,
       request: `POST /rows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-      atOnce: 3,
+      concurrency: 3,
       perSecond: null,
       warmupSeconds: 0,
       seconds: 0.05,
@@ -61,32 +61,40 @@ async function write(tell: Tell, users: number) {
   }
 }
 
-test('every change is counted for each of its receivers', async () => {
-  const result = await write(everybody, 1)
+test('every change is counted once for each of its receivers', async () => {
+  const result = await write(all, 1)
   expect(result?.changes).toBeGreaterThan(0)
   expect(Math.abs(2 * (result?.changes ?? 0) - (result?.deliveries ?? 0))).toBeLessThanOrEqual(2 * 3)
 })
 
-test('a change that is told twice ends the run', async () => {
-  await expect(write((write, sockets) => [...everybody(write, sockets), 0], 1)).rejects.toThrow('once too often')
+test('a duplicate delivery fails the run', async () => {
+  await expect(write((write, sockets) => [...all(write, sockets), 0], 1)).rejects.toThrow('delivered more than once')
 })
 
-test('a change that is told to somebody else ends the run', async () => {
-  await expect(write(everybody, 2)).rejects.toThrow('of somebody else')
+test('a delivery to another user fails the run', async () => {
+  await expect(write(all, 2)).rejects.toThrow('of another user')
 })
 
-test('a refused write ends the run with what was said', async () => {
-  const server = serve(everybody)
-  const job = { port: server.port, pid: process.pid, status: 201, atOnce: 1, perSecond: null, receivers: 0, users: 1 }
+test('a refused write fails the run with its status', async () => {
+  const server = serve(all)
+  const job = {
+    port: server.port,
+    pid: process.pid,
+    status: 201,
+    concurrency: 1,
+    perSecond: null,
+    receivers: 0,
+    users: 1,
+  }
   const request = `POST /nowhere/${firstId} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n`
   const writing = runLiveJob({ do: 'write', ...job, request, warmupSeconds: 0, seconds: 1 })
   await expect(writing).rejects.toThrow('Status 404')
   await server.stop()
 })
 
-test('messages of every length arrive whole, and pings are answered', async () => {
+test('messages of every length are received, and pings are answered', async () => {
   const messages = [0, 1, 125, 126, 65_535, 65_536, 1_000_000].map((length) => 'x'.repeat(length))
-  const heard: string[] = []
+  const received: string[] = []
   const all = Promise.withResolvers<void>()
   const ponged = Promise.withResolvers<string>()
   const server = Bun.serve({
@@ -103,16 +111,16 @@ test('messages of every length arrive whole, and pings are answered', async () =
     },
   })
   const socket = new LiveSocket(0, {
-    heard(_, bytes, start, end) {
-      heard.push(bytes.toString('latin1', start, end))
-      if (heard.length === messages.length) all.resolve()
+    onMessage(_, bytes, start, end) {
+      received.push(bytes.toString('latin1', start, end))
+      if (received.length === messages.length) all.resolve()
     },
-    ended: (_, why) => all.reject(new Error(why)),
+    onEnd: (_, why) => all.reject(new Error(why)),
   })
   try {
     await socket.open(server.port as number, '/')
     await all.promise
-    expect(heard.map(({ length }) => length)).toEqual(messages.map(({ length }) => length))
+    expect(received.map(({ length }) => length)).toEqual(messages.map(({ length }) => length))
     expect(await ponged.promise).toBe('are you there')
   } finally {
     socket.close()
@@ -120,9 +128,9 @@ test('messages of every length arrive whole, and pings are answered', async () =
   }
 })
 
-test('a refused upgrade says how it was refused', async () => {
+test('a refused upgrade rejects with the response', async () => {
   const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('no', { status: 429 }) })
-  const socket = new LiveSocket(0, { heard() {}, ended() {} })
+  const socket = new LiveSocket(0, { onMessage() {}, onEnd() {} })
   await expect(socket.open(server.port as number, '/')).rejects.toThrow('429')
   await server.stop(true)
 })

@@ -1,6 +1,5 @@
 /**
- * The run of the live bench: what subscriptions cost, part by part, each printed as soon as it is known. Servers are
- * private and gone when it ends.
+ * Runs the subscription bench and prints each part when it is done. Starts its own servers and stops them afterwards.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +20,7 @@ import {
   toText,
 } from './report.ts'
 
-/** Runs and prints; gives the figures as Markdown. */
+/** Runs and prints the parts; returns the figures as Markdown. */
 export async function runLive(plan: LivePlan): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-bench-'))
 

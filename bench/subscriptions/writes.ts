@@ -1,69 +1,69 @@
 /**
- * A stream of writes, and what is told of them: either as many at once as are wanted, each new one when one is answered
- * and has been told to everybody, or at a fixed rate. Rows are numbered in their ids, so that a change says which write
- * it is of. Owns the count of who has been told what; `live-load` has the sockets.
+ * A stream of writes, and the deliveries of their changes: either with a fixed concurrency, where a write starts when
+ * another has been acknowledged and delivered to all receivers, or at a fixed rate. Ids of rows contain numbers, which
+ * relate changes to writes. Counts the deliveries; `load.ts` owns the sockets.
  */
 import { Histogram, type SparseHistogram } from '../load/histogram.ts'
 import { Connection, type HeadLayout } from '../load/load-connection.ts'
 import { readCpuSeconds } from '../setup/proc.ts'
 
-/** What a job of writes found. */
+/** The result of a write job. */
 export interface LiveResult {
   readonly seconds: number
-  /** Answers to writes, and changes told, within the window. */
+  /** Acknowledged writes and deliveries within the measured time. */
   readonly changes: number
   readonly deliveries: number
-  /** From when a write was due to its answer. */
-  readonly answers: SparseHistogram
-  /** From when a write was due to each time it was told. */
-  readonly told: SparseHistogram
-  /** From the answer to each time it was told; nothing where it was told before. */
-  readonly behind: SparseHistogram
-  /** Of the watched process; null where the kernel does not tell. */
+  /** Milliseconds from when a write was due to its response. */
+  readonly responses: SparseHistogram
+  /** Milliseconds from when a write was due to each delivery. */
+  readonly deliveryTimes: SparseHistogram
+  /** Milliseconds from the response to each delivery; 0 if the delivery came first. */
+  readonly lag: SparseHistogram
+  /** CPU of the measured process; null if unavailable from the kernel. */
   readonly cpuSeconds: number | null
   readonly loadCpuSeconds: number
 }
 
 export interface WriteJob {
   readonly port: number
-  /** A whole request with `firstId` where the row's id stands, and perhaps `firstUser` where the user's does. */
+  /** The complete request, with `firstId` as the id of the row and optionally `firstUser` as the user. */
   readonly request: string
   readonly status: number
-  /** Writes at once that are not yet told to everybody. */
-  readonly atOnce: number
-  /** Null: as fast as the above allows. */
+  /** Maximum writes that are not yet delivered to all receivers. */
+  readonly concurrency: number
+  /** Null for as fast as the concurrency allows. */
   readonly perSecond: number | null
   readonly warmupSeconds: number
   readonly seconds: number
-  /** How many sockets a change is told. */
+  /** The number of sockets that receive each change. */
   readonly receivers: number
-  /** Change n is told to sockets of user n modulo users alone; 1 where all sockets are alike. */
+  /** Change n is delivered only to sockets of user n modulo users; 1 if all sockets receive all changes. */
   readonly users: number
-  /** The process whose CPU is read. */
+  /** The process whose CPU is measured. */
   readonly pid: number
 }
 
-/** What stands for a row's id in a request, and what the ids of rows look like. */
+/** The placeholder for the id of the row in a request, in the format of all ids. */
 export const firstId = 'live-000000000'
-/** What stands for the number of a user, the last digits of its name. */
+/** The placeholder for the number of the user, which ends the name of the user. */
 export const firstUser = '-user-0000'
 
 const idPrefix = 'live-'
 const idDigits = 9
 const userDigits = 4
-/** How long the last changes may take after the last write. */
-const lateMs = 20_000
+/** Timeout of the last deliveries after the last write. */
+const drainTimeoutMs = 20_000
 
-/** Ids go on from job to job: the server still has the rows of the last one. It has `firstId` from before them all. */
+/** Numbers increase across jobs, since the rows remain in the server. `firstId` itself is used before all jobs. */
 let nextNumber = 1
 
 const marker = Buffer.from(`"docId":"${idPrefix}`)
-/** Where the number was in the last message: messages of one kind differ in digits only. */
+/** The offset of the number in the last message; messages of one kind differ only in digits. */
 let markerAt = 0
 
-/** The number in a change's id; null for a message that is no change. */
+/** The number in the id of a change; null for other messages. */
 export function changeNumberAt(bytes: Buffer, start: number, end: number): number | null {
-  // `{"type":"db_change"` tells itself from all others by its tenth and eleventh byte.
+  // Only `{"type":"db_change"` has `db` as its tenth and eleventh byte.
   if (bytes[start + 9] !== 0x64 || bytes[start + 10] !== 0x62) return null
   if (!isMarkerAt(bytes, start + markerAt)) {
     const found = bytes.subarray(start, end).indexOf(marker)
@@ -76,15 +76,15 @@ export function changeNumberAt(bytes: Buffer, start: number, end: number): numbe
   return number
 }
 
-/** A look at some bytes will do: nothing else in these messages is like it. */
+/** Compares a few bytes only, which are unique to the marker in these messages. */
 const isMarkerAt = (bytes: Buffer, at: number): boolean =>
   bytes[at] === 0x22 && bytes[at + 1] === 0x64 && bytes[at + 8] === 0x22 && bytes[at + 9] === 0x6c
 
-/** Writes a number over the digits that stand there. */
+/** Overwrites digits with a number. */
 function patch(bytes: Buffer, at: number, digits: number, number: number): void {
   let left = number
-  for (let place = at + digits - 1; place >= at; place--) {
-    bytes[place] = 0x30 + (left % 10)
+  for (let index = at + digits - 1; index >= at; index--) {
+    bytes[index] = 0x30 + (left % 10)
     left = Math.floor(left / 10)
   }
 }
@@ -96,9 +96,9 @@ interface Write {
 }
 
 export class LiveWrites {
-  readonly #answers = new Histogram()
-  readonly #told = new Histogram()
-  readonly #behind = new Histogram()
+  readonly #responses = new Histogram()
+  readonly #deliveryTimes = new Histogram()
+  readonly #lag = new Histogram()
   readonly #first = nextNumber
   readonly #writes: Write[] = []
   readonly #idle: Connection[] = []
@@ -107,7 +107,7 @@ export class LiveWrites {
   readonly #bytes: Buffer
   readonly #idAt: number
   readonly #userAt: number
-  /** Answers of the window, as it goes. */
+  /** Responses since the start of the measured time. */
   #changes = 0
   #open = 0
   #isOver = false
@@ -116,7 +116,7 @@ export class LiveWrites {
     this.#bytes = Buffer.from(job.request, 'latin1')
     this.#idAt = job.request.indexOf(firstId) + idPrefix.length
     this.#userAt = job.request.indexOf(firstUser)
-    // Awaited only later; a failure before that is not an unhandled one.
+    // Awaited later; an earlier rejection must not be reported as unhandled.
     this.#done.promise.catch(() => {})
   }
 
@@ -125,18 +125,18 @@ export class LiveWrites {
     this.#done.reject(new Error(why))
   }
 
-  /** A socket was told of a change. */
-  told(socket: number, number: number): void {
+  /** Records that a socket has received a change. */
+  delivered(socket: number, number: number): void {
     const { users } = this.job
     const write = this.#writes[number - this.#first]
-    if (!write) this.fail(`A socket was told of write ${number}, which nobody made`)
-    else if (number % users !== socket % users) this.fail(`A socket was told of write ${number} of somebody else`)
-    else if (--write.left < 0) this.fail(`Write ${number} was told once too often`)
+    if (!write) this.fail(`A socket received write ${number}, which was never sent`)
+    else if (number % users !== socket % users) this.fail(`A socket received write ${number} of another user`)
+    else if (--write.left < 0) this.fail(`Write ${number} was delivered more than once`)
     else {
       const now = performance.now()
-      this.#told.add(now - write.dueAt)
-      this.#behind.add(write.answeredAt === 0 ? 0 : now - write.answeredAt)
-      if (write.left === 0 && write.answeredAt !== 0) this.#ended()
+      this.#deliveryTimes.add(now - write.dueAt)
+      this.#lag.add(write.answeredAt === 0 ? 0 : now - write.answeredAt)
+      if (write.left === 0 && write.answeredAt !== 0) this.#onDelivered()
     }
   }
 
@@ -148,13 +148,13 @@ export class LiveWrites {
         this.#answered(connection, status, body),
       failed: (message: string) => this.fail(message),
     }
-    const connections = Array.from({ length: job.atOnce }, () => new Connection(layout, events))
+    const connections = Array.from({ length: job.concurrency }, () => new Connection(layout, events))
     try {
       await Promise.all(connections.map((connection) => connection.open(job.port)))
       this.#idle.push(...connections)
       const sending = job.perSecond === null ? this.#sendAll() : this.#sendPaced(job.perSecond)
       await this.#pass(job.warmupSeconds)
-      for (const histogram of [this.#answers, this.#told, this.#behind]) histogram.reset()
+      for (const histogram of [this.#responses, this.#deliveryTimes, this.#lag]) histogram.reset()
       this.#changes = 0
       const startedAt = performance.now()
       const cpu = process.cpuUsage()
@@ -165,25 +165,28 @@ export class LiveWrites {
       const result: LiveResult = {
         seconds: (performance.now() - startedAt) / 1000,
         changes: this.#changes,
-        deliveries: this.#told.total,
-        answers: this.#answers.toSparse(),
-        told: this.#told.toSparse(),
-        behind: this.#behind.toSparse(),
+        deliveries: this.#deliveryTimes.total,
+        responses: this.#responses.toSparse(),
+        deliveryTimes: this.#deliveryTimes.toSparse(),
+        lag: this.#lag.toSparse(),
         cpuSeconds: cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore,
         loadCpuSeconds: (used.user + used.system) / 1e6,
       }
       this.#isOver = true
       await sending
       if (this.#open === 0) this.#done.resolve()
-      await this.#allTold()
+      await this.#allDelivered()
       return result
     } finally {
       for (const connection of connections) connection.close()
     }
   }
 
-  async #allTold(): Promise<void> {
-    const timer = setTimeout(() => this.fail(`${this.#open} writes were not told to everybody`), lateMs)
+  async #allDelivered(): Promise<void> {
+    const timer = setTimeout(
+      () => this.fail(`${this.#open} writes were not delivered to all receivers`),
+      drainTimeoutMs,
+    )
     await this.#done.promise.finally(() => clearTimeout(timer))
   }
 
@@ -195,7 +198,7 @@ export class LiveWrites {
     while (this.#sendOne(performance.now()));
   }
 
-  /** A write that is late, because none of the connections is free or this process was busy, was due all the same. */
+  /** Latency counts from the due time, even if no connection is free or this process is busy. */
   async #sendPaced(perSecond: number): Promise<void> {
     const startedAt = performance.now()
     for (let sent = 0; !this.#isOver; ) {
@@ -205,9 +208,9 @@ export class LiveWrites {
     }
   }
 
-  /** False where all connections are busy or nothing more is to be sent. */
+  /** Returns false if all connections are busy or the job is over. */
   #sendOne(dueAt: number): boolean {
-    if (this.#isOver || this.#open >= this.job.atOnce) return false
+    if (this.#isOver || this.#open >= this.job.concurrency) return false
     const connection = this.#idle.pop()
     if (!connection) return false
     const number = nextNumber++
@@ -227,13 +230,13 @@ export class LiveWrites {
     const write = this.#writes[(this.#numbers.get(connection) ?? 0) - this.#first] as Write
     this.#idle.push(connection)
     write.answeredAt = performance.now()
-    this.#answers.add(write.answeredAt - write.dueAt)
+    this.#responses.add(write.answeredAt - write.dueAt)
     this.#changes++
-    if (write.left === 0) this.#ended()
+    if (write.left === 0) this.#onDelivered()
   }
 
-  /** A write is answered and told to everybody. */
-  #ended(): void {
+  /** Called when a write is acknowledged and delivered to all receivers. */
+  #onDelivered(): void {
     this.#open--
     if (this.#isOver) {
       if (this.#open === 0) this.#done.resolve()
