@@ -1,42 +1,67 @@
-/** Opens the engines: databases, cluster, blob store and image library. */
-import type { Clock } from '../base/clock.ts'
-import type { Log } from '../base/log.ts'
-import type { Config, Settings } from '../config/config.ts'
+/** Opens the engines (databases, cluster, blob store, image library, vectors, sandboxes) and migrates the tables. */
+import type { Config } from '../config/config.ts'
 import type { Blobs } from '../engines/blobs/blobs.ts'
 import type { Cluster } from '../engines/cluster/cluster.ts'
 import type { Images } from '../engines/images/images.ts'
-import { hasImageLibrary, openBlobs, openCluster, openImages, openSql } from '../engines/open.ts'
+import {
+  createSandboxes,
+  hasImageLibrary,
+  openBlobs,
+  openCluster,
+  openImages,
+  openSql,
+  openVectors,
+} from '../engines/open.ts'
+import type { Sandboxes } from '../engines/sandbox/sandbox.ts'
 import type { Sql } from '../engines/sql/sql.ts'
-import type { Schema } from '../features/records/schema/migrator.ts'
+import type { Vectors } from '../engines/vectors/vectors.ts'
+import { createSchema, type Schema } from '../features/records/schema/migrator.ts'
 import { findLeftovers } from '../features/records/schema/undeclared-data.ts'
 import { prepareStore, type Store } from '../features/storage/migrations.ts'
 import { checkVectors } from '../features/vector/index.ts'
+import type { AppContext, DataContext } from './context.ts'
+
+/** The databases, and the migrations of the tables in them. */
+export interface Data {
+  readonly sql: Sql
+  readonly schema: Schema
+}
 
 /** The open engines. */
-export interface Engines {
-  readonly sql: Sql
+export interface Engines extends Data {
   readonly cluster: Cluster
   readonly blobs: Blobs
   readonly images: Images
+  readonly vectors: Vectors
+  readonly sandboxes: Sandboxes
   readonly store: Store
+}
+
+export async function openDatabases(context: DataContext): Promise<Data> {
+  const { settings, clock, log } = context
+  const schema = createSchema({ namespaces: () => context.config.namespaces, log })
+  return { schema, sql: await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log }) }
+}
+
+/** Throws `ConfigError` or `SchemaError` if the data is incompatible with a configuration. */
+export async function migrate({ sql, schema }: Data, config: Config): Promise<void> {
+  await checkVectors(sql, config.vector)
+  await schema.migrate(sql, config.storedNamespaces, { accept: false })
 }
 
 /**
  * Opens the engines and migrates the tables. Throws as `openApp` does. Each engine is added to
  * `opened` as soon as it is open, so that a later failure closes it.
  */
-export async function openEngines(
-  { config, settings, clock, log }: { config: Config; settings: Settings; clock: Clock; log: Log },
-  schema: Schema,
-  opened: AsyncDisposableStack,
-): Promise<Engines> {
+export async function openEngines(context: AppContext, opened: AsyncDisposableStack): Promise<Engines> {
+  const { settings, config, clock, log } = context
   const keep = <Engine extends { close(): Promise<void> }>(engine: Engine): Engine => {
     opened.defer(() => engine.close())
     return engine
   }
-  const sql = keep(await openSql({ ...settings, prepareInstance: schema.prepareInstance, clock, log }))
-  await checkVectors(sql, config.vector)
-  await schema.migrate(sql, config.storedNamespaces, { accept: false })
+  const { sql, schema } = await openDatabases(context)
+  keep(sql)
+  await migrate({ sql, schema }, config)
   for (const warning of await findLeftovers(sql, config.storedNamespaces))
     log.warn('records.undeclared_data', { warning })
   const store = await prepareStore(sql)
@@ -48,5 +73,7 @@ export async function openEngines(
   const images = keep(openImages())
   const transforming = [...config.buckets.values()].filter((bucket) => bucket.images).map(({ name }) => name)
   if (transforming.length > 0 && !hasImageLibrary()) log.warn('images.unsupported', { buckets: transforming })
-  return { sql, cluster, blobs, images, store }
+  const vectors = keep(openVectors({ dataFolder: settings.dataFolder, log }))
+  const sandboxes = await createSandboxes({ ...settings, circuit: sql.circuit, log })
+  return { sql, schema, cluster, blobs, images, vectors, sandboxes, store }
 }

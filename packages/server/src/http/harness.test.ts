@@ -93,7 +93,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
     parts: {
       log,
       metrics,
-      limiter: createRateLimiter(createMemoryCluster({ clock }), fewOfAll),
+      limiter: createRateLimiter(createMemoryCluster({ clock }), () => fewOfAll),
       serviceKeys: createServiceKeys(keys, clock),
       authenticate,
       sockets,

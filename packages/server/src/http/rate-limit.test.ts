@@ -30,7 +30,7 @@ async function outcome(counting: () => void | Promise<void>): Promise<string> {
 
 test('one too many is refused until the window ends', async () => {
   const clock = manualClock()
-  const limiter = createRateLimiter(createMemoryCluster({ clock }), limits)
+  const limiter = createRateLimiter(createMemoryCluster({ clock }), () => limits)
   const hit = (address = '192.0.2.1') => outcome(() => limiter.count('db', address))
   expect([await hit(), await hit(), await hit()]).toEqual(['fine', 'fine', '429 60'])
   clock.advance(500)
@@ -42,7 +42,7 @@ test('one too many is refused until the window ends', async () => {
 })
 
 test('groups and addresses count apart, an IPv6 /64 together', async () => {
-  const limiter = createRateLimiter(createMemoryCluster({ clock: manualClock() }), limits)
+  const limiter = createRateLimiter(createMemoryCluster({ clock: manualClock() }), () => limits)
   const hit = (group: keyof RateLimits, address: string) => outcome(() => limiter.count(group, address))
   for (let n = 0; n < 2; n++) await hit('db', '2001:db8::1')
   expect(await hit('db', '2001:db8::2')).toStartWith('429')
@@ -52,7 +52,7 @@ test('groups and addresses count apart, an IPv6 /64 together', async () => {
 })
 
 test('counters elsewhere are waited for', async () => {
-  const limiter = createRateLimiter({ hit: async () => ({ count: 3, resetMs: 1500 }) }, limits)
+  const limiter = createRateLimiter({ hit: async () => ({ count: 3, resetMs: 1500 }) }, () => limits)
   expect(await outcome(() => limiter.count('db', '192.0.2.1'))).toBe('429 2')
 })
 

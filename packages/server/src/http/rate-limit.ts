@@ -22,11 +22,11 @@ export interface RateLimiter {
   count(group: RateLimitGroup, address: string, factor?: number): void | Promise<void>
 }
 
-/** IPv4 addresses are counted individually, IPv6 addresses by /64. */
-export function createRateLimiter(counters: Counters, limits: RateLimits): RateLimiter {
+/** IPv4 addresses are counted individually, IPv6 addresses by /64. `limits` are those in force. */
+export function createRateLimiter(counters: Counters, limits: () => RateLimits): RateLimiter {
   return {
     count(group, address, factor = 1) {
-      const { requests, windowMs } = limits[group]
+      const { requests, windowMs } = limits()[group]
       const hit = counters.hit(`${group}:${countedAddress(address)}`, windowMs)
       if (hit instanceof Promise) return hit.then((later) => judge(later, requests * factor))
       judge(hit, requests * factor)

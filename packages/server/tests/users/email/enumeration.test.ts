@@ -126,7 +126,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))(
         openUsers({
           sql: { ...sql, database: (address) => recording(sql.database(address), texts) },
           cluster,
-          limiter: createRateLimiter(cluster, config.rateLimits),
+          limiter: createRateLimiter(cluster, () => config.rateLimits),
           syncPublicUser: async () => {},
           config: () => config.auth,
           mode: 'release',

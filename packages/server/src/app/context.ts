@@ -1,0 +1,35 @@
+/** What all parts of the app share: settings, clock, log, metrics and the configuration in force. */
+import { type Clock, systemClock } from '../base/clock.ts'
+import { createLog, type Log } from '../base/log.ts'
+import type { Config, Settings } from '../config/config.ts'
+import { createMetrics, type Metrics } from '../http/metrics.ts'
+
+export interface AppOptions {
+  readonly config: Config
+  readonly settings: Settings
+  readonly clock?: Clock
+  readonly log?: Log
+}
+
+/** What the databases need. */
+export interface DataContext {
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly log: Log
+  /** The configuration in force; a reload replaces it. */
+  config: Config
+}
+
+export interface AppContext extends DataContext {
+  readonly metrics: Metrics
+}
+
+export function createDataContext({ config, settings, clock = systemClock, log }: AppOptions): DataContext {
+  const format = config.mode === 'development' ? 'pretty' : 'json'
+  return { config, settings, clock, log: log ?? createLog({ level: settings.logLevel, format, clock }) }
+}
+
+export const createContext = (options: AppOptions): AppContext => ({
+  ...createDataContext(options),
+  metrics: createMetrics(),
+})

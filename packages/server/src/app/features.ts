@@ -1,0 +1,222 @@
+/**
+ * Creates the features and passes each the functions that it needs of others. The only file that imports every feature.
+ */
+import { createRuleEvaluator, type RuleEvaluator } from '../access/rule-evaluator.ts'
+import { keyPermits } from '../access/service-keys.ts'
+import { systemClock } from '../base/clock.ts'
+import { createUuid7 } from '../base/crypto/ids.ts'
+import { publicUsersTable } from '../config/sections/auth/public-users.ts'
+import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
+import type { Feature } from '../features/feature.ts'
+import { createKv } from '../features/kv/index.ts'
+import { openPush, type Push, type PushDeps } from '../features/push/index.ts'
+import { createRecords, type Records } from '../features/records/index.ts'
+import { createRoomDatabase } from '../features/rooms/database.ts'
+import { createRooms } from '../features/rooms/index.ts'
+import { openSqlDatabases } from '../features/sql/index.ts'
+import { createStorage, type Storage } from '../features/storage/index.ts'
+import { createSubscriptions } from '../features/subscriptions/index.ts'
+import { createSystem } from '../features/system/index.ts'
+import { openUsers, type Users } from '../features/users/index.ts'
+import { createVectors } from '../features/vector/index.ts'
+import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
+import { buildOpenApi } from '../http/pages/openapi.ts'
+import { countInstance, type RateLimiter } from '../http/rate-limit.ts'
+import { createResponseLimits, type ResponseLimits } from '../http/replies/large-responses.ts'
+import { createSockets, type Sockets } from '../http/sockets/sockets.ts'
+import { version } from '../version.ts'
+import { type Api, createApi } from './api.ts'
+import type { AppContext } from './context.ts'
+import type { Engines } from './engines.ts'
+import type { Listener } from './listener.ts'
+
+export interface FeaturesDeps {
+  readonly context: AppContext
+  readonly engines: Engines
+  readonly listener: Listener
+  readonly limiter: RateLimiter
+}
+
+/** What features share. */
+interface Shared extends FeaturesDeps {
+  readonly ruleEvaluator: RuleEvaluator
+  /** One for all features: it bounds how many large responses are in memory. */
+  readonly limits: ResponseLimits
+}
+
+export interface Features {
+  readonly all: readonly Feature[]
+  readonly api: Api
+  readonly sockets: Sockets
+  readonly users: Users
+  readonly analytics: Analytics
+}
+
+/** Creates every feature. Each is added to `opened` at once, so that a later failure closes it. */
+export async function openFeatures(deps: FeaturesDeps, opened: AsyncDisposableStack): Promise<Features> {
+  const { context, engines } = deps
+  const shared: Shared = {
+    ...deps,
+    ruleEvaluator: createRuleEvaluator({ sql: engines.sql, namespaces: () => context.config.namespaces }),
+    limits: createResponseLimits(() => context.config.limits.responseBytes),
+  }
+  const keep = <F extends Feature>(feature: F): F => {
+    if (feature.close) opened.defer(async () => feature.close?.())
+    return feature
+  }
+  const records = keep(recordsOf(shared))
+  const push = keep(await pushOf(shared, (tx, user) => users.lockActiveUser(tx, user)))
+  const users: Users = keep(await usersOf(shared, records, push))
+  const storage = keep(storageOf(shared, users))
+  const sockets = socketsOf(context, users)
+  const subscriptions = keep(subscriptionsOf(shared, records, sockets))
+  const rooms = keep(roomsOf(shared, { records, push, sockets }))
+  const vector = keep(
+    createVectors({ sql: engines.sql, vectors: engines.vectors, limits: shared.limits, log: context.log }),
+  )
+  const kv = keep(createKv({ sql: engines.sql, namespaces: () => context.config.kv, ...common(context) }))
+  const sqlDatabases = keep(openSqlDatabases(engines.sandboxes))
+  const analytics = keep(
+    await openAnalytics({
+      sql: engines.sql,
+      config: () => context.config.analytics,
+      pathOf: (name) => api.pathOf(name),
+      ...common(context),
+    }),
+  )
+  const system = keep(systemOf(shared, { users, storage, api: () => api }))
+  const all = [records, subscriptions, rooms, vector, kv, storage, sqlDatabases, users, push, analytics, system]
+  const api = createApi(all)
+  return { all, api, sockets, users, analytics }
+}
+
+/** What most features need. */
+const common = (context: AppContext) => ({
+  responseBytes: () => context.config.limits.responseBytes,
+  secret: context.settings.secret,
+  clock: context.clock,
+  log: context.log,
+})
+
+const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared): Records =>
+  createRecords({
+    sql: engines.sql,
+    ruleEvaluator,
+    bus: engines.cluster,
+    counters: engines.cluster,
+    namespaces: () => context.config.namespaces,
+    storedNamespaces: () => context.config.storedNamespaces,
+    changes: () => context.config.changes,
+    writeBudgetBytes: () => context.config.limits.writeBytes,
+    countInstance: (caller) => countInstance(limiter, caller),
+    limits,
+    ...common(context),
+  })
+
+const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActiveUser']): Promise<Push> =>
+  openPush({ sql: engines.sql, config: () => context.config.push, lockActiveUser, ...common(context) })
+
+function usersOf({ context, engines, listener, limiter }: Shared, records: Records, push: Push): Promise<Users> {
+  const { settings, config } = context
+  const { mode } = config
+  return openUsers({
+    sql: engines.sql,
+    cluster: engines.cluster,
+    limiter,
+    syncPublicUser: records.platformRecordWriter(publicUsersTable),
+    config: () => context.config.auth,
+    mode,
+    dataFolder: settings.dataFolder,
+    publicUrl: () => settings.publicUrl ?? (mode === 'development' ? listener.url : null),
+    onRevoking: push.forget,
+    ...common(context),
+  })
+}
+
+const storageOf = ({ context, engines, ruleEvaluator }: Shared, users: Users): Storage =>
+  createStorage({
+    store: engines.store,
+    blobs: engines.blobs,
+    images: engines.images,
+    buckets: () => context.config.buckets,
+    ruleEvaluator,
+    keyPermits: (name, scope) => keyPermits(context.config.serviceKeys, name, scope, context.clock),
+    reloadUser: users.reloadUser,
+    refreshClaims: users.refreshClaims,
+    publicUrl: () => context.settings.publicUrl,
+    ...common(context),
+  })
+
+/** The sockets of all features, which follow the sessions of their users. */
+function socketsOf({ clock, log }: AppContext, users: Users): Sockets {
+  const { authenticate, refreshClaims } = users
+  const sockets = createSockets({
+    clock,
+    log,
+    authenticate: async (token) => refreshClaims(await authenticate(token)),
+    renew: refreshClaims,
+  })
+  users.onRevoked((who) => sockets.endUser(who))
+  users.onChanged((userId) => sockets.refreshUser(userId))
+  return sockets
+}
+
+const subscriptionsOf = ({ context, engines, listener }: Shared, records: Records, sockets: Sockets): Feature =>
+  createSubscriptions({
+    feed: records.feed,
+    resolve: records.resolve,
+    namespaces: () => context.config.namespaces,
+    broadcasts: () => context.config.broadcasts,
+    cluster: engines.cluster,
+    sockets,
+    publish: listener.publish,
+    ...common(context),
+  })
+
+function roomsOf(
+  { context, engines, listener, ruleEvaluator }: Shared,
+  { records, push, sockets }: { readonly records: Records; readonly push: Push; readonly sockets: Sockets },
+): Feature {
+  const { settings, clock } = context
+  return createRooms({
+    sql: engines.sql,
+    cluster: settings.redisUrl === null ? null : engines.cluster,
+    namespaces: () => context.config.rooms,
+    ruleEvaluator,
+    mode: () => context.config.mode,
+    sockets,
+    publish: listener.publish,
+    db: createRoomDatabase(records.endpoints, createUuid7(clock)),
+    push: push.room,
+    // With a manual clock in tests, timers of rooms follow that clock.
+    elapsedMs: clock === systemClock ? () => performance.now() : () => clock.now(),
+    ...common(context),
+  })
+}
+
+function systemOf(
+  { context, engines, listener }: Shared,
+  { users, storage, api }: { readonly users: Users; readonly storage: Storage; readonly api: () => Api },
+): Feature {
+  const { sql, blobs, cluster } = engines
+  return createSystem({
+    config: () => context.config,
+    clock: context.clock,
+    version,
+    async findFaults() {
+      const [sqlFault, blobsFault] = await Promise.all([sql.findFault(), blobs.findFault()])
+      return { sql: sqlFault, blobs: blobsFault, cluster: cluster.findFault() }
+    },
+    metrics: () => context.metrics.text(),
+    openApi(tables) {
+      const { endpoints, socketEndpoints } = api()
+      return buildOpenApi({ endpoints, sockets: socketEndpoints, version, tables })
+    },
+    docsPage,
+    docsPageHeaders,
+    url: () => context.settings.publicUrl ?? listener.url,
+    needsSetup: users.needsSetup,
+    pauseWrites: sql.pauseWrites,
+    leases: storage.leases,
+  })
+}

@@ -1,0 +1,80 @@
+/**
+ * Serves the API: opens the listener, and replaces what it serves on reload. Features are created before it and use it
+ * later, to publish to sockets and to know the server's URL.
+ */
+import { createServiceKeys } from '../access/service-keys.ts'
+import { createCors } from '../http/cors.ts'
+import type { HandleParts } from '../http/handle.ts'
+import { openServer, type Served, type Server } from '../http/server.ts'
+import type { Api } from './api.ts'
+import { listenerBodyBytes, warnOfBodyBound } from './body-bound.ts'
+import type { AppContext } from './context.ts'
+
+/** What the listener serves, besides the parts that follow from the configuration. */
+export interface ServedApi extends Pick<HandleParts, 'sockets' | 'limiter' | 'authenticate' | 'onResponse'> {
+  readonly api: Api
+}
+
+export class Listener {
+  readonly #context: AppContext
+  #opened: { readonly server: Server; readonly api: ServedApi; readonly bodyBytesMax: number } | null = null
+
+  constructor(context: AppContext) {
+    this.#context = context
+  }
+
+  /** Throws the runtime's error if the port is in use. */
+  open(api: ServedApi): void {
+    const { settings, config } = this.#context
+    const { host, port } = settings
+    const bodyBytesMax = listenerBodyBytes(config.buckets)
+    this.#opened = { server: openServer({ host, port, bodyBytesMax, ...this.#serve(api) }), api, bodyBytesMax }
+  }
+
+  get url(): string {
+    return this.#require().server.url
+  }
+
+  get port(): number {
+    return this.#require().server.port
+  }
+
+  /** Sends a text to every socket that listens to a topic. Without a listener there is none. */
+  readonly publish = (topic: string, text: string): void => {
+    this.#opened?.server.publish(topic, text)
+  }
+
+  /** Serves by the configuration in force from the next request on. */
+  replace(): void {
+    const { server, api, bodyBytesMax } = this.#require()
+    warnOfBodyBound(this.#context.config.buckets, bodyBytesMax, this.#context.log)
+    server.replace(this.#serve(api))
+  }
+
+  /** Refuses new requests and waits for those in progress. */
+  drain(): Promise<void> {
+    return this.#require().server.drain()
+  }
+
+  #require() {
+    if (!this.#opened) throw new Error('The listener is not open')
+    return this.#opened
+  }
+
+  #serve({ api, ...parts }: ServedApi): Served {
+    const { config, settings, clock, log, metrics } = this.#context
+    const { endpoints, socketEndpoints } = api
+    return {
+      endpoints,
+      socketEndpoints,
+      parts: {
+        ...parts,
+        log,
+        metrics,
+        serviceKeys: createServiceKeys(config.serviceKeys, clock),
+        cors: createCors({ mode: config.mode, origins: config.cors.origins }),
+        trustProxy: settings.trustProxy,
+      },
+    }
+  }
+}
