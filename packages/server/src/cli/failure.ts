@@ -18,8 +18,8 @@ export function describeFailure(error: unknown): string {
   if (code === 'EADDRINUSE') return `${endpoint} is in use. Stop the other process, or choose another port with --port.`
   if (code === 'EACCES' && syscall === 'listen')
     return `${endpoint} requires privileges. Choose a port above 1023 with --port.`
-  // A host name that does not resolve is ENOENT.
-  if (code === 'EADDRNOTAVAIL' || (code === 'ENOENT' && syscall === 'listen'))
+  // A host name that does not resolve is ENOENT or EINVAL, depending on the resolver.
+  if (code === 'EADDRNOTAVAIL' || ((code === 'ENOENT' || code === 'EINVAL') && syscall === 'listen'))
     return `${hostname} is not an address of this machine. Choose another one with --host.`
   // File system errors: the message contains the file and the operation.
   if (syscall !== undefined) return error.message
