@@ -78,7 +78,7 @@ function changeOf(number: number, table: Table, authors: number): { change: Chan
   const id = `matched-${number}`
   const before = { id, ...newRowAt(number), authorId: authorAt(author), published: false }
   const position = { from: '0', to: '0', seq: number, atMs: 0, mark: null }
-  const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, position, size: 0 }
+  const row = { instanceId: null, table: table.name, id, requestId: id, atMs: 0, version: 1, position, size: 0 }
   return { author, change: { ...row, before, after: { ...before, views: before.views + 1 }, afterText: null } }
 }
 

@@ -36,3 +36,6 @@ export const eventLoopSliceMs = 10
  * that errors reveal nothing about it.
  */
 export const blindIncrementMax = Number.MAX_SAFE_INTEGER
+
+/** Versions follow the clock up to the year 2223 and then count, so that 10^15 of them remain exact in a double. */
+export const clockVersionMax = 8e15

@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { backupSetting, environment, restore } from '../harness/backups.ts'
-import type { Client } from '../harness/client.ts'
+import type { Answer, Client } from '../harness/client.ts'
 import { runCommand, startCommand } from '../harness/command.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { startServer } from '../harness/server.ts'
@@ -214,6 +214,29 @@ async function untilGrown(path: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
+
+test('[DB-VER-11] a restore brings back the versions of the backup, and later writes are greater than any before', async () => {
+  const versionOf = ({ headers }: Answer): number => Number(/^"(\d+)-/.exec(headers.get('etag') ?? '')?.[1])
+  const server = await spawnEmbedded()
+  const archive = join(makeFolder(), 'backup.tar')
+  for (const table of [items, space('x')]) await server.anonymous.post(table, { id: 'a', n: 1 })
+  const backedUp = [
+    versionOf(await server.anonymous.get(`${items}/a`)),
+    versionOf(await server.anonymous.get(`${space('x')}/a`)),
+  ]
+  expect(await backUp(server.dataFolder, archive)).toMatchObject({ code: 0 })
+  const lost: number[] = []
+  for (const table of [items, space('x')])
+    for (let n = 2; n < 20; n++) lost.push(versionOf(await server.anonymous.patch(`${table}/a`, { n })))
+  const restored = await serveArchive(archive)
+  for (const [at, table] of [items, space('x')].entries()) {
+    expect(versionOf(await restored.anonymous.get(`${table}/a`))).toBe(backedUp[at] as number)
+    for (const version of lost)
+      expectRefusal(await restored.anonymous.patch(`${table}/a`, { n: 0 }, { 'if-match': `"${version}"` }), 412)
+    const next = await restored.anonymous.patch(`${table}/a`, { n: 0 }, { 'if-match': `"${backedUp[at]}"` })
+    expect(versionOf(next)).toBeGreaterThan(Math.max(...lost))
+  }
+})
 
 describe('what a command refuses', () => {
   test('[BACKUP-7] a restore over a server that runs, or over anything', async () => {

@@ -139,6 +139,31 @@ describe('a server killed under load', () => {
     expect((await everything(running, base)).size).toBe(sent.length)
   })
 
+  test('[DB-VER-4] after a crash versions are no smaller than those that were acknowledged, and go on growing', async () => {
+    const running = await spawnServer(configText)
+    server = running
+    const ids = ['a', 'b', 'c']
+    const versionOf = ({ headers }: Answer): number => Number(/^"(\d+)-/.exec(headers.get('etag') ?? '')?.[1])
+    await running.service.post(`${counters}/batch`, { inserts: ids.map((id) => ({ id, n: 0 })) })
+    for (let round = 0; round < 3; round++) {
+      const make = (n: number): Omit<Sent, 'answer'> => {
+        const body = { n: { $op: 'increment', value: 1 } }
+        return { method: 'PATCH', path: `${counters}/${ids[n % 3]}`, body, key: `version-${round}-${n}` }
+      }
+      const sent = await sendUntilKilled(running, make, { enough: 90 })
+      await running.start()
+      for (const id of ids) {
+        const acknowledged = sent.flatMap(({ path, answer }) =>
+          answer && path.endsWith(id) ? [versionOf(answer)] : [],
+        )
+        expect(new Set(acknowledged).size).toBe(acknowledged.length)
+        const found = versionOf(await running.anonymous.get(`${counters}/${id}`))
+        expect(found).toBeGreaterThanOrEqual(Math.max(...acknowledged))
+        expect(versionOf(await running.anonymous.patch(`${counters}/${id}`, { n: 0 }))).toBeGreaterThan(found)
+      }
+    }
+  })
+
   test('[DB-TABLE-16, DB-IDEM-6, DB-BATCH-3] increments, batches and new instances, over three crashes', async () => {
     const running = await spawnServer(configText)
     server = running

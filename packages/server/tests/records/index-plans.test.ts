@@ -58,7 +58,7 @@ async function open(databaseUrl: string | null): Promise<Sql> {
   await database.write(async (tx) => {
     for (let n = 0; n < 2000; n++) {
       const label = n % 7 === 0 ? null : `l${n % 50}`
-      tx.send(rows.insert({ id: `r${n}`, n: n % 300, label, slug: `s${n}`, createdAt: at, updatedAt: at }))
+      tx.send(rows.insert({ id: `r${n}`, n: n % 300, label, slug: `s${n}`, createdAt: at, updatedAt: at }, 1))
     }
   })
   await database.write((tx) => tx.run(sql`ANALYZE`))

@@ -9,6 +9,7 @@ import { searchFillRows } from '../../src/limits/sqlite.ts'
 import { query } from '../harness/client.ts'
 import { open } from '../harness/config.ts'
 import { engines } from '../harness/engines.ts'
+import { forgetVersions, removeVersions } from '../harness/records/earlier-release.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { startServer, type TestServer } from '../harness/server.ts'
 import { times } from '../harness/times.ts'
@@ -123,6 +124,46 @@ for (const engine of engines) {
         (await running.anonymous.patch(`${table}/a`, { note: 'x', score: { $op: 'increment', value: 1 } })).body,
       ).toMatchObject({ note: 'x', score: 6 })
     }
+  })
+
+  test(`[DB-VER-10] records of a release without versions have version 0 until they change: ${engine.name}`, async () => {
+    const running = await start(first)
+    const before = await running.dump(items, inSpace('x'))
+    await removeVersions(running, ['shared', 'space'], ['items'])
+    await running.restart()
+    expect(await running.dump(items, inSpace('x'))).toEqual(before)
+    for (const table of [items, inSpace('x')]) {
+      const tag = (await running.anonymous.get(`${table}/a`)).headers.get('etag') ?? ''
+      expect(tag).toMatch(/^"0-/)
+      const updated = await running.anonymous.patch(`${table}/a`, { title: 'next' }, { 'if-match': tag })
+      expect(updated.headers.get('etag')).toMatch(/^"[1-9]\d{15}-/)
+      expectRefusal(await running.anonymous.patch(`${table}/a`, { title: 'stale' }, { 'if-match': tag }), 412)
+      expect((await running.anonymous.delete(`${table}/b`, { 'if-match': '"0"' })).status).toBe(200)
+      expect((await running.anonymous.post(table, { id: 'b' })).headers.get('etag')).toMatch(/^"[1-9]\d{15}-/)
+    }
+  })
+
+  test(`[DB-VER-10] an earlier release that ran in between is no obstacle: ${engine.name}`, async () => {
+    const running = await start(first)
+    const before = await running.dump(items, inSpace('x'))
+    await forgetVersions(running, ['shared', 'space'])
+    await running.restart()
+    expect(await running.dump(items, inSpace('x'))).toEqual(before)
+    for (const table of [items, inSpace('x')])
+      expect((await running.anonymous.patch(`${table}/a`, { title: 'next' })).status).toBe(200)
+  })
+
+  test(`[DB-VER-10] a new default raises the versions of the records that get it: ${engine.name}`, async () => {
+    const running = await start(first)
+    const tagsOf = () =>
+      Promise.all(['a', 'b'].map(async (id) => (await running.anonymous.get(`${items}/${id}`)).headers.get('etag')))
+    const [a, b] = await tagsOf()
+    await running.restart(configOf({ ...first, score: { type: 'number', default: 5 } }))
+    for (const [id, tag] of [
+      ['a', a],
+      ['b', b],
+    ] as const)
+      expectRefusal(await running.anonymous.patch(`${items}/${id}`, { rank: 9 }, { 'if-match': tag ?? '' }), 412)
   })
 
   test(`[DB-START-2] a field can be added between others, and string changed to text and back: ${engine.name}`, async () => {

@@ -22,7 +22,7 @@ function begin(database: Database, name: string) {
   const written = database.write(async (tx) => {
     while ((await next.promise) === 'insert') {
       const id = `${name}-${count++}`
-      await tx.run(append(changeOf(null as never, id, null, { id }), name, 0))
+      await tx.run(append(changeOf(null as never, id, null, { id }, 1), name, 0))
       next = Promise.withResolvers()
       done.resolve()
     }

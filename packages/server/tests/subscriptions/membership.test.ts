@@ -3,6 +3,7 @@
  * and removed when it is lost, and recovery sends no values from before access was gained.
  */
 import { expect, test } from 'bun:test'
+import type { Answer } from '../harness/client.ts'
 import { applyChanges, changesIn, watch } from '../harness/records/live.ts'
 import { channel, clear, config, receivedMessages, table } from '../harness/records/memberships.ts'
 import { describeServer } from '../harness/server.ts'
@@ -76,6 +77,29 @@ describeServer('membership', { config }, (server) => {
     applyChanges(view, await receivedMessages(server, socket))
     const { body } = await server.as('ann').get(`${table('docs')}?limit=1000`)
     expect([...view.keys()].sort()).toEqual(body.items.map(({ id }: Message) => id).sort())
+    await socket.close()
+  })
+
+  test('[DB-VER-8] a row that another table moves into or out of the view has its own version', async () => {
+    await clear(server)
+    const versionOf = ({ headers }: Answer): number => Number(/^"(\d+)-/.exec(headers.get('etag') ?? '')?.[1])
+    const doc = await put('docs', { id: 'd', teamId: 'red' })
+    const socket = await watchAs('ann')
+    await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    const later = await server.service.patch(`${table('docs')}/d`, { title: 'later' })
+    await server.service.delete(`${table('members')}/m`)
+    const changes = changesIn(await receivedMessages(server, socket))
+    const last = changes.at(-1)
+    expect(last).toMatchObject({ changeType: 'removed', docId: 'd', version: versionOf(later) })
+    for (const { data, version } of changes.filter((one) => one.changeType !== 'removed')) {
+      if (data.title === 'later') expect(version).toBe(versionOf(later))
+      // The row may have changed again before its earlier state was read.
+      else expect([version >= versionOf(doc), version < versionOf(later)]).toEqual([true, true])
+    }
+    const again = await put('members', { id: 'm', userId: 'ann', teamId: 'red' })
+    expect(again.status).toBe(201)
+    const [added] = changesIn(await receivedMessages(server, socket))
+    expect(added).toMatchObject({ changeType: 'added', docId: 'd', version: versionOf(later) })
     await socket.close()
   })
 

@@ -88,6 +88,8 @@ export const postgresDialect: Dialect = {
           sql`PRIMARY KEY (${instanceColumn}, "id")`,
         ]
       : [sql`"id" TEXT COLLATE "C" PRIMARY KEY`],
+  hasColumn: ({ namespace, name: table }, name) => sql`SELECT 1 FROM information_schema.columns
+    WHERE table_schema = ${namespace} AND table_name = ${table} AND column_name = ${name}`,
   // Numbers are assigned before the commit; readers rely on the transaction id and the snapshot, never on gaps.
   logHead: [
     sql`seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,

@@ -58,6 +58,8 @@ export interface Dialect {
   readonly prepareNamespace: (namespace: string) => readonly SqlText[]
   /** Columns and constraints at the start of every declared table's definition. */
   readonly tableHead: (table: TableRef) => readonly SqlText[]
+  /** Query that returns a row if the stored table has the column. */
+  readonly hasColumn: (table: TableRef, name: string) => SqlText
   /** Columns that number the changes of a log and determine their visibility to readers. */
   readonly logHead: readonly SqlText[]
   /** Suffix of a table definition for short rows with a primary key: the table is stored in key order (clustered). */

@@ -43,6 +43,7 @@ export const sqliteDialect: Dialect = {
   own: () => null,
   prepareNamespace: () => [],
   tableHead: () => [sql`"_seq" INTEGER PRIMARY KEY`, sql`"id" TEXT NOT NULL UNIQUE`],
+  hasColumn: (table, name) => sql`SELECT 1 FROM pragma_table_info(${table.name}) WHERE name = ${name}`,
   logHead: [sql`seq INTEGER PRIMARY KEY AUTOINCREMENT`],
   clustered: sql` WITHOUT ROWID`,
   indexLog: () => [],

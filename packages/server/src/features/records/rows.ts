@@ -9,6 +9,7 @@ import type { Field, Table } from '../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../query/to-sql.ts'
 import { type AppendChange, type AppendChanges, createAppendChange, createAppendChanges } from './changes/changes.ts'
 import { tokenize } from './reads/highlight.ts'
+import { takeVersion, type VersionedRow, versionColumn } from './version.ts'
 
 /** A record in its API form, hidden fields included. */
 export type RecordRow = Record<string, unknown>
@@ -25,19 +26,23 @@ export interface TableRows {
   readonly from: SqlText
   /** Columns of a record in the order of its JSON, with or without hidden fields. */
   columns(showsHidden: boolean): SqlText
+  /** The column of the row's version. */
+  readonly version: SqlText
   /** Converts a row to a record, in place if possible. */
   fromSql(row: RecordRow): RecordRow
-  insert(record: Row): SqlText
+  /** The same for a row that was selected with its version. */
+  versionedFromSql(row: RecordRow): VersionedRow
+  insert(record: Row, version: number): SqlText
   /** Inserts any number of records in one statement; null if one statement per record is as fast. */
-  readonly insertMany: ((records: readonly Row[]) => SqlText) | null
+  readonly insertMany: ((records: readonly VersionedRow[]) => SqlText) | null
   /** Text fields with an index. */
   readonly indexedTexts: readonly string[]
   /** Whether an index may reject the record after a change of these fields: a duplicate value or too long a text. */
   mayBeRefused(record: Row, changed: readonly string[]): boolean
   /** Writes the named fields of the record. */
-  update(record: Row, changed: readonly string[]): SqlText
-  /** Selects the row with an id, with or without hidden fields. */
-  selectById(id: string, showsHidden: boolean): SqlText
+  update(record: Row, changed: readonly string[], version: number): SqlText
+  /** Selects the row with an id, with hidden fields and its version. */
+  selectById(id: string): SqlText
   deleteById(id: string): SqlText
   readonly appendChange: AppendChange
   readonly appendChanges: AppendChanges | null
@@ -95,12 +100,33 @@ function createInsertMany(
   if (!dialect.insertMany) return null
   const types = [...table.fields.values()].map(({ type }) => storedTypes[type])
   const columns = names.map((column, at): ManyColumn => ({ column, type: types[at] ?? 'json' }))
+  columns.push({ column: versionColumn, type: 'integer' })
   const search = table.search.length > 0 ? dialect.searchColumn : null
   const statement = dialect.insertMany(table, search ? [...columns, { column: search.column, type: 'words' }] : columns)
   return (records) => {
-    const rows = records.map(storedOf)
+    const rows = records.map(({ row, version }) => [...storedOf(row), version])
     const values = columns.map((_, at) => rows.map((row) => row[at] ?? null))
-    return statement(search ? [...values, records.map((one) => search.textOf(searchWordsOf(table, one)))] : values)
+    return statement(search ? [...values, records.map(({ row }) => search.textOf(searchWordsOf(table, row)))] : values)
+  }
+}
+
+function createUpdate(table: Table, dialect: Dialect): TableRows['update'] {
+  const target = dialect.target(table)
+  const own = dialect.own(table)
+  const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
+  const search = table.search.length > 0 ? dialect.searchColumn : null
+  return (record, changed, version) => {
+    const sets: SqlText[] = [sql`${versionColumn} = ${version}`]
+    let changesExtra = false
+    for (const name of changed) {
+      const field = table.fields.get(name)
+      if (field) sets.push(sql`${ident(name)} = ${toStored(field, record[name], dialect)}`)
+      else changesExtra = true
+    }
+    if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
+    if (search && changed.some((name) => table.search.includes(name)))
+      sets.push(sql`${search.column} = ${search.bind(search.textOf(searchWordsOf(table, record)))}`)
+    return sql`UPDATE ${target} SET ${join(sets, ', ')} WHERE ${mine}"id" = ${record.id as string}`
   }
 }
 
@@ -119,13 +145,13 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
   const visibleColumns = listOf(fields.filter((field) => !table.hidden.has(field.name)))
   const searchColumn = table.search.length > 0 ? dialect.searchColumn : null
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
-  const byId = (columns: SqlText): string => `${sql`SELECT ${columns} FROM ${from} WHERE ${name}."id" = `.text}?`
-  const allById = byId(allColumns)
-  const visibleById = byId(visibleColumns)
+  const version = sql`${name}.${versionColumn}`
+  const byId = `${sql`SELECT ${allColumns}, ${version} FROM ${from} WHERE ${name}."id" = `.text}?`
 
   const columnNames = fields.map((field) => ident(field.name))
   if (table.schemaless) columnNames.push(extraColumn)
-  const insertText = insertTextOf(columnNames)
+  const writtenColumns = [...columnNames, versionColumn]
+  const insertText = insertTextOf(writtenColumns)
   const unique = new Set([
     ...fields.filter((field) => field.unique).map((field) => field.name),
     ...table.indexes.filter((index) => index.unique).flatMap((index) => index.fields),
@@ -149,23 +175,27 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
     return values
   }
 
+  function fromSql(row: RecordRow): RecordRow {
+    for (const convert of conversions) convert(row)
+    return table.schemaless ? spreadExtra(row) : row
+  }
+
   return {
     table,
     name,
     from,
     columns: (showsHidden) => (showsHidden ? allColumns : visibleColumns),
-    fromSql(row) {
-      for (const convert of conversions) convert(row)
-      return table.schemaless ? spreadExtra(row) : row
-    },
-    insert(record) {
-      const values = storedOf(record)
+    version,
+    fromSql,
+    versionedFromSql: (row) => ({ version: takeVersion(row), row: fromSql(row) }),
+    insert(record, version) {
+      const values = [...storedOf(record), version]
       if (!searchColumn) return { text: insertText, values }
       const stored = join(
         values.map((value) => sql`${value}`),
         ', ',
       )
-      const [columns, owned] = own ? [[own.column, ...columnNames], sql`${own.value}, `] : [columnNames, sql``]
+      const [columns, owned] = own ? [[own.column, ...writtenColumns], sql`${own.value}, `] : [writtenColumns, sql``]
       const words = searchColumn.bind(searchColumn.textOf(searchWordsOf(table, record)))
       return sql`INSERT INTO ${target} (${join([...columns, searchColumn.column], ', ')}) VALUES (${owned}${stored}, ${words})`
     },
@@ -177,20 +207,8 @@ export function createTableRows(table: Table, dialect: Dialect): TableRows {
       const chars = indexedTexts.reduce((sum, fieldName) => sum + String(record[fieldName] ?? '').length, 0)
       return chars > indexedCharsMax
     },
-    update(record, changed) {
-      const sets: SqlText[] = []
-      let changesExtra = false
-      for (const fieldName of changed) {
-        const field = table.fields.get(fieldName)
-        if (field) sets.push(sql`${ident(fieldName)} = ${toStored(field, record[fieldName], dialect)}`)
-        else changesExtra = true
-      }
-      if (changesExtra) sets.push(sql`${extraColumn} = ${extraOf(table, record)}`)
-      if (searchColumn && changed.some((fieldName) => table.search.includes(fieldName)))
-        sets.push(sql`${searchColumn.column} = ${searchColumn.bind(searchColumn.textOf(searchWordsOf(table, record)))}`)
-      return sql`UPDATE ${target} SET ${join(sets, ', ')} WHERE ${mine}"id" = ${record.id as string}`
-    },
-    selectById: (id, showsHidden) => ({ text: showsHidden ? allById : visibleById, values: [id] }),
+    update: createUpdate(table, dialect),
+    selectById: (id) => ({ text: byId, values: [id] }),
     deleteById: (id) => sql`DELETE FROM ${target} WHERE ${mine}"id" = ${id}`,
     appendChange: createAppendChange(table, dialect),
     appendChanges: createAppendChanges(table, dialect),

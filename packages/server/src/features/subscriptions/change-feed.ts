@@ -31,6 +31,8 @@ export interface Change {
   readonly id: string
   readonly requestId: string
   readonly atMs: number
+  /** The version of the row after the change; for a removal greater than that of the row. */
+  readonly version: number
   readonly position: LogPosition
   /** Complete records, hidden fields included; null where there was or is none. */
   readonly before: Row | null
@@ -79,7 +81,10 @@ export interface TableCall {
     /** The table in `FROM`. */
     readonly from: SqlText
     columns(showsHidden: boolean): SqlText
-    fromSql(row: Record<string, unknown>): Row
+    /** The column of the row's version. */
+    readonly version: SqlText
+    /** Converts a row that was selected with its version. */
+    versionedFromSql(row: Record<string, unknown>): { readonly row: Row; readonly version: number }
   }
   readonly backEnd: SqlBackEnd
   readonly database: Database

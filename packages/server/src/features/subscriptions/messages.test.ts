@@ -5,7 +5,7 @@ import { type ChangeEvent, coalesce } from './messages.ts'
 function events(...steps: readonly (readonly [ChangeType, string])[]): ChangeEvent[] {
   return steps.map(([type, id], seq) => {
     const position = { from: '0', to: '9', seq, atMs: 0, mark: null }
-    const change = { instanceId: null, table: 'items', id, requestId: 'r', atMs: 0, position, size: 0 }
+    const change = { instanceId: null, table: 'items', id, requestId: 'r', atMs: 0, version: 1, position, size: 0 }
     return { type, change: { ...change, before: null, after: null, afterText: null } }
   })
 }

@@ -62,11 +62,11 @@ function open<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: K
 }
 
 function serializeChange({ change, type }: ChangeEvent, table: Table, hasPrevious: boolean): string {
-  const { id, atMs, before, after, afterText } = change
+  const { id, atMs, version, before, after, afterText } = change
   const data = type === 'removed' ? 'null' : visibleRecord(after, afterText, table)
   const previous = hasPrevious ? `,"previous":${visibleRecord(before, null, table)}` : ''
   const what = `"table":${JSON.stringify(table.name)},"changeType":"${type}","docId":${JSON.stringify(id)}`
-  return `${what},"data":${data}${previous},"timestamp":"${new Date(atMs).toISOString()}"`
+  return `${what},"data":${data}${previous},"version":${version},"timestamp":"${new Date(atMs).toISOString()}"`
 }
 
 /** A record without its hidden fields; `text` is the record as JSON where that is known. */

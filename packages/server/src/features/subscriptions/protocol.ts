@@ -177,6 +177,12 @@ export interface DbChangeMessage {
   readonly data: RecordData | null
   /** The record before the change, null for an insert; with `previous: true` only. */
   readonly previous?: RecordData | null
+  /**
+   * The version of the row after the change: greater than every earlier one of a row with this id. Of `removed` it is
+   * that of the change that removed it. A row that entered or left the view because another table changed has its own,
+   * or a greater one that is less than that of its next change.
+   */
+  readonly version: number
   /** When the change was committed, RFC 3339 in UTC with milliseconds. */
   readonly timestamp: string
   /** The position behind this change, for `since`. */

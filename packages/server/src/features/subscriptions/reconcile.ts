@@ -21,6 +21,8 @@ import type { SubscriptionQuery } from './subscription-query.ts'
 /** A row that entered or left the view because other tables changed. */
 interface MovedRow {
   readonly id: string
+  /** The version of the row, which has not changed itself. */
+  readonly version: number
   /** Null for one that has left. */
   readonly row: Row | null
 }
@@ -95,15 +97,15 @@ async function changedRows(reconciliation: Reconciliation): Promise<readonly Cha
   const end = reconciliation.conditions.length - 1
   for (const steps of reconciliation.window.rows.values()) {
     const states: (readonly [Row | null, number])[] = []
-    let version = steps[0]?.change.before ?? null
+    let row = steps[0]?.change.before ?? null
     let group = 0
     for (const { change, groupsBefore } of steps) {
-      for (; group < Math.min(groupsBefore, end); group++) states.push([version, group])
-      states.push([version, group])
-      version = change.after
+      for (; group < Math.min(groupsBefore, end); group++) states.push([row, group])
+      states.push([row, group])
+      row = change.after
     }
-    for (; group < end; group++) states.push([version, group])
-    states.push([version, end])
+    for (; group < end; group++) states.push([row, group])
+    states.push([row, end])
     const type = await typeOf(reconciliation, states)
     const last = steps.at(-1)?.change
     if (type && last) events.push({ type, change: last })
@@ -151,17 +153,32 @@ async function movedRows(reconciliation: Reconciliation): Promise<readonly Moved
   // Rows that have changed since they were found are evaluated as they were at the position.
   const later = await at.tail.changesSince(at.position, [query.call.table.name])
   if (!later) throw new TooManyChanges('The rows that a rule affects keep changing')
-  const since = pastOf(later.changes, query.call.address.instanceId).get(query.call.table.name)
+  const { instanceId } = query.call.address
+  const since = pastOf(later.changes, instanceId).get(query.call.table.name)
   if (!since) return found
+  const versions = versionsBefore(later.changes, query)
   const moved = found.filter(({ id }) => !since.has(id))
   for (const [id, row] of since) {
     if (!row || window.rows.has(id)) continue
+    const version = versions.get(id) ?? 0
     const visible = await Promise.all(
       reconciliation.conditions.map((condition) => reconciliation.evaluate(residual(condition, row))),
     )
-    if (visible.some((one) => one !== visible[0])) moved.push({ id, row: visible.at(-1) ? row : null })
+    if (visible.some((one) => one !== visible[0])) moved.push({ id, version, row: visible.at(-1) ? row : null })
   }
   return moved
+}
+
+/**
+ * The greatest version that each row of the query's table can have had before these changes. The log has the version
+ * after a change only, and every version in between orders the row as correctly.
+ */
+function versionsBefore(changes: readonly Change[], { call }: SubscriptionQuery): ReadonlyMap<string, number> {
+  const versions = new Map<string, number>()
+  for (const { table, instanceId, id, version } of changes)
+    if (table === call.table.name && instanceId === call.address.instanceId && !versions.has(id))
+      versions.set(id, Math.max(0, version - 1))
+  return versions
 }
 
 async function findMoved({ query, window, conditions }: Reconciliation, affected: Expr): Promise<MovedRow[]> {
@@ -169,13 +186,15 @@ async function findMoved({ query, window, conditions }: Reconciliation, affected
   const where = (expr: Expr): SqlText => sql`(${backEnd.condition(expr, table)}) IS TRUE`
   const own: Expr = { kind: 'in', field: 'id', values: [...window.rows.keys()], negated: true }
   const varies = allOf([anyOf(conditions), negate(allOf(conditions))])
-  const found = await database.all<{ id: string; is: unknown }>(
-    sql`SELECT id, ${where(conditions.at(-1) ?? affected)} AS "is" FROM ${rows.from}
+  const found = await database.all<{ id: string; is: unknown; version: number | string }>(
+    sql`SELECT id, ${rows.version} AS version, ${where(conditions.at(-1) ?? affected)} AS "is" FROM ${rows.from}
       WHERE ${backEnd.condition(allOf([affected, own, varies]), table)} LIMIT ${dependentRowsMax + 1}`,
   )
   if (found.length > dependentRowsMax) throw new TooManyChanges('Too many rows are affected')
   const { toBoolean } = backEnd.dialect
-  const removed = found.filter((one) => !toBoolean(one.is)).map(({ id }): MovedRow => ({ id, row: null }))
+  const removed = found
+    .filter((one) => !toBoolean(one.is))
+    .map(({ id, version }): MovedRow => ({ id, version: Number(version), row: null }))
   const added = await readRows(
     query,
     found.filter((one) => toBoolean(one.is)).map(({ id }) => id),
@@ -193,12 +212,12 @@ async function readRows({ call }: SubscriptionQuery, ids: readonly string[]): Pr
   for (let start = 0; start < ids.length; start += rowsPerRead) {
     const some: Expr = { kind: 'in', field: 'id', values: ids.slice(start, start + rowsPerRead), negated: false }
     const found = await database.all<Record<string, unknown>>(
-      sql`SELECT ${rows.columns(true)} FROM ${rows.from} WHERE ${backEnd.condition(some, table)}`,
+      sql`SELECT ${rows.columns(true)}, ${rows.version} FROM ${rows.from} WHERE ${backEnd.condition(some, table)}`,
     )
     for (const one of found) {
-      const row = rows.fromSql(one)
+      const { row, version } = rows.versionedFromSql(one)
       chars += JSON.stringify(row).length
-      read.push({ id: row.id as string, row })
+      read.push({ id: row.id as string, version, row })
     }
     if (chars > dependentCharsMax) throw new TooManyChanges('The affected rows are too large')
   }
@@ -227,9 +246,9 @@ function assemble(
   return last ? [...events.slice(0, -1), movedTo(last, to)] : events
 }
 
-const membershipEvent = ({ id, row }: MovedRow, cause: Change): ChangeEvent => ({
+const membershipEvent = ({ id, version, row }: MovedRow, cause: Change): ChangeEvent => ({
   type: row ? 'added' : 'removed',
-  change: { ...plain(cause), id, before: null, after: row, afterText: row && JSON.stringify(row) },
+  change: { ...plain(cause), id, version, before: null, after: row, afterText: row && JSON.stringify(row) },
 })
 
 /** A copy of a change, whose members may be getters. */
@@ -239,6 +258,7 @@ const plain = ({
   id,
   requestId,
   atMs,
+  version,
   position,
   before,
   after,
@@ -250,6 +270,7 @@ const plain = ({
   id,
   requestId,
   atMs,
+  version,
   position,
   before,
   after,

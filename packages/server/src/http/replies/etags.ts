@@ -16,6 +16,18 @@ export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   return tagsIn(ifNoneMatch).some((one) => withoutWeak(one) === wanted)
 }
 
+/** The tag of one version of a record, as one caller sees it: equal tags mean equal bodies, the number orders them. */
+export const versionTag = (version: number, fingerprint: string): string => `"${version}-${fingerprint}"`
+
+/**
+ * Whether `If-Match` names the version: by a tag of `versionTag` whatever its body was, or by the bare number, with or
+ * without quotes. Strong comparison.
+ */
+export function matchesVersion(ifMatch: string, version: number): boolean {
+  if (ifMatch.trim() === '*' || ifMatch.trim() === String(version)) return true
+  return tagsIn(ifMatch).some((one) => one === `"${version}"` || one.startsWith(`"${version}-`))
+}
+
 /** Whether `If-Match` names the entity tag: strong comparison, so that a weak one never matches. */
 export function matchesStrongly(ifMatch: string, etag: string): boolean {
   if (etag.startsWith('W/')) return ifMatch.trim() === '*'

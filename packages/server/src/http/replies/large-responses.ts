@@ -71,14 +71,19 @@ export async function serializeItems<Item>(
 }
 
 /** The reply `head item,item,… tail`, with a fingerprint of its content as `ETag`. */
-export async function itemsReply(head: string, texts: readonly Uint8Array[], tail: string): Promise<Reply> {
+export async function itemsReply(
+  head: string,
+  texts: readonly Uint8Array[],
+  tail: string,
+  tagOf = (fingerprint: string): string => `"${fingerprint}"`,
+): Promise<Reply> {
   const parts = [encoder.encode(head), ...texts.flatMap((text, at) => (at === 0 ? [text] : [comma, text]))]
   parts.push(encoder.encode(tail))
   let hash = 0n
   const body = await joinParts(parts, (part) => {
     hash = fingerprintPart(part, hash)
   })
-  return jsonText(body, 200, { ETag: `"${hash.toString(36)}"` })
+  return jsonText(body, 200, { ETag: tagOf(hash.toString(36)) })
 }
 
 const comma = encoder.encode(',')

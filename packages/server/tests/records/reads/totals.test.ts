@@ -81,7 +81,8 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
       }
       for (let i = 0; i < count; i++) {
         const id = `i${String(++lastId).padStart(8, '0')}`
-        await insertRecord(write, { id, n, label: 'x'.repeat(1000), createdAt: nowText, updatedAt: nowText })
+        const row = { id, n, label: 'x'.repeat(1000), createdAt: nowText, updatedAt: nowText }
+        await insertRecord(write, { row, hasOwnId: true })
       }
     })
 

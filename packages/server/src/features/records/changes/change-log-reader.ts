@@ -50,6 +50,8 @@ export class LoggedChange {
   readonly id: string
   readonly requestId: string
   readonly atMs: number
+  /** The version of the row after the change; 0 for changes from before versions. */
+  readonly version: number
   /** The record as JSON, hidden fields included; null where there is none. */
   readonly afterText: string | null
   private readonly beforeText: string | null
@@ -68,6 +70,7 @@ export class LoggedChange {
     this.id = row.id
     this.requestId = row.request
     this.atMs = Number(row.at)
+    this.version = Number(row.version ?? 0)
     this.beforeText = row.before
     this.afterText = row.after
   }
@@ -139,6 +142,7 @@ interface LogRow {
   readonly id: string
   readonly request: string
   readonly at: number | string
+  readonly version: number | string | null
   readonly before: string | null
   readonly after: string | null
   readonly snapshot: string
@@ -275,5 +279,5 @@ function columnsOf(dialect: Dialect, { namespace, perInstance }: { namespace: st
   const own = dialect.own({ namespace, name: '_changes', perInstance })
   const owner = own ? own.column : sql`NULL`
   const [table, id] = [ident('table'), ident('id')]
-  return sql`seq, ${owner} AS owner, ${table} AS "table", ${id}, request, at, before, after`
+  return sql`seq, ${owner} AS owner, ${table} AS "table", ${id}, request, at, version, before, after`
 }

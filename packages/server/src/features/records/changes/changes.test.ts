@@ -10,7 +10,7 @@ const append = createAppendChange(table, sqliteDialect)
 
 /** What the log holds of a change: `before` and `after`. */
 function logged(before: Row | null, after: Row | null): [string | null, string | null] {
-  return append(changeOf(table, 'a', before, after), 'request', 0).values.slice(-2) as [string | null, string | null]
+  return append(changeOf(table, 'a', before, after, 1), 'request', 0).values.slice(-2) as [string | null, string | null]
 }
 
 const names = fc.constantFrom('id', 'a', 'b', '_lacked', '0', 'toString')

@@ -16,14 +16,17 @@ export interface Change {
   readonly after: Row | null
   /** `after` as JSON. */
   readonly afterText: string | null
+  /** The version of the row after the change; for `removed` greater than the version of the row. */
+  readonly version: number
 }
 
-export const changeOf = (table: Table, id: string, before: Row | null, after: Row | null): Change => ({
+export const changeOf = (table: Table, id: string, before: Row | null, after: Row | null, version: number): Change => ({
   table,
   id,
   before,
   after,
   afterText: textOf(after),
+  version,
 })
 
 /** The log of a namespace; each instance of a dynamic namespace has its own. */
@@ -34,7 +37,8 @@ export const changeLog = ({ namespace, perInstance }: Omit<TableRef, 'name'>): T
 })
 
 /**
- * `request` groups the changes of one request; `at` is in milliseconds since 1970. `after` is the record as JSON.
+ * `request` groups the changes of one request; `at` is in milliseconds since 1970. `version` is null in changes from
+ * before versions. `after` is the record as JSON.
  * `before` is the record of a removal; of a modification it is what `differenceOf` gives, so that an update of one
  * field of a large record stores that record once.
  */
@@ -49,9 +53,29 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
     sql`INSERT INTO ${history} (one, id) VALUES (1, ${crypto.randomUUID()}) ON CONFLICT (one) DO NOTHING`,
   ]
   const create = sql`CREATE TABLE IF NOT EXISTS ${dialect.target(log)} (${join(dialect.logHead, ', ')}, ${owned}at BIGINT NOT NULL,
-    request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT)`
+    request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT, ${logVersion})`
   const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
-  return [create, byTime, ...dialect.indexLog(log), ...histories]
+  const removals = sql`CREATE INDEX IF NOT EXISTS "_changes_removed" ON ${dialect.target(log)}
+    (${own ? sql`${own.column}, ` : sql``}"table", id) WHERE after IS NULL`
+  return [create, byTime, removals, ...dialect.indexLog(log), ...histories]
+}
+
+const logVersion = sql`version BIGINT`
+
+/** Extends a log from before versions. */
+export const addLogVersion = (log: TableRef, dialect: Dialect): SqlText =>
+  sql`ALTER TABLE ${dialect.target(log)} ADD COLUMN ${logVersion}`
+
+/**
+ * The greatest version with which rows with these ids were removed, by id, as far as the log reaches back: a row that
+ * is inserted with the id of a removed one continues its versions.
+ */
+export const removedVersions = (table: TableRef, dialect: Dialect, ids: readonly string[]): SqlText => {
+  const log = changeLog(table)
+  const own = dialect.own(log)
+  const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
+  return sql`SELECT id, max(version) AS version FROM ${dialect.target(log)}
+    WHERE ${mine}"table" = ${table.name} AND ${dialect.inList(ident('id'), ids, 'text')} AND after IS NULL GROUP BY id`
 }
 
 /** A change as stored in the log. */
@@ -104,12 +128,12 @@ export type AppendChange = (change: Change, requestId: string, nowMs: number) =>
 export function createAppendChange(table: TableRef, dialect: Dialect): AppendChange {
   const log = changeLog(table)
   const own = dialect.own(log)
-  const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, before, after`
+  const columns = sql`${own ? sql`${own.column}, ` : sql``}at, request, "table", id, version, before, after`
   const { text } = sql`INSERT INTO ${dialect.target(log)} (${columns}) VALUES (${own ? sql`${own.value}, ` : sql``}`
-  const statement = `${text}?, ?, ?, ?, ?, ?)`
+  const statement = `${text}?, ?, ?, ?, ?, ?, ?)`
   return (change, requestId, nowMs) => ({
     text: statement,
-    values: [nowMs, requestId, table.name, change.id, beforeTextOf(change), change.afterText],
+    values: [nowMs, requestId, table.name, change.id, change.version, beforeTextOf(change), change.afterText],
   })
 }
 
@@ -122,6 +146,7 @@ export function createAppendChanges(table: TableRef, dialect: Dialect): AppendCh
     { column: ident('request'), type: 'text' },
     { column: ident('table'), type: 'text' },
     { column: ident('id'), type: 'text' },
+    { column: ident('version'), type: 'integer' },
     { column: ident('before'), type: 'text' },
     { column: ident('after'), type: 'text' },
   ])
@@ -132,6 +157,7 @@ export function createAppendChanges(table: TableRef, dialect: Dialect): AppendCh
       changes.map(() => requestId),
       changes.map(() => table.name),
       changes.map(({ id }) => id),
+      changes.map(({ version }) => version),
       changes.map(beforeTextOf),
       changes.map(({ afterText }) => afterText),
     ])

@@ -5,6 +5,7 @@
 import { fingerprint } from '../../../base/crypto/hash.ts'
 import type { PageRows } from '../../../engines/sql/page-query.ts'
 import type { Reply } from '../../../http/endpoint.ts'
+import { versionTag } from '../../../http/replies/etags.ts'
 import { itemBytesMax, itemsReply, type ResponseLimits, serializeItems } from '../../../http/replies/large-responses.ts'
 import { jsonText } from '../../../http/replies/reply.ts'
 import { quickResponseBytes } from '../../../limits/api.ts'
@@ -70,9 +71,10 @@ export async function pageReply(found: Found, writer: PageWriter, limits: Respon
   return slicedReply(writer, texts, last ? writer.record(last) : null, isCut || found.isCut)
 }
 
-/** The response with one record, serialized from its row. */
+/** The response with one record, serialized from its row. The entity tag consists of its version and its content. */
 export async function recordReply(
   row: RecordRow,
+  version: number,
   { record, item, text }: Pick<PageWriter, 'record' | 'item' | 'text'>,
 ): Promise<Reply> {
   let chars = 0
@@ -80,6 +82,8 @@ export async function recordReply(
     const value = row[name]
     if (typeof value === 'string') chars += value.length
   }
-  if (chars <= quickResponseBytes) return tagged(JSON.stringify(item(record(row))))
-  return itemsReply('', [new TextEncoder().encode(text(row))], '')
+  if (chars > quickResponseBytes)
+    return itemsReply('', [new TextEncoder().encode(text(row))], '', (fingerprint) => versionTag(version, fingerprint))
+  const content = JSON.stringify(item(record(row)))
+  return jsonText(content, 200, { ETag: versionTag(version, fingerprint(content)) })
 }

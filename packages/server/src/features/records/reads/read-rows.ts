@@ -13,6 +13,7 @@ import {
   rowsReadAtOnceMin,
 } from '../../../limits/writes.ts'
 import type { RecordRow } from '../rows.ts'
+import type { VersionedRow } from '../version.ts'
 import type { Write } from '../writes/write-context.ts'
 
 /** Characters of a row before its JSON is parsed. */
@@ -41,11 +42,11 @@ export interface RowsByValue {
 export async function readRows(
   { call, tx }: Write,
   { column, type, values, locks }: RowsByValue,
-): Promise<RecordRow[]> {
+): Promise<VersionedRow[]> {
   const { rows, backEnd } = call
   const { inList, forUpdate } = backEnd.dialect
-  const columns = rows.columns(true)
-  const found: RecordRow[] = []
+  const columns = sql`${rows.columns(true)}, ${rows.version}`
+  const found: VersionedRow[] = []
   const next = createSlices()
   let chars = 0
   let portion = rowsReadAtOnceMin
@@ -58,7 +59,7 @@ export async function readRows(
     )
     for (const row of read) {
       chars += charsOf(row)
-      found.push(rows.fromSql(row))
+      found.push(rows.versionedFromSql(row))
     }
     if (chars > requestChangeCharsMax) throw tooManyRecords()
     const average = chars / Math.max(1, found.length)

@@ -9,6 +9,7 @@ import { type FilterGroups, parseFields, parseFilterTexts } from '../../../query
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import type { Totals } from '../totals/totals.ts'
+import { takeVersion } from '../version.ts'
 import { isRecordId } from '../writes/input.ts'
 import { recordReply } from './page-reply.ts'
 import { type RowReader, readerOf } from './row-reader.ts'
@@ -53,7 +54,9 @@ export async function findRecord(
 ): Promise<RecordRow | null> {
   const reader = readerOf(call, fields)
   const row = await findRow(call, id, reader)
-  return row ? reader.record(row) : null
+  if (!row) return null
+  takeVersion(row)
+  return reader.record(row)
 }
 
 async function findRow(call: TableCall, id: string, reader: RowReader): Promise<RecordRow | null> {
@@ -70,7 +73,7 @@ export async function get(call: TableCall, id: string, fieldsText: string | unde
   const reader = readerOf(call, fieldsText === undefined ? null : parseFields(call.view, fieldsText))
   const row = await findRow(call, id, reader)
   if (!row) throw notFound('Record')
-  return recordReply(row, { record: reader.record, item: reader.show, text: reader.json })
+  return recordReply(row, takeVersion(row), { record: reader.record, item: reader.show, text: reader.json })
 }
 
 /** Counts the matching rows that the caller may read. */

@@ -16,7 +16,7 @@ export interface RowReader {
   readonly key: PageQuery['key']
   /** Maximum characters of a row that are read only for its cursor. */
   readonly keyChars: number
-  /** Selects the row with an id; a condition can be appended. */
+  /** Selects the row with an id and its version; a condition can be appended. */
   byId(id: string): SqlText
   /**
    * Converts a row to a record with the fields that were read, in place if possible.
@@ -167,7 +167,7 @@ function createRowReader(
 
   const list = selectList(columns)
   const keyChars = read.filter(({ name, type }) => isKeyText(name, type)).length * keyCharsMax
-  const idText = `SELECT ${list.text.text} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
+  const idText = `SELECT ${list.text.text}, ${rows.version.text} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
   const idValues = [...list.text.values, ...rows.from.values]
 
   const { rowKey } = dialect

@@ -8,6 +8,7 @@ import type { Reader } from '../../../engines/sql/sql.ts'
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import type { Field, FieldType, Table } from '../../../query/table.ts'
 import { extraColumn, storedTypes, toStored } from '../../../query/to-sql.ts'
+import { versionColumn, versionDefinition, versionName } from '../version.ts'
 
 /** The stored description of a table as last migrated. */
 export interface TableDescription {
@@ -17,6 +18,8 @@ export interface TableDescription {
   /** Index name to its columns. */
   readonly indexes: Readonly<Record<string, string>>
   readonly search: readonly string[]
+  /** Whether rows have versions; absent in descriptions of earlier releases. */
+  readonly versioned?: true
 }
 
 export interface SchemaConflict {
@@ -81,6 +84,7 @@ export function describe(table: Table): TableDescription {
     required: fields.filter(({ required }) => required).map(({ name }) => name),
     indexes: Object.fromEntries(indexesOf(table).map(({ name, fields: columns }) => [name, columns.join(',')])),
     search: table.search,
+    versioned: true,
   }
 }
 
@@ -92,7 +96,7 @@ const columnOf = (field: Field, dialect: Dialect): SqlText => {
 
 /** The plan that creates a table. */
 export function createPlan(table: Table, dialect: Dialect): TablePlan {
-  const columns = [...dialect.tableHead(table)]
+  const columns = [...dialect.tableHead(table), versionDefinition]
   for (const field of table.fields.values()) if (field.name !== 'id') columns.push(columnOf(field, dialect))
   const json: SqlText = { text: dialect.columnTypes.json, values: [] }
   if (table.schemaless) columns.push(sql`${extraColumn} ${json} NOT NULL`)
@@ -140,6 +144,13 @@ function planRemovedFields(draft: Draft, known: TableDescription): void {
   }
 }
 
+/** A table of an earlier release gets the column, unless an earlier release has run again since it was added. */
+async function planVersions({ table, reader, dialect, steps }: Draft, known: TableDescription): Promise<void> {
+  if (known.versioned || !reader) return
+  const found = await reader.all(dialect.hasColumn(table, versionName))
+  if (found.length === 0) steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${versionDefinition}`)
+}
+
 /** Whether existing records without a value get the field's default. */
 function isFilled({ name, type, required, default: value }: Field, known: TableDescription): boolean {
   const before = known.fields[name]
@@ -161,7 +172,8 @@ async function planField(draft: Draft, field: Field, known: TableDescription): P
   if (isNew) steps.push(sql`ALTER TABLE ${dialect.target(table)} ADD COLUMN ${columnOf(field, dialect)}`)
   if (isFilled(field, known)) {
     const value = toStored(field, field.default, dialect)
-    steps.push(sql`UPDATE ${dialect.target(table)} SET ${column} = ${value} WHERE ${column} IS NULL`)
+    const next = sql`${versionColumn} = ${versionColumn} + 1`
+    steps.push(sql`UPDATE ${dialect.target(table)} SET ${column} = ${value}, ${next} WHERE ${column} IS NULL`)
     return
   }
   if (!field.required || known.required.includes(field.name)) return
@@ -250,6 +262,7 @@ export async function extendPlan(
     })
     return { ...draft, description }
   }
+  await planVersions(draft, known)
   planRemovedFields(draft, known)
   for (const field of table.fields.values()) await planField(draft, field, known)
   await planIndexes(draft, known)

@@ -10,7 +10,7 @@ import type { Database, DatabaseAddress, Sql, SqlRow, Transaction } from '../../
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
-import { createChangeLog } from '../changes/changes.ts'
+import { addLogVersion, changeLog, createChangeLog } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows } from '../rows.ts'
@@ -105,6 +105,7 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   const combined = fingerprintOf(tables)
   const known = await readDescriptions(tx, descriptions)
   if (known.get(combinedName) === combined) return []
+  if (!mode.isDryRun) await extendLog(tx, dialect, target)
   const conflicts: SchemaConflict[] = []
   for (const table of tables) {
     const text = known.get(table.name)
@@ -121,6 +122,13 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   }
   if (!mode.isDryRun) await store(tx, descriptions, combinedName, combined)
   return conflicts
+}
+
+/** Adds the column that the log of an earlier release lacks. */
+async function extendLog(tx: Transaction, dialect: Dialect, target: Omit<Target, 'tables'>): Promise<void> {
+  const log = changeLog(target)
+  const found = await tx.all(dialect.hasColumn(log, 'version'))
+  if (found.length === 0) await tx.run(addLogVersion(log, dialect))
 }
 
 /**

@@ -13,12 +13,12 @@ import { type FilterGroups, parseFilterGroups } from '../../../query/filter.ts'
 import { builtInFieldNames } from '../../../query/table.ts'
 import { readRows } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
-import type { RecordRow } from '../rows.ts'
+import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import type { ResponseShape } from './replay.ts'
 import { createRecordsResponse, type Shown, type WriteResponse } from './response.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
-import { deleteRecord, deleteRow, insertRecords, updateRecord, updateRow } from './write.ts'
+import { deleteRecord, deleteRow, insertRecords, type NewRecord, updateRecord, updateRow } from './write.ts'
 import type { Write } from './write-context.ts'
 
 export interface BatchBody {
@@ -28,7 +28,7 @@ export interface BatchBody {
 }
 
 export interface Batch {
-  readonly inserts: readonly { readonly row: RecordRow; readonly sent: readonly string[] }[]
+  readonly inserts: readonly (NewRecord & { readonly sent: readonly string[] })[]
   readonly upserts: readonly Upsert[]
   readonly updates: readonly { readonly id: string; readonly patch: Patch }[]
   readonly deletes: readonly string[]
@@ -78,6 +78,7 @@ export function parseBatch(
       ? []
       : parseEach(inserts, (one, i) => ({
           row: parseInsert(bodyView, one, generated, prefixOf('inserts', i)),
+          hasOwnId: Object.hasOwn(one, 'id'),
           sent: Object.keys(one),
         })),
     upserts: upsert
@@ -98,13 +99,13 @@ export function parseBatch(
  * Locks the rows that a batch will change, in the same order in all batches to avoid deadlocks. Does nothing if the
  * engine runs one transaction at a time. Returns the rows by id.
  */
-async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, RecordRow>> {
+async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, VersionedRow>> {
   const { rows, backEnd } = write.call
   const ids = [...updates.map(({ id }) => id), ...deletes].filter(isRecordId)
   if (backEnd.dialect.forUpdate.text === '' || ids.length < 2) return new Map()
   const column = sql`${rows.name}."id"`
   const found = await readRows(write, { column, type: 'text', values: [...new Set(ids)].sort(), locks: true })
-  return new Map(found.map((row) => [row.id as string, row]))
+  return new Map(found.map((one) => [one.row.id as string, one]))
 }
 
 /**
@@ -117,8 +118,7 @@ export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Pr
   const budget = { bytesMax, bytes: 0 }
   const [inserted, updated] = [createRecordsResponse(write, budget), createRecordsResponse(write, budget)]
   const pathOf = (index: number): string => `inserts[${index}]`
-  const rows = batch.inserts.map(({ row }) => row)
-  for (const [i, stored] of (await insertRecords(write, rows, pathOf)).entries())
+  for (const [i, stored] of (await insertRecords(write, batch.inserts, pathOf)).entries())
     inserted.add({ ...stored, sent: batch.inserts[i]?.sent ?? [] })
   // For compatibility, a batch does not report the `action` of upserts.
   for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, pathOf)) inserted.add(upserted)

@@ -11,7 +11,7 @@ import { common, type ResolveCall, recordSchema, tablePaths, writeScope } from '
 import { batchShape, parseBatch, parseByFilter, runBatch, runByFilter } from './batch.ts'
 import { type Body, type Generated, parseInsert, parsePatch, sentBy } from './input.ts'
 import type { ResponseShape } from './replay.ts'
-import { respondWithRecord, toResponse } from './response.ts'
+import { respondWithRecord, respondWithRemoval, toResponse } from './response.ts'
 import { parseConflictTarget, parseUpsert, requireUpsert, upsertRecord } from './upsert.ts'
 import { deleteRecord, insertRecord, updateRecord } from './write.ts'
 import type { RunWrite } from './write-runner.ts'
@@ -97,9 +97,10 @@ function insertOne(deps: WriteEndpointsDeps, call: Call<unknown, Body>, table: T
   required(table.permissions.insert(), call.caller)
   const row = parseInsert(table.bodyView, call.body, deps.generate())
   const sent = Object.keys(call.body)
+  const hasOwnId = Object.hasOwn(call.body, 'id')
   const shapeOf = (): ResponseShape => ({ kind: 'record', sent, hasAction: false })
   return deps.runWrite(call, table, shapeOf, async (write) =>
-    respondWithRecord(write, { ...(await insertRecord(write, row)), sent }, 201),
+    respondWithRecord(write, { ...(await insertRecord(write, { row, hasOwnId })), sent }, 201),
   )
 }
 
@@ -163,10 +164,9 @@ function deleteEndpoint({ resolve, runWrite }: WriteEndpointsDeps): Endpoint {
       const table = await resolve(call)
       required(table.permissions.delete(), call.caller)
       const ifMatch = call.headers.get('If-Match')
-      return runWrite(call, table, plain, async (write) => {
-        await deleteRecord(write, call.params.id ?? '', ifMatch)
-        return toResponse(json({ ok: true }))
-      })
+      return runWrite(call, table, plain, async (write) =>
+        respondWithRemoval(table, await deleteRecord(write, call.params.id ?? '', ifMatch)),
+      )
     },
   })
 }

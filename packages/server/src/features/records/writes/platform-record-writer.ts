@@ -4,9 +4,11 @@
  * decides what is written.
  */
 import type { Database, DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
+import { sql } from '../../../engines/sql/sql-text.ts'
 import type { Table } from '../../../query/table.ts'
 import { changeOf } from '../changes/changes.ts'
 import { createTableRows, type RecordRow } from '../rows.ts'
+import { nextVersion, takeVersion } from '../version.ts'
 import type { OnCommitted } from './write-context.ts'
 
 /** Replaces the record `before` with `after` in the transaction; null means that there is no record. */
@@ -32,16 +34,25 @@ export function createPlatformRecordWriter(deps: {
     return known
   }
 
+  async function lockVersion(tx: Transaction, id: string): Promise<number> {
+    const [row] = await tx.all<RecordRow>(
+      sql`SELECT ${rows.version} FROM ${rows.from} WHERE ${rows.name}."id" = ${id}${database.dialect.forUpdate}`,
+    )
+    return row ? takeVersion(row) : 0
+  }
+
   return async (tx, before, after) => {
     const id = (after ?? before)?.id
     if (typeof id !== 'string') return
-    if (before && after) {
-      const changed = Object.keys(after).filter((name) => after[name] !== before[name])
-      if (changed.every((name) => name === 'updatedAt')) return
-      await tx.run(rows.update(after, changed))
-    } else await tx.run(after ? rows.insert(after) : rows.deleteById(id))
-    const change = changeOf(table, id, before, after)
-    await tx.run(rows.appendChange(change, requestOf(tx), nowMs()))
+    const changed = before && after ? Object.keys(after).filter((name) => after[name] !== before[name]) : []
+    if (before && after && changed.every((name) => name === 'updatedAt')) return
+    const atMs = nowMs()
+    // The ids of platform records are never used again.
+    const version = nextVersion(before ? await lockVersion(tx, id) : 0, atMs)
+    if (!after) await tx.run(rows.deleteById(id))
+    else await tx.run(before ? rows.update(after, changed, version) : rows.insert(after, version))
+    const change = changeOf(table, id, before, after, version)
+    await tx.run(rows.appendChange(change, requestOf(tx), atMs))
     tx.afterCommit(() => committed({ address, database }, change))
   }
 }

@@ -52,7 +52,7 @@ function showStored({ call, readable }: Context, stored: RecordRow, sent: SentFi
   const row: RecordRow = Object.fromEntries(
     Object.entries(record).filter(([name]) => table.schemaless || table.fields.has(name)),
   )
-  const written = { row, text: JSON.stringify(row), sent, ...(action === undefined ? {} : { action }) }
+  const written = { row, text: JSON.stringify(row), version: 0, sent, ...(action === undefined ? {} : { action }) }
   return showRecord(call, written, readable.has(row.id as string)).text
 }
 

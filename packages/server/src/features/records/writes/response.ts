@@ -8,7 +8,9 @@ import { fingerprint } from '../../../base/crypto/hash.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { payloadTooLarge } from '../../../errors.ts'
 import type { Reply } from '../../../http/endpoint.ts'
-import { jsonText, textOf } from '../../../http/replies/reply.ts'
+import { versionTag } from '../../../http/replies/etags.ts'
+import { json, jsonText, textOf } from '../../../http/replies/reply.ts'
+import { isNever } from '../../../query/expr.ts'
 import { partiallyEvaluate } from '../../../query/matches.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
@@ -141,9 +143,9 @@ export async function respondWithRecord(write: Write, written: Written, status: 
 }
 
 /** The entity tag of a record as this caller's `GET` shows it. */
-export function entityTagOf({ rows, view, table }: TableCall, { row, text }: Stored): string {
+function entityTagOf({ rows, view, table }: TableCall, { row, text, version }: Stored): string {
   const showsAll = view.showsHidden || table.hidden.size === 0
-  return `"${fingerprint(showsAll ? text : JSON.stringify(rows.visible(row, false)))}"`
+  return versionTag(version, fingerprint(showsAll ? text : JSON.stringify(rows.visible(row, false))))
 }
 
 /** The reply of a write. */
@@ -152,5 +154,9 @@ export interface WriteResponse {
   /** The short body that is stored under an `Idempotency-Key` if the response is large. */
   readonly brief: () => string
 }
+
+/** The response of a removal. A caller who may read records gets the version of the removal as `ETag`. */
+export const respondWithRemoval = ({ permissions }: TableCall, version: number): WriteResponse =>
+  toResponse(json({ ok: true }, 200, isNever(permissions.read()) ? undefined : { ETag: `"${version}"` }))
 
 export const toResponse = (reply: Reply): WriteResponse => ({ reply, brief: () => textOf(reply) ?? '' })

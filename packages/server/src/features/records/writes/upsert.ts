@@ -12,6 +12,7 @@ import { storedTypes, toStored } from '../../../query/to-sql.ts'
 import { readRows } from '../reads/read-rows.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
+import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import type { Written } from './response.ts'
 import { fieldPath, insertRecords, rowSatisfies, updateRow } from './write.ts'
@@ -85,11 +86,11 @@ const lockKeyOf = ({ call }: Write, { conflictTarget, conflictValue }: Upsert): 
   JSON.stringify([call.address, call.table.name, conflictTarget, conflictValue])
 
 /** Reads and locks the existing records of upserts with one conflict target, by their values of it. */
-async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Map<SqlScalar, RecordRow>> {
+async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Map<SqlScalar, VersionedRow>> {
   const { call, tx } = write
   const { rows, table, backEnd } = call
   const { dialect } = backEnd
-  const found = new Map<SqlScalar, RecordRow>()
+  const found = new Map<SqlScalar, VersionedRow>()
   const [first] = upserts
   const field = first && table.fields.get(first.conflictTarget)
   if (!first || !field) return found
@@ -101,13 +102,13 @@ async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Ma
     values: [...new Set(upserts.map(({ conflictValue }) => conflictValue))].sort(),
     locks: true,
   })
-  for (const record of existing) found.set(toStored(field, record[first.conflictTarget], dialect), record)
+  for (const one of existing) found.set(toStored(field, one.row[first.conflictTarget], dialect), one)
   return found
 }
 
 /** Updates an existing record. Throws 409 if it is hidden from the caller, without revealing more. */
-async function updateExisting(write: Write, before: RecordRow, { conflictTarget, patch }: Upsert): Promise<Stored> {
-  if (!(await rowSatisfies(write, write.call.permissions.locate(), before)))
+async function updateExisting(write: Write, before: VersionedRow, { conflictTarget, patch }: Upsert): Promise<Stored> {
+  if (!(await rowSatisfies(write, write.call.permissions.locate(), before.row)))
     throw conflict('A record with this value already exists', {
       [fieldPath(write, conflictTarget)]: { code: 'unique', message: 'is already taken' },
     })
@@ -132,16 +133,16 @@ export async function upsertRecords(
   const existing = await lockTargets(write, upserts)
   const canDefer = isRowLocal(write.call)
   const results: Written[] = []
-  /** New records not yet inserted, by their index in `upserts`. */
-  let pending = new Map<number, RecordRow>()
+  /** Upserts that become inserts, not yet run, by the value of their conflict target. */
+  let pending = new Map<SqlScalar, { readonly index: number; readonly row: RecordRow; readonly hasOwnId: boolean }>()
   const insertPending = async (): Promise<void> => {
-    const indexes = [...pending.keys()]
-    const rows = [...pending.values()]
+    const inserts = [...pending.values()]
     pending = new Map()
     const into: Write = { ...write, conflictTarget: upserts[0]?.conflictTarget as string }
-    const stored = await insertRecords(into, rows, (at) => pathOf(indexes[at] as number))
+    const stored = await insertRecords(into, inserts, (at) => pathOf(inserts[at]?.index as number))
     for (const [at, one] of stored.entries()) {
-      const index = indexes[at] as number
+      const index = inserts[at]?.index as number
+      existing.set(upserts[index]?.conflictValue as SqlScalar, one)
       results[index] = { ...one, sent: sentBy(upserts[index]?.patch), action: 'inserted' }
     }
   }
@@ -149,16 +150,14 @@ export async function upsertRecords(
   for (const [index, upsert] of upserts.entries()) {
     const pause = next()
     if (pause) await pause
+    // The record may be one that an earlier upsert of this batch will insert.
+    if (pending.has(upsert.conflictValue)) await insertPending()
     const before = existing.get(upsert.conflictValue)
-    if (!before) {
-      const row = upsert.row()
-      existing.set(upsert.conflictValue, row)
-      pending.set(index, row)
-    } else {
-      // The record may be one that an earlier upsert of this batch will insert.
-      if ([...pending.values()].includes(before)) await insertPending()
+    if (!before)
+      pending.set(upsert.conflictValue, { index, row: upsert.row(), hasOwnId: upsert.patch.changes.has('id') })
+    else {
       const stored = await updateExisting({ ...write, at: pathOf(index) }, before, upsert)
-      existing.set(upsert.conflictValue, stored.row)
+      existing.set(upsert.conflictValue, stored)
       results[index] = { ...stored, sent: sentBy(upsert.patch), action: 'updated' }
     }
     if (!canDefer) await insertPending()

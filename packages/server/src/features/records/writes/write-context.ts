@@ -2,7 +2,7 @@
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
-import type { RecordRow } from '../rows.ts'
+import type { VersionedRow } from '../version.ts'
 
 /** Called for each change of a row in a database, in the event-loop tick of its commit. */
 export type OnCommitted = (written: Pick<TableCall, 'address' | 'database'>, change: Change) => void
@@ -19,13 +19,12 @@ export interface Write {
   /** Characters that the request has added to the change log. */
   readonly logged: { chars: number }
   /** Records by id that were read and locked in advance, with this transaction's changes applied. */
-  readonly locked?: Map<string, RecordRow>
+  readonly locked?: Map<string, VersionedRow>
   /** The conflict target of an upsert that found no record; a duplicate in it was inserted concurrently. */
   readonly conflictTarget?: string
 }
 
 /** A record after a write, and its JSON. */
-export interface Stored {
-  readonly row: RecordRow
+export interface Stored extends VersionedRow {
   readonly text: string
 }

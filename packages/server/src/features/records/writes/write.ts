@@ -16,16 +16,16 @@ import {
   payloadTooLarge,
   preconditionFailed,
 } from '../../../errors.ts'
-import { matchesStrongly } from '../../../http/replies/etags.ts'
+import { matchesVersion } from '../../../http/replies/etags.ts'
 import { blindIncrementMax, recordBytesMax, requestChangeCharsMax } from '../../../limits/writes.ts'
 import { type Expr, isNever } from '../../../query/expr.ts'
 import { negatedExists, partiallyEvaluate } from '../../../query/matches.ts'
-import { type Change, changeOf } from '../changes/changes.ts'
+import { type Change, changeOf, removedVersions } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
+import { nextVersion, type VersionedRow } from '../version.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
-import { entityTagOf } from './response.ts'
 import type { Stored, Write } from './write-context.ts'
 
 /**
@@ -63,7 +63,7 @@ function record(write: Write, change: Change): void {
   tx.send(statement)
   tx.afterCommit(() => committed(call, change))
   if (change.after === null) locked?.delete(change.id)
-  else if (locked?.has(change.id)) locked.set(change.id, change.after)
+  else if (locked?.has(change.id)) locked.set(change.id, storedOf(change))
 }
 
 /** The path of a field in errors, with the position in the batch. */
@@ -120,18 +120,55 @@ async function checkReferences(write: Write, row: RecordRow, names: Iterable<str
   }
 }
 
-const storedOf = ({ after, afterText }: Change): Stored => ({ row: after as RecordRow, text: afterText as string })
+const storedOf = ({ after, afterText, version }: Change): Stored => ({
+  row: after as RecordRow,
+  text: afterText as string,
+  version,
+})
+
+/** A complete record to insert. */
+export interface NewRecord {
+  readonly row: RecordRow
+  /** Whether the request gave the id, so that there may have been a record with it before. */
+  readonly hasOwnId: boolean
+}
+
+/**
+ * Lets inserted rows continue the versions of removed ones with their ids; returns the versions that result. Runs after
+ * the insert, which has waited for a concurrent removal by then.
+ */
+async function continueVersions(write: Write, inserted: readonly NewRecord[]): Promise<Map<string, number>> {
+  const { call, tx, nowMs } = write
+  const { table, backEnd, rows } = call
+  const ids = inserted.filter(({ hasOwnId }) => hasOwnId).map(({ row }) => row.id as string)
+  const versions = new Map<string, number>()
+  if (ids.length === 0) return versions
+  const found = await tx.all<{ id: string; version: number | string | null }>(
+    removedVersions(table, backEnd.dialect, ids),
+  )
+  for (const { id, version } of found) {
+    const next = nextVersion(Number(version ?? 0), nowMs)
+    if (next === nextVersion(0, nowMs)) continue
+    versions.set(id, next)
+    tx.send(rows.update({ id }, [], next))
+  }
+  return versions
+}
 
 /**
  * Inserts a complete record. Throws 401/403 by the insert rule, 400 for a dangling reference, 409 for a duplicate id or
  * unique value.
  */
-export async function insertRecord(write: Write, row: RecordRow): Promise<Stored> {
-  const { call } = write
+export async function insertRecord(write: Write, inserted: NewRecord): Promise<Stored> {
+  const { call, nowMs } = write
+  const { row } = inserted
+  const id = row.id as string
   await require(write, call.permissions.insert(), row)
   await checkReferences(write, row, Object.keys(row))
-  await runIndexed(write, call.rows.insert(row), row)
-  const change = changeOf(call.table, row.id as string, null, row)
+  const version = nextVersion(0, nowMs)
+  await runIndexed(write, call.rows.insert(row, version), row)
+  const continued = inserted.hasOwnId ? (await continueVersions(write, [inserted])).get(id) : undefined
+  const change = changeOf(call.table, id, null, row, continued ?? version)
   record(write, change)
   return storedOf(change)
 }
@@ -147,18 +184,18 @@ function needsNoQuery({ call }: Write, row: RecordRow): boolean {
 /** Inserts complete records, each as `insertRecord` does; `pathOf` returns the path of a record in its batch. */
 export async function insertRecords(
   write: Write,
-  rows: readonly RecordRow[],
+  records: readonly NewRecord[],
   pathOf: (index: number) => string,
 ): Promise<Stored[]> {
   const at = (index: number): Write => ({ ...write, at: pathOf(index) })
-  const together = rows.length > 1 ? await insertTogether(write, rows, at) : null
+  const together = records.length > 1 ? await insertTogether(write, records, at) : null
   if (together) return together
   const next = createSlices()
   const stored: Stored[] = []
-  for (const [index, row] of rows.entries()) {
+  for (const [index, one] of records.entries()) {
     const pause = next()
     if (pause) await pause
-    stored.push(await insertRecord(at(index), row))
+    stored.push(await insertRecord(at(index), one))
   }
   return stored
 }
@@ -166,23 +203,29 @@ export async function insertRecords(
 /** Inserts all records with one statement if that is faster and possible. Otherwise does nothing and returns null. */
 async function insertTogether(
   write: Write,
-  rows: readonly RecordRow[],
+  records: readonly NewRecord[],
   at: (index: number) => Write,
 ): Promise<Stored[] | null> {
   const { call, tx, committed, requestId, nowMs } = write
+  const rows = records.map(({ row }) => row)
+  const version = nextVersion(0, nowMs)
   const { insertMany, appendChanges } = call.rows
   if (!insertMany || !appendChanges || !rows.every((row) => needsNoQuery(write, row))) return null
   for (const [index, row] of rows.entries()) await require(at(index), call.permissions.insert(), row)
   tx.send(sql`SAVEPOINT together`)
   try {
-    await tx.run(insertMany(rows))
+    await tx.run(insertMany(rows.map((row) => ({ row, version }))))
   } catch (error) {
     if (!isOfIndex(error)) throw error
     // Inserting one by one finds the record that failed.
     tx.send(sql`ROLLBACK TO SAVEPOINT together`)
     return null
   }
-  const changes = rows.map((row) => changeOf(call.table, row.id as string, null, row))
+  const continued = await continueVersions(write, records)
+  const changes = rows.map((row) => {
+    const id = row.id as string
+    return changeOf(call.table, id, null, row, continued.get(id) ?? version)
+  })
   for (const { afterText } of changes) countLogged(write, [afterText])
   tx.send(appendChanges(changes, requestId, nowMs))
   tx.afterCommit(() => {
@@ -191,28 +234,26 @@ async function insertTogether(
   return changes.map(storedOf)
 }
 
-async function findRow({ call, tx, locked }: Write, id: string): Promise<RecordRow | null> {
+async function findRow({ call, tx, locked }: Write, id: string): Promise<VersionedRow | null> {
   const known = locked?.get(id)
   if (known) return known
   if (!isRecordId(id)) return null
-  const [row] = await tx.all<RecordRow>(sql`${call.rows.selectById(id, true)}${call.backEnd.dialect.forUpdate}`)
-  return row ? call.rows.fromSql(row) : null
+  const [row] = await tx.all<RecordRow>(sql`${call.rows.selectById(id)}${call.backEnd.dialect.forUpdate}`)
+  return row ? call.rows.versionedFromSql(row) : null
 }
 
 /** The row if it exists and is visible to the caller. Throws the same 404 otherwise. */
-async function getVisible(write: Write, id: string): Promise<RecordRow> {
-  const row = await findRow(write, id)
-  if (row && (await rowSatisfies(write, write.call.permissions.locate(), row))) return row
+async function getVisible(write: Write, id: string): Promise<VersionedRow> {
+  const found = await findRow(write, id)
+  if (found && (await rowSatisfies(write, write.call.permissions.locate(), found.row))) return found
   if (write.at === '') throw notFound('Record')
   throw notFound('Record', { [write.at]: { code: 'unknown', message: 'no such record' } })
 }
 
-/** Checks `If-Match`, a list of entity tags or `*`. No tag matches for a caller without read access. Throws 412. */
-function checkMatch(call: TableCall, row: RecordRow, ifMatch: string | null): void {
+/** Checks `If-Match`: versions or `*`. No version matches for a caller without read access. Throws 412. */
+function checkMatch(call: TableCall, { version }: VersionedRow, ifMatch: string | null): void {
   if (ifMatch === null || ifMatch.trim() === '*') return
-  if (isNever(call.permissions.read())) throw preconditionFailed()
-  const tag = entityTagOf(call, { row, text: JSON.stringify(row) })
-  if (!matchesStrongly(ifMatch, tag)) throw preconditionFailed()
+  if (isNever(call.permissions.read()) || !matchesVersion(ifMatch, version)) throw preconditionFailed()
 }
 
 /**
@@ -233,17 +274,23 @@ function checkIncrements({ call }: Write, { changes }: Patch): void {
 }
 
 /** Applies a patch to a row read in this transaction, checks both update rules, and returns the new record. */
-export async function updateRow(write: Write, before: RecordRow, patch: Patch, fixed?: FixedFields): Promise<Stored> {
+export async function updateRow(
+  write: Write,
+  { row: before, version: versionBefore }: VersionedRow,
+  patch: Patch,
+  fixed?: FixedFields,
+): Promise<Stored> {
   const { call } = write
   checkIncrements(write, patch)
   await require(write, call.permissions.updateBefore(), before)
   const { after, changed } = applyPatch(before, patch, write.nowMs, fixed)
   await require(write, call.permissions.updateAfter(), after)
   await checkReferences(write, after, changed)
-  const statement = call.rows.update(after, changed)
+  const version = nextVersion(versionBefore, write.nowMs)
+  const statement = call.rows.update(after, changed, version)
   if (call.rows.mayBeRefused(after, changed)) await runIndexed(write, statement, after)
   else write.tx.send(statement)
-  const change = changeOf(call.table, before.id as string, before, after)
+  const change = changeOf(call.table, before.id as string, before, after, version)
   if ((change.afterText as string).length > recordBytesMax) throw payloadTooLarge(recordBytesMax, 'record')
   record(write, change)
   return storedOf(change)
@@ -261,8 +308,11 @@ export async function updateRecord(
   return updateRow(write, before, patch)
 }
 
-/** Deletes a row read in this transaction. Throws 401/403 by the delete rule, 409 if another record refers to it. */
-export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
+/**
+ * Deletes a row read in this transaction and returns the version of its removal. Throws 401/403 by the delete rule, 409
+ * if another record refers to it.
+ */
+export async function deleteRow(write: Write, { row, version: versionBefore }: VersionedRow): Promise<number> {
   const { call, tx } = write
   const id = row.id as string
   await require(write, call.permissions.delete(), row)
@@ -275,12 +325,14 @@ export async function deleteRow(write: Write, row: RecordRow): Promise<void> {
     if (found.length > 0) throw conflict('Another record refers to this one')
   }
   tx.send(call.rows.deleteById(id))
-  record(write, changeOf(call.table, id, row, null))
+  const version = nextVersion(versionBefore, write.nowMs)
+  record(write, changeOf(call.table, id, row, null, version))
+  return version
 }
 
-/** Deletes a record visible to the caller. Throws 404, 412, 401/403, 409. */
-export async function deleteRecord(write: Write, id: string, ifMatch: string | null = null): Promise<void> {
+/** Deletes a record visible to the caller and returns the version of its removal. Throws 404, 412, 401/403, 409. */
+export async function deleteRecord(write: Write, id: string, ifMatch: string | null = null): Promise<number> {
   const row = await getVisible(write, id)
   checkMatch(write.call, row, ifMatch)
-  await deleteRow(write, row)
+  return deleteRow(write, row)
 }

@@ -1,0 +1,51 @@
+/** Turns the data of a running server into that of a release before row versions; the server has to be restarted. */
+import { Database } from 'bun:sqlite'
+import { Glob } from 'bun'
+import pg from 'pg'
+import type { TestServer } from '../server.ts'
+
+/** Runs statements in every database of the namespaces, after `prefix` of their tables. */
+async function runInAll(
+  server: TestServer,
+  namespaces: readonly string[],
+  statementsOf: (prefix: string) => readonly string[],
+): Promise<void> {
+  const { databaseUrl, dataFolder } = server.settings()
+  if (databaseUrl !== null) {
+    const client = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+    try {
+      for (const name of namespaces) for (const one of statementsOf(`"${name}".`)) await client.query(one)
+    } finally {
+      await client.end()
+    }
+    return
+  }
+  for (const name of namespaces) {
+    const patterns = [`databases/${name}.sqlite`, `instances/${name}/**/*.sqlite`]
+    for (const file of patterns.flatMap((pattern) => [
+      ...new Glob(pattern).scanSync({ cwd: dataFolder, absolute: true }),
+    ])) {
+      using database = new Database(file)
+      for (const one of statementsOf('')) database.run(one)
+    }
+  }
+}
+
+/** The description of the tables as an earlier release stores it. */
+const descriptions = (prefix: string): string[] => [
+  `UPDATE ${prefix}"_tables" SET description = replace(description, ',"versioned":true', '')`,
+  `UPDATE ${prefix}"_tables" SET description = 'earlier' WHERE name = ''`,
+]
+
+/** Data that an earlier release has created. */
+export const removeVersions = (server: TestServer, namespaces: readonly string[], tables: readonly string[]) =>
+  runInAll(server, namespaces, (prefix) => [
+    ...tables.map((table) => `ALTER TABLE ${prefix}"${table}" DROP COLUMN "_version"`),
+    `DROP INDEX ${prefix}"_changes_removed"`,
+    `ALTER TABLE ${prefix}"_changes" DROP COLUMN version`,
+    ...descriptions(prefix),
+  ])
+
+/** Data with versions on which an earlier release has run. */
+export const forgetVersions = (server: TestServer, namespaces: readonly string[]) =>
+  runInAll(server, namespaces, descriptions)
