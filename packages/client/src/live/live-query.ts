@@ -8,7 +8,7 @@ import { createListeners } from '../core/listeners.ts'
 import { backoffMs } from '../core/transport.ts'
 import { parametersOf, type Query, type QueryParts, type Row, readPage } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
-import type { Optimistic } from './optimistic.ts'
+import type { Observer, Optimistic } from './optimistic.ts'
 import { orderOf } from './order.ts'
 import type { Change, Subscription, Subscriptions } from './subscriptions.ts'
 import { spareRows, Window } from './window.ts'
@@ -51,9 +51,10 @@ export class LiveQuery {
   readonly #active: Map<string, LiveQuery>
   readonly #listeners = createListeners()
   readonly #subscription: Subscription
-  readonly #cleanups: (() => void)[] = []
+  #cleanUp: (() => void) | undefined
+  #unwatch: (() => void) | null = null
   readonly #window: Window
-  readonly #observer: { readonly window: Window; changed(): void }
+  readonly #observer: Observer
   /** Changes since a list request was sent; null while none is under way. */
   #buffer: Change[] | null = null
   /** The current list request; an older one is ignored. */
@@ -63,7 +64,7 @@ export class LiveQuery {
   #status: Status = 'loading'
   #error: PlinthError | undefined
   #snapshot: Snapshot | null = null
-  readonly #first = deferred<readonly Row[]>()
+  #first = deferred<readonly Row[]>()
   readonly #isProjected: boolean
   readonly #projections = new WeakMap<Row, Row>()
 
@@ -89,7 +90,7 @@ export class LiveQuery {
     this.#parts = { filter, orFilter, sort, fields: [], limit: this.#limit + spareRows }
     this.#isProjected = fields.length > 0
     this.#window = new Window(orderOf(this.#parts), this.#limit)
-    this.#observer = { window: this.#window, changed: () => this.#changed() }
+    this.#observer = { window: this.#window, parts: this.#parts, changed: () => this.#changed() }
     const tag = tagOf(JSON.stringify([filter, orFilter]))
     this.#subscription = {
       channel: filter.length + orFilter.length > 0 ? `${query.source.channel}#${tag}` : query.source.channel,
@@ -123,8 +124,8 @@ export class LiveQuery {
 
   subscribe(listener: () => void): () => void {
     const remove = this.#listeners.add(listener)
-    this.#users++
-    this.#start()
+    if (this.#users++ === 0) this.#unwatch ??= this.#core.identity.add(() => this.#startOver())
+    if (this.#status !== 'closed') this.#start()
     let isOver = false
     return () => {
       if (isOver) return
@@ -132,19 +133,19 @@ export class LiveQuery {
       remove()
       if (--this.#users === 0)
         setTimeout(() => {
-          if (this.#users === 0) this.#stop()
+          if (this.#users > 0) return
+          this.#stop()
+          this.#unwatch?.()
+          this.#unwatch = null
         }, lingerMs)
     }
   }
 
   #start(): void {
-    if (this.#isActive || this.#status === 'closed') return
+    if (this.#isActive) return
     this.#isActive = true
     this.#active.set(this.key, this)
-    this.#cleanups.push(
-      this.#core.identity.add(() => this.#forget()),
-      this.#optimistic.watch(this.#query.source.path, this.#observer),
-    )
+    this.#cleanUp = this.#optimistic.watch(this.#query.source.path, this.#observer)
     this.#subscriptions.add(this.#subscription)
   }
 
@@ -152,7 +153,7 @@ export class LiveQuery {
     if (!this.#isActive) return
     this.#isActive = false
     if (this.#active.get(this.key) === this) this.#active.delete(this.key)
-    for (const cleanUp of this.#cleanups.splice(0)) cleanUp()
+    this.#cleanUp?.()
     this.#subscriptions.remove(this.#subscription)
     this.#listing?.abort()
     this.#listing = null
@@ -161,13 +162,16 @@ export class LiveQuery {
     this.#snapshot = null
   }
 
-  /** Another user is signed in: shows nothing of the previous one. */
-  #forget(): void {
+  /** Another user is signed in: shows nothing of the previous one, and asks again where that one was refused. */
+  #startOver(): void {
     this.#listing?.abort()
     this.#listing = null
     this.#buffer = null
     this.#window.reset([], true)
+    if (this.#status === 'closed') this.#first = deferred()
+    this.#error = undefined
     this.#setStatus('loading')
+    this.#start()
   }
 
   #refuse(error: PlinthError): void {
@@ -215,7 +219,6 @@ export class LiveQuery {
       const query = {
         ...parametersOf(this.#parts),
         limit: Math.min(wanted - rows.length, limitMax),
-        versions: '1',
         after,
       }
       const page = readPage(await transport.send('GET', this.#query.source.path, { query, signal }))
@@ -248,7 +251,7 @@ export class LiveQuery {
   }
 
   #takeSnapshot(): Snapshot {
-    const { rows, pending } = this.#optimistic.show(this.#query.source.path, this.#observer, this.#parts)
+    const { rows, pending } = this.#optimistic.show(this.#query.source.path, this.#observer)
     const shown = rows.slice(0, this.#limit)
     const items = this.#isProjected ? shown.map((row) => this.#project(row)) : shown
     const snapshot = { items, status: this.#status, pending }

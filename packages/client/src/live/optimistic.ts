@@ -14,8 +14,9 @@ import type { Window } from './window.ts'
 const changeWaitMs = 5_000
 
 /** A list that shows writes. */
-interface Observer {
+export interface Observer {
   readonly window: Window
+  readonly parts: QueryParts
   changed(): void
 }
 
@@ -60,8 +61,8 @@ export class Optimistic {
   }
 
   /** The rows of a list with the writes of its table applied. */
-  show(path: string, observer: Observer, parts: QueryParts): { rows: readonly Row[]; pending: number } {
-    const { window } = observer
+  show(path: string, observer: Observer): { rows: readonly Row[]; pending: number } {
+    const { window, parts } = observer
     const writes = (this.#writes.get(path) ?? []).filter((write) => !hasSeen(write, observer))
     if (writes.length === 0) return { rows: window.rows, pending: 0 }
     const changed = new Map<string, Row | null>()
@@ -112,9 +113,9 @@ export class Optimistic {
 
   /** Replaces the row in lists that have it: a later request can already build on it. */
   #fold(path: string, row: Row): void {
-    for (const { window } of this.#observers.get(path) ?? []) {
+    for (const { window, parts } of this.#observers.get(path) ?? []) {
       const known = window.get(row.id)
-      if (known && Object.keys(known).every((field) => field in row)) window.put(row)
+      if (known && matches(row, parts) && Object.keys(known).every((field) => field in row)) window.put(row)
     }
   }
 
