@@ -159,15 +159,22 @@ export class Transport {
     // Another origin must not receive the credentials.
     if (!/^\/(?![/\\])/.test(path)) call.cancel(failure('invalid-input', `A path begins with one slash: ${path}`))
     const timer = setTimeout(() => call.cancel(failure('timeout', `No response in ${timeout} ms`)), timeout)
+    const forget = (): void => {
+      signal?.removeEventListener('abort', onAbort)
+      this.#calls.delete(call)
+    }
     signal?.addEventListener('abort', onAbort)
     this.#calls.add(call)
     try {
       call.throwIfCanceled()
       return await this.#sendRepeatedly(method, path, request, call, Date.now() + timeout)
+    } catch (error) {
+      forget()
+      throw error
     } finally {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-      this.#calls.delete(call)
+      // A stream can be aborted for as long as it is read.
+      if (request.as !== 'stream') forget()
     }
   }
 

@@ -58,6 +58,17 @@ export interface RoomMembers {
   subscribe(listener: () => void): () => void
 }
 
+/** Where a signal comes from. */
+export interface SignalSender {
+  readonly memberId: string
+  readonly userId: string
+  readonly connectionId: string
+  /** RFC 3339 in UTC with milliseconds. */
+  readonly sentAt: string
+  /** Whether a server sent it instead of a member. */
+  readonly serverSent: boolean
+}
+
 export type RoomStatus = 'closed' | 'joining' | 'joined' | 'reconnecting'
 
 export interface Room<Actions = Untyped> {
@@ -76,6 +87,12 @@ export interface Room<Actions = Untyped> {
   /** Messages that the room's code sends or broadcasts. */
   on(event: string, listener: (payload: Untyped) => void): () => void
   signal(event: string, payload?: unknown, options?: { to?: string }): void
+  /** Signals of other members. `meta` names the sender and its socket. */
+  onSignal(event: string, listener: (payload: Untyped, meta: SignalSender) => void): () => void
+  /** Sets what the other members see of this one in `members`; any JSON of at most 4,096 bytes. */
+  setPresence(state: unknown): void
+  /** Disconnects without leaving: the seat is kept for the reconnect grace of the room, and other tabs stay. */
+  disconnect(): void
   /** Applies an action to the shared state at once, until the server has answered. */
   predict<const Name extends ActionName<Actions>>(
     action: Name,

@@ -1,0 +1,261 @@
+/**
+ * A room: a mirror of its state, actions that are answered exactly once across reconnects, presence and signals.
+ *
+ * States: closed → joining → joined ⇄ reconnecting; closed again after `leave`, a refusal, a kick, or a change of the
+ * signed-in user.
+ */
+import type { Core } from '../core/core.ts'
+import { failure, PlinthError } from '../core/error.ts'
+import { createListeners, type Listeners } from '../core/listeners.ts'
+import { type Message, ReconnectingSocket } from '../core/socket.ts'
+import { type Call, queryString } from '../core/transport.ts'
+import { Actions, type Predictor } from './actions.ts'
+import { applyDelta, freeze, type State } from './state.ts'
+import { StateMirror } from './state-mirror.ts'
+
+type Status = 'closed' | 'joining' | 'joined' | 'reconnecting'
+
+interface Member {
+  readonly memberId: string
+  readonly state: unknown
+}
+
+/** The slug of a socket's error code: `ROOM_FULL` is `room-full`. */
+const slugOf = (code: unknown): string => String(code).toLowerCase().replace(/_/g, '-')
+
+const errorOf = ({ code, message }: Message): PlinthError =>
+  new PlinthError({ slug: slugOf(code), message: String(message) })
+
+const left = (): PlinthError => failure('aborted', 'The room was left')
+
+export class Room {
+  readonly shared = new StateMirror()
+  readonly player = new StateMirror()
+  readonly #socket: ReconnectingSocket
+  readonly #actions = new Actions(() => this.#show())
+  readonly #statusListeners = createListeners()
+  readonly #memberListeners = createListeners()
+  readonly #events = new Map<string, Listeners<[payload: unknown, meta: unknown]>>()
+  #status: Status = 'closed'
+  #me: { readonly id: string } | null = null
+  #members = new Map<string, Member>()
+  #memberList: readonly Member[] = []
+  #presence: unknown
+  /** The shared state without predictions. */
+  #truth: State = freeze({})
+  #epoch: unknown
+  #versions = { shared: 0, player: 0 }
+  /** The last error, which explains a close that follows. */
+  #error: PlinthError | null = null
+  #joins: { resolve(): void; reject(error: PlinthError): void }[] = []
+
+  constructor(core: Core, namespace: string, id: string) {
+    this.#socket = new ReconnectingSocket(core, `/api/room${queryString({ namespace, id })}`, {
+      auth: { caps: ['resume', 'multi'] },
+      onReady: () => this.#sendJoin(),
+      onMessage: (message) => this.#receive(message),
+      onDown: () => {
+        if (this.#status === 'joined') this.#setStatus('reconnecting')
+      },
+      onEnd: () => this.#end(this.#error ?? left()),
+    })
+    core.identity.add(() => {
+      if (this.#me) this.#end(failure('aborted', 'Another user is signed in'))
+    })
+    core.cleanups.push(() => this.#end(failure('aborted', 'The client is closed')))
+  }
+
+  get status(): Status {
+    return this.#status
+  }
+
+  get me(): { readonly id: string } | null {
+    return this.#me
+  }
+
+  get members() {
+    const current = this.#memberList
+    return { current, subscribe: (listener: () => void) => this.#memberListeners.add(listener) }
+  }
+
+  subscribe(listener: () => void): () => void {
+    return this.#statusListeners.add(listener)
+  }
+
+  /** Resolves when the room is joined. Rejects if the server refuses; while it is away, waits. */
+  join({ signal, timeout }: Call = {}): Promise<void> {
+    if (this.#status === 'joined' || this.#status === 'reconnecting') return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const onAbort = (): void => this.#end(failure('aborted', 'The join was aborted', signal?.reason))
+      const settle = (): void => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+      }
+      this.#joins.push({
+        resolve: () => resolve(settle()),
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      })
+      if (timeout !== undefined)
+        timer = setTimeout(() => this.#end(failure('timeout', `Not joined in ${timeout} ms`)), timeout)
+      signal?.addEventListener('abort', onAbort)
+      if (signal?.aborted) return onAbort()
+      if (this.#status === 'joining') return
+      this.#error = null
+      this.#setStatus('joining')
+      this.#socket.start()
+    })
+  }
+
+  /** Leaves at once, with all tabs of the user. */
+  async leave(): Promise<void> {
+    this.#socket.send({ type: 'leave' })
+    this.#end(left())
+  }
+
+  /** Disconnects; the player keeps the seat for the room's reconnect grace, and other tabs stay. */
+  disconnect(): void {
+    this.#end(left())
+  }
+
+  /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */
+  send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
+    if (this.#status === 'closed') return Promise.reject(failure('not-joined', 'Join the room first'))
+    return this.#actions.add((message) => this.#sendJoined(message), action, payload, options)
+  }
+
+  on(event: string, listener: (payload: unknown) => void): () => void {
+    return this.#listen(`message ${event}`, listener)
+  }
+
+  /** Signals of other members; `meta` names the sender. */
+  onSignal(event: string, listener: (payload: unknown, meta: unknown) => void): () => void {
+    return this.#listen(`signal ${event}`, listener)
+  }
+
+  signal(event: string, payload?: unknown, { to }: { readonly to?: string } = {}): void {
+    this.#sendJoined({ type: 'signal', event, payload, to })
+  }
+
+  /** Sets what other members see of this one; kept across reconnects. */
+  setPresence(state: unknown): void {
+    this.#presence = state
+    this.#sendJoined({ type: 'member_state', state })
+  }
+
+  predict(action: string, apply: Predictor): void {
+    this.#actions.predictors.set(action, apply)
+  }
+
+  #listen(name: string, listener: (payload: unknown, meta: unknown) => void): () => void {
+    const listeners = this.#events.get(name) ?? createListeners<[payload: unknown, meta: unknown]>()
+    this.#events.set(name, listeners)
+    return listeners.add(listener)
+  }
+
+  #sendJoined(message: object): void {
+    if (this.#status === 'joined') this.#socket.send(message)
+  }
+
+  #sendJoin(): void {
+    const { shared, player } = this.#versions
+    this.#socket.send({ type: 'join', epoch: this.#epoch, lastSharedVersion: shared, lastPlayerVersion: player })
+  }
+
+  #receive(message: Message): void {
+    switch (message.type) {
+      case 'auth_success':
+        this.#me = { id: String(message.userId) }
+        break
+      case 'sync':
+        this.#versions = { shared: message.sharedVersion as number, player: message.playerVersion as number }
+        this.#truth = freeze(message.sharedState as State)
+        this.#actions.confirm()
+        this.player.set(freeze(message.playerState as State))
+        this.#show()
+        this.#joined(message)
+        break
+      case 'resumed':
+        this.#joined(message)
+        break
+      case 'shared_delta':
+        if (!this.#advance('shared', message)) break
+        this.#truth = applyDelta(this.#truth, message.delta as State)
+        this.#actions.confirm()
+        this.#show()
+        break
+      case 'player_delta':
+        if (this.#advance('player', message)) this.player.set(applyDelta(this.player.current, message.delta as State))
+        break
+      case 'action_result':
+        this.#actions.succeed(message.requestId as string, message.result)
+        break
+      case 'action_error':
+        this.#actions.fail(message.requestId as string, errorOf(message))
+        break
+      case 'message':
+        this.#events.get(`message ${message.messageType}`)?.emit(message.data, undefined)
+        break
+      case 'signal':
+        this.#events.get(`signal ${message.event}`)?.emit(message.payload, message.meta)
+        break
+      case 'kicked':
+        this.#error = failure('kicked', 'The room removed the player')
+        break
+      case 'error':
+        this.#error = errorOf(message)
+        break
+      default:
+        this.#receiveMembers(message)
+    }
+  }
+
+  #receiveMembers(message: Message): void {
+    const { type, memberId, state } = message as unknown as Member & Message
+    if (type === 'members_sync')
+      this.#members = new Map((message.members as Member[]).map((one) => [one.memberId, one]))
+    else if (type === 'member_join' || type === 'member_state') this.#members.set(memberId, { memberId, state })
+    else if (type !== 'member_leave' || !this.#members.delete(memberId)) return
+    this.#memberList = Object.freeze([...this.#members.values()])
+    this.#memberListeners.emit()
+  }
+
+  /** Whether a delta is the next one. After a gap, the room is joined again. */
+  #advance(kind: 'shared' | 'player', { version }: Message): boolean {
+    const next = this.#versions[kind] + 1
+    if (version === next) this.#versions[kind] = next
+    else if ((version as number) > next) this.#socket.restart()
+    return version === next
+  }
+
+  #joined({ epoch }: Message): void {
+    this.#epoch = epoch
+    this.#setStatus('joined')
+    if (this.#presence !== undefined) this.setPresence(this.#presence)
+    for (const message of this.#actions.unanswered) this.#socket.send(message)
+    for (const { resolve } of this.#joins.splice(0)) resolve()
+  }
+
+  /** Shows the state with the predictions of pending actions. */
+  #show(): void {
+    this.shared.set(this.#actions.predict(this.#truth, this.#me?.id ?? ''))
+  }
+
+  #end(error: PlinthError): void {
+    this.#socket.stop()
+    this.#me = null
+    this.#epoch = undefined
+    this.#presence = undefined
+    this.#actions.failAll(error)
+    for (const { reject } of this.#joins.splice(0)) reject(error)
+    if (this.#status !== 'closed') this.#setStatus('closed')
+  }
+
+  #setStatus(status: Status): void {
+    this.#status = status
+    this.#statusListeners.emit()
+  }
+}
