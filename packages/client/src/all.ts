@@ -1,8 +1,10 @@
 /** The client with every feature. */
 import { auth } from './auth/auth.ts'
 import { createClient as createWith } from './client.ts'
+import { files } from './files/bucket.ts'
 import { functions } from './functions/functions.ts'
 import { live } from './live/live.ts'
+import { push } from './push/push.ts'
 import { records } from './records/database.ts'
 import { rooms } from './rooms/rooms.ts'
 import type { Client } from './types/client.ts'
@@ -14,4 +16,4 @@ export * from './index.ts'
 export const createClient = <Config = unknown, Functions = unknown>(
   url: string,
   options?: ClientOptions,
-): Client<Config, Functions> => createWith(url, [records, auth, live, rooms, functions], options)
+): Client<Config, Functions> => createWith(url, [records, auth, live, files, rooms, push, functions], options)

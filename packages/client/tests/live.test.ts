@@ -1,6 +1,6 @@
 /** Live lists: their rows, windows, resumption, refusals and optimistic writes, against a server. */
 import { describe, expect, test } from 'bun:test'
-import { describeServer, rootKey, type TestServer } from '../../server/tests/harness/server.ts'
+import { describeServer, type TestServer } from '../../server/tests/harness/server.ts'
 import { auth, createClient, live, memoryStorage, records } from '../src/index.ts'
 import { until } from './harness/until.ts'
 
@@ -39,7 +39,6 @@ describeServer('live lists', { config }, (server) => {
       client.close()
     }
   }
-  const service = () => connect(server, { serviceKey: rootKey })
 
   test('a list shows what it listed and what changes afterwards', () =>
     withClient(async (client) => {

@@ -28,6 +28,10 @@ export interface Request extends Call {
   readonly headers?: Readonly<Record<string, string | undefined>> | undefined
   /** The key under which the server executes the request at most once, which makes a POST repeatable. */
   readonly idempotencyKey?: string | undefined
+  /** Whether a write may be sent twice because it has the same effect. */
+  readonly isRepeatable?: boolean | undefined
+  /** Attempts after the first one, for a request that is repeatable. */
+  readonly retries?: number | undefined
   /** Whether to send the request without credentials. */
   readonly isAnonymous?: boolean | undefined
   /** `blob` for the bytes of the response. Default `json`. */
@@ -185,8 +189,8 @@ export class Transport {
     call: Cancellation,
     deadline: number,
   ): Promise<Reply> {
-    const isRepeatable = /^(?:GET|HEAD)$/.test(method) || request.idempotencyKey !== undefined
-    const retries = isRepeatable ? (this.#options.retries ?? 2) : 0
+    const isRepeatable = /^(?:GET|HEAD)$/.test(method) || request.isRepeatable || request.idempotencyKey !== undefined
+    const retries = isRepeatable ? (request.retries ?? this.#options.retries ?? 2) : 0
     for (let attempt = 0; ; attempt++)
       try {
         return await this.#authenticated(method, path, request, call)

@@ -1,0 +1,133 @@
+/** Buckets: uploads, downloads, lists, metadata and URLs of files. */
+import type { Core } from '../core/core.ts'
+import { PlinthError } from '../core/error.ts'
+import type { Feature } from '../core/feature.ts'
+import { localValues } from '../core/local-values.ts'
+import { type Call, queryString } from '../core/transport.ts'
+import type { FileData, FileListOptions, ImageOptions, UploadOptions } from '../types/files.ts'
+import { readBytes, uploadParts } from './parts.ts'
+import { uploadInChunks } from './tus.ts'
+
+/** From this size on, an upload is resumable. */
+const resumableBytes = 5 * 1024 * 1024
+/** Keys of one request. */
+const batchMax = 100
+
+interface FileListAnswer {
+  readonly objects: object[]
+  readonly files?: object[]
+  readonly cursor: string | null
+}
+
+/** What recognizes the same file after the page was loaded again; null for data without a name and a date. */
+const fingerprintOf = (path: string, key: string, data: Blob): string | null =>
+  'lastModified' in data
+    ? `upload:${JSON.stringify([path, key, data.size, data.type, data.lastModified, (data as File).name])}`
+    : null
+
+export class Bucket {
+  readonly #core: Core
+  readonly #path: string
+
+  constructor(core: Core, name: string) {
+    this.#core = core
+    this.#path = `/api/storage/${encodeURIComponent(name)}`
+  }
+
+  /** The encoded slash reaches every key, also one that looks like another path. */
+  #pathOf(key: string): string {
+    return `${this.#path}/${encodeURIComponent(key)}`
+  }
+
+  async #json<Data = object>(method: string, path: string, options: Call & { body?: unknown } = {}): Promise<Data> {
+    return (await this.#core.transport.send(method, path, options)).data as Data
+  }
+
+  async upload(key: string, data: FileData, options: UploadOptions = {}): Promise<object> {
+    const { contentType, metadata, onProgress, signal } = options
+    const progress = (total: number | null) => (sent: number) => onProgress?.({ sent, total })
+    if (data instanceof ReadableStream) {
+      const reader = data.getReader()
+      const first = await readBytes(reader, resumableBytes)
+      if (first.isEnd) return this.#uploadDirectly(key, first.data, options)
+      const upload = { core: this.#core, path: this.#path, key, contentType, metadata, signal }
+      return uploadParts({ ...upload, onProgress: progress(null) }, first.data, reader)
+    }
+    const blob = data instanceof Blob ? data : new Blob([data as BlobPart], { type: contentType ?? '' })
+    if (blob.size < resumableBytes) return this.#uploadDirectly(key, blob, options)
+    const path = `${this.#path}/uploads/tus`
+    const named: Record<string, string> = { key, contentType: contentType ?? blob.type }
+    if (metadata) named.customMetadata = JSON.stringify(metadata)
+    await uploadInChunks({
+      core: this.#core,
+      values: localValues(this.#core),
+      path,
+      data: blob,
+      metadata: named,
+      fingerprint: options.resume === false ? null : fingerprintOf(path, key, blob),
+      signal,
+      onProgress: progress(blob.size),
+    })
+    return this.metadata(key)
+  }
+
+  async #uploadDirectly(key: string, data: Blob, options: UploadOptions): Promise<object> {
+    const { contentType = data.type, metadata, onProgress, signal, timeout } = options
+    const form = new FormData()
+    form.append('key', key)
+    if (metadata) form.append('metadata', JSON.stringify(metadata))
+    form.append('file', data.type === contentType ? data : data.slice(0, data.size, contentType), 'file')
+    onProgress?.({ sent: 0, total: data.size })
+    const reply = await this.#core.transport.send('POST', `${this.#path}/upload`, { raw: form, signal, timeout })
+    onProgress?.({ sent: data.size, total: data.size })
+    return reply.data as object
+  }
+
+  async download(key: string, options?: Call): Promise<Blob> {
+    return (await this.#core.transport.send('GET', this.#pathOf(key), { ...options, as: 'blob' })).data as Blob
+  }
+
+  async list({ prefix, cursor, limit, ...options }: FileListOptions = {}): Promise<object> {
+    const path = this.#path + queryString({ prefix, cursor, limit })
+    const { files, objects, cursor: next } = await this.#json<FileListAnswer>('GET', path, options)
+    return { items: files ?? objects, cursor: next }
+  }
+
+  metadata(key: string): Promise<object> {
+    return this.#json('GET', `${this.#pathOf(key)}/metadata`)
+  }
+
+  setMetadata(key: string, metadata: object): Promise<object> {
+    return this.#json('PATCH', `${this.#pathOf(key)}/metadata`, { body: metadata })
+  }
+
+  /** Rejects if one of several files was not deleted; `data` names it, and the others are deleted. */
+  async delete(key: string | readonly string[]): Promise<void> {
+    if (typeof key === 'string') return void (await this.#json('DELETE', this.#pathOf(key)))
+    const failed: object[] = []
+    for (let at = 0; at < key.length; at += batchMax) {
+      const body = { keys: key.slice(at, at + batchMax) }
+      failed.push(...(await this.#json<{ failed: object[] }>('POST', `${this.#path}/delete-batch`, { body })).failed)
+    }
+    if (failed.length > 0)
+      throw new PlinthError({ slug: 'not-deleted', message: `${failed.length} files were not deleted`, data: failed })
+  }
+
+  signedUrl(key: string, options?: object): Promise<object> {
+    return this.#json('POST', `${this.#path}/signed-url`, { body: { key, ...options } })
+  }
+
+  signedUploadUrl(key: string, options?: object): Promise<object> {
+    return this.#json('POST', `${this.#path}/signed-upload-url`, { body: { key, ...options } })
+  }
+
+  url(key: string, image: ImageOptions = {}): string {
+    return this.#core.url + this.#pathOf(key) + queryString({ ...image })
+  }
+}
+
+/** Files: uploads of any size, downloads, metadata and signed URLs. */
+export const files: Feature = {
+  name: 'files',
+  install: (core) => ({ files: (name: string) => new Bucket(core, name) }),
+}
