@@ -23,7 +23,7 @@ import { docsPage, docsPageHeaders } from '../http/pages/docs-page.ts'
 import { buildOpenApi } from '../http/pages/openapi.ts'
 import { countInstance, type RateLimiter } from '../http/rate-limit.ts'
 import { createResponseLimits, type ResponseLimits } from '../http/replies/large-responses.ts'
-import { createSockets, type Sockets } from '../http/sockets/sockets.ts'
+import { Sockets } from '../http/sockets/sockets.ts'
 import { version } from '../version.ts'
 import { type Api, createApi } from './api.ts'
 import type { AppContext } from './context.ts'
@@ -150,7 +150,7 @@ const storageOf = ({ context, engines, ruleEvaluator }: Shared, users: Users): S
 /** The sockets of all features, which follow the sessions of their users. */
 function socketsOf({ clock, log }: AppContext, users: Users): Sockets {
   const { authenticate, refreshClaims } = users
-  const sockets = createSockets({
+  const sockets = new Sockets({
     clock,
     log,
     authenticate: async (token) => refreshClaims(await authenticate(token)),

@@ -17,7 +17,7 @@ import { createRateLimiter, type RateLimits } from './rate-limit.ts'
 import { json } from './replies/reply.ts'
 import type { UnreadResponsesOptions } from './replies/unread-responses.ts'
 import { openServer, type Served, type Server } from './server.ts'
-import { createSockets, type SocketsDeps } from './sockets/sockets.ts'
+import { Sockets, type SocketsDeps } from './sockets/sockets.ts'
 
 /** An endpoint with nothing but what a test says about it. */
 export const tiny = (declaration: Partial<Endpoint> & Pick<Endpoint, 'name' | 'paths'>): Endpoint =>
@@ -80,7 +80,7 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
     if (token === 'ada-token') return ada
     throw invalidToken()
   }
-  const sockets = createSockets({
+  const sockets = new Sockets({
     clock,
     log,
     authenticate: options.authenticate ?? authenticate,

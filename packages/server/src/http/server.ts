@@ -4,10 +4,11 @@ import { releaseHandles } from '../base/files/open-files.ts'
 import { connectionIdleSeconds, drainTimeoutMs, pendingRequestsShare } from '../limits/api.ts'
 import { socketBufferBytesMax, socketMessageBytesMax } from '../limits/sockets.ts'
 import type { Endpoint, Params, SocketEndpoint } from './endpoint.ts'
-import { createHandle, type HandleParts, type RequestHandler, type RuntimeServer, type SocketData } from './handle.ts'
+import { createHandle, type HandleParts, type RequestHandler } from './handle.ts'
 import { parseTarget } from './input/query-string.ts'
 import { empty } from './replies/reply.ts'
 import { createUnreadResponses, type UnreadResponsesOptions } from './replies/unread-responses.ts'
+import type { RuntimeServer, SocketData } from './request-context.ts'
 import { answerUnmatched, createRoutes } from './routes.ts'
 
 /** The parts that a reload replaces. */

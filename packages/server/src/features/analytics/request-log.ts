@@ -6,7 +6,7 @@
 import type { ManyColumn } from '../../engines/sql/dialect.ts'
 import type { Transaction } from '../../engines/sql/sql.ts'
 import { ident } from '../../engines/sql/sql-text.ts'
-import type { ResponseListener } from '../../http/handle.ts'
+import type { ResponseListener } from '../../http/responder.ts'
 import { requestUsersPerFlushMax } from '../../limits/analytics.ts'
 import { clockSkewMs } from '../../limits/sqlite.ts'
 import { logsTable, type Store } from './migrations.ts'

@@ -1,0 +1,74 @@
+/** The state of one request: the handler's argument, filled in step by step, and what the pipeline needs. */
+import type { Caller } from '../access/caller.ts'
+import type { TrustProxy } from '../base/network/address.ts'
+import { anonymous } from './authorization.ts'
+import { clientAddress } from './client-address.ts'
+import type { Call, Params, SocketHandlerFactory } from './endpoint.ts'
+import { parseTarget } from './input/query-string.ts'
+import { createRequestBody } from './input/request-body.ts'
+import type { SocketSlot } from './sockets/sockets.ts'
+
+/** The part of the runtime's server that requests need: the peer's address, timeouts and WebSocket upgrades. */
+export interface RuntimeServer {
+  readonly pendingRequests: number
+  timeout(request: Request, seconds: number): void
+  requestIP(request: Request): { readonly address: string } | null
+  upgrade(request: Request, options: { data: SocketData }): boolean
+}
+
+/** The data that the runtime attaches to a WebSocket. */
+export interface SocketData {
+  readonly slot: SocketSlot
+  readonly createHandler: SocketHandlerFactory
+  readonly messageBytesMax: number
+}
+
+export interface RequestContext extends Call {
+  query: unknown
+  body: unknown
+  caller: Caller
+  /** The endpoint's name, for logs and metrics. */
+  readonly name: string
+  readonly runtime: RuntimeServer
+  readonly queryString: string
+  readonly startMs: number
+  readonly request: Request
+}
+
+/** Makes request ids unique across processes in aggregated logs; they need not be unguessable. */
+const processPrefix = crypto.randomUUID().slice(0, 8)
+let requests = 0
+
+export function createContext(
+  name: string,
+  request: Request,
+  params: Params,
+  runtime: RuntimeServer,
+  trustProxy: TrustProxy,
+): RequestContext {
+  const { headers, method, url } = request
+  const { path, query: queryString } = parseTarget(url)
+  const address = clientAddress(headers, runtime.requestIP(request)?.address ?? null, trustProxy)
+  return {
+    params,
+    query: undefined,
+    body: undefined,
+    caller: anonymous(address),
+    headers,
+    method,
+    path,
+    requestId: `${processPrefix}-${(++requests).toString(36)}`,
+    url,
+    // A getter, because the runtime creates the signal on first access.
+    get signal() {
+      return request.signal
+    },
+    rawBody: createRequestBody(request),
+    name,
+    request,
+    runtime,
+    queryString,
+    address,
+    startMs: performance.now(),
+  }
+}

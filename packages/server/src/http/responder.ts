@@ -1,0 +1,133 @@
+/** Turns the reply or the error of a request into its response, and records it in metrics and in the access log. */
+import { isOutOfHandles } from '../base/files/file-handles.ts'
+import type { Log } from '../base/log.ts'
+import { EngineError } from '../engines/sql/error.ts'
+import { ApiError, internal, rateLimited, unavailable } from '../errors.ts'
+import type { Cors } from './cors.ts'
+import type { Reply } from './endpoint.ts'
+import type { Metrics } from './metrics.ts'
+import { matchesEtag } from './replies/etags.ts'
+import { empty, json, type ReplyTemplates, toResponse } from './replies/reply.ts'
+import type { UnreadResponses } from './replies/unread-responses.ts'
+import type { RequestContext } from './request-context.ts'
+import { upgraded } from './upgrade.ts'
+
+/** `userId` is null unless a user made the request. */
+export type ResponseListener = (method: string, status: number, ms: number, userId: string | null) => void
+
+export interface ResponderParts {
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly cors: Cors
+  /** Creates the listener that is called after each response of an endpoint. Must not block. */
+  readonly onResponse?: (endpoint: string) => ResponseListener
+  /** Whether the server is shutting down and refuses new requests. */
+  readonly isDraining: () => boolean
+  readonly responses: UnreadResponses
+}
+
+/** Ends the requests of one endpoint. */
+export interface Responder {
+  /** Undefined once the request was upgraded to a WebSocket. */
+  end(context: RequestContext, reply: Reply): Response | undefined
+  fail(context: RequestContext, error: unknown): Response | undefined
+}
+
+export interface RespondingEndpoint {
+  readonly name: string
+  /** No cache stores the responses. */
+  readonly isSecret: boolean
+}
+
+export function createResponder(
+  parts: ResponderParts,
+  templates: ReplyTemplates,
+  { name, isSecret }: RespondingEndpoint,
+): Responder {
+  const { log, metrics, cors, isDraining, responses } = parts
+  const meter = metrics.meter(name)
+  const listener = parts.onResponse?.(name)
+
+  function end(context: RequestContext, reply: Reply): Response | undefined {
+    if (reply === upgraded) {
+      record(context, 101)
+      return undefined
+    }
+    const response = respond(context, reply)
+    response.headers.set('X-Request-Id', context.requestId)
+    cors.expose(context.headers, response.headers)
+    if (isDraining()) response.headers.set('Connection', 'close')
+    record(context, response.status)
+    if (isSecret) response.headers.set('Cache-Control', 'no-store')
+    return response
+  }
+
+  function respond(context: RequestContext, reply: Reply): Response {
+    try {
+      const fresh = applyConditionalGet(context, reply)
+      if (context.method === 'HEAD') return toResponse(fresh, templates)
+      const { source } = fresh
+      if (source !== undefined && !(source instanceof Uint8Array)) trackDownload(context)
+      return toResponse(fresh, templates, responses.bodyOf)
+    } catch (error) {
+      // The reply has an invalid header or status.
+      return toResponse(toErrorReply(log, error, context), templates)
+    }
+  }
+
+  const trackDownload = ({ request, runtime }: RequestContext): void =>
+    responses.download(runtime.pendingRequests, (seconds) => runtime.timeout(request, seconds))
+
+  function record(context: RequestContext, status: number): void {
+    const ms = performance.now() - context.startMs
+    meter.record(status, ms / 1000)
+    metrics.ended()
+    logRequest(log, context, status, ms)
+    try {
+      listener?.(context.method, status, ms, context.caller.auth?.id ?? null)
+    } catch (error) {
+      // A failing listener must not change the response.
+      log.error('http.response_hook_failed', { requestId: context.requestId, error })
+    }
+  }
+
+  return { end, fail: (context, error) => end(context, toErrorReply(log, error, context)) }
+}
+
+function toErrorReply(log: Log, error: unknown, { requestId, name }: RequestContext): Reply {
+  const refusal = toApiError(error)
+  if (refusal.status === 500) log.error('http.request_failed', { requestId, endpoint: name, error })
+  else if (refusal !== error) log.warn('http.engine_refused', { requestId, endpoint: name, error })
+  return json(refusal.body(), refusal.status, refusal.headers)
+}
+
+function logRequest(
+  log: Log,
+  { method, path, name, caller, requestId, address }: RequestContext,
+  status: number,
+  exactMs: number,
+): void {
+  const ms = Math.round(exactMs * 1000) / 1000
+  const who = caller.kind === 'service' ? caller.keyName : caller.kind
+  log.info('http.request', { method, path, endpoint: name, status, ms, caller: who, requestId, address })
+}
+
+/** Replaces a 200 whose `ETag` matches `If-None-Match` by 304. */
+function applyConditionalGet({ method, headers }: RequestContext, reply: Reply): Reply {
+  const etag = reply.headers?.ETag
+  if (etag === undefined || reply.status !== 200 || (method !== 'GET' && method !== 'HEAD')) return reply
+  const ifNoneMatch = headers.get('if-none-match')
+  return ifNoneMatch !== null && matchesEtag(ifNoneMatch, etag) ? empty(304, reply.headers) : reply
+}
+
+/**
+ * The error as the client may see it: API errors as they are, an unavailable or overloaded engine as 503 or 429, and
+ * anything else as a bare 500.
+ */
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  if (isOutOfHandles(error)) return unavailable()
+  if (error instanceof EngineError && error.kind === 'crowded') return rateLimited(1, error.message)
+  if (error instanceof EngineError && error.kind !== 'unique' && error.kind !== 'oversized') return unavailable()
+  return internal()
+}
