@@ -1,4 +1,4 @@
-/** Upgrades a request to a WebSocket. Users authenticate over the socket; only a service key is sent with the request. */
+/** Upgrades requests to WebSockets. Users authenticate over the socket; only a service key is sent with the request. */
 import { countedAddress } from '../base/network/address.ts'
 import { badRequest, invalidServiceKey, unavailable } from '../errors.ts'
 import type { Call, Reply, SocketEndpoint } from './endpoint.ts'

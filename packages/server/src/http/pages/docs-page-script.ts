@@ -1,6 +1,6 @@
 /**
- * What the page at `/docs` does in the browser. Builds nodes, never markup, so that no name or text of the API can
- * become code.
+ * The browser script of the page at `/docs`: reads the OpenAPI document and shows it. Builds nodes, never markup, so
+ * that no name or text of the API can become code.
  */
 
 interface Schema {
@@ -59,7 +59,7 @@ interface Entry {
   readonly operation: Operation
 }
 
-/** Runs in the browser from its own source: everything it uses has to be inside it. */
+/** Sent to browsers as its own source, so everything that it uses is inside it. */
 export function showApi(): void {
   type Child = Node | string | null
 
