@@ -5,7 +5,7 @@
  */
 import { silentLog } from '../../packages/server/src/base/log.ts'
 import { openSql } from '../../packages/server/src/engines/open.ts'
-import { prepareAnalytics } from '../../packages/server/src/features/analytics/migrations.ts'
+import { prepareAnalyticsTables } from '../../packages/server/src/features/analytics/migrations.ts'
 import { createEventId, dayOf, minuteOf } from '../../packages/server/src/features/analytics/time.ts'
 import { hash } from '../setup/data.ts'
 import type { OnProgress } from '../setup/seed.ts'
@@ -121,7 +121,7 @@ export const openStore = ({ folder, databaseUrl }: AnalyticsLocation, readonly: 
 export async function seedAnalytics(location: AnalyticsLocation, count: number, onProgress: OnProgress): Promise<void> {
   const { folder, databaseUrl } = location
   const sql = await openSql({ databaseUrl, dataFolder: folder, prepareInstance: async () => {}, log: silentLog })
-  await prepareAnalytics(sql)
+  await prepareAnalyticsTables(sql)
   await sql.close()
   const store = await openStore(location, false)
   const firstMs = Date.now() - seededDays * dayMs

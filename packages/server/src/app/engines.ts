@@ -17,7 +17,7 @@ import type { Sql } from '../engines/sql/sql.ts'
 import type { Vectors } from '../engines/vectors/vectors.ts'
 import { createSchema, type Schema } from '../features/records/schema/migrator.ts'
 import { findLeftovers } from '../features/records/schema/undeclared-data.ts'
-import { prepareStore, type Store } from '../features/storage/migrations.ts'
+import { prepareStorageTables, type Store } from '../features/storage/migrations.ts'
 import { checkVectors } from '../features/vector/index.ts'
 import type { AppContext, DataContext } from './context.ts'
 
@@ -64,7 +64,7 @@ export async function openEngines(context: AppContext, opened: AsyncDisposableSt
   await migrate({ sql, schema }, config)
   for (const warning of await findLeftovers(sql, config.storedNamespaces))
     log.warn('records.undeclared_data', { warning })
-  const store = await prepareStore(sql)
+  const store = await prepareStorageTables(sql)
   const { redisUrl, redisPrefix } = settings
   const cluster = keep(await openCluster({ redisUrl, redisPrefix, clock, log }))
   const blobs = keep(await openBlobs({ ...settings, log }))

@@ -9,10 +9,10 @@ import { publicUsersTable } from '../config/sections/auth/public-users.ts'
 import { type Analytics, openAnalytics } from '../features/analytics/index.ts'
 import type { Feature } from '../features/feature.ts'
 import { createKv } from '../features/kv/index.ts'
-import { openPush, type Push, type PushDeps } from '../features/push/index.ts'
+import { createPush, type Push, type PushDeps } from '../features/push/index.ts'
 import { createRecords, type Records } from '../features/records/index.ts'
 import { createRoomDatabase } from '../features/rooms/database.ts'
-import { createRooms } from '../features/rooms/index.ts'
+import { openRooms } from '../features/rooms/index.ts'
 import { openSqlDatabases } from '../features/sql/index.ts'
 import { createStorage, type Storage } from '../features/storage/index.ts'
 import { createSubscriptions } from '../features/subscriptions/index.ts'
@@ -114,7 +114,7 @@ const recordsOf = ({ context, engines, limiter, limits, ruleEvaluator }: Shared)
   })
 
 const pushOf = ({ context, engines }: Shared, lockActiveUser: PushDeps['lockActiveUser']): Promise<Push> =>
-  openPush({ sql: engines.sql, config: () => context.config.push, lockActiveUser, ...common(context) })
+  createPush({ sql: engines.sql, config: () => context.config.push, lockActiveUser, ...common(context) })
 
 function usersOf({ context, engines, listener, limiter }: Shared, records: Records, push: Push): Promise<Users> {
   const { settings, config } = context
@@ -178,7 +178,7 @@ function roomsOf(
   { records, push, sockets }: { readonly records: Records; readonly push: Push; readonly sockets: Sockets },
 ): Feature {
   const { settings, clock } = context
-  return createRooms({
+  return openRooms({
     sql: engines.sql,
     cluster: settings.redisUrl === null ? null : engines.cluster,
     namespaces: () => context.config.rooms,

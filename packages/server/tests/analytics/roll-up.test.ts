@@ -11,7 +11,7 @@ import type { Database } from '../../src/engines/sql/sql.ts'
 import { sql } from '../../src/engines/sql/sql-text.ts'
 import { createEventReports } from '../../src/features/analytics/event-reports.ts'
 import { Ingest } from '../../src/features/analytics/ingest.ts'
-import { prepareAnalytics, type Store } from '../../src/features/analytics/migrations.ts'
+import { prepareAnalyticsTables, type Store } from '../../src/features/analytics/migrations.ts'
 import { RequestLog } from '../../src/features/analytics/request-log.ts'
 import { createRollUp } from '../../src/features/analytics/retention.ts'
 import { allEvents, allRequests, eventBytes } from '../../src/features/analytics/series.ts'
@@ -45,7 +45,7 @@ async function openStore(engine: Engine): Promise<Store> {
   const { databaseUrl = null } = storage.settings
   const all = await openSql({ databaseUrl, dataFolder, prepareInstance: async () => {}, log })
   opened.push(all.close)
-  return prepareAnalytics(all)
+  return prepareAnalyticsTables(all)
 }
 
 /** Two days, each with more events than one step removes. */

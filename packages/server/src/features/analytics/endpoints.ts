@@ -109,7 +109,7 @@ export interface AnalyticsEndpointDeps {
   readonly now: () => number
 }
 
-export function analyticsEndpoints(deps: AnalyticsEndpointDeps): readonly Endpoint[] {
+export function createAnalyticsEndpoints(deps: AnalyticsEndpointDeps): readonly Endpoint[] {
   const { config, ingest, requests, reportRequests, listEvents, eventReports, now } = deps
   return [
     endpoint({

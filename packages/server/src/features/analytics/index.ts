@@ -7,11 +7,11 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import type { ResponseListener } from '../../http/responder.ts'
 import { requestFlushMs, rollUpIntervalMs } from '../../limits/analytics.ts'
 import type { Feature } from '../feature.ts'
-import { analyticsEndpoints } from './endpoints.ts'
+import { createAnalyticsEndpoints } from './endpoints.ts'
 import { createEventList } from './event-list.ts'
 import { createEventReports } from './event-reports.ts'
 import { Ingest } from './ingest.ts'
-import { prepareAnalytics } from './migrations.ts'
+import { prepareAnalyticsTables } from './migrations.ts'
 import { RequestLog } from './request-log.ts'
 import { categoryOfPath, createRequestReports } from './request-reports.ts'
 import { createRollUp } from './retention.ts'
@@ -37,7 +37,7 @@ export interface Analytics extends Feature {
 /** Creates the tables and starts the request log. Must be closed. */
 export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
   const { sql, config, pathOf, secret, responseBytes, clock, log } = deps
-  const store = await prepareAnalytics(sql)
+  const store = await prepareAnalyticsTables(sql)
   const now = () => clock.now()
   const ingest = new Ingest(store)
   const rollUp = createRollUp(store, now, () => ({ requests: config().requestRows, events: config().rawEvents }))
@@ -68,7 +68,7 @@ export async function openAnalytics(deps: AnalyticsDeps): Promise<Analytics> {
 
   return {
     name: 'analytics',
-    endpoints: analyticsEndpoints({
+    endpoints: createAnalyticsEndpoints({
       config,
       ingest,
       requests,

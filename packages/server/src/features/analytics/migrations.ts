@@ -68,7 +68,7 @@ const storeOf = (database: Database, { target }: Dialect): Store => ({
 })
 
 /** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */
-export async function prepareAnalytics(engine: Sql): Promise<Store> {
+export async function prepareAnalyticsTables(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: analyticsNamespace, instanceId: null })
   await preparePlatformTables(database, analyticsNamespace, 'analytics', [firstStep])
   return storeOf(database, database.dialect)

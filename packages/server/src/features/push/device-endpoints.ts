@@ -39,7 +39,7 @@ const topicBody = z.object({ topic: topicSchema })
 
 const client = { ...common, method: 'POST', credentials: 'user' } as const
 
-export const deviceEndpoints = (deps: DeviceEndpointsDeps): readonly Endpoint[] => [
+export const createDeviceEndpoints = (deps: DeviceEndpointsDeps): readonly Endpoint[] => [
   ...registrationEndpoints(deps),
   ...topicEndpoints(deps),
 ]

@@ -10,9 +10,9 @@ import { drainTimeoutMs } from '../../limits/api.ts'
 import { housekeepingIntervalMs } from '../../limits/sqlite.ts'
 import type { Feature } from '../feature.ts'
 import { createDelivery, type Delivery } from './delivery.ts'
-import { deviceEndpoints } from './device-endpoints.ts'
+import { createDeviceEndpoints } from './device-endpoints.ts'
 import { createDevices, type Ending } from './devices.ts'
-import { keyEndpoints } from './key-endpoints.ts'
+import { createKeyEndpoints } from './key-endpoints.ts'
 import { createLogs } from './logs.ts'
 import { parsePayload } from './message.ts'
 import { preparePushTables } from './migrations.ts'
@@ -43,7 +43,7 @@ export interface Push extends Feature {
 }
 
 /** Creates missing tables. */
-export async function openPush(deps: PushDeps): Promise<Push> {
+export async function createPush(deps: PushDeps): Promise<Push> {
   const { sql, config, lockActiveUser, clock, log } = deps
   const tables = await preparePushTables(sql)
   const providers = createProviders(config, clock)
@@ -80,8 +80,8 @@ export async function openPush(deps: PushDeps): Promise<Push> {
   return {
     name: 'push',
     endpoints: [
-      ...deviceEndpoints({ devices, changeMembership, trusts, onDevicesChanged }),
-      ...keyEndpoints({ ...deps, devices, sending, logs, trusts }),
+      ...createDeviceEndpoints({ devices, changeMembership, trusts, onDevicesChanged }),
+      ...createKeyEndpoints({ ...deps, devices, sending, logs, trusts }),
     ],
     jobs: [{ name: 'push.tidy', intervalMs: housekeepingIntervalMs, run: cleanUp }],
     metrics: (metrics) => registerMetrics(metrics, sending, delivery),

@@ -86,7 +86,7 @@ const sender = {
   answerSeconds: pushAnswerSeconds,
 } as const
 
-export const keyEndpoints = (deps: KeyEndpointsDeps): readonly Endpoint[] => [
+export const createKeyEndpoints = (deps: KeyEndpointsDeps): readonly Endpoint[] => [
   ...sendEndpoints(deps),
   ...topicSendEndpoints(deps),
   ...deviceDataEndpoints(deps),

@@ -61,7 +61,7 @@ const viewSchema = z.object({
 
 const common = { tag, credentials: 'service', rateLimit: 'global' } as const
 
-export const adminEndpoints = (deps: AdminEndpointsDeps): readonly Endpoint[] => [
+export const createAdminEndpoints = (deps: AdminEndpointsDeps): readonly Endpoint[] => [
   listEndpoint(deps),
   inspectEndpoint(deps),
   ...commandEndpoints(deps),

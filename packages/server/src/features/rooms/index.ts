@@ -20,7 +20,7 @@ import type { Sockets } from '../../http/sockets/sockets.ts'
 import { roomDrainMs, roomSweepMs, roomTickMs } from '../../limits/rooms.ts'
 import type { Feature } from '../feature.ts'
 import { createRoomAccess } from './access.ts'
-import { adminEndpoints } from './admin-endpoints.ts'
+import { createAdminEndpoints } from './admin-endpoints.ts'
 import { ConnectEndpoints } from './connect-endpoints.ts'
 import type { RoomEngine, RoomEngineStats } from './engine/ports.ts'
 import { createRoomEngine } from './engine/rooms.ts'
@@ -32,7 +32,7 @@ import { RoomLocator } from './room-locator.ts'
 import { RoomSession } from './session.ts'
 import { createRoomStore, type SqlRoomStore } from './store.ts'
 import { Summaries } from './summaries.ts'
-import { summaryEndpoints } from './summary-endpoints.ts'
+import { createSummaryEndpoints } from './summary-endpoints.ts'
 
 export interface RoomsDeps {
   readonly sql: Sql
@@ -63,7 +63,7 @@ const noPush: RoomPush = {
   send: () => Promise.reject(pushNotConfigured()),
 }
 
-export const createRooms = (deps: RoomsDeps): Feature => new Rooms(deps)
+export const openRooms = (deps: RoomsDeps): Feature => new Rooms(deps)
 
 class Rooms implements Feature {
   readonly name = 'rooms'
@@ -181,8 +181,8 @@ class Rooms implements Feature {
     return {
       endpoints: [
         connect.check,
-        ...summaryEndpoints({ findNamespace, access, summaries, itemsBytesMax, clock: deps.clock }),
-        ...adminEndpoints({ summaries, itemsBytesMax, secret: deps.secret }),
+        ...createSummaryEndpoints({ findNamespace, access, summaries, itemsBytesMax, clock: deps.clock }),
+        ...createAdminEndpoints({ summaries, itemsBytesMax, secret: deps.secret }),
       ],
       socketEndpoints: [connect.socket],
     }

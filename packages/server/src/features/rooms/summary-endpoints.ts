@@ -96,7 +96,7 @@ class SummaryReader {
   }
 }
 
-export function summaryEndpoints(deps: SummaryEndpointsDeps): readonly Endpoint[] {
+export function createSummaryEndpoints(deps: SummaryEndpointsDeps): readonly Endpoint[] {
   const { access, itemsBytesMax } = deps
   const reader = new SummaryReader(deps)
   return [

@@ -73,7 +73,7 @@ const listedSchema = fileSchema.pick({ key: true, size: true, uploaded: true, co
 
 const keyOf = ({ params }: Pick<Call, 'params'>): string => parseKey(params.key ?? '')
 
-export const fileEndpoints = (deps: FileEndpointsDeps): readonly Endpoint[] => [
+export const createFileEndpoints = (deps: FileEndpointsDeps): readonly Endpoint[] => [
   listEndpoint(deps),
   uploadEndpoint(deps),
   downloadEndpoint(deps),

@@ -13,7 +13,7 @@ import type { Call, Reply } from '../../http/endpoint.ts'
 import { emptyBody } from '../../http/input/request-body.ts'
 import { responseBytesMax } from '../../limits/api.ts'
 import { createStorage } from './index.ts'
-import { prepareStore } from './migrations.ts'
+import { prepareStorageTables } from './migrations.ts'
 
 export interface TestStorage {
   /** Calls an endpoint; an API error becomes a reply with its status and message. */
@@ -34,7 +34,7 @@ export async function openTestStorage(
   const rootKey = 'k'.repeat(32)
   const { config } = parseConfig({ storage: { buckets: { files: { access } } } }, { mode: 'release', rootKey })
   const { endpoints } = createStorage({
-    store: await prepareStore(sql),
+    store: await prepareStorageTables(sql),
     blobs,
     images: openImages(),
     buckets: () => config.buckets,

@@ -17,20 +17,20 @@ import { createLeases, type Leases } from './blobs/leases.ts'
 import { createStaging } from './blobs/staging.ts'
 import { createSweeper } from './blobs/sweeper.ts'
 import { type BucketDefinitions, createBuckets } from './buckets.ts'
-import { fileEndpoints } from './endpoints.ts'
+import { createFileEndpoints } from './endpoints.ts'
 import { createImageVariants } from './images.ts'
 import type { Store } from './migrations.ts'
 import { createObjects } from './objects.ts'
-import { signedUrlEndpoints } from './signed-url-endpoints.ts'
+import { createSignedUrlEndpoints } from './signed-url-endpoints.ts'
 import { createSignedUrls } from './signed-urls.ts'
 import { createAdmission } from './uploads/admission.ts'
 import { createMultipart } from './uploads/multipart.ts'
-import { multipartEndpoints } from './uploads/multipart-endpoints.ts'
+import { createMultipartEndpoints } from './uploads/multipart-endpoints.ts'
 import { createParts } from './uploads/parts.ts'
 import { createTokens } from './uploads/tokens.ts'
 import { createTus } from './uploads/tus.ts'
 import { createReceiveBody } from './uploads/tus-body.ts'
-import { tusEndpoints } from './uploads/tus-endpoints.ts'
+import { createTusEndpoints } from './uploads/tus-endpoints.ts'
 import { createUpload } from './uploads/upload.ts'
 import { createUploadRows } from './uploads/upload-rows.ts'
 import { createUploads } from './uploads/uploads.ts'
@@ -94,10 +94,10 @@ export function createStorage(deps: StorageDeps): Storage {
   return {
     name: 'storage',
     endpoints: [
-      ...fileEndpoints({ ...deps, buckets, admission, objects, upload, imageVariants }),
-      ...signedUrlEndpoints({ buckets, signedUrls }),
-      ...multipartEndpoints({ admission, multipart }),
-      ...tusEndpoints({ admission, tus }),
+      ...createFileEndpoints({ ...deps, buckets, admission, objects, upload, imageVariants }),
+      ...createSignedUrlEndpoints({ buckets, signedUrls }),
+      ...createMultipartEndpoints({ admission, multipart }),
+      ...createTusEndpoints({ admission, tus }),
     ],
     jobs: [
       {

@@ -117,7 +117,7 @@ const reservationStep: PlatformStep = (dialect) => {
 }
 
 /** Creates the tables or migrates them to the current version. Throws if a newer version of the server created them. */
-export async function prepareStore(engine: Sql): Promise<Store> {
+export async function prepareStorageTables(engine: Sql): Promise<Store> {
   const database = engine.database({ namespace: storageNamespace, instanceId: null })
   await preparePlatformTables(database, storageNamespace, 'storage', [firstStep, garbageStep, reservationStep])
   const tables = tablesOf(database.dialect)

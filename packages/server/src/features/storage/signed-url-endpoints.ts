@@ -21,7 +21,7 @@ const urlSchema = z.object({ url: z.string(), expiresAt: z.string() })
 
 const post = { ...common, isSecret: true, method: 'POST', query: noQuery, errors: [403, 404] } as const
 
-export const signedUrlEndpoints = ({ buckets, signedUrls }: SignedUrlEndpointsDeps): readonly Endpoint[] => [
+export const createSignedUrlEndpoints = ({ buckets, signedUrls }: SignedUrlEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     ...post,
     name: 'storage.signedUrl',

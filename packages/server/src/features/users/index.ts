@@ -43,7 +43,7 @@ import { createPasskeys } from './passkeys/passkeys.ts'
 import { type Authentication, createAuthentication } from './sessions/authentication.ts'
 import { createCompleteSignIn } from './sessions/complete-sign-in.ts'
 import { createSessionEndpoints } from './sessions/endpoints.ts'
-import { createRevocation, type Revocation, type RevocationDeps } from './sessions/revocation.ts'
+import { openRevocation, type Revocation, type RevocationDeps } from './sessions/revocation.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { openSigningKeys, type StoredSigningKeys } from './sessions/signing-keys.ts'
 import { createTokens, sealClaims, verifiedEmail } from './sessions/tokens.ts'
@@ -101,7 +101,7 @@ async function openParts(deps: UsersDeps): Promise<OpenedParts> {
   const { dialect } = database
   await prepareUsersTables(database)
   const keys = await openSigningKeys({ database, bus: cluster, secret, clock })
-  const revocation = createRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
+  const revocation = openRevocation({ bus: cluster, onRevoking: deps.onRevoking, log })
   const tokens = createTokens(keys, clock)
   const accounts = createAccounts({ dialect, syncPublicUser, onAuthChanged: revocation.change, clock })
   const passwords = createPasswords(() => config().passwordCharsMin)

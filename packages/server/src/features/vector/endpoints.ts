@@ -45,7 +45,7 @@ export interface VectorEndpointDeps {
   readonly queries: VectorQueries
 }
 
-export function vectorEndpoints({ indexes, rows, writes, queries }: VectorEndpointDeps): readonly Endpoint[] {
+export function createVectorEndpoints({ indexes, rows, writes, queries }: VectorEndpointDeps): readonly Endpoint[] {
   /** Checks the scope before the index, so that 401 does not reveal whether an index exists. */
   function getIndex({ params, caller, body }: Call<unknown, VectorCommand>): ServedIndex {
     const { index: name = '' } = params

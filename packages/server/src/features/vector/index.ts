@@ -6,7 +6,7 @@ import type { Sql } from '../../engines/sql/sql.ts'
 import type { Vectors } from '../../engines/vectors/vectors.ts'
 import type { ResponseLimits } from '../../http/replies/large-responses.ts'
 import type { Feature } from '../feature.ts'
-import { vectorEndpoints } from './endpoints.ts'
+import { createVectorEndpoints } from './endpoints.ts'
 import { createVectorTables, vectorNamespace, vectorTableSteps } from './migrations.ts'
 import { createPgvector } from './pgvector.ts'
 import { createQueries } from './queries.ts'
@@ -40,7 +40,7 @@ export function createVectors({ sql, vectors, limits, log }: VectorDeps): Featur
   const indexes = new ServedIndexes({ tables, rows, pgvector, vectors })
   return {
     name: 'vector',
-    endpoints: vectorEndpoints({
+    endpoints: createVectorEndpoints({
       indexes,
       rows,
       writes: createVectorWrites(tables),

@@ -30,7 +30,7 @@ export interface Searcher {
 }
 
 /** Searches an in-memory copy and reads the matches from SQL. */
-export function createMemorySearcher(stored: StoredIndex, rows: VectorRows, index: VectorIndex): Searcher {
+export function openMemorySearcher(stored: StoredIndex, rows: VectorRows, index: VectorIndex): Searcher {
   return {
     async search({ wanted, ...query }) {
       for (let searches = 1; ; searches++) {

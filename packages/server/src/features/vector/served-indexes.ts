@@ -10,7 +10,7 @@ import { pgvectorDimensionsMax, vectorMemoryBytesMax } from '../../limits/resour
 import { type StoredIndex, type VectorTables, vectorNamespace, vectorTableSteps } from './migrations.ts'
 import type { Pgvector } from './pgvector.ts'
 import type { VectorRows } from './rows.ts'
-import { createMemorySearcher, type Searcher } from './search.ts'
+import { openMemorySearcher, type Searcher } from './search.ts'
 
 export interface ServedIndex {
   readonly stored: StoredIndex
@@ -109,6 +109,6 @@ export class ServedIndexes {
     const index = this.#vectors.openIndex({ name, dimensions, metric, metadataIndexes, source })
     index.follow()
     const sizeMax = Math.floor(vectorMemoryBytesMax / (Float32Array.BYTES_PER_ELEMENT * dimensions))
-    return { stored, searcher: createMemorySearcher(stored, rows, index), fingerprint, sizeMax }
+    return { stored, searcher: openMemorySearcher(stored, rows, index), fingerprint, sizeMax }
   }
 }

@@ -9,13 +9,13 @@ import { openSql } from '../../../engines/open.ts'
 import { sql } from '../../../engines/sql/sql-text.ts'
 import { reservationLivesMs, reservationRenewMs, reservedStepBytesMin } from '../../../limits/storage.ts'
 import { MiB } from '../../../limits/units.ts'
-import { prepareStore } from '../migrations.ts'
+import { prepareStorageTables } from '../migrations.ts'
 import type { QuotaScope } from './garbage.ts'
 import { createStaging, type StagedBounds, type Staging } from './staging.ts'
 
 const dataFolder = mkdtempSync(join(tmpdir(), 'plinth-staging-'))
 const engine = await openSql({ databaseUrl: null, dataFolder, prepareInstance: async () => {}, log })
-const store = await prepareStore(engine)
+const store = await prepareStorageTables(engine)
 
 afterAll(async () => {
   await engine.close()

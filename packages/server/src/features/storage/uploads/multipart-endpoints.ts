@@ -40,7 +40,7 @@ const partsSchema = uploadSchema.extend({ parts: z.array(partSchema.extend({ siz
 
 const upload = { ...open, scope: writeScope } as const
 
-export const multipartEndpoints = (deps: MultipartEndpointsDeps): readonly Endpoint[] => [
+export const createMultipartEndpoints = (deps: MultipartEndpointsDeps): readonly Endpoint[] => [
   createEndpoint(deps),
   ...partEndpoints(deps),
   ...closingEndpoints(deps),

@@ -13,7 +13,7 @@ export interface TusEndpointsDeps {
 const tag = 'Storage: tus'
 const common = { ...open, tag, query: signedQuery, scope: writeScope } as const
 
-export const tusEndpoints = ({ admission, tus }: TusEndpointsDeps): readonly Endpoint[] => [
+export const createTusEndpoints = ({ admission, tus }: TusEndpointsDeps): readonly Endpoint[] => [
   endpoint({
     tag,
     name: 'storage.tusOptions',

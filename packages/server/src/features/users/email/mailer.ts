@@ -15,7 +15,7 @@ import {
   mailSocketTimeoutMs,
 } from '../../../limits/users.ts'
 import { createOutbox } from './outbox.ts'
-import { createMailQueue, type Failure } from './queue.ts'
+import { type Failure, openMailQueue } from './queue.ts'
 import { isPermanentFailure, type MailTransport, openSmtpTransport, type SmtpTimeouts } from './smtp.ts'
 import { type MailValues, renderMail } from './templates.ts'
 
@@ -79,7 +79,7 @@ const fromDefault = 'Plinth <no-reply@localhost>'
 /** Must be closed. */
 export function openMailer(deps: MailerDeps): Mailer {
   const { config, mode, outboxFolder, clock, log, timing = mailTiming } = deps
-  const queue = createMailQueue({ retryDelaysMs: timing.retryDelaysMs, isPermanent: isPermanentFailure })
+  const queue = openMailQueue({ retryDelaysMs: timing.retryDelaysMs, isPermanent: isPermanentFailure })
   const smtp = createCurrentTransport(timing)
   const outbox = mode === 'development' ? createOutbox({ folder: outboxFolder, clock, log }) : null
 

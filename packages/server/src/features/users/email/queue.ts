@@ -28,7 +28,7 @@ interface Job {
   attempts: number
 }
 
-export function createMailQueue(options: {
+export function openMailQueue(options: {
   readonly retryDelaysMs: readonly number[]
   /** Whether a retry cannot succeed. */
   readonly isPermanent: (error: unknown) => boolean

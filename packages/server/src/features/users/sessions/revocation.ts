@@ -46,7 +46,7 @@ export interface RevocationDeps {
   readonly log: Log
 }
 
-export function createRevocation({ bus, onRevoking, log }: RevocationDeps): Revocation {
+export function openRevocation({ bus, onRevoking, log }: RevocationDeps): Revocation {
   /** Identifies messages of this node: it applies its own changes directly, since the cluster may be unreachable. */
   const node = crypto.randomUUID()
   const advance = (epoch: { value: number }): void => {
