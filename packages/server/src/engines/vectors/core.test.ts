@@ -155,6 +155,24 @@ describe('graphs', () => {
     expect(core.search({ ...plain, vector: rows[3]?.values ?? new Float32Array() })[0]?.key).toBe(4)
   })
 
+  withGraphs('stay, and count as memory, in an index that is slightly below the threshold', async () => {
+    const rows = rowsOf(shapes.random(createRandom(3)), 40)
+    const core = openCore('cosine')
+    const exact = openCore('cosine', { create: null })
+    for (const each of [core, exact]) {
+      each.apply(rows, true)
+      await settle(each)
+      // 24 vectors have 768 values: below the threshold of 1,000, above its half.
+      each.apply(
+        rows.slice(24).map((row) => ({ ...row, values: null })),
+        true,
+      )
+      await settle(each)
+    }
+    expect(core.state()).toMatchObject({ size: 24, inGraph: 23 })
+    expect(core.state().bytes).toBeGreaterThan(exact.state().bytes)
+  })
+
   test('are done without where the library is not to be had', async () => {
     const rows = rowsOf(shapes.random(createRandom(3)), 500)
     const core = openCore('cosine', { create: null })
