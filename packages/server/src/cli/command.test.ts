@@ -97,7 +97,7 @@ describe('a command line', () => {
     [['token', 'a', '--claims', '[]'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],
     [['token', 'a', '--claims', '{'], '--claims must be a JSON object, such as \'{"teams":["a"]}\'.'],
     [['token', 'a', '--expires', 'soon'], '--expires: must be a duration such as "30s", "15m", "12h" or "7d".'],
-  ])('%j is not understood', async (words, message) => {
+  ])('%j is refused as invalid usage', async (words, message) => {
     expect(await run(...words)).toEqual({ code: 2, out: '', error: `${message}\nSee \`plinth help\`.` })
   })
 })
@@ -105,7 +105,7 @@ describe('a command line', () => {
 describe('a failure', () => {
   const named = (name: string, message: string) => Object.assign(new Error(message), { name })
 
-  test('that somebody can mend is a sentence', () => {
+  test('with a known cause is described in one sentence', () => {
     expect(describeFailure(named('ConfigError', 'a: is missing'))).toBe('a: is missing')
     expect(describeFailure(named('SchemaError', 'The data does not fit'))).toBe('The data does not fit')
     const denied = { code: 'EACCES', syscall: 'mkdir' }
@@ -117,7 +117,7 @@ describe('a failure', () => {
     )
   })
 
-  test('that is a mistake of ours shows its stack', () => {
+  test('without a known cause is shown with its stack', () => {
     expect(describeFailure(new TypeError('x is undefined'))).toContain('command.test.ts')
   })
 })

@@ -32,7 +32,7 @@ test.each(['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP', 'disconnect'] as const)(
   },
 )
 
-test('the echoes of one Ctrl-C count once, a second one ends at once', () => {
+test('repeated signals of one Ctrl-C count once, and a second Ctrl-C exits at once', () => {
   const never = new Promise<void>(() => {})
   const { clock, exits, send } = setUp(() => never)
   send('SIGINT')
@@ -45,7 +45,7 @@ test('the echoes of one Ctrl-C count once, a second one ends at once', () => {
   expect(exits).toEqual([130, 143])
 })
 
-test('a close that fails is told and ends with 1', async () => {
+test('a close that fails is reported and exits with 1', async () => {
   const failure = new Error('disk')
   const { code, failures, send } = setUp(() => Promise.reject(failure))
   send('SIGTERM')

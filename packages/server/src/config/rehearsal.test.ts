@@ -62,8 +62,8 @@ describe('[RULE-18] rules that could never be judged', () => {
     [room(() => exists('people', { userId: 'x' })), `${inRoom}: There is no table "people" in "shared"`],
     [instance(() => ({ name: 'x' })), `${inInstance}: Unknown field "name"`],
     [
-      instance(() => exists('nobody', { userId: 'x' })),
-      `${inInstance}: There is no table "nobody" in "team" or "shared"`,
+      instance(() => exists('absent', { userId: 'x' })),
+      `${inInstance}: There is no table "absent" in "team" or "shared"`,
     ],
     [
       instance(() => exists('members', exists('people', { title: field('userId') }))),

@@ -37,7 +37,7 @@ describe('cors', () => {
     expect(allowed({ mode: 'development', origins: [] }, origin.trim())).toBeNull()
   })
 
-  test('release allows what is listed, exactly', () => {
+  test('release mode allows exactly the listed origins', () => {
     expect(allowed(listed, 'https://app.example.org')).toBe('https://app.example.org')
     for (const origin of [
       'http://app.example.org',
@@ -49,7 +49,7 @@ describe('cors', () => {
     expect(allowed(listed)).toBeNull()
   })
 
-  test('a wildcard is answered as one, and credentials are never allowed', () => {
+  test('a wildcard is returned as such, without credentials', () => {
     const cors = createCors({ mode: 'release', origins: ['*'] })
     const response = new Headers()
     cors.expose(new Headers({ origin: 'https://any.example' }), response)
@@ -58,7 +58,7 @@ describe('cors', () => {
     expect(cors.common).toEqual({})
   })
 
-  test('answers that differ by origin say so', () => {
+  test('responses that depend on the origin have a Vary header', () => {
     expect(createCors(listed).common).toEqual({ Vary: 'Origin' })
     expect(createCors({ mode: 'development', origins: [] }).common).toEqual({ Vary: 'Origin' })
     expect(createCors({ mode: 'release', origins: [] }).common).toEqual({})
@@ -73,21 +73,23 @@ describe('over real sockets', () => {
     headers: { Origin: 'http://localhost:5173', 'Access-Control-Request-Method': 'PATCH' },
   }
 
-  test('development lets local pages read, with what they need to see', async () => {
-    const { ask } = serve([page], { cors: { mode: 'development', origins: [] } })
+  test('development allows local pages, and exposes the headers that they need', async () => {
+    const { request } = serve([page], { cors: { mode: 'development', origins: [] } })
     for (const path of ['/page', '/none']) {
-      const { headers } = await ask(path, from('http://localhost:5173'))
+      const { headers } = await request(path, from('http://localhost:5173'))
       expect(headers.get('access-control-allow-origin')).toBe('http://localhost:5173')
       expect(headers.get('access-control-expose-headers')).toStartWith('ETag, X-Request-Id, Retry-After, ')
       expect(headers.get('vary')).toBe('Origin')
     }
-    expect((await ask('/page', from('https://evil.example'))).headers.has('access-control-allow-origin')).toBe(false)
+    expect((await request('/page', from('https://evil.example'))).headers.has('access-control-allow-origin')).toBe(
+      false,
+    )
   })
 
-  test('a preflight is answered without credentials, whatever the path', async () => {
-    const { ask } = serve([page], { cors: { mode: 'development', origins: [] } })
+  test('a preflight needs no credentials on any path', async () => {
+    const { request } = serve([page], { cors: { mode: 'development', origins: [] } })
     for (const path of ['/page', '/none']) {
-      const { status, headers } = await ask(path, preflight)
+      const { status, headers } = await request(path, preflight)
       expect(status).toBe(204)
       expect(headers.get('access-control-allow-origin')).toBe('http://localhost:5173')
       expect(headers.get('access-control-allow-methods')).toContain('PATCH')
@@ -97,9 +99,9 @@ describe('over real sockets', () => {
   })
 
   test('release mode sends no CORS headers to an origin that is not listed', async () => {
-    const { ask } = serve([page], { cors: { mode: 'release', origins: ['https://app.example.org'] } })
-    expect((await ask('/page', preflight)).headers.has('access-control-allow-origin')).toBe(false)
-    const listedPage = await ask('/page', from('https://app.example.org'))
+    const { request } = serve([page], { cors: { mode: 'release', origins: ['https://app.example.org'] } })
+    expect((await request('/page', preflight)).headers.has('access-control-allow-origin')).toBe(false)
+    const listedPage = await request('/page', from('https://app.example.org'))
     expect(listedPage.headers.get('access-control-allow-origin')).toBe('https://app.example.org')
   })
 })

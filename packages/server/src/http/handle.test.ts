@@ -7,11 +7,11 @@ import type { Endpoint } from './endpoint.ts'
 import { refusal, serve, tiny, whoami } from './harness.test.ts'
 import { empty, json, jsonText } from './replies/reply.ts'
 
-describe('answers', () => {
+describe('responses', () => {
   const page = tiny({ name: 'page', paths: ['/page'], handle: () => jsonText('{"a":1}', 200, { ETag: '"v1"' }) })
 
-  test('every answer carries its id and nosniff, and ids differ', async () => {
-    const { ask } = serve([page, tiny({ name: 'post', method: 'POST', paths: ['/post'], body: z.looseObject({}) })])
+  test('every response has a request id and nosniff, and ids differ', async () => {
+    const { request } = serve([page, tiny({ name: 'post', method: 'POST', paths: ['/post'], body: z.looseObject({}) })])
     const ids = new Set<string | null>()
     for (const [path, method] of [
       ['/page', 'GET'],
@@ -20,7 +20,7 @@ describe('answers', () => {
       ['/post', 'POST'],
       ['/page', 'OPTIONS'],
     ] as const) {
-      const { headers } = await ask(path, { method, headers: { 'X-Request-Id': 'mine' } })
+      const { headers } = await request(path, { method, headers: { 'X-Request-Id': 'mine' } })
       expect(headers.get('x-content-type-options')).toBe('nosniff')
       expect(headers.get('x-request-id')).toMatch(/^[0-9a-f]{8}-[0-9a-z]+$/)
       ids.add(headers.get('x-request-id'))
@@ -28,9 +28,9 @@ describe('answers', () => {
     expect(ids.size).toBe(5)
   })
 
-  test('HEAD is GET without the body', async () => {
-    const { ask, logged } = serve([page])
-    const [get, head] = [await ask('/page'), await ask('/page', { method: 'HEAD' })]
+  test('HEAD returns the response of GET without the body', async () => {
+    const { request, logged } = serve([page])
+    const [get, head] = [await request('/page'), await request('/page', { method: 'HEAD' })]
     expect(head.status).toBe(200)
     expect(await head.text()).toBe('')
     for (const name of ['content-type', 'content-length', 'etag', 'cache-control'])
@@ -39,24 +39,24 @@ describe('answers', () => {
   })
 
   test.each(['"v1"', 'W/"v1"', '"v0", "v1"', '*'])('If-None-Match %s: 304 without a body', async (tag) => {
-    const { ask } = serve([page])
+    const { request } = serve([page])
     for (const method of ['GET', 'HEAD']) {
-      const response = await ask('/page', { method, headers: { 'If-None-Match': tag } })
+      const response = await request('/page', { method, headers: { 'If-None-Match': tag } })
       expect([response.status, await response.text()]).toEqual([304, ''])
       expect(response.headers.get('etag')).toBe('"v1"')
       expect(response.headers.has('content-type')).toBe(false)
     }
   })
 
-  test('If-None-Match with another tag, or on what is no read, changes nothing', async () => {
+  test('If-None-Match with another tag, or on a write, has no effect', async () => {
     const post = tiny({ name: 'post', method: 'POST', paths: ['/page'], handle: () => json({}, 200, { ETag: '"v1"' }) })
-    const { ask } = serve([page, post])
-    expect((await ask('/page', { headers: { 'If-None-Match': '"v0"' } })).status).toBe(200)
-    expect((await ask('/page', { method: 'POST', headers: { 'If-None-Match': '"v1"' } })).status).toBe(200)
+    const { request } = serve([page, post])
+    expect((await request('/page', { headers: { 'If-None-Match': '"v0"' } })).status).toBe(200)
+    expect((await request('/page', { method: 'POST', headers: { 'If-None-Match': '"v1"' } })).status).toBe(200)
   })
 
-  test('an answer may have no body or another type', async () => {
-    const { ask } = serve([
+  test('a response may have no body or another content type', async () => {
+    const { request } = serve([
       tiny({ name: 'none', paths: ['/none'], handle: () => empty(204) }),
       tiny({
         name: 'html',
@@ -64,8 +64,8 @@ describe('answers', () => {
         handle: async () => ({ status: 200, text: '<p>', contentType: 'text/html' }),
       }),
     ])
-    expect((await ask('/none')).status).toBe(204)
-    const html = await ask('/html')
+    expect((await request('/none')).status).toBe(204)
+    const html = await request('/html')
     expect([html.headers.get('content-type'), await html.text()]).toEqual(['text/html', '<p>'])
   })
 })
@@ -95,9 +95,9 @@ describe('failures', () => {
     ],
     ['a header that cannot be sent', () => json({}, 200, { 'X-Bad': 'a\r\nSet-Cookie: secrets' })],
     ['no answer at all', () => undefined as never],
-  ])('%s: an opaque 500 whose cause is in the log', async (_, handle) => {
-    const { ask, logged } = failing(handle)
-    const response = await ask('/failing')
+  ])('%s: returns an opaque 500 and logs the cause', async (_, handle) => {
+    const { request, logged } = failing(handle)
+    const response = await request('/failing')
     const text = await response.clone().text()
     expect(await refusal(response)).toEqual([500, 'Internal server error'])
     expect(text + JSON.stringify([...response.headers])).not.toContain('secrets')
@@ -110,29 +110,29 @@ describe('failures', () => {
     expect(line).toMatchObject({ event: 'http.request', status: 500 })
   })
 
-  test('a refusal is told as it is', async () => {
-    const { ask, logged } = failing(() => {
+  test('an API error is returned as it is', async () => {
+    const { request, logged } = failing(() => {
       throw notFound('Record')
     })
-    expect(await refusal(await ask('/failing'))).toEqual([404, 'Record not found'])
+    expect(await refusal(await request('/failing'))).toEqual([404, 'Record not found'])
     expect(logged()).toHaveLength(1)
   })
 
   test.each(['unavailable', 'busy'] as const)('an engine that is %s: 503, try again', async (kind) => {
-    const { ask, logged } = failing(async () => {
+    const { request, logged } = failing(async () => {
       throw new EngineError(kind, 'disk full at /srv/data')
     })
-    const response = await ask('/failing')
+    const response = await request('/failing')
     expect(response.headers.get('retry-after')).toBe('1')
     expect(await refusal(response)).toEqual([503, 'Service unavailable'])
     expect(logged()[0]).toMatchObject({ level: 'warn', error: { message: 'disk full at /srv/data' } })
   })
 
-  test('an engine error that the feature should have handled is a bug', async () => {
-    const { ask } = failing(() => {
+  test('an unhandled engine error is a 500', async () => {
+    const { request } = failing(() => {
       throw new EngineError('unique', 'x')
     })
-    expect((await ask('/failing')).status).toBe(500)
+    expect((await request('/failing')).status).toBe(500)
   })
 })
 
@@ -144,9 +144,9 @@ describe('query parameters', () => {
     handle: ({ query }) => json(query),
   })
 
-  test('are parsed by the endpoint’s schema', async () => {
-    const { ask } = serve([search])
-    expect(await (await ask('/search?q=a+b%26c')).json()).toEqual({ q: 'a b&c', limit: 10 })
+  test('are parsed by the schema of the endpoint', async () => {
+    const { request } = serve([search])
+    expect(await (await request('/search?q=a+b%26c')).json()).toEqual({ q: 'a b&c', limit: 10 })
   })
 
   test.each([
@@ -158,9 +158,9 @@ describe('query parameters', () => {
     ['/search?q=a&other=1&other=2', { other: 'max' }],
     ['/search?q=a&other=1&limmit=2', { other: 'unknown', limmit: 'unknown' }],
     ['/search?q=%ff', { q: 'pattern' }],
-  ])('%s: 400 naming the parameter', async (path, codes) => {
-    const { ask } = serve([search])
-    const body = (await (await ask(path)).json()) as { code: number; data: Record<string, { code: string }> }
+  ])('%s: returns 400 and names the parameter', async (path, codes) => {
+    const { request } = serve([search])
+    const body = (await (await request(path)).json()) as { code: number; data: Record<string, { code: string }> }
     expect(body.code).toBe(400)
     expect(Object.fromEntries(Object.entries(body.data).map(([name, { code }]) => [name, code]))).toEqual(
       codes as unknown as Record<string, string>,
@@ -208,24 +208,24 @@ describe('callers', () => {
     ['rules', { ...key('root-key'), ...bearer('Bearer wrong') }, 200, 'service'],
     ['health', { ...key('wrong'), ...bearer('Bearer wrong') }, 200, 'anonymous'],
   ])('%s with %j: %i %s', async (path, headers, status, outcome) => {
-    const { ask } = serve(endpoints)
-    const response = await ask(`/${path}`, { headers })
+    const { request } = serve(endpoints)
+    const response = await request(`/${path}`, { headers })
     const body = (await response.json()) as { kind?: string; message?: string }
     expect([response.status, body.kind ?? body.message]).toEqual([status, outcome])
   })
 
-  test('a refused call runs nothing', async () => {
+  test('a refused request does not run the handler', async () => {
     let runs = 0
-    const { ask } = serve([whoami('service', { handle: () => json(++runs) })])
-    await ask('/service')
-    await ask('/service', { headers: bearer('Bearer ada-token') })
-    await ask('/service', { headers: key('wrong') })
+    const { request } = serve([whoami('service', { handle: () => json(++runs) })])
+    await request('/service')
+    await request('/service', { headers: bearer('Bearer ada-token') })
+    await request('/service', { headers: key('wrong') })
     expect(runs).toBe(0)
   })
 
-  test('neither log nor answer repeats a secret', async () => {
-    const { ask, logged } = serve(endpoints)
-    const response = await ask('/public?token=seen-secret', {
+  test('neither the log nor the response contains a secret', async () => {
+    const { request, logged } = serve(endpoints)
+    const response = await request('/public?token=seen-secret', {
       headers: { ...key('seen-secret'), ...bearer('Bearer seen-secret') },
     })
     expect((await response.text()) + JSON.stringify(logged())).not.toContain('seen-secret')
@@ -233,12 +233,12 @@ describe('callers', () => {
 })
 
 describe('log and metrics', () => {
-  test('one line per request', async () => {
-    const { ask, logged } = serve([whoami('rules')], { trustProxy: '1' })
-    const { headers } = await ask('/rules?', {
+  test('each request writes one log line', async () => {
+    const { request, logged } = serve([whoami('rules')], { trustProxy: '1' })
+    const { headers } = await request('/rules?', {
       headers: { Authorization: 'Bearer ada-token', 'X-Forwarded-For': '2001:db8::1' },
     })
-    await ask('/none')
+    await request('/none')
     expect(logged()).toMatchObject([
       {
         level: 'info',
@@ -257,9 +257,9 @@ describe('log and metrics', () => {
   })
 
   test('requests are counted', async () => {
-    const { ask, metrics } = serve([tiny({ name: 'list', paths: ['/t/:table'] })])
-    await ask('/t/posts')
-    await ask('/none')
+    const { request, metrics } = serve([tiny({ name: 'list', paths: ['/t/:table'] })])
+    await request('/t/posts')
+    await request('/none')
     const text = await metrics.text()
     expect(text).toContain('http_requests_total{endpoint="list",status="200"} 1')
     expect(text).toContain('http_requests_total{endpoint="stray",status="404"} 1')

@@ -53,7 +53,7 @@ const fewOfAll: RateLimits = {
   global: few,
 }
 
-/** How sockets learn who is there, by the token `ada-token` unless told otherwise, and how many there may be. */
+/** Authentication of sockets, by default with the token `ada-token`, and their limits. */
 export type SocketProofs = Partial<Pick<SocketsDeps, 'authenticate' | 'renew' | 'bounds'>>
 
 interface Options extends SocketProofs {
@@ -117,11 +117,11 @@ export function serve(endpoints: readonly Endpoint[], options: Options = {}) {
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Record<string, unknown>)
   }
-  const ask = (path: string, init?: RequestInit): Promise<Response> => fetch(server.url + path, init)
-  return { server, served, clock, metrics, sockets, logged, ask }
+  const request = (path: string, init?: RequestInit): Promise<Response> => fetch(server.url + path, init)
+  return { server, served, clock, metrics, sockets, logged, request }
 }
 
-/** A connection whose bytes are seen as they are. */
+/** A raw connection. */
 export function connectRaw(server: Server) {
   const socket: Socket = connect(server.port, '127.0.0.1')
   let received = ''
@@ -142,18 +142,18 @@ export function connectRaw(server: Server) {
         waiting.push({ text, resolve })
         if (received.includes(text)) resolve()
       }),
-    /** Everything that was received, once the other side has closed. */
+    /** Everything received, once the server has closed the connection. */
     closed: closed.promise,
   }
 }
 
-/** Status and message of an answer in the one form of all refusals. */
+/** The status and message of an error response. */
 export const refusal = async (response: Response): Promise<unknown[]> => {
   const body = (await response.json()) as { code: number; message: string; slug: string }
   expect(body.code).toBe(response.status)
   return [response.status, body.message]
 }
 
-/** Tells its caller back, behind the credentials it is named for. */
+/** An endpoint that returns its caller and requires the credentials that it is named after. */
 export const whoami = (credentials: Endpoint['credentials'], extra: Partial<Endpoint> = {}) =>
   tiny({ name: credentials, paths: [`/${credentials}`], credentials, handle: ({ caller }) => json(caller), ...extra })

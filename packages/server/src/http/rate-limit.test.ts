@@ -28,7 +28,7 @@ async function outcome(counting: () => void | Promise<void>): Promise<string> {
   }
 }
 
-test('one too many is refused until the window ends', async () => {
+test('a request over the limit is refused until the window ends', async () => {
   const clock = manualClock()
   const limiter = createRateLimiter(createMemoryCluster({ clock }), () => limits)
   const hit = (address = '192.0.2.1') => outcome(() => limiter.count('db', address))
@@ -41,7 +41,7 @@ test('one too many is refused until the window ends', async () => {
   expect(await hit()).toBe('fine')
 })
 
-test('groups and addresses count apart, an IPv6 /64 together', async () => {
+test('groups and addresses have separate limits, an IPv6 /64 a common one', async () => {
   const limiter = createRateLimiter(createMemoryCluster({ clock: manualClock() }), () => limits)
   const hit = (group: keyof RateLimits, address: string) => outcome(() => limiter.count(group, address))
   for (let n = 0; n < 2; n++) await hit('db', '2001:db8::1')
@@ -51,7 +51,7 @@ test('groups and addresses count apart, an IPv6 /64 together', async () => {
   expect(await hit('db', '192.0.2.1')).toBe('fine')
 })
 
-test('counters elsewhere are waited for', async () => {
+test('asynchronous counters are awaited', async () => {
   const limiter = createRateLimiter({ hit: async () => ({ count: 3, resetMs: 1500 }) }, () => limits)
   expect(await outcome(() => limiter.count('db', '192.0.2.1'))).toBe('429 2')
 })
@@ -59,57 +59,59 @@ test('counters elsewhere are waited for', async () => {
 describe('over real sockets', () => {
   const limited = [whoami('public', { rateLimit: 'db' }), whoami('user', { rateLimit: null })]
   const statuses = async (
-    ask: ReturnType<typeof serve>['ask'],
+    request: ReturnType<typeof serve>['request'],
     times: number,
     headers: () => Record<string, string>,
     path = '/public',
   ) => {
     const seen: number[] = []
-    for (let n = 0; n < times; n++) seen.push((await ask(path, { headers: headers() })).status)
+    for (let n = 0; n < times; n++) seen.push((await request(path, { headers: headers() })).status)
     return seen
   }
 
-  test('one too many is 429 with Retry-After until the window ends', async () => {
-    const { ask, clock } = serve(limited)
-    expect(await statuses(ask, 3, () => ({}))).toEqual([200, 200, 200])
+  test('a request over the limit returns 429 with Retry-After until the window ends', async () => {
+    const { request, clock } = serve(limited)
+    expect(await statuses(request, 3, () => ({}))).toEqual([200, 200, 200])
     clock.advance(20_000)
-    const response = await ask('/public')
+    const response = await request('/public')
     expect(response.headers.get('retry-after')).toBe('40')
     expect(await refusal(response)).toEqual([429, 'Rate limit exceeded'])
     clock.advance(40_000)
-    expect((await ask('/public')).status).toBe(200)
+    expect((await request('/public')).status).toBe(200)
   })
 
-  test('HEAD and bad tokens count, a good service key does not', async () => {
-    const { ask } = serve(limited)
-    await ask('/public', { method: 'HEAD' })
-    expect(await statuses(ask, 3, () => ({ Authorization: 'Bearer wrong' }))).toEqual([401, 401, 429])
-    expect(await statuses(ask, 5, () => ({ 'X-Platform-Service-Key': 'root-key' }))).toEqual([200, 200, 200, 200, 200])
+  test('HEAD requests and invalid tokens count, valid service keys do not', async () => {
+    const { request } = serve(limited)
+    await request('/public', { method: 'HEAD' })
+    expect(await statuses(request, 3, () => ({ Authorization: 'Bearer wrong' }))).toEqual([401, 401, 429])
+    expect(await statuses(request, 5, () => ({ 'X-Platform-Service-Key': 'root-key' }))).toEqual([
+      200, 200, 200, 200, 200,
+    ])
   })
 
-  test('service keys cannot be guessed past the limit, not even where there is none', async () => {
-    const { ask } = serve(limited)
+  test('invalid service keys are rate limited, even on endpoints without a limit', async () => {
+    const { request } = serve(limited)
     let guess = 0
     const guesses = () => ({ 'X-Platform-Service-Key': `guess-${guess++}` })
-    expect(await statuses(ask, 4, guesses)).toEqual([401, 401, 401, 429])
-    expect(await statuses(ask, 4, guesses, '/user')).toEqual([401, 401, 401, 429])
+    expect(await statuses(request, 4, guesses)).toEqual([401, 401, 401, 429])
+    expect(await statuses(request, 4, guesses, '/user')).toEqual([401, 401, 401, 429])
   })
 
-  test('an invented X-Forwarded-For makes no new client', async () => {
+  test('a forged X-Forwarded-For does not create a new client', async () => {
     let n = 0
     const forged = () => ({ 'X-Forwarded-For': `10.0.0.${n++}` })
-    expect(await statuses(serve(limited).ask, 4, forged)).toEqual([200, 200, 200, 429])
+    expect(await statuses(serve(limited).request, 4, forged)).toEqual([200, 200, 200, 429])
     const seen = () => ({ 'X-Forwarded-For': `10.0.0.${n++}, 203.0.113.7` })
-    expect(await statuses(serve(limited, { trustProxy: '1' }).ask, 4, seen)).toEqual([200, 200, 200, 429])
-    expect(await statuses(serve(limited, { trustProxy: '10.0.0.0/8' }).ask, 4, seen)).toEqual([200, 200, 200, 429])
+    expect(await statuses(serve(limited, { trustProxy: '1' }).request, 4, seen)).toEqual([200, 200, 200, 429])
+    expect(await statuses(serve(limited, { trustProxy: '10.0.0.0/8' }).request, 4, seen)).toEqual([200, 200, 200, 429])
   })
 
-  test('behind a trusted proxy clients count apart, an IPv6 /64 together', async () => {
-    const { ask } = serve(limited, { trustProxy: '127.0.0.1' })
+  test('behind a trusted proxy clients have separate limits, an IPv6 /64 a common one', async () => {
+    const { request } = serve(limited, { trustProxy: '127.0.0.1' })
     const from = (address: string) => () => ({ 'X-Forwarded-For': address })
-    expect(await statuses(ask, 4, from('203.0.113.7'))).toEqual([200, 200, 200, 429])
-    expect(await statuses(ask, 1, from('203.0.113.8'))).toEqual([200])
-    expect(await statuses(ask, 3, from('2001:db8::1'))).toEqual([200, 200, 200])
-    expect(await statuses(ask, 1, from('2001:db8::ffff'))).toEqual([429])
+    expect(await statuses(request, 4, from('203.0.113.7'))).toEqual([200, 200, 200, 429])
+    expect(await statuses(request, 1, from('203.0.113.8'))).toEqual([200])
+    expect(await statuses(request, 3, from('2001:db8::1'))).toEqual([200, 200, 200])
+    expect(await statuses(request, 1, from('2001:db8::ffff'))).toEqual([429])
   })
 })

@@ -40,15 +40,15 @@ describe('paths of any depth', () => {
     ['DELETE', '/f/b/uploads/x/parts', 'delete', 'uploads/x/parts'],
     ['GET', '/f/b/uploads%2Fx%2Fparts', 'get', 'uploads/x/parts'],
   ])('%s %s is %s of %s', async (method, path, name, key) => {
-    const { ask } = serve(files)
-    const { params, name: found } = (await (await ask(path, { method })).json()) as { params: object; name: string }
+    const { request } = serve(files)
+    const { params, name: found } = (await (await request(path, { method })).json()) as { params: object; name: string }
     expect([found, params]).toEqual([name, { bucket: path.startsWith('/f/b%2Fb') ? 'b/b' : 'b', key }])
   })
 
-  test('literal paths with the method win', async () => {
-    const { ask } = serve(files)
-    expect(await (await ask('/f/b/uploads/x/parts')).json()).toMatchObject({ name: 'parts' })
-    expect(await (await ask('/f/b/upload', { method: 'POST' })).json()).toMatchObject({ name: 'upload' })
+  test('literal paths with the method take precedence', async () => {
+    const { request } = serve(files)
+    expect(await (await request('/f/b/uploads/x/parts')).json()).toMatchObject({ name: 'parts' })
+    expect(await (await request('/f/b/upload', { method: 'POST' })).json()).toMatchObject({ name: 'upload' })
   })
 
   test.each([
@@ -56,21 +56,21 @@ describe('paths of any depth', () => {
     ['PUT', '/f/b/upload', 'DELETE, GET, HEAD, OPTIONS, POST'],
     ['POST', '/f/b/a/metadata', 'DELETE, GET, HEAD, OPTIONS, PATCH'],
   ])('%s %s: 405 with Allow', async (method, path, allow) => {
-    const { ask } = serve(files)
-    const answer = await ask(path, { method })
+    const { request } = serve(files)
+    const answer = await request(path, { method })
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
   })
 
   test.each(['/f/b/', '/f/b/%ff', '/f/b/%', '/f/%ff/k'])('%s is unknown', async (path) => {
-    const { ask } = serve(files)
-    expect((await ask(path)).status).toBe(404)
+    const { request } = serve(files)
+    expect((await request(path)).status).toBe(404)
   })
 })
 
 describe('routes', () => {
-  test('literal paths win, parameters arrive decoded, several paths lead to one endpoint', async () => {
-    const { ask } = serve(records)
-    const answer = async (path: string, method = 'GET') => (await ask(path, { method })).json()
+  test('literal paths take precedence, parameters are decoded, and an endpoint may have several paths', async () => {
+    const { request } = serve(records)
+    const answer = async (path: string, method = 'GET') => (await request(path, { method })).json()
     expect(await answer('/t/posts/count')).toEqual({ name: 'count', params: { table: 'posts' } })
     expect(await answer('/t/posts/%63ount')).toEqual({ name: 'get', params: { table: 'posts', id: 'count' } })
     expect(await answer('/t/posts/a%2Fb%20c')).toEqual({ name: 'get', params: { table: 'posts', id: 'a/b c' } })
@@ -98,26 +98,26 @@ describe('routes', () => {
   test.each(['/', '/t', '/t/posts/', '/t//x', '/T/posts', '/t/a/b/c', '/i/one/t', '/%74/posts'])(
     '%s: 404',
     async (path) => {
-      const { ask } = serve(records)
-      expect(await refusal(await ask(path))).toEqual([404, 'Path not found'])
+      const { request } = serve(records)
+      expect(await refusal(await request(path))).toEqual([404, 'Path not found'])
     },
   )
 
-  test('OPTIONS tells the methods', async () => {
-    const { ask } = serve(records)
-    const response = await ask('/t/posts', { method: 'OPTIONS' })
+  test('OPTIONS lists the methods', async () => {
+    const { request } = serve(records)
+    const response = await request('/t/posts', { method: 'OPTIONS' })
     expect([response.status, response.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS'])
-    expect((await ask('/none', { method: 'OPTIONS' })).status).toBe(404)
+    expect((await request('/none', { method: 'OPTIONS' })).status).toBe(404)
   })
 
-  test('two endpoints cannot claim one path or one name', () => {
+  test('two endpoints cannot have the same path or name', () => {
     const twice = (name: string, path: string) => () =>
       serve([tiny({ name: 'a', paths: ['/a'] }), tiny({ name, paths: [path] })])
     expect(twice('b', '/a')).toThrow('b and a both declare GET /a')
     expect(twice('a', '/b')).toThrow('Two endpoints are named a')
   })
 
-  test('a strange Host header changes nothing', async () => {
+  test('an unusual Host header has no effect', async () => {
     const { server } = serve([
       tiny({
         name: 'q',

@@ -4,7 +4,7 @@ import { connectRaw, serve, tiny } from './harness.test.ts'
 import { json } from './replies/reply.ts'
 
 describe('replacing and draining', () => {
-  /** An endpoint that answers when told to. */
+  /** An endpoint that responds when released. */
   function gate() {
     const started = Promise.withResolvers<void>()
     const release = Promise.withResolvers<void>()
@@ -20,28 +20,28 @@ describe('replacing and draining', () => {
     return { slow, started: started.promise, release: release.resolve }
   }
 
-  test('other endpoints are served from the next request on, and requests in progress finish', async () => {
+  test('replaced endpoints are used from the next request, and requests in progress finish', async () => {
     const { slow, started, release } = gate()
-    const { server, served, ask } = serve([slow])
-    const running = ask('/slow')
+    const { server, served, request } = serve([slow])
+    const running = request('/slow')
     await started
     server.replace({ ...served, endpoints: [tiny({ name: 'new', paths: ['/new'] })] })
-    expect((await ask('/new')).status).toBe(200)
-    expect((await ask('/slow')).status).toBe(404)
+    expect((await request('/new')).status).toBe(200)
+    expect((await request('/slow')).status).toBe(404)
     release()
     expect(await (await running).json()).toEqual({ done: true })
   })
 
-  test('work in progress is finished, new work refused, idle connections closed', async () => {
+  test('requests in progress finish, new ones are refused, idle connections are closed', async () => {
     const { slow, started, release } = gate()
-    const { server, ask, logged } = serve([slow])
+    const { server, request, logged } = serve([slow])
     const [idle, halfway] = [connectRaw(server), connectRaw(server)]
     for (const connection of [idle, halfway]) {
       connection.write('GET /none HTTP/1.1\r\nHost: h\r\n\r\n')
       await connection.until('"not-found"')
     }
     halfway.write('GET /slow HTTP/1.1\r\nHo')
-    const running = ask('/slow')
+    const running = request('/slow')
     await started
     const drained = server.drain()
     expect(server.isDraining).toBe(true)
@@ -55,13 +55,13 @@ describe('replacing and draining', () => {
     expect(await (await running).json()).toEqual({ done: true })
     await drained
     expect(logged().map(({ status }) => status)).toEqual([404, 404, 503, 200])
-    await expect(ask('/slow')).rejects.toThrow()
+    await expect(request('/slow')).rejects.toThrow()
   })
 
-  test('work that does not end is cut off', async () => {
+  test('requests that do not end are aborted', async () => {
     const { slow, started } = gate()
-    const { server, ask } = serve([slow], { drainTimeoutMs: 1 })
-    const running = ask('/slow').then(
+    const { server, request } = serve([slow], { drainTimeoutMs: 1 })
+    const running = request('/slow').then(
       () => 'answered',
       () => 'cut off',
     )

@@ -26,13 +26,13 @@ function setting(changes: Partial<typeof bounds> = {}) {
   return { enter, began, drain, queue }
 }
 
-test('callers take turns, each in its own order', async () => {
+test('callers are served round-robin, each in its own order', async () => {
   const { enter, began, drain } = setting()
   await drain(['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((name) => enter(name)))
   expect(began).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
 })
 
-test('both bounds refuse, and what was refused takes no room', async () => {
+test('both limits refuse entries, and refused entries take no slot', async () => {
   const { enter, began, drain } = setting()
   const all = ['a0', 'a1', 'a2', 'a3', 'a4'].map((name) => enter(name))
   await expect(enter('a5')).rejects.toEqual(new QueueFullError('caller'))

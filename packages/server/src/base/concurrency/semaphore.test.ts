@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createSemaphore } from './semaphore.ts'
 
-/** Work that ends when told to. */
+/** Work that ends when resolved or rejected. */
 function controlled() {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   let isRunning = false
@@ -17,32 +17,32 @@ function controlled() {
     },
   }
 }
-/** Enough turns of the loop for whatever can go on to have gone on. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+/** Runs the event loop until all runnable work has started. */
+const flush = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('runs so many at once, then the others in their order', async () => {
+test('runs up to the limit concurrently, and the rest in order', async () => {
   const gate = createSemaphore({ running: 2, waiting: 2 })
   const [a, b, c, d] = [controlled(), controlled(), controlled(), controlled()]
   const results = [a, b, c, d].map(({ work }) => gate.run(work))
-  await settle()
+  await flush()
   expect([a, b, c, d].map(({ isRunning }) => isRunning)).toEqual([true, true, false, false])
   b.resolve('b')
-  await settle()
+  await flush()
   expect([c.isRunning, d.isRunning]).toEqual([true, false])
   for (const [name, one] of Object.entries({ a, c, d })) {
     one.resolve(name)
-    await settle()
+    await flush()
   }
   expect(await Promise.all(results)).toEqual(['a', 'b', 'c', 'd'])
 })
 
-test('turns away whom it has no room for, without running anything of theirs', async () => {
+test('refuses work beyond the queue limit without running it', async () => {
   const gate = createSemaphore({ running: 1, waiting: 1 })
   const [a, b, c] = [controlled(), controlled(), controlled()]
   const first = gate.run(a.work)
   const second = gate.run(b.work)
   expect(gate.run(c.work)).toBeNull()
-  await settle()
+  await flush()
   expect(c.isRunning).toBe(false)
   a.resolve('a')
   b.resolve('b')
@@ -51,7 +51,7 @@ test('turns away whom it has no room for, without running anything of theirs', a
   expect(await gate.run(c.work)).toBe('c')
 })
 
-test('work that fails makes room like any other', async () => {
+test('failed work frees its slot', async () => {
   const gate = createSemaphore({ running: 1, waiting: 5 })
   const failing = () => Promise.reject(new Error('no'))
   const throwing = () => {

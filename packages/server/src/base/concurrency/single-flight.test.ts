@@ -3,7 +3,7 @@ import { createSingleFlight } from './single-flight.ts'
 
 const never = new AbortController().signal
 
-test('equal work is done once, and again once it has ended, whether it failed or not', async () => {
+test('concurrent equal work runs once, and again after it has succeeded or failed', async () => {
   const flights = createSingleFlight<number>()
   let runs = 0
   const gate = Promise.withResolvers<number>()
@@ -20,7 +20,7 @@ test('equal work is done once, and again once it has ended, whether it failed or
   expect(await flights.run('a', async () => 8, never)).toBe(8)
 })
 
-test('work is aborted once all callers have given up, and is never joined afterwards', async () => {
+test('work is aborted when all callers have aborted, and is not shared afterwards', async () => {
   const flights = createSingleFlight<number>()
   const [one, two] = [new AbortController(), new AbortController()]
   const signals: AbortSignal[] = []

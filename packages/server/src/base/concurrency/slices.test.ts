@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { eventLoopSliceMs } from '../../limits/writes.ts'
 import { createSlices, SliceScheduler, startSlice } from './slices.ts'
 
-test('a slice lasts its time, and the next one begins after the event loop had its chance', async () => {
+test('a slice lasts its duration, and the next one starts after the event loop has run', async () => {
   let nowMs = 0
   const next = createSlices({ scheduler: new SliceScheduler(() => nowMs) })
   expect(next()).toBeUndefined()
@@ -21,7 +21,7 @@ test('a slice lasts its time, and the next one begins after the event loop had i
   expect(next()).toBeInstanceOf(Promise)
 })
 
-test('all work shares the slices: one runs in each round of the event loop, in the order they paused', async () => {
+test('all work shares the slices: one runs per iteration of the event loop, in the order of pausing', async () => {
   let nowMs = 0
   let round = 0
   const scheduler = new SliceScheduler(() => nowMs)
@@ -50,7 +50,7 @@ test('all work shares the slices: one runs in each round of the event loop, in t
   expect(names.lastIndexOf('a')).toBeGreaterThan(names.indexOf('b'))
 })
 
-test('work with slices of another length has them for itself', async () => {
+test('work with another slice length has separate slices', async () => {
   let nowMs = 0
   const next = createSlices({ sliceMs: 2, elapsedMs: () => nowMs })
   nowMs = 1
@@ -61,7 +61,7 @@ test('work with slices of another length has them for itself', async () => {
   expect(next()).toBeUndefined()
 })
 
-test('work that ends with its slice learns when it is over', () => {
+test('work that ends with its slice is notified of the end', () => {
   let nowMs = 5
   const isOver = startSlice({ elapsedMs: () => nowMs })
   nowMs += eventLoopSliceMs - 1

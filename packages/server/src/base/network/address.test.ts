@@ -21,7 +21,7 @@ describe('canonicalAddress', () => {
     ['::127.0.0.1', '::7f00:1'],
     ['0:0:1:0:0:1:1:1', '::1:0:0:1:1:1'],
     ['::0:0:0:0:0.0.0.0', '::'],
-  ])('%s is written %s', (text, canonical) => {
+  ])('%s is normalized to %s', (text, canonical) => {
     expect(canonicalAddress(text)).toBe(canonical)
   })
 
@@ -49,11 +49,11 @@ describe('canonicalAddress', () => {
     'g::',
     ':1:2:3:4:5:6:7',
     '1:2:3:4:5:6:7:',
-  ])('%p is no address', (text) => {
+  ])('%p is not an address', (text) => {
     expect(canonicalAddress(text)).toBeNull()
   })
 
-  test('one spelling per address, and spelling it again changes nothing', () => {
+  test('each address has one canonical form, and normalizing is idempotent', () => {
     fc.assert(
       fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
         const once = canonicalAddress(text)
@@ -64,7 +64,7 @@ describe('canonicalAddress', () => {
     )
   })
 
-  test('any text at all gives an address or null', () => {
+  test('any text returns an address or null', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'0123456789abcf:.%/') }), (text) => {
         const canonical = canonicalAddress(text)
@@ -133,7 +133,7 @@ describe('networks', () => {
     )
   })
 
-  test('a block holds exactly the addresses that share its leading bits', () => {
+  test('a block contains exactly the addresses with its leading bits', () => {
     const ipv4 = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255))
     const bitsOf = (bytes: readonly number[]): string => bytes.map((b) => b.toString(2).padStart(8, '0')).join('')
     fc.assert(

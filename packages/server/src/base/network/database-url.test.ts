@@ -23,7 +23,7 @@ test('several hosts share credentials, database and parameters', () => {
   expect(description).not.toContain('secret')
 })
 
-test('another user, on every host', () => {
+test('replaces the user on every host', () => {
   const { hosts } = withUser(parseDatabaseUrl('postgres://ada:secret@a,b:5433/plinth'), 'role', 'p@ss')
   expect(hosts.map(({ url }) => url)).toEqual([
     'postgres://role:p%40ss@a/plinth',

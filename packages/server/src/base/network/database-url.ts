@@ -38,8 +38,8 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   const hosts = names.map((name) => hostOf(name, `${protocol}://${credentials}${name}${path}${rest}`))
   const database = decode(path.slice(1))
   if (database === '') throw new RangeError(`must name a database, as in ${form}`)
-  const places = hosts.map(({ name }) => name).join(', ')
-  return { hosts, database, description: `PostgreSQL at ${places}, database "${database}"` }
+  const addresses = hosts.map(({ name }) => name).join(', ')
+  return { hosts, database, description: `PostgreSQL at ${addresses}, database "${database}"` }
 }
 
 function hostOf(name: string, url: string): DatabaseHost {

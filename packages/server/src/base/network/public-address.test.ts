@@ -12,7 +12,7 @@ describe('the public internet', () => {
     '223.255.255.255',
     '2606:4700::1111',
     '::ffff:8.8.8.8',
-  ])('[PUSH-WEB-5] %s is of it', (address) => {
+  ])('[PUSH-WEB-5] %s is public', (address) => {
     expect(isPublicAddress(address)).toBe(true)
   })
 
@@ -42,11 +42,11 @@ describe('the public internet', () => {
       '0x7f.1',
     ],
     ...['0177.0.0.1', '127.1', '1.1.1.1.', '[::1]'],
-  ])('[PUSH-WEB-5] %p is not', (address) => {
+  ])('[PUSH-WEB-5] %p is not public', (address) => {
     expect(isPublicAddress(address)).toBe(false)
   })
 
-  test('[PUSH-WEB-5] no address of a special-purpose block is', () => {
+  test('[PUSH-WEB-5] no address of a special-purpose block is public', () => {
     const closed = new BlockList()
     for (const [network, bits] of [
       ...([

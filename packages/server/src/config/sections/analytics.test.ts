@@ -5,7 +5,7 @@ import { findMistakes, parseConfig } from '../validate.ts'
 const rootKey = 'root-key-0123456789'
 const parse = (analytics: unknown) => parseConfig({ analytics }, { mode: 'release', rootKey }).config.analytics
 
-test('left out, any event from anybody is taken and requests are counted', () => {
+test('by default every caller may send any event, and requests are counted', () => {
   const requestRows = { retentionMs: 7 * 24 * 60 * 60 * 1000, bytesMax: 1024 ** 3 }
   const rawEvents = { bytesMax: 4 * 1024 ** 3 }
   const usual = { events: null, anonymous: true, requestLog: true, requestRows, rawEvents }

@@ -77,6 +77,6 @@ const mistakes: readonly (readonly [string, unknown, string])[] = [
     'vector.docs.engine: can be "pgvector" up to 2000 dimensions',
   ],
 ]
-test.each(mistakes)('%s is told with its place', (_, written, message) => {
+test.each(mistakes)('%s is reported with its path', (_, written, message) => {
   expect(mistakesIn(written)).toEqual([message])
 })

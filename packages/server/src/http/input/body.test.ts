@@ -49,11 +49,11 @@ describe('parseJsonObject', () => {
     expect(mistake(Uint8Array.from(body))).toBe('The body is not valid UTF-8')
   })
 
-  test('a replacement character that was really sent is kept', () => {
+  test('a replacement character in the input is kept', () => {
     expect(parseJsonObject(bytes('{"a":"\ufffd"}'))).toEqual({ a: '\ufffd' })
   })
 
-  test('__proto__ is a field like any other and changes no prototype', () => {
+  test('__proto__ is an ordinary field and changes no prototype', () => {
     const body = parseJsonObject(bytes('{"__proto__":{"admin":true}}'))
     expect(Object.keys(body)).toEqual(['__proto__'])
     expect((body as { admin?: boolean }).admin).toBeUndefined()
@@ -105,9 +105,9 @@ describe('over real sockets', () => {
     'application/json; charset=utf-8',
     'Application/JSON;charset="UTF-8"',
     'application/json; profile=x',
-  ])('%s is JSON', async (type) => {
-    const { ask } = serve([echo])
-    expect(await (await ask('/echo', post('{"a":1}', { 'Content-Type': type }))).json()).toEqual({ a: 1 })
+  ])('%s is accepted as JSON', async (type) => {
+    const { request } = serve([echo])
+    expect(await (await request('/echo', post('{"a":1}', { 'Content-Type': type }))).json()).toEqual({ a: 1 })
   })
 
   test.each([
@@ -118,11 +118,11 @@ describe('over real sockets', () => {
     'application/json; charset=latin1',
     'text/plain; a=application/json',
     '',
-  ])('%p is not', async (type) => {
-    const { ask } = serve([echo])
+  ])('%p is refused with 415', async (type) => {
+    const { request } = serve([echo])
     // Bytes without a type are sent without a Content-Type at all.
     const init = type === '' ? { method: 'POST', body: bytes('{}') } : post('{}', { 'Content-Type': type })
-    expect(await refusal(await ask('/echo', init))).toEqual([415, 'Content-Type must be application/json'])
+    expect(await refusal(await request('/echo', init))).toEqual([415, 'Content-Type must be application/json'])
   })
 
   test.each([
@@ -132,30 +132,30 @@ describe('over real sockets', () => {
     ['[['.repeat(40), 'The body is nested deeper than 64 levels'],
     ['', 'The body is not valid JSON'],
   ])('%p: 400', async (body, message) => {
-    const { ask } = serve([echo])
-    expect(await refusal(await ask('/echo', post(body)))).toEqual([400, message])
-    expect(await refusal(await ask('/echo', post(chunked(body))))).toEqual([400, message])
+    const { request } = serve([echo])
+    expect(await refusal(await request('/echo', post(body)))).toEqual([400, message])
+    expect(await refusal(await request('/echo', post(chunked(body))))).toEqual([400, message])
   })
 
-  test('arrive whole however they are cut', async () => {
-    const { ask } = serve([echo])
-    const whole = bytes('{"a":"🎈"}')
-    expect(await (await ask('/echo', post(chunked(whole.subarray(0, 8), whole.subarray(8))))).json()).toEqual({
+  test('are parsed regardless of chunk boundaries', async () => {
+    const { request } = serve([echo])
+    const content = bytes('{"a":"🎈"}')
+    expect(await (await request('/echo', post(chunked(content.subarray(0, 8), content.subarray(8))))).json()).toEqual({
       a: '🎈',
     })
   })
 
-  test('the bound is on bytes, to the byte', async () => {
-    const { ask } = serve([echo])
+  test('the limit is exact, in bytes', async () => {
+    const { request } = serve([echo])
     const exact = `{"a":"${'é'.repeat(46)}"}`
     expect(bytes(exact)).toHaveLength(100)
-    expect((await ask('/echo', post(exact))).status).toBe(200)
-    expect((await ask('/echo', post(chunked(exact)))).status).toBe(200)
+    expect((await request('/echo', post(exact))).status).toBe(200)
+    expect((await request('/echo', post(chunked(exact)))).status).toBe(200)
     for (const body of [`${exact} `, chunked(exact, ' ')])
-      expect(await refusal(await ask('/echo', post(body)))).toEqual([413, 'The body is larger than 100 bytes'])
+      expect(await refusal(await request('/echo', post(body)))).toEqual([413, 'The body is larger than 100 bytes'])
   })
 
-  test('a declared length is refused before a byte has come', async () => {
+  test('a declared length over the limit is refused before the body is read', async () => {
     const { server } = serve([echo])
     const connection = connectRaw(server)
     connection.write(head('Content-Length: 99999999999'))
@@ -163,7 +163,7 @@ describe('over real sockets', () => {
     connection.socket.destroy()
   })
 
-  test('beyond the bound of the listener the runtime refuses by itself, declared or not', async () => {
+  test('the runtime refuses bodies beyond the limit of the listener, declared or not', async () => {
     const { server } = serve([echo], { bodyBytesMax: 1000 })
     for (const sent of ['Content-Length: 1001', `Transfer-Encoding: chunked\r\n\r\n3e9\r\n${' '.repeat(1001)}`]) {
       const connection = connectRaw(server)
@@ -173,7 +173,7 @@ describe('over real sockets', () => {
     }
   })
 
-  test('an endless body is refused while it comes', async () => {
+  test('an endless body is refused while it is read', async () => {
     const { server } = serve([echo])
     const connection = connectRaw(server)
     connection.write(head('Transfer-Encoding: chunked'))
@@ -182,20 +182,20 @@ describe('over real sockets', () => {
     connection.socket.destroy()
   })
 
-  test('a client that leaves in the middle is no error of ours', async () => {
-    const { server, ask, logged, metrics } = serve([echo])
+  test('a client that disconnects is not a server error', async () => {
+    const { server, request, logged, metrics } = serve([echo])
     const connection = connectRaw(server)
     connection.write(`${head('Content-Length: 50')}{"a":`)
-    await ask('/echo', post('{}'))
+    await request('/echo', post('{}'))
     connection.socket.destroy()
     await connection.closed
-    while (metrics.inFlight > 0) await ask('/echo', post('{}'))
+    while (metrics.inFlight > 0) await request('/echo', post('{}'))
     expect(logged().every(({ level }) => level === 'info')).toBe(true)
   })
 
-  test('nothing is read for a caller who may not ask', async () => {
-    const { ask } = serve([{ ...echo, credentials: 'user' }])
-    const response = await ask('/echo', post('not json', { 'Content-Type': 'text/plain' }))
+  test('the body of an unauthorized request is not read', async () => {
+    const { request } = serve([{ ...echo, credentials: 'user' }])
+    const response = await request('/echo', post('not json', { 'Content-Type': 'text/plain' }))
     expect(await refusal(response)).toEqual([401, 'Authentication required'])
   })
 })

@@ -44,7 +44,7 @@ async function refusalOf(reading: Promise<unknown>): Promise<[status: number, me
 }
 
 describe('readForm', () => {
-  test('whatever the file holds and however the body is cut, it comes out as it was', async () => {
+  test('any file is read unchanged, regardless of chunk boundaries', async () => {
     const piece = fc.constantFrom(
       '\r\n',
       '--b',
@@ -68,7 +68,7 @@ describe('readForm', () => {
     )
   })
 
-  test('names of files may hold anything', async () => {
+  test('file names may contain any character', async () => {
     for (const name of ['日本 語.txt', 'a; name=x', "it's", '%22']) {
       const form = new FormData()
       form.append('file', new Blob(['content']), name)
@@ -78,7 +78,7 @@ describe('readForm', () => {
     }
   })
 
-  test('the type is what the part says', async () => {
+  test('the type is that of the part', async () => {
     const typeOf = async (headers: string) =>
       (await read(requestOf(bytes(file('x', headers) + end), 9), async (one) => [one.contentType, await textOf(one)]))
         .file
@@ -86,7 +86,7 @@ describe('readForm', () => {
     expect(await typeOf('\r\nContent-Type: image/png, text/html')).toEqual(['image/png, text/html', 'x'])
   })
 
-  test('a taker that is slow holds the sender back', async () => {
+  test('a slow consumer applies backpressure', async () => {
     let sent = 0
     const head = bytes('--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n')
     const stream = new ReadableStream<Uint8Array>(
@@ -128,19 +128,19 @@ describe('readForm', () => {
     ['a part without a name', `--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n${end}`],
     ['a part without headers', `--b\r\n\r\nx\r\n${end}`],
     ['a delimiter with something behind it', `--bx\r\n${end}`],
-  ])('%s is 400', async (_, body) => {
+  ])('%s returns 400', async (_, body) => {
     for (const pieceBytes of [1, 7, 1e6])
       if (pieceBytes > 1 || body.length < 10_000)
         expect((await refusalOf(read(requestOf(bytes(body), pieceBytes))))[0]).toBe(400)
   })
 
-  test('other types are 415, a form without a boundary is 400', async () => {
+  test('other content types return 415, a form without a boundary 400', async () => {
     for (const type of ['application/json', 'multipart/form-data', 'multipart/mixed; boundary=b', ''])
       expect((await refusalOf(read(requestOf(bytes(end), 9, type))))[0]).toBe(415)
     expect((await refusalOf(read(requestOf(bytes(end), 9, 'multipart/form-data; x=y'))))[0]).toBe(400)
   })
 
-  test('fields and bodies are bounded', async () => {
+  test('fields and bodies are limited in size', async () => {
     const long = field('key', 'x'.repeat(formFieldBytesMax + 1))
     expect((await refusalOf(read(requestOf(bytes(long + end), 60_000))))[0]).toBe(413)
     const head = `--b\r\n${'x'.repeat(100_000)}`
@@ -149,7 +149,7 @@ describe('readForm', () => {
     expect((await refusalOf(read(requestOf(preamble, 60_000), textOf, 10)))[0]).toBe(413)
   })
 
-  test('what the taker throws is thrown, and nothing is read on', async () => {
+  test('an error of the consumer is rethrown and stops reading', async () => {
     const body = bytes(file('x'.repeat(100_000)) + end)
     const request = requestOf(body, 1000)
     const refused = read(request, async ({ body: pieces }) => {
@@ -158,7 +158,7 @@ describe('readForm', () => {
     expect(await refusalOf(refused)).toEqual([400, 'enough'])
   })
 
-  test('a sender that goes away ends the file with an error', async () => {
+  test('a client that disconnects ends the file with an error', async () => {
     let ended: unknown = null
     const stream = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(bytes(file('first').slice(0, -2))),

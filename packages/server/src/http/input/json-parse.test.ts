@@ -6,7 +6,7 @@ import { JsonBoundError, JsonText, parseJsonInSlices } from './json-parse.ts'
 const parse = (text: string, depthMax = 64): Promise<unknown> => parseJsonInSlices(text, { depthMax })
 const filler = '"x",'.repeat(parsePieceChars / 2)
 
-test('gives what JSON.parse gives, wherever a large container is', async () => {
+test('returns the result of JSON.parse, wherever a large container is', async () => {
   const large = `[${filler}1]`
   for (const text of [
     large,
@@ -78,7 +78,7 @@ test('refuses what JSON.parse refuses, wherever it is', async () => {
   }
 })
 
-test('refuses what is nested too deep before it is built', async () => {
+test('refuses excessive nesting before building the value', async () => {
   const nested = (depth: number): string => `${'['.repeat(depth)}${filler}1${']'.repeat(depth)}`
   expect(JSON.stringify(await parse(nested(3), 3))).toBe(JSON.stringify(JSON.parse(nested(3))))
   await expect(parse(nested(4), 3)).rejects.toBeInstanceOf(JsonBoundError)
@@ -89,7 +89,7 @@ test('refuses an array of more items than may be built', async () => {
   await expect(parse(`[${items}]`)).rejects.toBeInstanceOf(JsonBoundError)
 })
 
-test('gives a large member as text where it is only stored', async () => {
+test('returns a large member as text if it is only stored', async () => {
   const large = {
     list: Array.from({ length: parsePieceChars }, (_, n) => n / 4),
     text: 'é"\\',
@@ -110,7 +110,7 @@ test('gives a large member as text where it is only stored', async () => {
   expect(small?.value).toEqual([1])
 })
 
-test('lets other work in between', async () => {
+test('yields to other work', async () => {
   let others = 0
   const timer = setInterval(() => others++, 0)
   await parse(`[${`"${'x'.repeat(1000)}",`.repeat(20_000)}1]`)
@@ -118,16 +118,16 @@ test('lets other work in between', async () => {
   expect(others).toBeGreaterThan(0)
 })
 
-test('any value comes back, and any broken text is refused as JSON.parse refuses it', async () => {
+test('any value round-trips, and invalid JSON is refused like JSON.parse does', async () => {
   const values = fc.array(fc.jsonValue(), { minLength: 1, maxLength: 6 })
   const broken = fc.record({ values, at: fc.nat(), to: fc.constantFrom('', ',', ']', '}', '"', '[', '{', ':', ' ') })
   await fc.assert(
     fc.asyncProperty(broken, async ({ values, at, to }) => {
       const items = values.map((value) => JSON.stringify(value)).join(',')
-      const whole = `{"a":[${filler}${items},[${filler}0],${items}],"b":${JSON.stringify(values)}}`
-      expect(await parse(whole)).toEqual(JSON.parse(whole))
-      const cut = at % whole.length
-      const text = whole.slice(0, cut) + to + whole.slice(cut + 1)
+      const json = `{"a":[${filler}${items},[${filler}0],${items}],"b":${JSON.stringify(values)}}`
+      expect(await parse(json)).toEqual(JSON.parse(json))
+      const cut = at % json.length
+      const text = json.slice(0, cut) + to + json.slice(cut + 1)
       let expected: unknown
       try {
         expected = JSON.parse(text)

@@ -34,11 +34,11 @@ function fieldOf(query: string): unknown {
   }
 }
 
-test('absent parameters have their defaults, or no value', () => {
+test('absent parameters have their defaults or are undefined', () => {
   expect<unknown>(read('')).toEqual({ limit: 20, strict: 50, upsert: false, unit: 'hour' })
 })
 
-test('values are parsed to what they mean', () => {
+test('values are parsed by type', () => {
   expect(read('limit=7&strict=100&offset=0&upsert=true&fit=contain&unit=day&cursor=abc')).toEqual({
     limit: 7,
     strict: 100,
@@ -60,24 +60,24 @@ test.each(['', 'x', '1.5', '1e3', ' 1', '0x1', '9'.repeat(17), '9'.repeat(16)])(
   expect(fieldOf(`limit=${text}`)).toEqual({ limit: { code: 'type', message } })
 })
 
-test('a number below the minimum names the bounds', () => {
+test('a number below the minimum is refused with the bounds', () => {
   expect(fieldOf('limit=0')).toEqual({ limit: { code: 'min', message: 'must be a whole number from 1 to 100' } })
   expect(fieldOf('offset=-1')).toEqual({ offset: { code: 'min', message: 'must be a whole number of at least 0' } })
 })
 
-test('other words than the declared ones are refused', () => {
+test('values outside an enumeration are refused', () => {
   expect(fieldOf('upsert=yes')).toEqual({ upsert: { code: 'enum', message: 'must be true or false' } })
   expect(fieldOf('fit=')).toEqual({ fit: { code: 'enum', message: 'must be one of cover, contain' } })
   expect(fieldOf('unit=week')).toEqual({ unit: { code: 'enum', message: 'must be one of hour, day' } })
 })
 
-test('a required number that is absent is required', () => {
+test('a missing required number is refused', () => {
   const part = createQueryReader(z.object({ part: requiredIntegerParam({ max: 10 }) }))
   expect(part('part=10')).toEqual({ part: 10 })
   expect(() => part('')).toThrow('part: is required')
 })
 
-test('OpenAPI has type, bounds and default', () => {
+test('OpenAPI contains type, bounds and default', () => {
   const endpoints = [
     endpoint({
       name: 'things.list',

@@ -54,7 +54,7 @@ describe('parseQueryString', () => {
     expect(refusal(query)).toMatchObject(Object.fromEntries([[name, { code }]]))
   })
 
-  test('no parameter reaches a prototype', () => {
+  test('no parameter changes a prototype', () => {
     const parameters = parseQueryString('__proto__=x&toString=y')
     expect(Object.getPrototypeOf(parameters)).toBeNull()
     expect(Object.entries(parameters)).toEqual([
@@ -63,7 +63,7 @@ describe('parseQueryString', () => {
     ])
   })
 
-  test('reads what browsers write', () => {
+  test('parses query strings of browsers', () => {
     const text = fc.string({ unit: 'grapheme' })
     fc.assert(
       fc.property(fc.uniqueArray(fc.tuple(text, text), { selector: ([name]) => name.toWellFormed() }), (entries) => {

@@ -30,7 +30,7 @@ describe('validate', () => {
       .optional(),
   })
 
-  test('gives the parsed input', () => {
+  test('returns the parsed input', () => {
     expect(validate(schema, { name: 'abc', action: 'update' })).toEqual({ name: 'abc', action: 'update' })
   })
 
@@ -63,7 +63,7 @@ describe('validate', () => {
     expect(codes(schema, input)).toEqual(JSON.parse('{"__proto__":"unknown"}') as Record<string, string>)
   })
 
-  test('messages are the API’s own', () => {
+  test('error messages are those of the API', () => {
     const { status, message, data } = refusal(schema, { name: 'a', action: 'x', count: 'one' })
     expect([status, message]).toEqual([400, 'name: must have at least 2 characters'])
     expect(data).toEqual({
@@ -74,14 +74,14 @@ describe('validate', () => {
     expect(refusal(schema, {}).message).toBe('name: is required')
   })
 
-  test('of several forms, the one that was meant explains itself', () => {
+  test('an invalid union reports the issues of the closest variant', () => {
     const either = z.object({ value: z.union([z.string(), z.strictObject({ id: z.string() })]) })
     expect(codes(either, { value: { id: 1 } })).toEqual({ 'value.id': 'type' })
     expect(codes(either, { value: 1 })).toEqual({ value: 'type' })
     expect(codes(either, {})).toEqual({ value: 'required' })
   })
 
-  test('own checks may say their code; a mistake of the whole has no field', () => {
+  test('custom checks may set a code; an issue of the complete input has no field', () => {
     const checked = z.object({ from: z.number() }).superRefine(({ from }, context) => {
       if (from > 1) context.addIssue({ code: 'custom', path: ['from'], message: 'is late', params: { code: 'max' } })
       if (from < 0) context.addIssue({ code: 'custom', message: 'Nothing fits' })
@@ -90,7 +90,7 @@ describe('validate', () => {
     expect(refusal(checked, { from: -1 }).body()).toEqual({ code: 400, slug: 'bad-request', message: 'Nothing fits' })
   })
 
-  test('answers are bounded whatever was sent', () => {
+  test('the size of an error is limited for any input', () => {
     const input = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`f${index}`, 1]))
     expect(Object.keys(codes(z.strictObject({}), input))).toHaveLength(100)
   })

@@ -12,13 +12,13 @@ test.each(['script', 'style'])('the policy allows the page’s own %s by its has
   expect(policy).not.toContain('unsafe')
 })
 
-test('the policy stands in the page as well, since not every server sends the header', () => {
+test('the page contains the content security policy as well', () => {
   const inPage = /<meta http-equiv="Content-Security-Policy" content="([^"]+)">/.exec(docsPage)?.[1] ?? 'none'
   expect(policy).toStartWith(inPage)
   expect(policy.slice(inPage.length)).toBe("; frame-ancestors 'none'")
 })
 
-test('the script runs on its own and makes no markup from text', () => {
+test('the script has no dependencies and creates no markup from text', () => {
   const script = contentOf('script')
   expect(() => new Function(script)).not.toThrow()
   expect(script).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write/)

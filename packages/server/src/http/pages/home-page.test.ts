@@ -10,7 +10,7 @@ const page = formatHomePage({
   commands: [{ about: hostile, command: hostile }],
 })
 
-test('the policy allows the page’s own style by its hash, and no script at all', () => {
+test('the content security policy allows the style of the page by hash, and no scripts', () => {
   const policy = homePageHeaders['Content-Security-Policy'] ?? ''
   const style = /<style>([\s\S]*?)<\/style>/.exec(page)?.[1] ?? ''
   expect(policy).toContain(`style-src 'sha256-${createHash('sha256').update(style).digest('base64')}';`)

@@ -76,7 +76,7 @@ describe('buildOpenApi', () => {
   const document = build([list, insert, health])
   const operation = (path: string, method: string): Operation => document.paths[path]?.[method] as Operation
 
-  test('every path and method once, each operation with a name of its own', () => {
+  test('lists every path and method once, with unique operation ids', () => {
     expect(Object.entries(document.paths).map(([path, item]) => [path, Object.keys(item)])).toEqual([
       ['/db/{namespace}/{table}', ['head', 'get', 'post']],
       ['/db/{namespace}/{instanceId}/{table}', ['head', 'get']],
@@ -104,7 +104,7 @@ describe('buildOpenApi', () => {
     })
   })
 
-  test('bodies as they are sent, replies as they are received', () => {
+  test('describes request bodies and responses', () => {
     const sent = operation('/db/{namespace}/{table}', 'post').requestBody?.content['application/json']?.schema
     expect(sent).toMatchObject({ required: ['title'], additionalProperties: false })
     const received = operation('/db/{namespace}/{table}', 'get').responses['200']?.content?.['application/json']?.schema
@@ -112,14 +112,14 @@ describe('buildOpenApi', () => {
     expect(JSON.stringify(document)).not.toContain('$schema')
   })
 
-  test('a body of bytes is required unless it is optional', () => {
+  test('a binary body is required unless it is optional', () => {
     const { paths } = build([bytes('PATCH'), bytes('POST', { isBodyOptional: true })])
     const content = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } }
     expect(paths['/bytes']?.patch?.requestBody).toEqual({ required: true, content })
     expect(paths['/bytes']?.post?.requestBody).toEqual({ required: false, content })
   })
 
-  test('refusals follow from the declaration', () => {
+  test('error responses follow from the declaration', () => {
     const refusals = (path: string, method: string) => Object.keys(operation(path, method).responses).join(' ')
     expect(refusals('/db/{namespace}/{table}', 'get')).toBe('200 400 401 403 404 429 default')
     expect(refusals('/db/{namespace}/{table}', 'post')).toBe('201 400 401 403 413 415 default')
@@ -132,7 +132,7 @@ describe('buildOpenApi', () => {
     expect(operation('/health', 'get').security).toEqual([])
   })
 
-  test('tables only where they are given', () => {
+  test('contains tables only if they are given', () => {
     expect(Object.keys(document.components.schemas)).toEqual(['Error'])
     const { schemas } = build([list], {
       tables: {

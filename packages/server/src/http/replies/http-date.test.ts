@@ -31,4 +31,4 @@ test.each([
   'Sun, 06 Nov 1994 08:49:37 GMT ',
   'Sun, 06 Nov 1994',
   '',
-])('%p is no date', (text) => expect(parseHttpDate(text)).toBeNull())
+])('%p is not a date', (text) => expect(parseHttpDate(text)).toBeNull())

@@ -24,12 +24,12 @@ describe('serializeJson', () => {
   })
 })
 
-test('a text is encoded as it is', async () => {
+test('text is encoded unchanged', async () => {
   expect(decode(await encodeText(long))).toBe(long)
   expect(decode(await encodeText(''))).toBe('')
 })
 
-test('others are served between the slices', async () => {
+test('other requests are served between slices', async () => {
   let served = 0
   let isOver = false
   const serve = (): void => {
@@ -43,14 +43,14 @@ test('others are served between the slices', async () => {
   expect(served).toBeGreaterThan(2)
 })
 
-test('what is small is known without serializing it', () => {
+test('a small value is recognized without serializing it', () => {
   expect(isJsonWithin({ a: 'x'.repeat(100) }, 120)).toBe(true)
   expect(isJsonWithin({ a: 'x'.repeat(100) }, 100)).toBe(false)
   expect(isJsonWithin([1, 2, 3], 10)).toBe(false)
   expect(isQuickJson(Array(1_000_000).fill(0))).toBe(false)
 })
 
-test('[RES-2] a large reply is serialized when it is sent, a small one at once', async () => {
+test('[RES-2] a large reply is serialized while it is sent, a small one at once', async () => {
   const small = json({ a: 1 })
   expect(small.text).toBe('{"a":1}')
   const large = json({ text: 'x'.repeat(quickResponseBytes) }, 201, { ETag: '"x"' })

@@ -18,7 +18,7 @@ describe('replies', () => {
     expect(await response.json()).toEqual({ a: 1 })
   })
 
-  test('an answer’s own headers win, and stay its own', () => {
+  test('headers of a reply override the defaults and affect no other reply', () => {
     const reply = jsonText('{}', 200, { 'Cache-Control': 'public', Vary: 'Accept' })
     expect(toResponse(reply, templates).headers.get('cache-control')).toBe('public')
     expect(toResponse(json({}), templates).headers.get('cache-control')).toBe('private, no-cache')
@@ -28,7 +28,7 @@ describe('replies', () => {
     expect(toResponse(json({}), templates).headers.get('content-type')).toBe('application/json')
   })
 
-  test('without a body there is no content type', () => {
+  test('a reply without a body has no content type', () => {
     const response = toResponse(empty(204), templates)
     expect(response.status).toBe(204)
     expect(response.body).toBeNull()

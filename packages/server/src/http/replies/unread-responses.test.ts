@@ -1,4 +1,4 @@
-/** Clients that ask for large responses and do not read them. */
+/** Clients that request for large responses and do not read them. */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,36 +21,36 @@ async function stall(server: Parameters<typeof connectRaw>[0], path: string) {
   return connection
 }
 
-test('a large response arrives whole, and its memory is free again', async () => {
-  const { ask } = serve([large(2 * MiB)], { unread: { pendingMax: 1000, bytesMax: 3 * MiB } })
+test('a large response is received completely, and its memory is released', async () => {
+  const { request } = serve([large(2 * MiB)], { unread: { pendingMax: 1000, bytesMax: 3 * MiB } })
   for (let i = 0; i < 5; i++) {
-    const response = await ask('/large')
+    const response = await request('/large')
     expect(await response.json()).toHaveLength(2 * MiB)
   }
-  const head = await ask('/large', { method: 'HEAD' })
+  const head = await request('/large', { method: 'HEAD' })
   expect([head.status, await head.text()]).toEqual([200, ''])
 })
 
-test('what clients do not read has a bound over all of them: those that have stalled are cut for others', async () => {
+test('unread responses are limited in total: stalled clients are disconnected in favor of others', async () => {
   let nowMs = 0
   const size = 8 * MiB
   const unread = { pendingMax: 1000, bytesMax: 20 * MiB, elapsedMs: () => nowMs }
-  const { server, ask } = serve([large(size), small], { unread })
+  const { server, request } = serve([large(size), small], { unread })
   const stalled = [await stall(server, '/large'), await stall(server, '/large')]
   // No room, and who is there may still be reading.
-  const refused = await ask('/large')
+  const refused = await request('/large')
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
   await refused.arrayBuffer()
-  expect((await ask('/small')).status).toBe(200)
+  expect((await request('/small')).status).toBe(200)
   // The system may still be taking pieces of a response that the client does not read.
   let response = refused
   while (response.status === 503) {
     nowMs += stalledResponseMs
-    response = await ask('/large')
+    response = await request('/large')
   }
   expect(await response.json()).toHaveLength(size)
   for (const { socket } of stalled) socket.resume()
-  // One of them was cut, and the other goes on.
+  // One response was aborted, and the other completes.
   const cut = await Promise.race(stalled.map(async (one) => ({ one, text: await one.closed })))
   expect(cut.text.length).toBeLessThan(size)
   const other = stalled.find((one) => one !== cut.one)
@@ -58,15 +58,15 @@ test('what clients do not read has a bound over all of them: those that have sta
   other?.socket.destroy()
 })
 
-test('a client that leaves in the middle leaves its room', async () => {
-  const { server, ask } = serve([large(8 * MiB)], { unread: { pendingMax: 1000, bytesMax: 9 * MiB } })
+test('a client that disconnects releases its share', async () => {
+  const { server, request } = serve([large(8 * MiB)], { unread: { pendingMax: 1000, bytesMax: 9 * MiB } })
   for (let i = 0; i < 3; i++) {
     const one = await stall(server, '/large')
     one.socket.destroy()
     await one.closed
     let status = 503
     while (status === 503) {
-      const response = await ask('/large')
+      const response = await request('/large')
       status = response.status
       await response.arrayBuffer()
     }
@@ -74,7 +74,7 @@ test('a client that leaves in the middle leaves its room', async () => {
   }
 })
 
-test('with too many requests under way, downloads that are not read end within seconds', async () => {
+test('with too many pending requests, unread downloads are aborted within seconds', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-unread-'))
   const path = join(folder, 'file')
   const size = 32 * MiB
@@ -88,12 +88,12 @@ test('with too many requests under way, downloads that are not read end within s
       return bytes({ kind: 'file', path, start: 0, end: size }, 200, { 'Content-Type': 'text/plain' })
     },
   })
-  const { server, ask } = serve([file], { unread: { pendingMax: 3 } })
+  const { server, request } = serve([file], { unread: { pendingMax: 3 } })
   const stalled = []
   for (let i = 0; i < 4; i++) stalled.push(await stall(server, '/file'))
   const ended = Promise.all(aborted)
   // One that reads is not cut.
-  expect(await (await ask('/file')).arrayBuffer()).toHaveProperty('byteLength', size)
+  expect(await (await request('/file')).arrayBuffer()).toHaveProperty('byteLength', size)
   await ended
   for (const { socket, closed } of stalled) {
     socket.resume()
@@ -102,7 +102,7 @@ test('with too many requests under way, downloads that are not read end within s
   rmSync(folder, { recursive: true })
 }, 30_000)
 
-test('a small response is sent as it is', async () => {
-  const { ask } = serve([large(KiB)])
-  expect((await ask('/large')).headers.get('content-length')).toBe(String(KiB + 2))
+test('a small response is sent without buffering', async () => {
+  const { request } = serve([large(KiB)])
+  expect((await request('/large')).headers.get('content-length')).toBe(String(KiB + 2))
 })

@@ -20,7 +20,7 @@ function conversation(closed: string[], name: string): SocketHandler & { readonl
   }
 }
 
-test('a session is in the set until its socket is closed', () => {
+test('a session is tracked until its socket is closed', () => {
   const closed: string[] = []
   const sessions = createSessionSet<ReturnType<typeof conversation>>()
   const [one, other] = ['one', 'other'].map((name) => sessions.add(conversation(closed, name)))
@@ -30,7 +30,7 @@ test('a session is in the set until its socket is closed', () => {
   expect([...sessions]).toEqual([other as never])
 })
 
-test('accessors of a session stay accessors', () => {
+test('accessors of a session are preserved', () => {
   const session = createSessionSet<SocketHandler>().add(conversation([], 'one'))
   expect([session.messageRate, session.messageRate]).toEqual([1, 2])
 })

@@ -1,4 +1,4 @@
-/** The socket core with the smallest conversation there is, which says back what it hears. */
+/** The socket core with a minimal handler that echoes messages. */
 
 import { describe, expect, test } from 'bun:test'
 import { z } from 'zod'
@@ -83,7 +83,7 @@ function open({ key, ...proofs }: { key?: string } & SocketProofs = {}) {
 }
 
 describe('a socket', () => {
-  test('messages are dealt with in order, and those behind an auth are of its user', async () => {
+  test('messages are processed in order, and messages after an auth belong to its user', async () => {
     const { connect } = open()
     const socket = connect()
     await socket.opened
@@ -95,7 +95,7 @@ describe('a socket', () => {
     expect(await socket.next()).toEqual({ type: 'say', n: 2, caller: 'user' })
   })
 
-  test('the end of a user’s session ends the user’s sockets, and no others', async () => {
+  test('ending a user’s session closes only the sockets of that user', async () => {
     const { connect, sockets } = open()
     const [mine, other] = [connect(), connect()]
     await Promise.all([mine.opened, other.opened])
@@ -114,20 +114,20 @@ describe('a socket', () => {
     expect(await other.next()).toMatchObject({ type: 'say' })
   })
 
-  /** A token that is being looked at, by what was so before, until the test lets go of it. */
-  function openHeld(renew: (caller: UserCaller) => Promise<UserCaller>) {
-    const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  /** A socket whose token verification is paused until the test releases it, and then uses the state from before. */
+  function openPaused(renew: (caller: UserCaller) => Promise<UserCaller>) {
+    const [begun, paused] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const authenticate = async (): Promise<UserCaller> => {
       begun.resolve()
-      await held.promise
+      await paused.promise
       return ada
     }
     const socket = open({ authenticate, renew })
-    return { ...socket, begun: begun.promise, letGo: held.resolve }
+    return { ...socket, begun: begun.promise, release: paused.resolve }
   }
 
-  test('claims that change while a token is being looked at are looked at again', async () => {
-    const { connect, sockets, begun, letGo } = openHeld(async (caller) => ({
+  test('claims that change while a token is verified are read again', async () => {
+    const { connect, sockets, begun, release } = openPaused(async (caller) => ({
       ...caller,
       auth: { ...caller.auth, role: 'demoted' },
     }))
@@ -136,13 +136,13 @@ describe('a socket', () => {
     socket.send({ type: 'auth', token: 'any' })
     await begun
     sockets.refreshUser('ada')
-    letGo()
+    release()
     expect(await socket.next()).toMatchObject({ type: 'auth_success', role: 'user' })
     expect(await socket.next()).toEqual({ type: 'auth_refreshed', userId: 'ada', role: 'demoted', isRefresh: true })
   })
 
-  test('a session that ends while its token is being looked at ends the socket', async () => {
-    const { connect, sockets, begun, letGo } = openHeld(async () => {
+  test('a session that ends while its token is verified ends the socket', async () => {
+    const { connect, sockets, begun, release } = openPaused(async () => {
       throw invalidToken()
     })
     const socket = connect()
@@ -150,11 +150,11 @@ describe('a socket', () => {
     socket.send({ type: 'auth', token: 'any' })
     await begun
     sockets.endUser({ userId: 'ada', sessionId: null })
-    letGo()
+    release()
     expect(await socket.closed).toBe(4002)
   })
 
-  test('a mistake in a conversation closes its socket alone, and is logged', async () => {
+  test('an exception in a handler closes only its socket and is logged', async () => {
     const { connect, logged } = open()
     const [broken, other] = [connect(), connect()]
     await Promise.all([broken.opened, other.opened])
@@ -165,7 +165,7 @@ describe('a socket', () => {
     expect(logged().filter(({ level }) => level === 'error')).toHaveLength(1)
   })
 
-  test('what is published to a topic reaches those who listen, in order with what is sent', async () => {
+  test('messages published to a topic reach its subscribers, in order with direct messages', async () => {
     const { connect, server } = open()
     const [one, other] = [connect(), connect()]
     await Promise.all([one.opened, other.opened])
@@ -179,7 +179,7 @@ describe('a socket', () => {
     expect(await other.next()).toMatchObject({ n: 3 })
   })
 
-  test('a server that drains closes with 1012 and takes no new ones', async () => {
+  test('a draining server closes sockets with 1012 and accepts no new ones', async () => {
     const { connect, server, sockets } = open()
     const socket = connect()
     await socket.opened
@@ -198,7 +198,7 @@ describe('a socket', () => {
     return socket
   }
 
-  test('[SOCK-35] a user has so many at once, and one that closes gives its place back', async () => {
+  test('[SOCK-35] sockets are limited per user, and a closed one frees a slot', async () => {
     const { connect, sockets } = open({ bounds })
     const first = await authenticated(connect)
     const second = connect()
@@ -211,7 +211,7 @@ describe('a socket', () => {
     await authenticated(connect)
   })
 
-  test('[SOCK-35] an address has so many at once, and one that closes gives its place back', async () => {
+  test('[SOCK-35] sockets are limited per address, and a closed one frees a slot', async () => {
     const { connect, sockets } = open({ bounds: { ...bounds, perAddress: 1 } })
     const first = connect()
     await first.opened
@@ -227,7 +227,7 @@ describe('a socket', () => {
     await connect().opened
   })
 
-  test('[SOCK-36] where all together have not read too much, the one that is furthest behind is cut', async () => {
+  test('[SOCK-36] when the total unread data exceeds the limit, the slowest socket is closed', async () => {
     const { server, sockets, logged } = open({ bounds })
     /** Asks for so many bytes and does not read them. */
     async function flood(bytes: number) {

@@ -23,7 +23,7 @@ const mistakesOf = (push: unknown): readonly string[] => findMistakes({ push }, 
 const parse = (push: unknown) => parseConfig({ push }, { mode: 'release', rootKey: 'root' })
 
 describe('push.fcm', () => {
-  test('[PUSH-FCM-9] Google’s endpoints, unless told otherwise; the project is the account’s', () => {
+  test('[PUSH-FCM-9] endpoints default to those of Google, and the project to that of the service account', () => {
     const { push } = parse({ fcm: { serviceAccount: account({ private_key_id: 'k' }) } }).config
     expect(push).toMatchObject({ vapid: null, fcm: { projectId: 'demo', clientEmail: 'a@b.example', keyId: 'k' } })
     expect(push.fcm?.endpoints).toEqual({
@@ -60,7 +60,7 @@ describe('push.fcm', () => {
       'push.fcm.endpoints.sent: is not known here. Did you mean',
     ],
     [{ key: 'x' }, 'push.fcm.key: is not known here'],
-  ])('[PUSH-FCM-9] mistakes are told with their place, and never quote a key: %#', (fcm, message) => {
+  ])('[PUSH-FCM-9] errors name the option and never quote a key: %#', (fcm, message) => {
     const mistakes = mistakesOf({ fcm })
     expect(mistakes[0]).toStartWith(message)
     expect(mistakes).toHaveLength(1)
