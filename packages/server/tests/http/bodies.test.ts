@@ -1,4 +1,4 @@
-/** JSON bodies: their content type, size, depth and form, before any endpoint looks at what they say. */
+/** JSON bodies: checks of the content type, size, depth and syntax before any endpoint validates the content. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { sendRaw } from '../harness/raw-http.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -14,12 +14,12 @@ describeServer('bodies', { config }, (server) => {
   const send = (raw: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = jsonType) =>
     server.anonymous.request('POST', base, { raw, headers })
 
-  test('[HTTP-1] replies are JSON', async () => {
+  test('[HTTP-1] responses have a JSON body and content type', async () => {
     for (const path of [base, `${base}/a`, `${base}/count`, '/api/health', '/api/config', `${base}/nope`, '/nope'])
       expect((await server.anonymous.get(path)).headers.get('content-type')).toMatch(/^application\/json\b/)
   })
 
-  test('[HTTP-1] bodies are UTF-8 both ways', async () => {
+  test('[HTTP-1] requests and responses are UTF-8', async () => {
     const { body } = await send(new TextEncoder().encode('{"title":"h\u00e9 \u{1F600}"}'))
     expect((await server.anonymous.get(`${base}/${body.id}`)).body.title).toBe('h\u00e9 \u{1F600}')
     const before = await total()
@@ -46,7 +46,7 @@ describeServer('bodies', { config }, (server) => {
       'application/json; charset=utf-16',
       '',
     ])
-      test(`[HTTP-2] ${JSON.stringify(type)} is 415`, async () => {
+      test(`[HTTP-2] content type ${JSON.stringify(type)} is 415`, async () => {
         const before = await total()
         for (const [method, path] of [
           ['POST', base],
@@ -64,7 +64,7 @@ describeServer('bodies', { config }, (server) => {
         expect(await total()).toBe(before)
       })
 
-    test('[HTTP-2] no content type at all is 415, with a body and without', async () => {
+    test('[HTTP-2] a missing content type is 415, with and without a body', async () => {
       expectRefusal(await server.anonymous.request('POST', base, { raw: new TextEncoder().encode('{}') }), 415)
       const answer = await sendRaw(server.url, `POST ${base} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
       expect(answer.status).toBe(415)
@@ -83,7 +83,7 @@ describeServer('bodies', { config }, (server) => {
       'application/json ; x=y',
       'APPLICATION/JSON;CHARSET="utf-8"',
     ])
-      test(`[HTTP-3] ${type}`, async () => {
+      test(`[HTTP-3] content type ${type} is accepted`, async () => {
         expect((await send('{"title":"x"}', { 'content-type': type })).status).toBe(201)
       })
   })
@@ -122,7 +122,7 @@ describeServer('bodies', { config }, (server) => {
         expect(await total()).toBe(before)
       })
 
-    test('[HTTP-5] 64 levels are allowed, 65 are not, a hundred thousand neither', async () => {
+    test('[HTTP-5] 64 levels of nesting are accepted, more are refused', async () => {
       expect((await send(nested(64))).status).toBe(201)
       const before = await total()
       for (const levels of [65, 1000, 100_000]) expectRefusal(await send(nested(levels)), 400, '64')
@@ -131,11 +131,11 @@ describeServer('bodies', { config }, (server) => {
       expect(await total()).toBe(before)
     })
 
-    test('[HTTP-5] brackets inside text are no levels', async () => {
+    test('[HTTP-5] brackets in strings do not count as nesting', async () => {
       expect((await send(JSON.stringify({ title: `${'['.repeat(500)}\\"${'{'.repeat(500)}` }))).status).toBe(201)
     })
 
-    test('[HTTP-6] one mebibyte is allowed, one byte more is 413', async () => {
+    test('[HTTP-6] a body of 1 MiB is accepted, one byte more is 413', async () => {
       const limit = 1_048_576
       const sized = (bytes: number): string => `{"title":"${'x'.repeat(bytes - 12)}"}`
       expect(sized(limit).length).toBe(limit)
@@ -146,7 +146,7 @@ describeServer('bodies', { config }, (server) => {
       expect(await total()).toBe(before)
     })
 
-    test('[HTTP-6] a body of undeclared length is measured as it comes', async () => {
+    test('[HTTP-6] a chunked body is 413 once it exceeds the limit', async () => {
       const before = await total()
       const piece = new TextEncoder().encode('x'.repeat(64 * 1024))
       let sent = 0
@@ -164,7 +164,7 @@ describeServer('bodies', { config }, (server) => {
       expect((await sendRaw(server.url, chunked)).status).toBe(201)
     })
 
-    test('[HTTP-12] a body cannot reach into the objects of the server', async () => {
+    test('[HTTP-12] a body cannot pollute prototypes', async () => {
       for (const raw of [
         '{"__proto__":{"polluted":1}}',
         '{"constructor":{"prototype":{"polluted":1}}}',
@@ -179,7 +179,7 @@ describeServer('bodies', { config }, (server) => {
       expect(({} as Record<string, unknown>).polluted).toBeUndefined()
     })
 
-    test('[ERR-7] a name given twice in a body is no failure', async () => {
+    test('[ERR-7] a duplicate member in a body is accepted', async () => {
       expect((await send('{"title":"first","title":"last"}')).status).toBe(201)
     })
   })

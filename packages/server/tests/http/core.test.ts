@@ -1,6 +1,5 @@
 /**
- * What every answer has in common: its headers, the form of its refusals, and what a failure of the server itself looks
- * like.
+ * What all responses have in common: headers, the form of errors, and the response to an internal error.
  */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { z } from 'zod'
@@ -17,8 +16,8 @@ describeServer('http', { config }, (server) => {
   const send = (raw: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = jsonType) =>
     server.anonymous.request('POST', base, { raw, headers })
 
-  describe('headers of every reply', () => {
-    test('[HTTP-9, HTTP-10] a request id of its own and nosniff, refusals included', async () => {
+  describe('headers of every response', () => {
+    test('[HTTP-9, HTTP-10] every response, also an error, has a unique request id and nosniff', async () => {
       const tag = (await server.anonymous.get(`${base}/a`)).headers.get('etag') ?? ''
       const answers = [
         await server.anonymous.get(base),
@@ -42,12 +41,12 @@ describeServer('http', { config }, (server) => {
       expect(answers.map(({ headers }) => headers.get('x-content-type-options'))).toEqual(answers.map(() => 'nosniff'))
     })
 
-    test("[HTTP-9] the id is the server's own, whatever the client sends", async () => {
+    test('[HTTP-9] a request id sent by the client is ignored', async () => {
       const { headers } = await server.anonymous.get(base, { 'x-request-id': 'mine\tand mine' })
       expect(headers.get('x-request-id')).not.toContain('mine')
     })
 
-    test('[HTTP-11] timestamps', async () => {
+    test('[HTTP-11] timestamps are ISO 8601 in UTC with milliseconds', async () => {
       const { body } = await server.anonymous.get(`${base}/a`)
       for (const value of [
         body.createdAt,
@@ -60,7 +59,7 @@ describeServer('http', { config }, (server) => {
     })
   })
 
-  test('[HTTP-18] answers that may hold a token or a secret are never stored', async () => {
+  test('[HTTP-18] responses that can contain a token or a secret have Cache-Control: no-store', async () => {
     const secretName = /token|ticket|secret|recoveryCodes|^url$/i
     const declaring = server.endpoints().filter(({ replies }) =>
       Object.values(replies).some(({ schema }) => {
@@ -69,7 +68,7 @@ describeServer('http', { config }, (server) => {
       }),
     )
     const open = declaring.filter(({ isSecret }) => !isSecret).map(({ name }) => name)
-    // Device tokens are addresses, which prove nothing.
+    // Device tokens are addresses, not credentials.
     expect(open.sort()).toEqual(['push.register', 'push.tokens'])
     expect(declaring.length).toBeGreaterThan(10)
     const account = { email: 'ada@example.com', password: 'correct horse' }
@@ -85,7 +84,7 @@ describeServer('http', { config }, (server) => {
     expect((await server.anonymous.get('/api/auth/jwks.json')).headers.get('cache-control')).not.toBe('no-store')
   })
 
-  test('[ERR-1, ERR-2] each kind of refusal has its status, message and slug', async () => {
+  test('[ERR-1, ERR-2] each kind of error has its status, message and slug', async () => {
     const kinds: readonly [Promise<Awaited<ReturnType<typeof send>>>, number, string, string][] = [
       [server.anonymous.get(`${base}/nope`), 404, 'not-found', 'Record not found'],
       [server.anonymous.get('/metrics'), 401, 'authentication-required', 'Authentication required'],
@@ -106,7 +105,7 @@ describeServer('http', { config }, (server) => {
     }
   })
 
-  test('[ERR-3] a refusal for a field says which and why', async () => {
+  test('[ERR-3] an error about fields names each with a code', async () => {
     const { data } = expectRefusal(await server.anonymous.post(base, { title: 5, nope: 1 }), 400)
     expect(data).toEqual({
       title: { code: 'type', message: expect.any(String) },
@@ -114,7 +113,7 @@ describeServer('http', { config }, (server) => {
     })
   })
 
-  test('[ERR-5, ERR-7] a hundred odd requests: no 5xx and no word from the inside', async () => {
+  test('[ERR-5, ERR-7] unusual input in paths and queries causes no 5xx and reveals no internals', async () => {
     const odd = [
       "'",
       '"',
@@ -148,35 +147,35 @@ describeServer('http', { config }, (server) => {
         `/api/db/shared/tables/${text}`,
       ]) {
         const answer = await server.anonymous.get(path)
-        expect([path, answer.status < 500]).toEqual([path, true])
+        if (answer.status >= 500) throw new Error(`${path} returned ${answer.status}: ${answer.text}`)
         if (answer.status >= 400) expectRefusal(answer, answer.status)
       }
   })
 
-  test('[HTTP-9] a header cannot be split', async () => {
+  test('[HTTP-9] input cannot inject a response header', async () => {
     const answer = await server.anonymous.get(`${base}/search${query({ q: 'a', highlightPre: '\r\nX-Evil: 1' })}`)
     expect(answer.headers.get('x-evil')).toBe(null)
   })
 })
 
-const secretOfTheInside = 'the disk at /srv/secret is full'
-let isBroken = false
-const breakable = {
+const internalMessage = 'the disk at /srv/secret is full'
+let isFailing = false
+const failingClock = {
   now(): number {
-    if (isBroken) throw new Error(secretOfTheInside)
+    if (isFailing) throw new Error(internalMessage)
     return Date.now()
   },
 }
 
-describeServer('a failure of the server itself', { config, clock: breakable }, (server) => {
-  test("[ERR-6] is 500 and says nothing more; the cause is in the log under the request's id", async () => {
+describeServer('an internal error', { config, clock: failingClock }, (server) => {
+  test('[ERR-6] is a 500 without details; its cause is logged with the request id', async () => {
     expect((await server.anonymous.post(base, { id: 'before' })).status).toBe(201)
-    isBroken = true
+    isFailing = true
     let answer = await server.anonymous.post(base, { id: 'during' })
     try {
       answer = await server.anonymous.post(base, { id: 'during' })
     } finally {
-      isBroken = false
+      isFailing = false
     }
     const body = expectRefusal(answer, 500)
     expect(body).toEqual({ code: 500, message: 'Internal server error', slug: 'internal' })
@@ -184,7 +183,7 @@ describeServer('a failure of the server itself', { config, clock: breakable }, (
     const line = server
       .logged()
       .split('\n')
-      .find((text) => text.includes(secretOfTheInside) && text.includes(id))
+      .find((text) => text.includes(internalMessage) && text.includes(id))
     expect(line).toContain(id)
     expectRefusal(await server.anonymous.get(`${base}/during`), 404)
     expect((await server.anonymous.get(`${base}/before`)).status).toBe(200)

@@ -1,6 +1,6 @@
 /**
- * Every endpoint the program declares, and who may ask it. An endpoint that is missing here fails this test, so that
- * none is added without deciding, and showing, who gets in.
+ * The endpoint matrix: the callers that every declared endpoint admits. An endpoint that is missing here fails the
+ * test, so that none is added without a decision about access.
  */
 import { beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
@@ -26,7 +26,7 @@ import { describeServer, rootKey } from '../harness/server.ts'
 import { openSocket, type TestSocket } from '../harness/socket.ts'
 import { dumpBucket, store } from '../harness/storage/files.ts'
 import { storageAccess } from '../harness/storage/storage-access.ts'
-import { signUp } from '../harness/users/person.ts'
+import { signUp } from '../harness/users/test-user.ts'
 import { usersAccess } from '../harness/users/users-access.ts'
 
 const denied = '/api/db/shared/tables/denied'
@@ -40,7 +40,7 @@ const changeRoom = { kind: 'service', scope: 'rooms:namespace:*:write' } as cons
 const execute = { kind: 'service', scope: 'sql:database:denied:exec' } as const
 const room = '?namespace=denied&id=x'
 
-/** A room that was dropped from memory is back in a moment, since somebody is in it. */
+/** A room that was dropped from memory is back in a moment, since it has a member. */
 async function whileMissing(send: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await send()
@@ -82,7 +82,7 @@ const matrix: Readonly<Record<string, Access>> = {
   'rooms.check': { ...anyone, send: (client) => client.get(`/api/room/connect-check${room}`) },
   'rooms.summary': { ...readRoom, send: (client) => client.get(`/api/room/summary${room}`) },
   'rooms.summaries': {
-    // Served to all, with what may not be shown left out.
+    // Served to every caller; rooms that the caller cannot see are omitted.
     kind: 'public',
     scope: 'rooms:namespace:*:read',
     send: (client) => client.post('/api/room/summaries', { namespace: 'denied', ids: ['x'] }),
@@ -173,7 +173,7 @@ describeServer('endpoints', { config }, (server) => {
     await store(server.service, 'denied', { key: 'a', content: 'x' })
   })
 
-  test('[RULE-1] every declared endpoint is in the matrix, and nothing else is', () => {
+  test('[RULE-1] the matrix contains exactly the declared endpoints', () => {
     expect(
       server
         .endpoints()
@@ -182,7 +182,7 @@ describeServer('endpoints', { config }, (server) => {
     ).toEqual(Object.keys(matrix).sort())
   })
 
-  test('[RES-1] every declared endpoint says what bounds the bytes of its answer', () => {
+  test('[RES-1] every declared endpoint has a bound on the size of its response', () => {
     const names = server.endpoints().map(({ name }) => name)
     expect(names.sort()).toEqual(Object.keys(responseBounds).sort())
   })
@@ -221,15 +221,15 @@ describeServer('endpoints', { config }, (server) => {
             ]
             const before = await dump()
             const answer = await send(client, base)
-            // An answer to HEAD has no body to look at.
+            // A response to HEAD has no body.
             if (name === 'storage.tusHead') expect(answer.status).toBe(status)
             else expectRefusal(answer, status)
             expect(await dump()).toEqual(before)
           }
           const expectServed = async (client: Client): Promise<void> => {
             const { status, text } = await send(client, base)
-            const isIn = status < 300 || (isJudgedByBody === true && (status === 400 || status === 404))
-            expect([name, isIn, isIn ? '' : text]).toEqual([name, true, ''])
+            const isServed = status < 300 || (isJudgedByBody === true && (status === 400 || status === 404))
+            if (!isServed) throw new Error(`${name} was refused with ${status}: ${text}`)
             if (!changes) return
             if (name.startsWith('storage.')) await store(server.service, 'denied', { key: 'a', content: 'x' })
             else await server.service.post(`${base}?upsert=true`, { id: 'a', title: 'x' })
@@ -240,7 +240,8 @@ describeServer('endpoints', { config }, (server) => {
             await expectRefused(server.as(admin), name === 'storage.multipartComplete' ? 403 : 404)
             await expectRefused(server.service, 404)
             await expectRefused(server.withKey('wrong'), 401)
-            for (const held of scopes) await expectRefused(server.withKey(keyOf(held)), held === scope ? 404 : 401)
+            for (const granted of scopes)
+              await expectRefused(server.withKey(keyOf(granted)), granted === scope ? 404 : 401)
             return
           }
 
@@ -248,7 +249,7 @@ describeServer('endpoints', { config }, (server) => {
             await expectRefused(server.anonymous, 401)
             await expectRefused(server.withKey('wrong'), 401)
             await expectServed((await signUp(server)).client)
-            // A key is nobody in particular.
+            // A service key has no user id.
             if (!isJudgedByBody)
               for (const client of [server.service, server.withKey(keyOf(scopes[0] as string))])
                 await expectRefused(client, 403)
@@ -265,9 +266,11 @@ describeServer('endpoints', { config }, (server) => {
             if (name === 'system.schema') await expectServed(server.as('alice'))
             else await expectRefused(server.as(admin), 403)
           }
-          for (const held of scopes)
-            if ((kind === 'public' && scope === null) || held === scope) await expectServed(server.withKey(keyOf(held)))
-            else await expectRefused(server.withKey(keyOf(held)), 401)
+          for (const granted of scopes) {
+            const isAdmitted = (kind === 'public' && scope === null) || granted === scope
+            if (isAdmitted) await expectServed(server.withKey(keyOf(granted)))
+            else await expectRefused(server.withKey(keyOf(granted)), 401)
+          }
         })
     })
 
@@ -279,7 +282,7 @@ describeServer('endpoints', { config }, (server) => {
     )
     const event = { event: 'x', payload: {} }
 
-    /** Runs `act` and gives the channels of the events that are sent meanwhile, as a service key receives them. */
+    /** The channels of the events that are sent while `act` runs, as received by a service key. */
     async function receivedWhile(act: () => Promise<void>): Promise<string[]> {
       const [first = '', ...others] = channels.map(({ channel }) => channel)
       const observer = await watch(server.url, { channel: first, key: rootKey })
@@ -294,16 +297,16 @@ describeServer('endpoints', { config }, (server) => {
       return received.slice(0, -1).map(({ channel }) => channel)
     }
 
-    /** Gives `allowed`, or the code of the refusal. */
+    /** Returns `allowed` or the error code. */
     async function attempt(socket: TestSocket, use: BroadcastUse, channel: string): Promise<string> {
       socket.send({ type: use === 'publish' ? 'broadcast' : 'subscribe', channel, ...event })
-      // The pong follows everything that the message is answered with, unless the refusal closes the socket.
+      // The pong follows the response, unless the error closes the socket.
       socket.send({ type: 'ping' })
       const answers = await socket.until(({ type, code }) => type === 'pong' || code === 'NOT_AUTHENTICATED')
       return answers.find(({ type }) => type === 'error')?.code ?? 'allowed'
     }
 
-    /** Every use of every channel by one caller. `open` opens a socket of the caller. */
+    /** Asserts every use of every channel by one caller; `open` opens a socket of the caller. */
     async function expectUses(
       open: () => Promise<TestSocket>,
       {
@@ -315,9 +318,14 @@ describeServer('endpoints', { config }, (server) => {
         for (const use of broadcastUses) {
           let socket = await open()
           for (const one of channels) {
-            const got = await attempt(socket, use, one.channel)
-            expect([use, one.channel, got]).toEqual([use, one.channel, isAllowed(one, use) ? 'allowed' : refusal])
-            if (got !== 'NOT_AUTHENTICATED') continue
+            const { channel } = one
+            const result = await attempt(socket, use, channel)
+            expect({ use, channel, result }).toEqual({
+              use,
+              channel,
+              result: isAllowed(one, use) ? 'allowed' : refusal,
+            })
+            if (result !== 'NOT_AUTHENTICATED') continue
             expect((await socket.closed).code).toBe(4000)
             socket = await open()
           }
@@ -329,16 +337,16 @@ describeServer('endpoints', { config }, (server) => {
     }
 
     for (const caller of broadcastCallers)
-      test(`[SUB-91] the rule of each use decides, whatever its kind: ${caller}`, async () => {
+      test(`[SUB-91] the rule of each use decides about a caller: ${caller}`, async () => {
         const token = caller === 'anonymous' ? {} : { token: await server.token(caller === 'admin' ? admin : 'ann') }
         await expectUses(() => watch(server.url, { channel: channelOf('subscribe', 'allowed'), ...token }), {
-          // The other use of a channel has no rule, which denies.
+          // The other use of a channel has no rule, so it is denied.
           isAllowed: (one, use) => one.use === use && one.admits.includes(caller),
           refusal: caller === 'anonymous' ? 'NOT_AUTHENTICATED' : 'CHANNEL_ACCESS_DENIED',
         })
       })
 
-    test('[SUB-95] the scope of a service key decides, whatever the rule', async () => {
+    test('[SUB-95] the scope of a service key decides on sockets, whatever the rule', async () => {
       for (const key of [rootKey, ...scopes.map(keyOf)])
         await expectUses(() => openSocket(server.url, '/api/db/subscribe', { 'x-platform-service-key': key }), {
           isAllowed: () => key === rootKey || key === keyOf(scope),
@@ -346,7 +354,7 @@ describeServer('endpoints', { config }, (server) => {
         })
     })
 
-    test('[SUB-52, SUB-95] over HTTP only the scope of a service key decides, whatever the rule', async () => {
+    test('[SUB-52, SUB-95] the scope of a service key decides over HTTP, whatever the rule', async () => {
       const post = (client: Client, channel: string) => client.post('/api/db/broadcast', { channel, ...event })
       const received = await receivedWhile(async () => {
         for (const { channel } of channels) {
@@ -354,8 +362,8 @@ describeServer('endpoints', { config }, (server) => {
             expect((await post(client, channel)).status).toBe(200)
           for (const client of [server.anonymous, server.as('ann'), server.as(admin)])
             expectRefusal(await post(client, channel), 403)
-          for (const held of scopes)
-            if (held !== scope) expectRefusal(await post(server.withKey(keyOf(held)), channel), 401)
+          for (const granted of scopes)
+            if (granted !== scope) expectRefusal(await post(server.withKey(keyOf(granted)), channel), 401)
         }
       })
       expect(received).toEqual(channels.flatMap(({ channel }) => [channel, channel]))

@@ -1,4 +1,4 @@
-/** The address `/`: a page for browsers, JSON for programs, and how little of it there is in release mode. */
+/** The path `/`: a page for browsers and JSON for other clients, in development and in release mode. */
 import { describe, expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -8,30 +8,28 @@ const databases = {
   space: { instance: true, tables: { inner: { access: open } } },
   shared: { tables: { xyzzy: { access: open } } },
 } as const
-/** As Chromium sends it. */
+/** The `Accept` header of Chromium. */
 const browser = {
   accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
 }
 const publicLinks = { docs: '/docs', openapi: '/openapi.json', health: '/api/health' }
 
 describeServer('/, in development mode', { config: { databases } }, (server) => {
-  test('[SYS-18] is JSON for programs, whatever stands in the query', async () => {
+  test('[SYS-18] is JSON unless the client accepts HTML, with any query', async () => {
     for (const accept of ['application/json', '*/*', 'application/json, text/html;q=0.9', 'nonsense']) {
       const { status, headers, body } = await server.anonymous.get('/?utm_source=x', { accept })
-      expect([status, body]).toEqual([
-        200,
-        {
-          name: 'Plinth',
-          version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-          links: { ...publicLinks, setup: '/setup' },
-        },
-      ])
+      expect(status).toBe(200)
+      expect(body).toEqual({
+        name: 'Plinth',
+        version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+        links: { ...publicLinks, setup: '/setup' },
+      })
       expect(headers.get('content-type')).toBe('application/json')
       expect(headers.get('vary')).toContain('Accept')
     }
   })
 
-  test('[SYS-18] is a page for browsers, under a policy without scripts', async () => {
+  test('[SYS-18] is an HTML page for browsers, with a policy that allows no scripts', async () => {
     const { status, headers, text } = await server.anonymous.get('/', browser)
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -46,11 +44,11 @@ describeServer('/, in development mode', { config: { databases } }, (server) => 
     }
   })
 
-  test('[SYS-18] refuses a token that is none', async () => {
+  test('[SYS-18] refuses an invalid token', async () => {
     expectRefusal(await server.anonymous.get('/', { ...browser, authorization: 'Bearer nonsense' }), 401)
   })
 
-  test('[SYS-19] says whether an administrator is missing, and no secret', async () => {
+  test('[SYS-19] reports a missing administrator and contains no secret', async () => {
     const before = await server.anonymous.get('/', browser)
     expect(before.text).toContain('No administrator exists')
     const token = await server.issueSetupToken()
@@ -66,7 +64,7 @@ describeServer('/, in development mode', { config: { databases } }, (server) => 
     expect((await server.anonymous.get('/')).body.links).toEqual(publicLinks)
   })
 
-  test('[SYS-19] names a table in its first commands to those who may see the schema, and the commands work', async () => {
+  test('[SYS-19] has example commands that work, with a table name if the schema is public', async () => {
     expect((await server.anonymous.get('/', browser)).text).toContain('/tables/TABLE?limit=3')
     await server.reload({ databases, api: { schemaEndpoint: true } })
     const { text } = await server.anonymous.get('/', browser)
@@ -80,7 +78,7 @@ describeServer(
   '/, in release mode',
   { config: { databases, api: { schemaEndpoint: true } }, mode: 'release' },
   (server) => {
-    test('[SYS-20] names what is public, and nothing else', async () => {
+    test('[SYS-20] links to the public endpoints and contains nothing else', async () => {
       expect((await server.anonymous.get('/')).body).toEqual({ name: 'Plinth', links: publicLinks })
       const { text } = await server.anonymous.get('/', browser)
       expect([...text.matchAll(/href="(\/[^"]*)"/g)].map(([, href]) => href)).toEqual(Object.values(publicLinks))
@@ -88,7 +86,7 @@ describeServer(
     })
 
     describe('health', () => {
-      test('[SYS-1] takes any query parameters, as monitors append them', async () => {
+      test('[SYS-1] accepts any query parameters, as monitoring tools append them', async () => {
         for (const query of ['?t=123', '?_=1&cachebust=abc', '?status=unavailable'])
           expect((await server.anonymous.get(`/api/health${query}`)).body.status).toBe('ok')
       })

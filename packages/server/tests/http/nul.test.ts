@@ -1,4 +1,4 @@
-/** NUL, which PostgreSQL cannot even be asked for: wherever a request can say it, the answer is one like any other. */
+/** NUL, which PostgreSQL does not support in text: wherever a request can contain it, the response is no 500. */
 import { expect, test } from 'bun:test'
 import { z } from 'zod'
 import type { Endpoint } from '../../src/http/endpoint.ts'
@@ -6,10 +6,10 @@ import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
 import { bucketPath, tusHeaders, tusPatch } from '../harness/storage/files.ts'
 import { unlimitedRates } from '../harness/users/accounts.ts'
-import { signUp } from '../harness/users/person.ts'
+import { signUp } from '../harness/users/test-user.ts'
 
-const anybody = { read: true, insert: true, update: true, delete: true } as const
-const tables = { posts: { schema: { title: { type: 'string' } }, access: anybody } } as const
+const allowed = { read: true, insert: true, update: true, delete: true } as const
+const tables = { posts: { schema: { title: { type: 'string' } }, access: allowed } } as const
 const unlimited = { requests: 10_000_000 }
 const config = {
   databases: { shared: { tables }, space: { instance: true, access: () => true, tables } },
@@ -21,7 +21,7 @@ const config = {
   rateLimits: { ...unlimitedRates, storage: unlimited, push: unlimited, events: unlimited },
 } as const
 
-/** What is there under the names that paths and queries ask for, so that each is asked for NUL alone. */
+/** Existing values of path and query parameters, so that each request has NUL in one parameter only. */
 const known: Readonly<Record<string, string>> = {
   table: 'posts',
   bucket: 'files',
@@ -44,7 +44,7 @@ const namespaces: readonly (readonly [path: string, namespace: string])[] = [
 ]
 const namespaceOf = (path: string): string => namespaces.find(([part]) => path.includes(part))?.[1] ?? ''
 
-/** Parameters without which nothing is asked for. */
+/** Required query parameters. */
 const needed: ReadonlySet<string> = new Set([
   'namespace',
   'table',
@@ -56,40 +56,40 @@ const needed: ReadonlySet<string> = new Set([
   'userId',
 ])
 
-/** Every place of an endpoint's address that takes a text, each once as NUL among what is known. */
+/** One address per path and query parameter of an endpoint, with NUL as the value of that parameter. */
 function* addressesOf({
   paths,
   query,
-}: Pick<Endpoint, 'paths' | 'query'>): Generator<[place: string, address: string]> {
+}: Pick<Endpoint, 'paths' | 'query'>): Generator<[parameter: string, address: string]> {
   const parameters = query instanceof z.ZodObject ? Object.keys(query.shape) : []
   for (const path of paths) {
-    const places = [...path.matchAll(/:(\w+)/g)].map(([, place]) => place as string)
-    for (const nul of [...places, ...parameters]) {
-      const textOf = (place: string): string => {
-        if (place === nul) return '%00'
-        return place === 'namespace' ? namespaceOf(path) : (known[place] ?? 'a')
+    const inPath = [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter as string)
+    for (const nul of [...inPath, ...parameters]) {
+      const sentValueOf = (parameter: string): string => {
+        if (parameter === nul) return '%00'
+        return parameter === 'namespace' ? namespaceOf(path) : (known[parameter] ?? 'a')
       }
-      const sent = parameters.filter((one) => one === nul || needed.has(one)).map((one) => `${one}=${textOf(one)}`)
-      yield [nul, `${path.replace(/:(\w+)\+?/g, (_, place) => textOf(place))}?${sent.join('&')}`]
+      const sent = parameters.filter((one) => one === nul || needed.has(one)).map((one) => `${one}=${sentValueOf(one)}`)
+      yield [nul, `${path.replace(/:(\w+)\+?/g, (_, parameter) => sentValueOf(parameter))}?${sent.join('&')}`]
     }
   }
 }
 
 describeServer('NUL', { config }, (server) => {
-  test('[ERR-7] in any part of any path, and in any parameter', async () => {
+  test('[ERR-7] in any path or query parameter of any endpoint causes no 500', async () => {
     const { client } = await signUp(server)
     const failed: string[] = []
     for (const { name, method, ...rest } of server.endpoints())
-      for (const [place, address] of addressesOf(rest))
-        for (const asked of [client, server.service]) {
+      for (const [parameter, address] of addressesOf(rest))
+        for (const caller of [client, server.service]) {
           const hasBody = method === 'POST' || method === 'PATCH' || method === 'PUT'
-          const { status } = await asked.request(method, address, hasBody ? { body: {} } : {})
-          if (status >= 500) failed.push(`${name}: ${place} is ${status}`)
+          const { status } = await caller.request(method, address, hasBody ? { body: {} } : {})
+          if (status >= 500) failed.push(`${name}: ${parameter} is ${status}`)
         }
     expect(failed).toEqual([])
   })
 
-  test('[ERR-7, STORE-PART-4, STORE-TUS-4] in the id of an upload', async () => {
+  test('[ERR-7, STORE-PART-4, STORE-TUS-4] in the id of an upload is 404', async () => {
     const alice = server.as('alice')
     const bucket = bucketPath('files')
     const parts = [{ partNumber: 1, etag: 'x' }]
@@ -100,7 +100,7 @@ describeServer('NUL', { config }, (server) => {
     expectRefusal(await alice.request('DELETE', tus, { headers: tusHeaders }), 404)
   })
 
-  test('[SESS-6, OAUTH-16, PASSKEY-8] as the id of something one has', async () => {
+  test('[SESS-6, OAUTH-16, PASSKEY-8] in the id of a session, identity or passkey is 404', async () => {
     const { client } = await signUp(server)
     for (const what of ['sessions', 'identities', 'passkeys'])
       expectRefusal(await client.delete(`/api/auth/${what}/%00`), 404)

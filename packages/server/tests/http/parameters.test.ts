@@ -17,7 +17,7 @@ describeServer('query parameters', { config }, (server) => {
     for (const id of ['a', 'b', 'c']) expect((await server.service.post(base, { id, slug: id })).status).toBe(201)
   })
 
-  test('[HTTP-19] every endpoint refuses one that it does not declare, and names it', async () => {
+  test('[HTTP-19] every endpoint refuses undeclared query parameters and names them', async () => {
     const open = server.endpoints().filter(({ allowsUnknownQuery }) => allowsUnknownQuery)
     expect(open.map(({ name }) => name).sort()).toEqual([
       'oauth.callback',
@@ -32,7 +32,7 @@ describeServer('query parameters', { config }, (server) => {
         const path = `${declared.replaceAll(/:\w+\+?/g, 'x')}?wrongname=1&__proto__=2`
         const headers = { 'x-platform-service-key': rootKey }
         const answer = await server.anonymous.request(endpoint.method, path, { headers })
-        expect([endpoint.name, answer.status]).toEqual([endpoint.name, 400])
+        expect({ endpoint: endpoint.name, status: answer.status }).toEqual({ endpoint: endpoint.name, status: 400 })
         if (endpoint.method === 'HEAD') continue
         const { data = {} } = expectRefusal(answer, 400)
         expect(Object.keys(data).sort()).toEqual(['__proto__', 'wrongname'])
@@ -41,7 +41,7 @@ describeServer('query parameters', { config }, (server) => {
     }
   })
 
-  test('[HTTP-19] sockets refuse them before the upgrade', async () => {
+  test('[HTTP-19] an upgrade with an undeclared query parameter is refused', async () => {
     for (const path of ['/api/db/subscribe', '/api/room'])
       expectRefusal(await server.anonymous.get(`${path}?chanel=x`), 400)
   })
@@ -57,7 +57,7 @@ describeServer('query parameters', { config }, (server) => {
     [`${base}/search`, 'query', 'Did you mean "q"?'],
     [`${base}/a`, 'zzzzzz', 'It takes fields.'],
     ['/api/config', 'verbose', 'It takes none.'],
-  ])('[HTTP-19] %s?%s: %s', async (path, name, words) => {
+  ])('[HTTP-19] the error of %s?%s contains: %s', async (path, name, words) => {
     const { data } = expectRefusal(await server.anonymous.get(path + query({ [name]: 'x' })), 400)
     expect(data?.[name]?.message).toContain(words)
   })
@@ -66,7 +66,7 @@ describeServer('query parameters', { config }, (server) => {
     const onlyA = '[["slug","==","a"]]'
     const idsOf = ({ body }: Answer): string[] => body.items.map(({ id }: { id: string }) => id)
 
-    test('[DB-FILTER-15] each group has two names', async () => {
+    test('[DB-FILTER-15] each group of filters has two names', async () => {
       for (const name of ['filter', 'filters', 'orFilter', 'orFilters']) {
         expect(idsOf(await server.anonymous.get(base + query({ [name]: onlyA })))).toEqual(['a'])
         expect((await server.anonymous.get(`${base}/count${query({ [name]: onlyA })}`)).body.total).toBe(1)
@@ -77,7 +77,7 @@ describeServer('query parameters', { config }, (server) => {
       }
     })
 
-    test('[DB-FILTER-15] both names at once are refused', async () => {
+    test('[DB-FILTER-15] both names of a group in one request are refused', async () => {
       for (const name of ['filter', 'orFilter']) {
         const both = { [name]: onlyA, [`${name}s`]: onlyA }
         for (const path of [base, `${base}/count`])
@@ -88,7 +88,7 @@ describeServer('query parameters', { config }, (server) => {
       expect((await server.service.get(`${base}/count`)).body.total).toBe(3)
     })
 
-    test('[SUB-74] sockets take both names too, and not at once', async () => {
+    test('[SUB-74] sockets accept either name of a group, and refuse both', async () => {
       const socket = await watch(server.url, { subscribe: { filter: JSON.parse(onlyA) } })
       expect(socket.subscribed.serverFilter).toBe(true)
       socket.send({ type: 'update_filters', channel: itemsChannel, orFilter: [['slug', '==', 'b']], filter: null })
@@ -101,7 +101,7 @@ describeServer('query parameters', { config }, (server) => {
       socket.close()
     })
 
-    test('[DB-FILTER-16] null is refused', async () => {
+    test('[DB-FILTER-16] null filters are refused', async () => {
       for (const name of ['filter', 'filters', 'orFilter', 'orFilters']) {
         for (const path of [base, `${base}/count`])
           expectRefusal(await server.anonymous.get(path + query({ [name]: 'null' })), 400)

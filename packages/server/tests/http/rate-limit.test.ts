@@ -1,4 +1,4 @@
-/** Rate limits: how many requests, counted for whom, and what lifts them. Time passes when a test says so. */
+/** Rate limits: the number of requests, by whom they are counted, and which callers are exempt. Uses a manual clock. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { parseTrustProxy } from '../../src/base/network/address.ts'
@@ -18,14 +18,14 @@ const databases = {
 } as const
 const clock = manualClock()
 
-/** Every test of `body` begins with counters that have started over. */
+/** Like `describeServer`, with reset counters at the start of each test. */
 const describeLimited: typeof describeServer = (title, options, body) =>
   describeServer(title, options, (server) => {
     afterEach(() => server.elapse(120_000))
     body(server)
   })
 
-/** How many requests in a row are served; at most `most` are sent. */
+/** The number of consecutive requests that are served, of at most `most`. */
 async function served(most: number, send: (n: number) => ReturnType<Client['get']>): Promise<number> {
   for (let n = 0; n < most; n++) if ((await send(n)).status === 429) return n
   return most
@@ -35,7 +35,7 @@ describeLimited(
   'default limits in release',
   { config: { databases, rateLimits: {} }, mode: 'release', clock },
   (server) => {
-    test('[RATE-1, RATE-2] the thousand-and-first request in a minute is refused', async () => {
+    test('[RATE-1, RATE-2] the 1001st request in a minute is refused', async () => {
       const answers = []
       for (let part = 0; part < 10; part++)
         answers.push(...(await Promise.all(Array.from({ length: 100 }, () => server.anonymous.get(`${base}/x`)))))
@@ -43,12 +43,13 @@ describeLimited(
       const refused = await server.anonymous.get(base)
       expect(expectRefusal(refused, 429)).toMatchObject({ slug: 'rate-limited', message: 'Rate limit exceeded' })
       const seconds = Number(refused.headers.get('retry-after'))
-      expect(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60).toBe(true)
+      expect(seconds).toBeInteger()
+      expect(seconds).toBeWithin(1, 61)
       await server.elapse(seconds * 1000)
       expect((await server.anonymous.get(base)).status).toBe(200)
     })
 
-    test('[RATE-2, RULE-13] a refused write does nothing', async () => {
+    test('[RATE-2, RULE-13] a refused write changes nothing', async () => {
       expect(await served(1100, () => server.anonymous.get(`${base}/x`))).toBe(1000)
       expectRefusal(await server.anonymous.post(base, { id: 'refused' }), 429)
       expect((await server.service.get(`${base}/refused`)).status).toBe(404)
@@ -57,7 +58,7 @@ describeLimited(
 )
 
 describeLimited('default limits in development', { config: { databases, rateLimits: {} }, clock }, (server) => {
-  test('[RATE-11] a person reloading a page does not reach the limit', async () => {
+  test('[RATE-11] 1,500 requests in a minute are served', async () => {
     expect(await served(1500, () => server.anonymous.get(`${base}/x`))).toBe(1500)
   })
 })
@@ -78,7 +79,7 @@ const serviceKeys = [
 const declared = { databases, serviceKeys, rateLimits: small }
 
 describeLimited('declared limits', { config: declared, mode: 'release', clock }, (server) => {
-  test('[RATE-3] the config decides number and window', async () => {
+  test('[RATE-3] the configuration sets the number of requests and the window', async () => {
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
     const seconds = Number((await server.anonymous.get(base)).headers.get('retry-after'))
     expect(seconds >= 1 && seconds <= 10).toBe(true)
@@ -86,7 +87,7 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
   })
 
-  test('[RATE-4] a good service key is exempt, a wrong one is not', async () => {
+  test('[RATE-4] a valid service key is exempt, a wrong one is not', async () => {
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
     for (let n = 0; n < 20; n++) expect((await server.service.get(base)).status).toBe(200)
     expectRefusal(await server.withKey('wrong-key').get(base), 429)
@@ -94,12 +95,12 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
     expect(await served(9, () => server.withKey('wrong-key').get(base))).toBe(5)
   })
 
-  test('[RATE-15] a key lifts the limits of its own areas alone', async () => {
+  test('[RATE-15] a limited key is exempt only from the limits of the areas in its scopes', async () => {
     const wrong = { email: 'ada@example.com', password: 'wrong horse' }
     const signIn = (client: Client) => served(9, () => client.post('/api/auth/signin', wrong))
     const readsItems = server.withKey(keys.items)
     for (let n = 0; n < 20; n++) expect((await readsItems.get(base)).status).toBe(200)
-    // Its own 401s count: it is no way to try what it may not do.
+    // Its refused requests count, so the key cannot be used to probe other areas.
     expect(await served(9, () => readsItems.post(base, { title: 'x' }))).toBe(5)
     expect(await signIn(readsItems)).toBeLessThanOrEqual(4)
     await server.elapse(10_000)
@@ -108,20 +109,20 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
     expect(await served(20, () => server.withKey(keys.users).get('/api/config'))).toBe(20)
   })
 
-  test('[RATE-4] keys cannot be guessed without limit where there is none', async () => {
+  test('[RATE-4] requests with a wrong key are limited on unlimited endpoints too', async () => {
     expect(await served(9, () => server.withKey('wrong-key').get('/api/auth/jwks.json'))).toBeLessThanOrEqual(5)
   })
 
-  test('[RATE-5] groups count apart', async () => {
+  test('[RATE-5] groups are counted separately', async () => {
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
     expect(await served(9, () => server.anonymous.get('/api/config'))).toBe(4)
     expect((await server.anonymous.get('/api/health')).status).toBe(200)
   })
 
-  test('[RATE-14] events, reports and notifications have groups of their own', async () => {
+  test('[RATE-14] analytics events and push requests have separate groups', async () => {
     const event = { events: [{ name: 'x' }] }
     expect(await served(12, () => server.anonymous.post('/api/analytics/track', event))).toBe(7)
-    // Reports count together, and with what else has no group of its own.
+    // Reports are in the default group, with all endpoints without a separate group.
     const reports = ['/api/analytics/query', '/api/analytics/events', '/api/config'] as const
     expect(await served(12, (n) => server.anonymous.get(reports[n % 3] as string))).toBe(4)
     const push = ['register', 'unregister', 'topic/subscribe', 'topic/unsubscribe', 'send', 'broadcast'] as const
@@ -135,8 +136,8 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
     expect((await server.anonymous.get(base)).status).toBe(200)
   })
 
-  test('[RATE-10] refused requests count like others', async () => {
-    const ways: readonly ((n: number) => ReturnType<Client['get']>)[] = [
+  test('[RATE-10] refused requests are counted', async () => {
+    const refusedRequests: readonly ((n: number) => ReturnType<Client['get']>)[] = [
       () => server.anonymous.get(`${base}/nope`),
       () => server.anonymous.get(`${base}?limit=0`),
       () => server.anonymous.get('/api/db/shared/tables/closed'),
@@ -146,13 +147,13 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
       () => server.anonymous.request('POST', base, { raw: 'x', headers: { 'content-type': 'text/plain' } }),
       (n) => server.anonymous.post(`${base}/batch`, { deletes: [`x${n}`] }),
     ]
-    for (const send of ways) {
+    for (const send of refusedRequests) {
       expect(await served(9, send)).toBe(5)
       await server.elapse(10_000)
     }
   })
 
-  test('[RATE-1] other spellings of a path are no way round', async () => {
+  test('[RATE-1] other spellings of a path do not bypass the limit', async () => {
     expect(await served(9, () => server.anonymous.get(base))).toBe(5)
     for (const path of [
       `${base}?x=1`,
@@ -165,11 +166,11 @@ describeLimited('declared limits', { config: declared, mode: 'release', clock },
     expect((await server.anonymous.request('HEAD', base)).status).toBe(429)
   })
 
-  test('[RATE-1] users of one address share its limit', async () => {
+  test('[RATE-1] users of one IP address share its limit', async () => {
     expect(await served(9, (n) => server.as(`user-${n}`).get(base))).toBe(5)
   })
 
-  test('[RATE-6] X-Forwarded-For means nothing here', async () => {
+  test('[RATE-6] without a trusted proxy X-Forwarded-For is ignored', async () => {
     expect(await served(9, (n) => server.anonymous.get(base, { 'x-forwarded-for': `203.0.113.${n}` }))).toBe(5)
     for (const header of ['x-real-ip', 'forwarded', 'cf-connecting-ip', 'true-client-ip', 'x-client-ip'])
       expectRefusal(await server.anonymous.get(base, { [header]: '198.51.100.7' }), 429)
@@ -188,13 +189,13 @@ describe('behind proxies', () => {
     server.anonymous.get(base, { 'x-forwarded-for': forwarded })
 
   describeLimited('one hop', behind('1'), (server) => {
-    test('[RATE-7] the last entry is the client, those before it are its own invention', async () => {
+    test('[RATE-7] the last entry is the client; earlier entries are ignored', async () => {
       expect(await served(9, from(server, '203.0.113.1'))).toBe(5)
       expect(await served(9, (n) => from(server, `198.51.100.${n}, 203.0.113.1`)())).toBe(0)
       expect(await served(9, from(server, '203.0.113.1, 203.0.113.2'))).toBe(5)
     })
 
-    test('[RATE-9] an IPv6 network of 64 bits is one client', async () => {
+    test('[RATE-9] an IPv6 /64 network is one client', async () => {
       expect(await served(9, (n) => from(server, `2001:db8:1:1::${n + 1}`)())).toBe(5)
       expect(await served(9, from(server, '2001:DB8:1:1:ffff::'))).toBe(0)
       expect(await served(9, from(server, '2001:db8:1:2::1'))).toBe(5)
@@ -206,7 +207,7 @@ describe('behind proxies', () => {
         expect(await served(9, from(server, address))).toBe(0)
     })
 
-    test('[RATE-7] what is no address does not open a new account each time', async () => {
+    test('[RATE-7] entries that are not addresses share one limit', async () => {
       expect(await served(9, (n) => from(server, `nonsense-${n}`)())).toBeLessThanOrEqual(5)
     })
   })
@@ -225,8 +226,8 @@ describe('behind proxies', () => {
     })
   })
 
-  describeLimited('networks this peer is not in', behind('10.0.0.0/8'), (server) => {
-    test('[RATE-8] an untrusted peer cannot say who it is', async () => {
+  describeLimited('trusted networks without this peer', behind('10.0.0.0/8'), (server) => {
+    test('[RATE-8] X-Forwarded-For of an untrusted peer is ignored', async () => {
       expect(await served(9, (n) => from(server, `203.0.113.${n}`)())).toBe(5)
     })
   })

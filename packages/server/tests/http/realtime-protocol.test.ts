@@ -1,6 +1,6 @@
 /**
- * The WebSocket protocols as a whole: every message type of docs/reference/realtime.md is sent over real sockets, each
- * in its documented form, and the generated reference is up to date.
+ * The WebSocket protocols: every message type in docs/reference/realtime.md is sent over real sockets in its documented
+ * form, and the generated reference is up to date.
  */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -26,12 +26,12 @@ const config = {
   broadcasts: { lobby: { subscribe: true, publish: true } },
 }
 
-test('[SOCK-7] the generated reference is up to date with the protocol and the catalogue of errors', async () => {
+test('[SOCK-7] the generated reference matches the protocol and the catalog of errors', async () => {
   for (const [path, text] of await writeReference(root))
     expect(readFileSync(joinPath(root, path), 'utf8') === text, `${path} is outdated: npm run reference`).toBe(true)
 })
 
-test('[SOCK-6] a message that is not in the protocol, or has other fields, is recognized', () => {
+test('[SOCK-6] the tests reject a message that is not in the protocol or has other fields', () => {
   expect(() => checkMessage('rooms', 'server', { type: 'kicked' })).not.toThrow()
   expect(() => checkMessage('rooms', 'server', { type: 'kicked', by: 'ann' })).toThrow('KickedMessage')
   expect(() => checkMessage('rooms', 'server', { type: 'signal_sent' })).toThrow('SignalSentMessage')
@@ -41,7 +41,7 @@ test('[SOCK-6] a message that is not in the protocol, or has other fields, is re
   expect(messageTypes('subscriptions', 'server').size).toBeGreaterThan(10)
 })
 
-test('[ERR-8] slugs and statuses come from the catalogue, and no other module builds an error by hand', async () => {
+test('[ERR-8] slugs and statuses are in the catalog, and no other module constructs an ApiError', async () => {
   for (const [slug, { status }] of Object.entries(httpErrors)) {
     expect(slug).toMatch(/^[a-z]+(-[a-z]+)*$/)
     expect(status).toBeWithin(400, 600)
@@ -49,14 +49,14 @@ test('[ERR-8] slugs and statuses come from the catalogue, and no other module bu
   const found: string[] = []
   for await (const path of new Bun.Glob('packages/server/src/**/*.ts').scan(root))
     if (readFileSync(joinPath(root, path), 'utf8').includes('new ApiError(')) found.push(path)
-  // The errors of another server may have slugs that this version does not know.
+  // The errors of another server can have slugs that are unknown to this version.
   expect(found.toSorted()).toEqual(['packages/server/src/cli/admin-call.ts', 'packages/server/src/errors.ts'])
 })
 
 describeServer('realtime protocols', { config }, (server) => {
   const put = (name: string, row: object) => server.service.post(`${table(name)}?upsert=true`, row)
 
-  test('[SOCK-6] every message of live subscriptions', async () => {
+  test('[SOCK-6] every message type of subscriptions is sent', async () => {
     const hidden = (from: number) => Array.from({ length: 300 }, (_, n) => ({ id: `h${from + n}`, teamId: 'red' }))
     for (const from of [0, 300, 600, 900])
       await server.service.post(`${table('docs')}/batch`, { inserts: hidden(from) })
@@ -93,7 +93,7 @@ describeServer('realtime protocols', { config }, (server) => {
     })
   })
 
-  test('[SOCK-6] every message of rooms', async () => {
+  test('[SOCK-6] every message type of rooms is sent', async () => {
     const id = newRoomId()
     const ann = await join(server, 'ann', { id, auth: { caps: ['resume'] } })
     const bob = await join(server, 'bob', { id })

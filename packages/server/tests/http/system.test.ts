@@ -1,4 +1,4 @@
-/** The system endpoints: health, config, schema in its three modes, the OpenAPI document and its page, metrics. */
+/** The system endpoints: health, config, schema in its three modes, the OpenAPI document and its page, and metrics. */
 import { describe, expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -37,21 +37,19 @@ const databases = {
 const tableNames = ['posts', 'authors', 'concealed', 'inWorkspace', 'workspace']
 
 describeServer(
-  'system, schema closed',
+  'system with a closed schema',
   { config: { databases, serviceKeys: keys, captcha: { siteKey: 'site-key-1' } } },
   (server) => {
-    test('[SYS-16] health tells a key with the scope of each engine, and nobody else', async () => {
+    test('[SYS-16] health reports the engines to a service key with the scope only', async () => {
       const engines = { sql: 'ok', blobs: 'ok', cluster: 'ok' }
       const { status, body } = await server.service.get('/api/health')
-      expect([status, body]).toEqual([
-        200,
-        { status: 'ok', version: expect.any(String), timestamp: expect.any(String), engines },
-      ])
+      expect(status).toBe(200)
+      expect(body).toEqual({ status: 'ok', version: expect.any(String), timestamp: expect.any(String), engines })
       for (const key of ['schema-reader-0123456789', 'wrong'])
         expect((await server.withKey(key).get('/api/health')).body).not.toHaveProperty('engines')
     })
 
-    test('[SYS-1] health', async () => {
+    test('[SYS-1] health is ok for every caller, whatever the credentials', async () => {
       for (const headers of [
         {},
         { authorization: 'Bearer nonsense' },
@@ -59,29 +57,32 @@ describeServer(
         { 'x-platform-service-key': 'wrong' },
       ]) {
         const { status, body } = await server.anonymous.get('/api/health', headers)
-        expect([status, Object.keys(body).sort(), body.status]).toEqual([200, ['status', 'timestamp', 'version'], 'ok'])
+        expect(status).toBe(200)
+        expect(Object.keys(body).sort()).toEqual(['status', 'timestamp', 'version'])
+        expect(body.status).toBe('ok')
         expect(body.version).toMatch(/^\d+\.\d+\.\d+/)
         expect(Math.abs(Date.parse(body.timestamp) - Date.now())).toBeLessThan(60_000)
       }
     })
 
-    test('[SYS-3] config says what a client needs and nothing secret', async () => {
+    test('[SYS-3] config contains what a client needs and no secret', async () => {
       const { status, body, text } = await server.anonymous.get('/api/config')
-      expect([status, body]).toMatchObject([
-        200,
-        { captcha: { siteKey: 'site-key-1' }, auth: { providers: [], passwordPolicy: {} } },
-      ])
+      expect(status).toBe(200)
+      expect(body).toMatchObject({
+        captcha: { siteKey: 'site-key-1' },
+        auth: { providers: [], passwordPolicy: {} },
+      })
       for (const secret of [rootKey, tokenSecret, 'reader', server.dataFolder, ...tableNames])
         expect(text).not.toContain(secret)
       expect((await server.as('alice').get('/api/config')).body).toEqual(body)
     })
 
-    test('[SYS-4] schema is 404 for everybody', async () => {
+    test('[SYS-4] schema is 404 for every caller', async () => {
       for (const client of [server.anonymous, server.as('alice'), server.service, server.withKey(keys[0].key)])
         expectRefusal(await client.get('/api/schema'), 404)
     })
 
-    test('[SYS-10, SYS-11] the OpenAPI document is public and names no table', async () => {
+    test('[SYS-10, SYS-11] the OpenAPI document is public and contains no table name', async () => {
       for (const client of [server.anonymous, server.as('alice'), server.service]) {
         const { status, body, text } = await client.get('/openapi.json')
         expect(status).toBe(200)
@@ -91,7 +92,7 @@ describeServer(
       }
     })
 
-    test('[SYS-10] every operation has a name of its own, replies, and declared parameters', async () => {
+    test('[SYS-10] every operation has a unique id, responses and its path parameters', async () => {
       const { body } = await server.anonymous.get('/openapi.json')
       const names: string[] = []
       for (const [path, item] of Object.entries(
@@ -108,7 +109,7 @@ describeServer(
         )) {
           names.push(operation.operationId)
           expect(operation.operationId).toMatch(/^[a-z][A-Za-z]*\.[a-z][A-Za-z]*/)
-          expect([method, path, Object.keys(operation.responses).length > 0]).toEqual([method, path, true])
+          if (Object.keys(operation.responses).length === 0) throw new Error(`${method} ${path} has no responses`)
           const declared = (operation.parameters ?? [])
             .filter((parameter) => parameter.in === 'path')
             .map(({ name }) => name)
@@ -130,10 +131,10 @@ describeServer(
         'system.config',
         'system.schema',
       ])
-        expect([name, names.some((one) => one.startsWith(name))]).toEqual([name, true])
+        if (!names.some((one) => one.startsWith(name))) throw new Error(`no operation has the id ${name}`)
     })
 
-    test('[SYS-10] every reference inside the document leads somewhere', async () => {
+    test('[SYS-10] every reference inside the document resolves', async () => {
       const { body, text } = await server.anonymous.get('/openapi.json')
       for (const [, reference = ''] of text.matchAll(/"\$ref":"([^"]+)"/g)) {
         expect(reference).toStartWith('#/')
@@ -141,11 +142,11 @@ describeServer(
           .slice(2)
           .split('/')
           .reduce((node, part) => node?.[part.replaceAll('~1', '/').replaceAll('~0', '~')], body)
-        expect([reference, found === undefined]).toEqual([reference, false])
+        if (found === undefined) throw new Error(`${reference} does not resolve`)
       }
     })
 
-    test('[SYS-12] the page needs nothing from another host', async () => {
+    test('[SYS-12] the documentation page loads nothing from another host', async () => {
       const { status, headers, text } = await server.anonymous.get('/docs')
       expect(status).toBe(200)
       expect(headers.get('content-type')).toMatch(/^text\/html; ?charset=utf-8/i)
@@ -156,7 +157,7 @@ describeServer(
       expect(text).not.toMatch(/@import|url\(\s*["']?(https?:)?\/\//i)
     })
 
-    test('[SYS-13] metrics are Prometheus text', async () => {
+    test('[SYS-13] metrics are in the Prometheus text format, for service keys only', async () => {
       await server.anonymous.get('/api/db/shared/tables/authors')
       const { status, headers, text } = await server.service.get('/metrics')
       expect(status).toBe(200)
@@ -169,7 +170,7 @@ describeServer(
       expectRefusal(await server.as('alice').get('/metrics'), 403)
     })
 
-    test('[SYS-13] what clients make up does not grow the metrics', async () => {
+    test('[SYS-13] unknown paths, tables and methods do not add metrics', async () => {
       const lines = async () => (await server.service.get('/metrics')).text.split('\n').length
       await server.anonymous.get('/made-up')
       await server.anonymous.get('/api/db/shared/tables/made-up')
@@ -186,14 +187,14 @@ describeServer(
 
 const openConfig = { databases, serviceKeys: keys, api: { schemaEndpoint: true } } as const
 
-describeServer('system, schema open', { config: openConfig }, (server) => {
+describeServer('system with an open schema', { config: openConfig }, (server) => {
   test('[SYS-5, SYS-7] schema describes tables and fields', async () => {
     const { status, body } = await server.anonymous.get('/api/schema')
     expect(status).toBe(200)
     expect(Object.keys(body.tables).sort()).toEqual(['authors', 'loose', 'posts', 'shared.twin', 'workspace.twin'])
     const { posts } = body.tables
     expect(Object.keys(posts).sort()).toEqual(['fields', 'indexes', 'namespace', 'search'])
-    expect([posts.namespace, posts.search]).toEqual(['shared', ['title']])
+    expect(posts).toMatchObject({ namespace: 'shared', search: ['title'] })
     expect(posts.fields.title).toMatchObject({ type: 'string', required: true, unique: false, min: 1, max: 200 })
     expect(posts.fields.slug).toMatchObject({ type: 'string', required: false, unique: true, pattern: '^[a-z]+$' })
     expect(posts.fields.views).toMatchObject({ type: 'number', default: 3, min: 0 })
@@ -203,7 +204,7 @@ describeServer('system, schema open', { config: openConfig }, (server) => {
     expect(posts.fields.createdAt).toMatchObject({ type: 'datetime' })
   })
 
-  test('[SYS-8] nothing of a rule, a hidden field, or an index over one', async () => {
+  test('[SYS-8] schema contains no rule, no hidden field and no index on one', async () => {
     for (const client of [server.anonymous, server.as('alice'), server.service]) {
       const { text, body } = await client.get('/api/schema')
       for (const word of ['concealed', 'xyzzy', 'access', '=>', 'hidden']) expect(text).not.toContain(word)
@@ -213,41 +214,40 @@ describeServer('system, schema open', { config: openConfig }, (server) => {
     }
   })
 
-  test('[SYS-9] a name in two namespaces carries its namespace', async () => {
+  test('[SYS-9] a table name in two namespaces is qualified with its namespace', async () => {
     const { tables } = (await server.anonymous.get('/api/schema')).body
-    expect([tables['shared.twin'].namespace, tables['workspace.twin'].namespace]).toEqual(['shared', 'workspace'])
-    expect([
-      Object.hasOwn(tables['shared.twin'].fields, 'inShared'),
-      Object.hasOwn(tables['workspace.twin'].fields, 'inWorkspace'),
-    ]).toEqual([true, true])
+    expect(tables['shared.twin'].namespace).toBe('shared')
+    expect(tables['shared.twin'].fields).toContainKey('inShared')
+    expect(tables['workspace.twin'].namespace).toBe('workspace')
+    expect(tables['workspace.twin'].fields).toContainKey('inWorkspace')
     expect(tables.twin).toBeUndefined()
   })
 
-  test('[SYS-11] the OpenAPI document names tables, but nothing hidden', async () => {
+  test('[SYS-11] the OpenAPI document contains tables, but no hidden field', async () => {
     const { text } = await server.anonymous.get('/openapi.json')
     expect(text).toContain('posts')
     expect(text).toContain('authorId')
     for (const word of ['concealed', 'xyzzy']) expect(text).not.toContain(word)
   })
 
-  test('[SYS-5] a key of another scope is refused, as everywhere', async () => {
+  test('[SYS-5] a service key without the scope is refused', async () => {
     expectRefusal(await server.withKey(keys[1].key).get('/api/schema'), 401)
     expect((await server.withKey(keys[0].key).get('/api/schema')).status).toBe(200)
   })
 })
 
 describeServer(
-  'system, schema for those signed in',
+  'system with an authenticated schema',
   { config: { databases, serviceKeys: keys, api: { schemaEndpoint: 'authenticated' } } },
   (server) => {
-    test('[SYS-6] a user and a key with the scope, nobody else', async () => {
+    test('[SYS-6] users and service keys with the scope can read the schema, others cannot', async () => {
       expectRefusal(await server.anonymous.get('/api/schema'), 401)
       expectRefusal(await server.withKey(keys[1].key).get('/api/schema'), 401)
       for (const client of [server.as('alice'), server.service, server.withKey(keys[0].key)])
         expect((await client.get('/api/schema')).status).toBe(200)
     })
 
-    test('[SYS-11] the OpenAPI document follows', async () => {
+    test('[SYS-11] the OpenAPI document contains tables for the same callers', async () => {
       for (const client of [server.anonymous, server.withKey(keys[1].key)]) {
         const { status, text } = await client.get('/openapi.json')
         expect(status).toBe(200)

@@ -4,7 +4,7 @@ import type { Client } from '../harness/client.ts'
 import { openFcm } from '../harness/push/fcm.ts'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer, type TestServer } from '../harness/server.ts'
-import { signUp } from '../harness/users/person.ts'
+import { signUp } from '../harness/users/test-user.ts'
 
 const fcm = openFcm()
 afterAll(() => fcm.close())

@@ -5,7 +5,7 @@ import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
 import { bucketPath, filePath } from '../harness/storage/files.ts'
 import { adminUsers, unlimitedRates as rateLimits } from '../harness/users/accounts.ts'
-import { type Person, signUp } from '../harness/users/person.ts'
+import { signUp, type TestUser } from '../harness/users/test-user.ts'
 
 const config = { storage: { buckets: { files: { access: { read: true, write: true } } } }, rateLimits }
 const boundary = 'the-boundary'
@@ -16,7 +16,7 @@ const form = [
 ].join('\r\n')
 
 describeServer('an upload in progress', { config }, (server) => {
-  let person: Person
+  let person: TestUser
   beforeEach(async () => {
     person = await signUp(server)
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { itemsChannel, type Watching, watch } from '../harness/records/live.ts'
 import { describeServer } from '../harness/server.ts'
-import { signUp } from '../harness/users/person.ts'
+import { signUp } from '../harness/users/test-user.ts'
 
 const items = '/api/db/shared/tables/items'
 const config = {

@@ -1,4 +1,4 @@
-/** Users and their sessions, made over HTTP, for the tests of the users chapter. What they may do is for the tests. */
+/** Creates users and sessions over HTTP, for the tests of users. */
 import type { Answer } from '../client.ts'
 import type { TestServer } from '../server.ts'
 
@@ -7,14 +7,14 @@ export const adminUsers = `${auth}/admin/users`
 export const password = 'a good password'
 
 const unlimited = { requests: 10_000_000 }
-/** Limits that no test reaches which is not about them. */
+/** Rate limits that only the tests of rate limits replace. */
 export const unlimitedRates = { db: unlimited, auth: unlimited, signin: unlimited, signup: unlimited, mail: unlimited }
 /** A server with users and no tables. */
 export const usersConfig = { databases: { shared: { tables: {} } }, rateLimits: unlimitedRates } as const
 
-let made = 0
-/** An address that nobody has yet. */
-export const newEmail = (): string => `ann${++made}@example.com`
+let emailCount = 0
+/** An address without an account. */
+export const newEmail = (): string => `ann${++emailCount}@example.com`
 
 export const bearer = (accessToken: string) => ({ authorization: `Bearer ${accessToken}` })
 

@@ -1,6 +1,6 @@
 /**
- * Rows of the users feature beside a running server: what no endpoint shows, such as whether anything is left of a user
- * who was deleted.
+ * Reads and inserts rows of the users feature beside a running server, for what no endpoint returns, such as the rows
+ * left of a deleted user.
  */
 import { Database as Sqlite } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ export function watchedEngine(engine: Engine): { readonly engine: Engine; storag
   }
 }
 
-/** `dataFolder` is the server's. */
+/** `dataFolder` is the data folder of the server. */
 export function createUserRows(dataFolder: string, storage: () => Storage): UserRows {
   async function run(text: string, values: readonly (string | number | null)[]): Promise<Record<string, unknown>[]> {
     const { databaseUrl } = storage().settings
@@ -54,8 +54,8 @@ export function createUserRows(dataFolder: string, storage: () => Storage): User
     },
     async insert(table, values) {
       const names = Object.keys(values)
-      const places = names.map(() => '?')
-      await run(`INSERT INTO shared.${table} (${names}) VALUES (${places})`, Object.values(values))
+      const parameters = names.map(() => '?')
+      await run(`INSERT INTO shared.${table} (${names}) VALUES (${parameters})`, Object.values(values))
     },
   }
 }

@@ -31,7 +31,7 @@ export const usersAccess: Readonly<Record<string, Access>> = {
   'users.listSessions': { ...signedIn, send: (client) => client.get('/api/auth/sessions') },
   'users.endSession': { ...signedIn, ...judged('DELETE', '/api/auth/sessions/none') },
 
-  // Of a provider that no configuration names: as far as 404.
+  // An unknown provider: every caller gets 404.
   'oauth.start': { ...anyone, send: (client) => client.get('/api/auth/oauth/none'), isJudgedByBody: true },
   'oauth.callback': { ...anyone, send: (client) => client.get('/api/auth/oauth/none/callback'), isJudgedByBody: true },
   'oauth.callbackForm': { ...anyone, ...judged('POST', '/api/auth/oauth/none/callback') },
@@ -70,7 +70,7 @@ export const usersAccess: Readonly<Record<string, Access>> = {
   'passkeys.list': { ...signedIn, send: (client) => client.get('/api/auth/passkeys') },
   'passkeys.delete': {
     ...signedIn,
-    // One of theirs, made by nobody: as far as 404.
+    // An unknown id: authorized callers get 404.
     send: (client) => client.delete('/api/auth/passkeys/none'),
     isJudgedByBody: true,
   },

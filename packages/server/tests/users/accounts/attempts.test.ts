@@ -1,4 +1,4 @@
-/** Rate limits per e-mail address: other sources cannot exhaust the limit of the owner. */
+/** Rate limits per email address: other sources cannot exhaust the limit of the owner. */
 import { afterAll, beforeEach, expect, test } from 'bun:test'
 import { manualClock } from '../../../src/base/clock.ts'
 import { deviceTokenLifetimeMs, mailSourcesFactor, passwordSourcesFactor } from '../../../src/limits/users.ts'
@@ -23,24 +23,24 @@ const config = {
 const options = { config, clock: manualClock(), settings: { trustProxy: { kind: 'hops', hops: 1 } } } as const
 
 const home = '203.0.113.7'
-const strangers = (count: number): string[] => Array.from({ length: count }, (_, n) => `198.51.100.${n + 1}`)
+const otherSources = (count: number): string[] => Array.from({ length: count }, (_, n) => `198.51.100.${n + 1}`)
 const from = (address: string) => ({ 'x-forwarded-for': address })
 const statusesOf = (answers: readonly Answer[]): number[] => answers.map(({ status }) => status)
 
-/** Wrong passwords from many addresses until nobody unknown may try any more. */
+/** Sends wrong passwords from many sources until a new source is refused. */
 async function exhaustSignIn(server: TestServer, email: string): Promise<void> {
-  for (const address of strangers(passwordSourcesFactor))
+  for (const address of otherSources(passwordSourcesFactor))
     for (let n = 0; n < perSource; n++) {
       const body = { email, password: 'a wrong password' }
       const { status } = await server.anonymous.post(`${auth}/signin`, body, from(address))
-      // What was tried before counts too, so the bound may be reached before the end.
+      // Earlier attempts of the test count too, so the bound may be reached before the end.
       expect([401, 429]).toContain(status)
     }
   const body = { email, password }
   expectRefusal(await server.anonymous.post(`${auth}/signin`, body, from('192.0.2.250')), 429)
 }
 
-describeServer('guesses at an address', options, (server) => {
+describeServer('password attempts for an address', options, (server) => {
   let email: string
   beforeEach(async () => {
     email = newEmail()
@@ -51,21 +51,21 @@ describeServer('guesses at an address', options, (server) => {
   const guess = (address: string, more: object = {}): Promise<Answer> =>
     signIn(address, { password: 'a wrong password', ...more })
 
-  test('[USER-6, USER-20] from one source rate-limit that source only', async () => {
+  test('[USER-6, USER-20] attempts from one source rate-limit that source only', async () => {
     for (let n = 0; n < perSource; n++) expectRefusal(await guess('198.51.100.1'), 401)
     expectRefusal(await guess('198.51.100.1'), 429)
     expectRefusal(await signIn('198.51.100.1'), 429)
     expect((await signIn(home)).status).toBe(200)
   })
 
-  test('[USER-20] from many sources together are bounded, for an address without an account alike', async () => {
+  test('[USER-20] attempts from all sources together are bounded, with and without an account', async () => {
     for (const address of [email, newEmail()]) {
       await exhaustSignIn(server, address)
       expectRefusal(await signIn('192.0.2.99', { email: address }), 429)
     }
   })
 
-  test('[USER-20] do not lock out a device that sends its device token, from any client address', async () => {
+  test('[USER-20] attempts from elsewhere do not lock out a device that sends its device token, from any client address', async () => {
     const { deviceToken } = (await signIn(home)).body
     await exhaustSignIn(server, email)
     expect((await signIn('192.0.2.1', { deviceToken })).status).toBe(200)
@@ -73,7 +73,7 @@ describeServer('guesses at an address', options, (server) => {
     expect((await signIn('192.0.2.2', { deviceToken: others })).status).toBe(200)
   })
 
-  test('[USER-20] do not lock out the client address of a live session', async () => {
+  test('[USER-20] attempts from elsewhere do not lock out the client address of a live session', async () => {
     const { refreshToken } = (await signIn(home)).body
     await exhaustSignIn(server, email)
     expect((await signIn(home)).status).toBe(200)
@@ -83,16 +83,16 @@ describeServer('guesses at an address', options, (server) => {
     expectRefusal(await signIn(home), 429)
   })
 
-  test('[USER-20] of a known device are bounded too', async () => {
+  test('[USER-20] attempts of a known device are bounded', async () => {
     const { deviceToken } = (await signIn(home)).body
     for (let n = 0; n < perSource; n++) expectRefusal(await guess('192.0.2.1', { deviceToken }), 401)
     expectRefusal(await guess('192.0.2.2', { deviceToken }), 429)
     expect((await signIn('192.0.2.3')).status).toBe(200)
   })
 
-  test('[USER-20] of all known devices share a separate limit', async () => {
+  test('[USER-20] attempts of all known devices share a separate limit', async () => {
     const tokens: string[] = []
-    for (const address of strangers(passwordSourcesFactor + 1)) tokens.push((await signIn(address)).body.deviceToken)
+    for (const address of otherSources(passwordSourcesFactor + 1)) tokens.push((await signIn(address)).body.deviceToken)
     await server.elapse(60_000)
     const last = tokens.pop()
     for (const deviceToken of tokens)
@@ -101,11 +101,11 @@ describeServer('guesses at an address', options, (server) => {
     expect((await signIn(home)).status).toBe(200)
   })
 
-  test('[USER-20] of devices from before the address was verified do not lock out those that signed in after', async () => {
+  test('[USER-20] devices that signed in before the address was verified cannot lock out those that signed in after', async () => {
     const claimed = newEmail()
     const made = await server.service.post(adminUsers, { email: claimed, password, emailVerified: false })
     const early: string[] = []
-    for (const address of strangers(passwordSourcesFactor))
+    for (const address of otherSources(passwordSourcesFactor))
       early.push((await signIn(address, { email: claimed })).body.deviceToken)
     await server.service.patch(`${adminUsers}/${made.body.user.id}`, { emailVerified: true })
     await server.elapse(60_000)
@@ -120,7 +120,7 @@ describeServer('guesses at an address', options, (server) => {
     expectRefusal(await guess('192.0.2.4', { email: claimed, deviceToken: early[0] }), 429)
   })
 
-  test('[USER-20] with an invalid device token count like those without one', async () => {
+  test('[USER-20] attempts with an invalid device token count like those without one', async () => {
     const { deviceToken } = (await signIn(home)).body
     const other = newEmail()
     await server.service.post(adminUsers, { email: other, password })
@@ -135,7 +135,7 @@ describeServer('guesses at an address', options, (server) => {
     expectRefusal(await signIn('192.0.2.9', { deviceToken }), 429)
   })
 
-  test('[USER-21] with a stolen token do not lock out sign-ins, nor do sign-ins lock out a change of password', async () => {
+  test('[USER-21] password confirmations in a session and sign-ins are counted separately', async () => {
     const { accessToken } = (await signIn(home)).body
     const change = (currentPassword: string) =>
       server.anonymous.post(
@@ -151,14 +151,14 @@ describeServer('guesses at an address', options, (server) => {
     expect((await change(password)).status).toBe(200)
   })
 
-  test('[MAIL-15] at a code from other sources do not invalidate it for the requesting source', async () => {
+  test('[MAIL-15] wrong codes from other sources do not invalidate the code for the requesting source', async () => {
     const mailed = newEmail()
     await server.anonymous.post(`${auth}/signin/email-otp`, { email: mailed }, from(home))
     const code = await mailbox.nextCode(mailed)
     const wrong = code === '000000' ? '000001' : '000000'
     const redeem = (text: string, address: string) =>
       server.anonymous.post(`${auth}/verify-email-otp`, { email: mailed, code: text }, from(address))
-    for (const address of strangers(2)) for (let n = 0; n < 3; n++) expectRefusal(await redeem(wrong, address), 401)
+    for (const address of otherSources(2)) for (let n = 0; n < 3; n++) expectRefusal(await redeem(wrong, address), 401)
     expectRefusal(await redeem(code, '192.0.2.1'), 401)
     expect((await redeem(code, home)).status).toBe(200)
   })
@@ -169,40 +169,40 @@ describeServer('mails to an address', options, (server) => {
   beforeEach(() => {
     email = newEmail()
   })
-  const ask = (address: string, more: object = {}, path = 'signin/magic-link'): Promise<Answer> =>
+  const requestMail = (address: string, more: object = {}, path = 'signin/magic-link'): Promise<Answer> =>
     server.anonymous.post(`${auth}/${path}`, { email, ...more }, from(address))
   async function exhaust(): Promise<void> {
-    for (const address of strangers(mailSourcesFactor))
-      for (let n = 0; n < mailsPerSource; n++) expect((await ask(address)).status).toBe(200)
+    for (const address of otherSources(mailSourcesFactor))
+      for (let n = 0; n < mailsPerSource; n++) expect((await requestMail(address)).status).toBe(200)
   }
 
-  test('[MAIL-9] from one source rate-limit that source only, across all kinds of mail', async () => {
+  test('[MAIL-9] requests from one source rate-limit that source only, across all kinds of mail', async () => {
     const kinds = ['signin/magic-link', 'request-password-reset', 'signin/email-otp']
     const answers = []
-    for (const kind of kinds) answers.push(await ask('198.51.100.1', {}, kind))
+    for (const kind of kinds) answers.push(await requestMail('198.51.100.1', {}, kind))
     expect(statusesOf(answers)).toEqual([200, 200, 429])
-    for (const kind of kinds.slice(1)) expect((await ask(home, {}, kind)).status).toBe(200)
+    for (const kind of kinds.slice(1)) expect((await requestMail(home, {}, kind)).status).toBe(200)
   })
 
-  test('[MAIL-9] from all sources together are bounded', async () => {
+  test('[MAIL-9] requests from all sources together are bounded', async () => {
     await exhaust()
-    expectRefusal(await ask('192.0.2.1'), 429)
+    expectRefusal(await requestMail('192.0.2.1'), 429)
   })
 
-  test('[MAIL-24] a device that signed in to the verified address has its own limit', async () => {
+  test('[MAIL-24] a device that signed in to the verified address has a separate limit', async () => {
     await server.service.post(adminUsers, { email, password })
     const { deviceToken } = (await server.anonymous.post(`${auth}/signin`, { email, password }, from(home))).body
     await exhaust()
-    expectRefusal(await ask('192.0.2.1'), 429)
+    expectRefusal(await requestMail('192.0.2.1'), 429)
     const answers = []
-    for (let n = 0; n <= mailsPerSource; n++) answers.push(await ask('192.0.2.1', { deviceToken }))
+    for (let n = 0; n <= mailsPerSource; n++) answers.push(await requestMail('192.0.2.1', { deviceToken }))
     expect(statusesOf(answers)).toEqual([200, 200, 429])
   })
 
-  test('[MAIL-24] a device of an unverified address has no limit of its own', async () => {
+  test('[MAIL-24] a device that signed in to an unverified address has no separate limit', async () => {
     const squatted = await server.anonymous.post(`${auth}/signup`, { email, password }, from(home))
     await exhaust()
-    expectRefusal(await ask('192.0.2.1', { deviceToken: squatted.body.deviceToken }), 429)
+    expectRefusal(await requestMail('192.0.2.1', { deviceToken: squatted.body.deviceToken }), 429)
   })
 })
 

@@ -1,4 +1,4 @@
-/** Importing users: what each entry becomes, which passwords work, and the effect on other requests. */
+/** Importing users: the result of each entry, which passwords work, and the effect on other requests. */
 import { describe, expect, test } from 'bun:test'
 import { pbkdf2Sync, randomBytes } from 'node:crypto'
 import type { Clock } from '../../../src/base/clock.ts'
@@ -15,7 +15,7 @@ function pbkdf2Of(text: string, iterations: number, bytes = 32): string {
   return `pbkdf2:sha256:${iterations}:${salt.toString('base64')}:${hash.toString('base64')}`
 }
 
-/** A clock that can be told to run ahead by so much at each look. */
+/** A clock that advances by `stepMs` at each read. */
 function createRunawayClock(): Clock & { stepMs: number } {
   let aheadMs = 0
   return {
@@ -34,7 +34,8 @@ describeServer('import', { config, clock }, (server) => {
     const { status, body } = await send(entries)
     expect(status).toBe(200)
     const count = (wanted: string) => body.results.filter((one: { status: string }) => one.status === wanted).length
-    expect([body.imported, body.skipped, body.errors]).toEqual([count('created'), count('skipped'), count('error')])
+    const counted = { imported: count('created'), skipped: count('skipped'), errors: count('error') }
+    expect(body).toMatchObject(counted)
     expect(body.results).toHaveLength(entries.length)
     return body
   }
@@ -43,7 +44,7 @@ describeServer('import', { config, clock }, (server) => {
   const signIn = (email: string, given = password) =>
     server.anonymous.post('/api/auth/signin', { email, password: given })
 
-  test('[IMPORT-1, IMPORT-7] entries become users, with all their fields', async () => {
+  test('[IMPORT-1, IMPORT-7] entries become users with all their fields', async () => {
     const full = {
       id: 'imported-1',
       email: 'Full@Example.com',
@@ -67,10 +68,11 @@ describeServer('import', { config, clock }, (server) => {
     const { body } = await server.service.get(`${users}/imported-1`)
     expect(body).toMatchObject({ ...full, email: 'full@example.com', emailVerified: true, disabled: false })
     const plain = (await server.service.get(`${users}/${report.results[1].id}`)).body
-    expect([plain.role, plain.verified, plain.displayName, plain.metadata]).toEqual(['user', false, null, {}])
+    expect(plain).toMatchObject({ role: 'user', verified: false, displayName: null })
+    expect(plain.metadata).toEqual({})
   })
 
-  test('[IMPORT-2] passwords in plain text and as hashes work; without one there is none', async () => {
+  test('[IMPORT-2] passwords in plain text and as hashes sign in; an entry without one has no password', async () => {
     const bcrypt = bcryptOf(password).slice(4)
     await importAll([
       { email: 'text@example.com', password },
@@ -82,8 +84,11 @@ describeServer('import', { config, clock }, (server) => {
     ])
     for (const name of ['text', 'b2a', 'b2b', 'b2y', 'pbkdf2']) {
       expectRefusal(await signIn(`${name}@example.com`, 'another password'), 401)
-      // The second time with a hash of our own.
-      for (const _ of [1, 2]) expect([name, (await signIn(`${name}@example.com`)).status]).toEqual([name, 200])
+      // The second sign-in uses the argon2id hash that the first one stored.
+      for (const _ of [1, 2]) {
+        const { status } = await signIn(`${name}@example.com`)
+        expect({ name, status }).toEqual({ name, status: 200 })
+      }
     }
     for (const given of [password, 'null', 'undefined']) expectRefusal(await signIn('none@example.com', given), 401)
   })
@@ -104,7 +109,7 @@ describeServer('import', { config, clock }, (server) => {
     expect((await signIn('there@example.com')).status).toBe(200)
   })
 
-  test('[IMPORT-4] the later of two in a batch is an error, by case, by form and by id', async () => {
+  test('[IMPORT-4] a repeated address, in any spelling, or id in a batch is an error', async () => {
     const before = await total()
     const report = await importAll([
       { id: 'twin', email: 'twin@example.com' },
@@ -120,20 +125,20 @@ describeServer('import', { config, clock }, (server) => {
   })
 
   const bad: readonly (readonly [why: string, entry: unknown, names: string])[] = [
-    ['no e-mail', { displayName: 'x' }, 'email'],
-    ['no address', { email: 'nobody' }, 'email'],
+    ['no email', { displayName: 'x' }, 'email'],
+    ['a malformed email', { email: 'malformed' }, 'email'],
     ['a number', 1, 'object'],
     ['null', null, 'object'],
-    ['a list', [], 'object'],
+    ['an array', [], 'object'],
     ['an unknown member', { email: 'x1@example.com', passwrodHash: 'x' }, 'passwrodHash'],
     ['a short password', { email: 'x2@example.com', password: 'short' }, 'password'],
     ['an empty password', { email: 'x2@example.com', password: '' }, 'password'],
     ['an id with a slash', { id: 'a/b', email: 'x3@example.com' }, 'id'],
-    ['the name of an endpoint as id', { id: 'import', email: 'x3@example.com' }, 'id'],
+    ['an endpoint name as id', { id: 'import', email: 'x3@example.com' }, 'id'],
     ['a role with spaces', { email: 'x4@example.com', role: 'a b' }, 'role'],
-    ['a script as avatar', { email: 'x5@example.com', avatarUrl: 'javascript:1' }, 'avatarUrl'],
+    ['a javascript: URL as avatar', { email: 'x5@example.com', avatarUrl: 'javascript:1' }, 'avatarUrl'],
     ['too much metadata', { email: 'x6@example.com', metadata: { a: 'é'.repeat(8192) } }, 'metadata'],
-    ['verified as text', { email: 'x7@example.com', verified: 'yes' }, 'verified'],
+    ['a string as verified', { email: 'x7@example.com', verified: 'yes' }, 'verified'],
   ]
   test('[IMPORT-5] an invalid entry reports why and does not affect others', async () => {
     const before = await total()
@@ -141,14 +146,16 @@ describeServer('import', { config, clock }, (server) => {
     const report = await importAll(bad.flatMap(([, entry], n) => [entry, good[n]]))
     for (const [n, [why, , names]] of bad.entries()) {
       const { status, error, message } = report.results[2 * n]
-      expect([why, status, error.includes(names), message]).toEqual([why, 'error', true, error])
+      expect({ why, status }).toEqual({ why, status: 'error' })
+      expect(error).toContain(names)
+      expect(message).toBe(error)
       expect(report.results[2 * n + 1].status).toBe('created')
     }
     expect(await total()).toBe(before + good.length)
   })
 
   test('[IMPORT-5] an entry with several errors names all of them', async () => {
-    const [result] = (await importAll([{ email: 'nobody', role: 'a b', verified: 'yes' }])).results
+    const [result] = (await importAll([{ email: 'malformed', role: 'a b', verified: 'yes' }])).results
     expect(result.error).toMatch(/role: .+; .*verified: /)
     expect(Object.keys(result.data).sort()).toEqual(['role', 'verified'])
     const [created] = (await importAll([{ email: 'no-mistake@example.com' }])).results
@@ -169,10 +176,11 @@ describeServer('import', { config, clock }, (server) => {
       const [result] = (
         await importAll([{ email: `pbkdf2-${bytes}@example.com`, passwordHash: pbkdf2Of(password, 1000, bytes) }])
       ).results
-      expect([result.status, result.error.includes('passwordHash')]).toEqual(['error', true])
+      expect(result.status).toBe('error')
+      expect(result.error).toContain('passwordHash')
     })
 
-  test('[IMPORT-5] a member called __proto__ is refused, alone', async () => {
+  test('[IMPORT-5] an entry with a member named __proto__ is refused, and the others are imported', async () => {
     const headers = { 'content-type': 'application/json' }
     const raw = `{"users":[{"email":"p1@example.com","metadata":{"a":{"__proto__":{"x":1}}}},
       {"email":"p2@example.com","__proto__":{"role":"admin"}},{"email":"p3@example.com"}]}`
@@ -183,23 +191,23 @@ describeServer('import', { config, clock }, (server) => {
 
   const hash = bcryptOf(password)
   for (const [why, entry] of [
-    ['password and hash', { password, passwordHash: hash }],
-    ['no hash', { passwordHash: '' }],
+    ['a password and a hash', { password, passwordHash: hash }],
+    ['an empty hash', { passwordHash: '' }],
     ['a wildcard', { passwordHash: '*' }],
-    ['a password in clear as hash', { passwordHash: password }],
+    ['a plain password as hash', { passwordHash: password }],
     ['a truncated hash', { passwordHash: hash.slice(0, -1) }],
-    ['a hash with something behind it', { passwordHash: `${hash}\n` }],
+    ['a hash with a line break after it', { passwordHash: `${hash}\n` }],
     ['bcrypt of cost 31', { passwordHash: hash.replace('$04$', '$31$') }],
     ['bcrypt of cost 15', { passwordHash: hash.replace('$04$', '$15$') }],
-    ['another bcrypt', { passwordHash: hash.replace('$2b$', '$2x$') }],
+    ['an unsupported bcrypt version', { passwordHash: hash.replace('$2b$', '$2x$') }],
     ['argon2', { passwordHash: '$argon2id$v=19$m=4294967295,t=4294967295,p=1$c2FsdA$aGFzaA' }],
     ['PBKDF2 of 5,000,001 iterations', { passwordHash: pbkdf2Of('x', 1).replace(':1:', ':5000001:') }],
     ['PBKDF2 of 1e9 iterations', { passwordHash: pbkdf2Of('x', 1).replace(':1:', ':1e9:') }],
-    ['PBKDF2 of no iterations', { passwordHash: pbkdf2Of('x', 1).replace(':1:', ':0:') }],
+    ['PBKDF2 of zero iterations', { passwordHash: pbkdf2Of('x', 1).replace(':1:', ':0:') }],
     ['PBKDF2 with SHA-1', { passwordHash: pbkdf2Of('x', 1).replace('sha256', 'sha1') }],
     ['PBKDF2 with an empty hash', { passwordHash: 'pbkdf2:sha256:1000:c2FsdHNhbHQ=:' }],
   ] as const)
-    test(`[IMPORT-6] ${why} is an error`, async () => {
+    test(`[IMPORT-6] an entry with ${why} is an error`, async () => {
       const report = await importAll([{ email: 'hash@example.com', ...entry }])
       expect(report.results).toMatchObject([
         { id: null, email: 'hash@example.com', status: 'error', error: expect.any(String) },
@@ -207,14 +215,14 @@ describeServer('import', { config, clock }, (server) => {
       expect((await server.service.get(`${users}?email=hash@example.com`)).body.users).toEqual([])
     })
 
-  describe('the request', () => {
+  describe('the request body', () => {
     for (const [why, body, data] of [
       ['without users', {}, { users: 'required' }],
-      ['with users that are no list', { users: {} }, { users: 'type' }],
-      ['with more than 1,000', { users: times(1001, (n) => ({ email: `m${n}@example.com` })) }, { users: 'max' }],
-      ['with another member', { users: [{ email: 'm@example.com' }], dryRun: true }, { dryRun: 'unknown' }],
+      ['with users that are not an array', { users: {} }, { users: 'type' }],
+      ['with more than 1,000 users', { users: times(1001, (n) => ({ email: `m${n}@example.com` })) }, { users: 'max' }],
+      ['with an unknown member', { users: [{ email: 'm@example.com' }], dryRun: true }, { dryRun: 'unknown' }],
     ] as const)
-      test(`[IMPORT-1] ${why} is refused`, async () => {
+      test(`[IMPORT-1] an import ${why} is refused`, async () => {
         const before = await total()
         expect(codesOf(expectRefusal(await server.service.post(`${users}/import`, body), 400).data)).toEqual(data)
         expect(await total()).toBe(before)
@@ -225,7 +233,7 @@ describeServer('import', { config, clock }, (server) => {
     })
   })
 
-  test('[IMPORT-1, IMPORT-3, IMPORT-9] a thousand with the most metadata arrive, once, also sent twice at once', async () => {
+  test('[IMPORT-1, IMPORT-3, IMPORT-9] two concurrent imports of a thousand users with maximum metadata create each once', async () => {
     const metadata = { text: 'x'.repeat(16 * 1024 - 11) }
     const entries = times(1000, (n) => ({
       id: `many-${n}`,
@@ -242,7 +250,7 @@ describeServer('import', { config, clock }, (server) => {
     expect((await server.service.get(`${users}/many-999`)).body.metadata).toEqual(metadata)
   })
 
-  test('[IMPORT-8] other requests are served while an import hashes', async () => {
+  test('[IMPORT-8] other requests are served while an import hashes passwords', async () => {
     const importing = importAll(times(40, (n) => ({ email: `slow${n}@example.com`, password })))
     let isOver = false
     const over = importing.then(() => {
@@ -254,12 +262,12 @@ describeServer('import', { config, clock }, (server) => {
       served += 1
     }
     await over
-    // One hash takes as long as dozens of requests: had they waited for hashes, there would be fewer than these.
+    // One hash takes as long as dozens of requests: fewer would have been served if they waited for hashes.
     expect(served).toBeGreaterThan(40)
     expect((await importing).imported).toBe(40)
   })
 
-  test('[IMPORT-8] entries beyond the deadline are errors, and the batch can be repeated', async () => {
+  test('[IMPORT-8] entries after the deadline are errors, and the import can be repeated', async () => {
     const entries = [
       { email: 'hashed@example.com', passwordHash: hash },
       ...times(30, (n) => ({ email: `late${n}@example.com`, password })),
@@ -271,7 +279,7 @@ describeServer('import', { config, clock }, (server) => {
     expect(first.imported).toBeLessThan(31)
     expect(first.imported + first.errors).toBe(31)
     const again = await importAll(entries)
-    expect([again.skipped, again.imported]).toEqual([first.imported, first.errors])
+    expect(again).toMatchObject({ skipped: first.imported, imported: first.errors })
     expect((await signIn('late29@example.com')).status).toBe(200)
   })
 })

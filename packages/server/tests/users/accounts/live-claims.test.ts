@@ -1,4 +1,4 @@
-/** Open sockets while the role or the claims of their user change: their access changes at once. */
+/** A changed role or claims of a user take effect immediately on open sockets. */
 import { expect, test } from 'bun:test'
 import { sharedEngine } from '../../harness/engines.ts'
 import { openNodes } from '../../harness/nodes.ts'
@@ -24,7 +24,7 @@ const config = {
   rooms: {
     game: {
       access: { join: (auth: Auth) => auth?.custom.team === 'red', action: () => true },
-      actions: { shout: () => 'heard' },
+      actions: { shout: () => 'received' },
     },
   },
   rateLimits: unlimitedRates,
@@ -38,7 +38,7 @@ interface User {
   readonly token: string
 }
 
-/** Somebody with a session whose tokens carry this role and these claims. */
+/** A user with a session whose tokens have this role and these claims. */
 async function makeUser(server: TestServer, role: string, custom: object): Promise<User> {
   const { body } = await signUp(server, newEmail())
   const { id } = body.user
@@ -53,22 +53,22 @@ const setRole = (server: TestServer, id: string, role: string) => server.service
 const setClaims = (server: TestServer, id: string, custom: object) =>
   server.service.request('PUT', `${adminUsers}/${id}/claims`, { body: custom })
 
-/** A user who watches the admins on one server is no admin any longer by the word of another. */
-async function expectDemotion(watched: TestServer, told: TestServer): Promise<void> {
-  const { id, token } = await makeUser(told, 'admin', {})
+/** A subscription on one node loses access when another node changes the role of its user. */
+async function expectDemotion(watched: TestServer, changing: TestServer): Promise<void> {
+  const { id, token } = await makeUser(changing, 'admin', {})
   const socket = await watch(watched.url, { channel: adminsChannel, token })
-  expect((await setRole(told, id, 'user')).status).toBe(200)
+  expect((await setRole(changing, id, 'user')).status).toBe(200)
   expect(await socket.next()).toEqual({ type: 'auth_refreshed', userId: id, revokedChannels: [adminsChannel] })
-  await told.service.post('/api/db/shared/tables/admins', {})
+  await changing.service.post('/api/db/shared/tables/admins', {})
   socket.send({ type: 'subscribe', channel: adminsChannel })
   expect(await socket.next()).toMatchObject({ type: 'error', code: 'CHANNEL_ACCESS_DENIED' })
   await socket.close()
 }
 
 describeServer('open sockets', { config }, (server) => {
-  test('[SOCK-16] lose what another role may not see', () => expectDemotion(server, server))
+  test('[SOCK-16] lose channels that the new role denies', () => expectDemotion(server, server))
 
-  test('[SOCK-16] see by other claims, and are told which views are others', async () => {
+  test('[SOCK-16] apply new claims and name the changed channels', async () => {
     const { id, token } = await makeUser(server, 'user', { team: 'red' })
     const socket = await watch(server.url, { channel: teamsChannel, token })
     await setClaims(server, id, { team: 'blue' })
@@ -80,7 +80,7 @@ describeServer('open sockets', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SOCK-16] are not given old claims back by an old token', async () => {
+  test('[SOCK-16] do not get old claims back with an old token', async () => {
     const { id, token } = await makeUser(server, 'admin', {})
     await setRole(server, id, 'user')
     const socket = await watch(server.url, { channel: teamsChannel, subscribe: null })
@@ -92,7 +92,7 @@ describeServer('open sockets', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SOCK-16] say nothing of what is as it was', async () => {
+  test('[SOCK-16] send nothing if the role and the claims stay the same', async () => {
     const { id, token } = await makeUser(server, 'user', { team: 'red' })
     const socket = await watch(server.url, { channel: teamsChannel, token })
     await setClaims(server, id, { team: 'red' })
@@ -102,10 +102,10 @@ describeServer('open sockets', { config }, (server) => {
     await socket.close()
   })
 
-  test('[SOCK-16] end in a room that their user may not be in any longer', async () => {
+  test('[SOCK-16] leave a room that the new claims deny', async () => {
     const { id, token } = await makeUser(server, 'user', { team: 'red' })
     const client = await join({ url: server.url, token: async () => token }, id)
-    expect(await client.act('shout')).toMatchObject({ result: 'heard' })
+    expect(await client.act('shout')).toMatchObject({ result: 'received' })
     await setClaims(server, id, { team: 'blue' })
     expect(await client.nextOf('error')).toMatchObject({ code: 'JOIN_DENIED' })
     expect((await client.closed).code).toBe(4003)
@@ -113,7 +113,7 @@ describeServer('open sockets', { config }, (server) => {
 })
 
 if (sharedEngine)
-  test('[SOCK-16] a role that one node changes is another on the sockets of all', async () => {
+  test('[SOCK-16] a role changed on one node takes effect on the sockets of all nodes', async () => {
     const { nodes, close } = await openNodes(sharedEngine, 2, { config })
     try {
       const [one, other] = nodes as [TestServer, TestServer]

@@ -1,4 +1,4 @@
-/** Changed and imported passwords, and the limits on attempts. */
+/** Changing passwords, imported hashes, and rate limits of sign-in and sign-up. */
 import { describe, expect, test } from 'bun:test'
 import { pbkdf2Sync } from 'node:crypto'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -18,16 +18,17 @@ import {
   signUp,
 } from '../../harness/users/accounts.ts'
 
-describeServer('changing the password', { config }, (server) => {
+describeServer('change of the password', { config }, (server) => {
   const change = (token: string, currentPassword: string, newPassword: string) =>
     server.anonymous.post(`${auth}/change-password`, { currentPassword, newPassword }, bearer(token))
 
-  test('[USER-12] ends every session and begins a new one', async () => {
+  test('[USER-12] changing the password ends every session and starts a new one', async () => {
     const email = newEmail()
     const { body: first } = await signUp(server, email)
     const { body: second } = await signIn(server, email)
     const { status, body } = await change(second.accessToken, password, 'a better password')
-    expect([status, body.user.id]).toEqual([200, first.user.id])
+    expect(status).toBe(200)
+    expect(body.user.id).toBe(first.user.id)
     expect((await server.anonymous.get(`${auth}/me`, bearer(body.accessToken))).status).toBe(200)
     for (const { accessToken, refreshToken } of [first, second]) {
       expectRefusal(await server.anonymous.get(`${auth}/me`, bearer(accessToken)), 401)
@@ -48,21 +49,21 @@ describeServer('changing the password', { config }, (server) => {
     expect((await signIn(server, email)).status).toBe(200)
   })
 
-  test('[USER-12] of 20 at the same time one changes it', async () => {
+  test('[USER-12] of 20 concurrent changes one succeeds', async () => {
     const email = newEmail()
     const { body } = await signUp(server, email)
     const answers = await Promise.all(times(20, (n) => change(body.accessToken, password, `password number ${n}`)))
-    const winners = answers.flatMap(({ status }, n) => (status === 200 ? [n] : []))
-    expect(winners).toHaveLength(1)
-    expect((await signIn(server, email, `password number ${winners[0]}`)).status).toBe(200)
+    const succeeded = answers.flatMap(({ status }, n) => (status === 200 ? [n] : []))
+    expect(succeeded).toHaveLength(1)
+    expect((await signIn(server, email, `password number ${succeeded[0]}`)).status).toBe(200)
     expectRefusal(await signIn(server, email), 401)
   })
 })
 
-describe('hashes of other systems', () => {
+describe('imported hashes', () => {
   describeServer('sign-in', { config }, (server) => {
-    test('[USER-15, USER-5] are taken once and then replaced', async () => {
-      const long = `${'x'.repeat(72)} what comes after the 72nd byte`
+    test('[USER-15, USER-5] an imported hash signs in and is then replaced', async () => {
+      const long = `${'x'.repeat(72)} and more than the 72 bytes of bcrypt`
       const cases = [
         { secret: password, hash: await Bun.password.hash(password, { algorithm: 'bcrypt', cost: 4 }) },
         { secret: long, hash: await Bun.password.hash(long.slice(0, 72), { algorithm: 'bcrypt', cost: 4 }) },
@@ -74,7 +75,7 @@ describe('hashes of other systems', () => {
         expect(body).toMatchObject({ imported: 1, errors: 0 })
         expectRefusal(await signIn(server, email, 'another password'), 401)
         expect((await signIn(server, email, secret)).status).toBe(200)
-        // The old hash ended at 72 bytes; the new one does not.
+        // bcrypt ignores everything after 72 bytes; argon2id does not.
         if (secret === long) expectRefusal(await signIn(server, email, long.slice(0, 72)), 401)
         expect((await signIn(server, email, secret)).status).toBe(200)
       }
@@ -90,8 +91,8 @@ function pbkdf2Of(secret: string, iterations: number): string {
 
 const clock = manualClock()
 const narrow = { ...config, rateLimits: { db: config.rateLimits.db, auth: config.rateLimits.auth } }
-describeServer('limits', { config: narrow, mode: 'release', clock }, (server) => {
-  test('[USER-6] ten sign-ins a minute for an address, however it is spelt', async () => {
+describeServer('rate limits', { config: narrow, mode: 'release', clock }, (server) => {
+  test('[USER-6] an address can be tried ten times a minute over all its spellings', async () => {
     const email = newEmail()
     await signUp(server, email)
     const spellings = [email, email.toUpperCase(), ` ${email}`]
@@ -106,7 +107,7 @@ describeServer('limits', { config: narrow, mode: 'release', clock }, (server) =>
     expect((await signIn(server, email)).status).toBe(200)
   })
 
-  test('[USER-6] ten sign-ups a minute from an address', async () => {
+  test('[USER-6] an IP address can sign up ten times a minute', async () => {
     await server.elapse(60_000)
     for (const _ of times(10, () => 0)) expect((await signUp(server)).status).toBe(201)
     const before = await countUsers(server)
@@ -118,8 +119,8 @@ describeServer('limits', { config: narrow, mode: 'release', clock }, (server) =>
 })
 
 const closed = { ...config, auth: { signup: false, anonymous: false, passwordMinLength: 12 } }
-describeServer('closed doors', { config: closed }, (server) => {
-  test('[USER-8] sign-up is 403 where it is disabled', async () => {
+describeServer('restricted sign-up', { config: closed }, (server) => {
+  test('[USER-8] sign-up and anonymous sign-in are 403 if disabled', async () => {
     expectRefusal(await signUp(server), 403)
     expectRefusal(await server.anonymous.post(`${auth}/signin/anonymous`, undefined), 403)
     expect(await countUsers(server)).toBe(0)

@@ -1,4 +1,4 @@
-/** Anonymous users who sign up, public profiles, and signing keys. */
+/** Anonymous users who sign up, public user records, and signing keys. */
 import { describe, expect, test } from 'bun:test'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { manualClock } from '../../../src/base/clock.ts'
@@ -27,8 +27,8 @@ const tables = {
   real: { schema: { n: { type: 'number' } }, access: { read: (caller: Auth) => caller && !caller.isAnonymous } },
 } as const
 
-let made = 0
-const newEmail = (): string => `kim${++made}@example.com`
+let emailCount = 0
+const newEmail = (): string => `kim${++emailCount}@example.com`
 const begin = async (server: TestServer) => {
   const { status, body } = await server.anonymous.post(`${auth}/signin/anonymous`, undefined)
   expect(status).toBe(201)
@@ -38,7 +38,7 @@ const signUp = (server: TestServer, email: string, token?: string): Promise<Answ
   server.anonymous.post(`${auth}/signup`, { email, password }, token === undefined ? {} : bearer(token))
 
 describeServer('anonymous users', { config: { databases: { shared: { tables } }, rateLimits } }, (server) => {
-  test('[USER-9] are users without anything', async () => {
+  test('[USER-9] are users without an email and a name', async () => {
     const { user, accessToken } = await begin(server)
     expect(user).toMatchObject({ email: null, displayName: null, role: 'user', isAnonymous: true })
     expect(readToken(accessToken).claims).toMatchObject({ sub: user.id, email: null, isAnonymous: true })
@@ -46,14 +46,14 @@ describeServer('anonymous users', { config: { databases: { shared: { tables } },
     expectRefusal(await server.anonymous.get('/api/db/shared/tables/real', bearer(accessToken)), 403)
   })
 
-  test('[USER-9] keep id, data and session when they sign up', async () => {
+  test('[USER-9] keep their id, data and session when they sign up', async () => {
     const first = await begin(server)
     await server.anonymous.post(notes, { ownerId: first.user.id }, bearer(first.accessToken))
     await server.anonymous.patch(`${auth}/profile`, { displayName: 'Guest' }, bearer(first.accessToken))
     const email = newEmail()
     const { status, body } = await signUp(server, email, first.accessToken)
-    const upgraded = { id: first.user.id, email, displayName: 'Guest', isAnonymous: false }
-    expect([status, body.user]).toMatchObject([201, upgraded])
+    expect(status).toBe(201)
+    expect(body.user).toMatchObject({ id: first.user.id, email, displayName: 'Guest', isAnonymous: false })
     expect(readToken(body.accessToken).claims).toMatchObject({ sub: first.user.id, email, isAnonymous: false })
     expect((await server.anonymous.get('/api/db/shared/tables/real', bearer(body.accessToken))).status).toBe(200)
     expect((await server.anonymous.get(notes, bearer(body.accessToken))).body.total).toBe(1)
@@ -64,7 +64,7 @@ describeServer('anonymous users', { config: { databases: { shared: { tables } },
     expect((await server.anonymous.post(`${auth}/signin`, { email, password })).body.user.id).toBe(first.user.id)
   })
 
-  test('[USER-9] a taken address leaves them as they were', async () => {
+  test('[USER-9] are unchanged after a sign-up with a taken address', async () => {
     const email = newEmail()
     await signUp(server, email)
     const { user, accessToken } = await begin(server)
@@ -72,15 +72,15 @@ describeServer('anonymous users', { config: { databases: { shared: { tables } },
     expect((await server.anonymous.get(`${auth}/me`, bearer(accessToken))).body.user).toEqual(user)
   })
 
-  test('[USER-9] of 20 sign-ups of one anonymous user at the same time one wins', async () => {
+  test('[USER-9] of 20 concurrent sign-ups of one anonymous user one succeeds', async () => {
     const { user, accessToken } = await begin(server)
     const emails = times(20, newEmail)
     const answers = await Promise.all(emails.map((email) => signUp(server, email, accessToken)))
-    const winners = answers.flatMap(({ status, body }) => (status === 201 ? [body.user] : []))
-    expect(winners).toHaveLength(1)
+    const succeeded = answers.flatMap(({ status, body }) => (status === 201 ? [body.user] : []))
+    expect(succeeded).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(19)
-    expect(winners[0].id).toBe(user.id)
-    expect((await server.service.get(`${admin}/${user.id}`)).body.email).toBe(winners[0].email)
+    expect(succeeded[0].id).toBe(user.id)
+    expect((await server.service.get(`${admin}/${user.id}`)).body.email).toBe(succeeded[0].email)
   })
 
   test('[USER-9] a sign-up with the token of a permanent user does not change that account', async () => {
@@ -100,7 +100,7 @@ describeServer('public users', { config: served }, (server) => {
   const total = async (): Promise<number> => (await server.service.get(`${publicUsers}?limit=1`)).body.total
   const find = (id: string): Promise<Answer> => server.service.get(`${publicUsers}/${id}`)
 
-  test('[USER-17] a user is a record, whose e-mail is shown when the user says so', async () => {
+  test('[USER-17] a user is a record, which has the email if the user made it public', async () => {
     const email = newEmail()
     const { body } = await signUp(server, email)
     const { id } = body.user
@@ -117,29 +117,30 @@ describeServer('public users', { config: served }, (server) => {
     const { user } = (await change({ displayName: 'Kim', emailVisibility: 'public' })).body
     expect((await find(id)).body).toMatchObject({ displayName: 'Kim', email, updatedAt: user.updatedAt })
     const filter = JSON.stringify([['displayName', '==', 'Kim']])
-    const listed = await server.as('anybody').get(`${publicUsers}?filter=${encodeURIComponent(filter)}`)
-    expect([listed.status, listed.body.total]).toEqual([200, 1])
+    const listed = await server.as('any-user').get(`${publicUsers}?filter=${encodeURIComponent(filter)}`)
+    expect(listed).toMatchObject({ status: 200, body: { total: 1 } })
     await change({ emailVisibility: 'private' })
     expect((await find(id)).body.email).toBeNull()
   })
 
-  test('[USER-17] the rule decides who reads', async () => {
+  test('[USER-17] the rule decides who can read public users', async () => {
     expectRefusal(await server.anonymous.get(publicUsers), 401)
-    expect((await server.as('anybody').get(publicUsers)).status).toBe(200)
+    expect((await server.as('any-user').get(publicUsers)).status).toBe(200)
   })
 
-  test('[USER-18] records come, change and go with their users, and totals with them', async () => {
+  test('[USER-18] records and totals follow created, changed and deleted users', async () => {
     const before = await total()
-    const people = await Promise.all(times(12, () => begin(server)))
+    const users = await Promise.all(times(12, () => begin(server)))
     expect(await total()).toBe(before + 12)
-    const [{ user }] = people as [Awaited<ReturnType<typeof begin>>]
+    const [{ user }] = users as [Awaited<ReturnType<typeof begin>>]
     await server.service.patch(`${admin}/${user.id}`, { displayName: 'By the admin', role: 'editor' })
     expect((await find(user.id)).body).toMatchObject({ displayName: 'By the admin', role: 'editor' })
     const editors = `${publicUsers}/count?filter=${encodeURIComponent(JSON.stringify([['role', '==', 'editor']]))}`
     expect((await server.service.get(editors)).body.total).toBe(1)
     await server.service.delete(`${admin}/${user.id}`)
     expectRefusal(await find(user.id), 404)
-    expect([await total(), (await server.service.get(editors)).body.total]).toEqual([before + 11, 0])
+    expect(await total()).toBe(before + 11)
+    expect((await server.service.get(editors)).body.total).toBe(0)
     const refused = await server.service.post(admin, {
       email: (await signUp(server, newEmail())).body.user.email,
       password,
@@ -174,7 +175,7 @@ describeServer('public users', { config: served }, (server) => {
       clientOf(as).post(`${publicUsers}/batch-by-filter`, { action: 'update', data: { role: 'admin' } }),
     'delete by filter': (_, __, as) => clientOf(as).post(`${publicUsers}/batch-by-filter`, { action: 'delete' }),
   }
-  const clientOf = (as: 'service' | 'user') => (as === 'service' ? server.service : server.as('anybody'))
+  const clientOf = (as: 'service' | 'user') => (as === 'service' ? server.service : server.as('any-user'))
   for (const [name, write] of Object.entries(writes))
     for (const as of ['service', 'user'] as const)
       test(`[USER-18] ${name} by a ${as} is 403`, async () => {
@@ -184,7 +185,7 @@ describeServer('public users', { config: served }, (server) => {
         expect(await server.dump(publicUsers)).toEqual(before)
       })
 
-  test('[USER-17] is not there without the option, and complete when it comes back', async () => {
+  test('[USER-17] the table does not exist without the option, and is complete when the option is set again', async () => {
     const before = await total()
     await server.restart({ databases: { shared: { tables } }, rateLimits })
     expectRefusal(await server.service.get(publicUsers), 404)
@@ -197,8 +198,8 @@ describeServer('public users', { config: served }, (server) => {
   })
 })
 
-describe('the namespace of the users', () => {
-  test('[USER-17] is one database for all', () => {
+describe('the namespace of users', () => {
+  test('[USER-17] cannot have instances', () => {
     const written = { databases: { shared: { instance: true, tables: {} } } }
     expect(() => parseConfig(written, { mode: 'release', rootKey: '' })).toThrow('databases.shared.instance')
   })
@@ -215,7 +216,7 @@ describeServer('signing keys', { config: { rateLimits }, clock }, (server) => {
   const kids = async (): Promise<string[]> => (await published()).keys.map(({ kid }: { kid: string }) => kid)
   const me = (accessToken: string) => server.anonymous.get(`${auth}/me`, bearer(accessToken))
 
-  test('[TOKEN-14] a new key signs, and what the old one signed stays good', async () => {
+  test('[TOKEN-14] a new key signs new tokens, and tokens of the old key stay valid', async () => {
     const before = await begin(server)
     const fromSecret = await server.token(before.user.id)
     const [first] = await kids()
@@ -234,7 +235,7 @@ describeServer('signing keys', { config: { rateLimits }, clock }, (server) => {
     expect(readToken(body.refreshToken).header.kid).toBe(kid)
   })
 
-  test('[TOKEN-14, SESS-2] a lost answer is given again by the key of its time', async () => {
+  test('[TOKEN-14, SESS-2] a repeated refresh returns the same token after a rotation', async () => {
     const { refreshToken } = await begin(server)
     const refresh = () => server.anonymous.post(`${auth}/refresh`, { refreshToken })
     const { body } = await refresh()
@@ -242,7 +243,7 @@ describeServer('signing keys', { config: { rateLimits }, clock }, (server) => {
     expect((await refresh()).body.refreshToken).toBe(body.refreshToken)
   })
 
-  test('[TOKEN-14, TOKEN-13] keys outlive a restart, and go when nothing of them can be good', async () => {
+  test('[TOKEN-14, TOKEN-13] keys survive a restart and are removed once all their tokens have expired', async () => {
     const all = await kids()
     const { accessToken } = await begin(server)
     await server.restart()
@@ -253,7 +254,7 @@ describeServer('signing keys', { config: { rateLimits }, clock }, (server) => {
     expect(await kids()).toEqual(all.slice(0, 1))
   })
 
-  test('[TOKEN-14] of keys that may have signed good tokens there is a bound', async () => {
+  test('[TOKEN-14] at most 50 keys are kept; one more rotation is 409', async () => {
     for (let n = (await kids()).length; n < 50; n++) await rotate()
     expectRefusal(await server.service.post(`${auth}/admin/keys/rotate`, {}), 409)
     expect(await kids()).toHaveLength(50)

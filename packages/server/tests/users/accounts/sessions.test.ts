@@ -19,8 +19,8 @@ interface Session {
   readonly refreshToken: string
 }
 
-let made = 0
-/** Anonymous sign-ups hash nothing, which makes them quick. */
+let emailCount = 0
+/** A session of an anonymous user: such sign-ups are fast because they hash no password. */
 async function begin(server: TestServer): Promise<Session> {
   const { status, body } = await server.anonymous.post(`${auth}/signin/anonymous`, undefined)
   expect(status).toBe(201)
@@ -31,14 +31,14 @@ const refresh = (server: TestServer, refreshToken: string): Promise<Answer> =>
 const me = (server: TestServer, { accessToken }: Pick<Session, 'accessToken'>): Promise<Answer> =>
   server.anonymous.get(`${auth}/me`, bearer(accessToken))
 
-/** The session is over: none of its tokens is good for anything. */
+/** Asserts that the session has ended: its tokens are refused. */
 async function expectEnded(server: TestServer, session: Session): Promise<void> {
   expect(expectRefusal(await me(server, session), 401).message).toBe('Invalid token')
   expect(expectRefusal(await refresh(server, session.refreshToken), 401).message).toBe('Invalid token')
 }
 
-describeServer('refreshing', { config, clock }, (server) => {
-  test('[SESS-1] returns new tokens with the current user', async () => {
+describeServer('refresh', { config, clock }, (server) => {
+  test('[SESS-1] a refresh returns new tokens and the current user', async () => {
     const first = await begin(server)
     await server.service.patch(`${admin}/${first.user.id}`, { displayName: 'Renamed', role: 'editor' })
     const { status, body } = await refresh(server, first.refreshToken)
@@ -50,7 +50,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     for (const session of [first, body]) expect((await me(server, session)).status).toBe(200)
   })
 
-  test('[SESS-2] of 50 at the same time all get the same new refresh token', async () => {
+  test('[SESS-2] 50 concurrent refreshes return the same new refresh token', async () => {
     const { refreshToken } = await begin(server)
     const answers = await Promise.all(times(50, () => refresh(server, refreshToken)))
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
@@ -61,12 +61,12 @@ describeServer('refreshing', { config, clock }, (server) => {
     expect((await refresh(server, next)).status).toBe(200)
   })
 
-  test('[SESS-2, SESS-3] the one before the newest is good for 30 seconds, to the millisecond', async () => {
+  test('[SESS-2, SESS-3] the previous refresh token works for exactly 30 seconds', async () => {
     const first = await begin(server)
     const { body: second } = await refresh(server, first.refreshToken)
     clock.advance(30_000)
     const again = await refresh(server, first.refreshToken)
-    expect([again.status, again.body.refreshToken]).toEqual([200, second.refreshToken])
+    expect(again).toMatchObject({ status: 200, body: { refreshToken: second.refreshToken } })
     clock.advance(1)
     expectRefusal(await refresh(server, first.refreshToken), 401)
     for (const session of [first, second, again.body]) await expectEnded(server, session)
@@ -83,7 +83,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     expect((await refresh(server, other.refreshToken)).status).toBe(200)
   })
 
-  test('[SESS-3] 50 concurrent reuses all fail', async () => {
+  test('[SESS-3] 50 concurrent reuses of an expired refresh token all fail and end the session', async () => {
     const first = await begin(server)
     const { body: second } = await refresh(server, first.refreshToken)
     clock.advance(30_001)
@@ -92,7 +92,7 @@ describeServer('refreshing', { config, clock }, (server) => {
     await expectEnded(server, second)
   })
 
-  test('[SESS-4] 28 days after the last refresh it is over', async () => {
+  test('[SESS-4] a session expires 28 days after its last refresh', async () => {
     const days28 = 28 * 24 * 60 * 60 * 1000
     const first = await begin(server)
     clock.advance(days28 - 1000)
@@ -126,7 +126,7 @@ describeServer('refreshing', { config, clock }, (server) => {
   })
 })
 
-describeServer('tokens in the wrong place', { config, clock }, (server) => {
+describeServer('invalid tokens', { config, clock }, (server) => {
   const key = signingKey(tokenSecret)
 
   test('[SESS-8, TOKEN-8] an access token cannot replace a refresh token, nor the reverse', async () => {
@@ -137,28 +137,28 @@ describeServer('tokens in the wrong place', { config, clock }, (server) => {
     expect((await refresh(server, refreshToken)).status).toBe(200)
   })
 
-  test('[SESS-8] a forged refresh token is rejected, even with the right signature', async () => {
+  test('[SESS-8] a forged refresh token is refused, even with a valid signature', async () => {
     const { refreshToken, user } = await begin(server)
     const { header, claims } = readToken(refreshToken)
     const other = await begin(server)
     const sid = readToken(other.refreshToken).claims.sid
     const forgeries: Readonly<Record<string, () => string>> = {
-      'of another secret': () => forge(header, claims, signingKey('another-secret-0123456789-0123456789')),
-      'alg none': () => forge({ ...header, alg: 'none' }, claims, key),
+      'signed with another secret': () => forge(header, claims, signingKey('another-secret-0123456789-0123456789')),
+      'with alg none': () => forge({ ...header, alg: 'none' }, claims, key),
       'of another issuer': () => forge(header, { ...claims, iss: 'evil' }, key),
       'without a session': () => forge(header, { ...claims, sid: undefined }, key),
       'of an unknown session': () => forge(header, { ...claims, sid: 'unknown' }, key),
       'of another user’s session': () => forge(header, { ...claims, sid }, key),
-      'of no JSON': () => 'x.y.z',
+      'that is not JSON': () => 'x.y.z',
     }
     for (const make of Object.values(forgeries)) expectRefusal(await refresh(server, make()), 401)
     expect((await refresh(server, refreshToken)).body.user.id).toBe(user.id)
     expect((await refresh(server, other.refreshToken)).body.user.id).toBe(other.user.id)
   })
 
-  test('[SESS-10] a token without a session is good unless its user is disabled', async () => {
+  test('[SESS-10] a token without a session is valid unless its user is disabled', async () => {
     const { user } = await begin(server)
-    expect((await server.as('who-need-not-exist').get('/api/config')).status).toBe(200)
+    expect((await server.as('not-an-account').get('/api/config')).status).toBe(200)
     expect((await server.as(user.id).get(`${auth}/me`)).status).toBe(200)
     const token = await server.token(user.id)
     expect((await me(server, { accessToken: token })).status).toBe(200)
@@ -169,21 +169,24 @@ describeServer('tokens in the wrong place', { config, clock }, (server) => {
 })
 
 describeServer('ending sessions', { config, clock }, (server) => {
-  test('[SESS-5] sign-out ends the session at once, and can be repeated', async () => {
+  test('[SESS-5] a sign-out ends the session immediately and can be repeated', async () => {
     const session = await begin(server)
     expect((await me(server, session)).status).toBe(200)
     const signOut = () => server.anonymous.post(`${auth}/signout`, { refreshToken: session.refreshToken })
-    expect([(await signOut()).status, (await signOut()).body]).toEqual([200, { ok: true }])
+    for (const { status, body } of [await signOut(), await signOut()]) {
+      expect(status).toBe(200)
+      expect(body).toEqual({ ok: true })
+    }
     await expectEnded(server, session)
     expectRefusal(await server.anonymous.post(`${auth}/signout`, { refreshToken: 'nonsense' }), 401)
   })
 
-  test('[SESS-6] a user sees their own sessions and ends any of them', async () => {
-    const email = `lena${++made}@example.com`
+  test('[SESS-6] a user lists and ends own sessions, and no others', async () => {
+    const email = `lena${++emailCount}@example.com`
     const browser = { 'user-agent': 'Browser of Lena' }
     const { body: first } = await server.anonymous.post(`${auth}/signup`, { email, password }, browser)
     const { body: second } = await server.anonymous.post(`${auth}/signin`, { email, password })
-    const stranger = await begin(server)
+    const other = await begin(server)
     const list = async (token: string) => (await server.anonymous.get(`${auth}/sessions`, bearer(token))).body.sessions
     const ids = [second, first].map(({ accessToken }) => readToken(accessToken).claims.sid as string)
     const sessions = await list(first.accessToken)
@@ -202,7 +205,7 @@ describeServer('ending sessions', { config, clock }, (server) => {
       'userAgent',
     ])
     const end = (id: string, token: string) => server.anonymous.delete(`${auth}/sessions/${id}`, bearer(token))
-    for (const id of [...ids, 'unknown', '..%2F..']) expectRefusal(await end(id, stranger.accessToken), 404)
+    for (const id of [...ids, 'unknown', '..%2F..']) expectRefusal(await end(id, other.accessToken), 404)
     expect((await end(ids[0] as string, first.accessToken)).body).toEqual({ ok: true })
     await expectEnded(server, second)
     expect(await list(first.accessToken)).toHaveLength(1)
@@ -212,13 +215,13 @@ describeServer('ending sessions', { config, clock }, (server) => {
 })
 
 for (const { engine, storage } of engines.map(watchedEngine))
-  describe(`rows on ${engine.name}`, () => {
+  describe(`stored sessions on ${engine.name}`, () => {
     const server = createServer({ config, clock }, engine)
     const rows = createUserRows(server.dataFolder, storage)
     beforeAll(() => server.open())
     afterAll(() => server.close())
 
-    test('[SESS-7] the hundred-and-first session ends the one unused for longest', async () => {
+    test('[SESS-7] the 101st session of a user ends the least recently used one', async () => {
       const email = 'many@example.com'
       const { body: first } = await server.anonymous.post(`${auth}/signup`, { email, password })
       clock.advance(1000)
@@ -240,7 +243,7 @@ for (const { engine, storage } of engines.map(watchedEngine))
       expect((await me(server, first)).status).toBe(200)
     })
 
-    test('[SESS-4, MAIL-22] expired rows are deleted, however many there are', async () => {
+    test('[SESS-4, MAIL-22] housekeeping deletes more than a thousand expired sessions and tokens', async () => {
       const challenge = () => server.anonymous.post(`${auth}/passkeys/auth-options`, {})
       for (let made = 0; made <= 1000; made += 91) {
         await Promise.all(times(91, () => begin(server)))
@@ -254,10 +257,10 @@ for (const { engine, storage } of engines.map(watchedEngine))
       for (const count of await countAll()) expect(count).toBeGreaterThan(1000)
       clock.advance(28 * 24 * 60 * 60 * 1000)
       await server.tidy()
-      expect(await countAll()).toEqual([0, 0])
+      for (const count of await countAll()) expect(count).toBe(0)
     })
 
-    test('[USER-13, SESS-2] storage holds hashes of tokens and passwords, never themselves', async () => {
+    test('[USER-13, SESS-2] only hashes of tokens and passwords are stored', async () => {
       const email = 'hashed@example.com'
       const { body } = await server.anonymous.post(`${auth}/signup`, { email, password })
       const { body: next } = await refresh(server, body.refreshToken)
@@ -270,7 +273,6 @@ for (const { engine, storage } of engines.map(watchedEngine))
     })
   })
 
-/** Two servers on one storage. */
 if (sharedEngine)
   describe('two nodes', () => {
     let nodes: readonly TestServer[] = []
@@ -280,12 +282,12 @@ if (sharedEngine)
     })
     afterAll(() => close())
 
-    /** Asks until the node refuses; a message between nodes takes a moment, the age of what it remembers seconds. */
+    /** Repeats a request until the node refuses it: messages between nodes take a moment, cached sessions seconds. */
     async function untilRefused(node: TestServer, session: Session): Promise<void> {
       while ((await me(node, session)).status === 200);
     }
 
-    test('[SESS-9] what ends on one is over on the other, and each refreshes the tokens of the other', async () => {
+    test('[SESS-9] a session that ends on one node ends on the other, and each node refreshes tokens of the other', async () => {
       const [one, other] = nodes as [TestServer, TestServer]
       const session = await begin(one)
       const { body: next } = await refresh(other, session.refreshToken)
@@ -296,14 +298,14 @@ if (sharedEngine)
       await expectEnded(other, next)
     })
 
-    test('[SESS-2] of 50 refreshes on both nodes at the same time all get the same', async () => {
+    test('[SESS-2] 50 concurrent refreshes on two nodes return the same refresh token', async () => {
       const { refreshToken } = await begin(nodes[0] as TestServer)
       const answers = await Promise.all(times(50, (n) => refresh(nodes[n % 2] as TestServer, refreshToken)))
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
       expect(new Set(answers.map(({ body }) => body.refreshToken)).size).toBe(1)
     })
 
-    test('[TOKEN-14] a key made on one signs, and is believed on the other at once', async () => {
+    test('[TOKEN-14] a signing key created on one node is valid on the other immediately', async () => {
       const [one, other] = nodes as [TestServer, TestServer]
       const before = await begin(other)
       expect((await one.service.post(`${auth}/admin/keys/rotate`, {})).status).toBeLessThan(300)
@@ -317,7 +319,7 @@ if (sharedEngine)
   })
 
 if (sharedEngine)
-  describe('two nodes that cannot talk', () => {
+  describe('two nodes that cannot reach each other', () => {
     let nodes: readonly TestServer[] = []
     let close: () => Promise<void>
     beforeAll(async () => {
@@ -325,7 +327,7 @@ if (sharedEngine)
     })
     afterAll(() => close())
 
-    test('[SESS-9] know within three seconds what ended on the other', async () => {
+    test('[SESS-9] refuse within three seconds a session that ended on the other', async () => {
       const [one, other] = nodes as [TestServer, TestServer]
       const session = await begin(one)
       expect((await me(other, session)).status).toBe(200)
@@ -337,8 +339,8 @@ if (sharedEngine)
   })
 
 const few = { ...config, auth: { maxActiveSessions: 2 } }
-describeServer('a bound on sessions', { config: few, clock }, (server) => {
-  test('[SESS-11] `maxActiveSessions` ends the oldest at the next sign-in, however the user signs in', async () => {
+describeServer('maxActiveSessions', { config: few, clock }, (server) => {
+  test('[SESS-11] a sign-in beyond `maxActiveSessions` ends the least recently used session', async () => {
     const email = 'few@example.com'
     const { body: first } = await server.anonymous.post(`${auth}/signup`, { email, password })
     const opened = [first]
@@ -353,7 +355,7 @@ describeServer('a bound on sessions', { config: few, clock }, (server) => {
     expect(sessions).toHaveLength(2)
   })
 
-  test('[SESS-11] ten sign-ins at once leave as many as there may be', async () => {
+  test('[SESS-11] ten concurrent sign-ins leave `maxActiveSessions` sessions', async () => {
     const email = 'atonce@example.com'
     await server.anonymous.post(`${auth}/signup`, { email, password })
     const answers = await Promise.all(times(10, () => server.anonymous.post(`${auth}/signin`, { email, password })))

@@ -18,7 +18,7 @@ import {
 } from '../../harness/users/accounts.ts'
 
 describeServer('sign-up', { config }, (server) => {
-  test('[USER-1] makes a user who is signed in', async () => {
+  test('[USER-1] a sign-up creates a user and a session', async () => {
     const email = newEmail()
     const data = { displayName: ' Ann Ähm ', avatarUrl: 'https://example.com/a.png' }
     const { status, body } = await signUp(server, email, { data, locale: 'de-AT' })
@@ -50,7 +50,7 @@ describeServer('sign-up', { config }, (server) => {
     expect((await server.anonymous.get(`${auth}/me`, bearer(body.accessToken))).body).toEqual({ user: body.user })
   })
 
-  const twins: readonly [spelling: string, address: string][] = [
+  const spellings: readonly [spelling: string, address: string][] = [
     ['Case.Twin@Example.COM', 'case.twin@example.com'],
     ['  spaced@example.com\t', 'spaced@example.com'],
     ['ｆｕｌｌｗｉｄｔｈ@example.com', 'fullwidth@example.com'],
@@ -59,10 +59,10 @@ describeServer('sign-up', { config }, (server) => {
     ['idn@bücher.example', 'idn@xn--bcher-kva.example'],
     ['dot@example。com', 'dot@example.com'],
   ]
-  for (const [spelling, address] of twins)
-    test(`[USER-2] ${JSON.stringify(spelling)} is ${address}`, async () => {
+  for (const [spelling, address] of spellings)
+    test(`[USER-2] ${JSON.stringify(spelling)} is the address ${address}`, async () => {
       const first = await signUp(server, spelling)
-      expect([first.status, first.body.user?.email]).toEqual([201, address])
+      expect(first).toMatchObject({ status: 201, body: { user: { email: address } } })
       const before = await countUsers(server)
       const second = await signUp(server, address)
       expect(codesOf(expectRefusal(second, 409).data)).toEqual({ email: 'unique' })
@@ -71,14 +71,14 @@ describeServer('sign-up', { config }, (server) => {
         expect((await signIn(server, one)).body.user.id).toBe(first.body.user.id)
     })
 
-  test('[USER-2] letters that only look alike are different addresses', async () => {
+  test('[USER-2] addresses with similar-looking letters are different', async () => {
     expect((await signUp(server, 'paypal@example.com')).status).toBe(201)
     expect((await signUp(server, 'pаypal@example.com')).status).toBe(201)
     expect((await signUp(server, 'I@dot.example')).status).toBe(201)
     expect((await signUp(server, 'ı@dot.example')).status).toBe(201)
   })
 
-  const noEmails: readonly string[] = [
+  const malformedEmails: readonly string[] = [
     'ann',
     '@example.com',
     'ann@',
@@ -101,8 +101,8 @@ describeServer('sign-up', { config }, (server) => {
     `ann@${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(63)}.com`,
     'x'.repeat(2000),
   ]
-  for (const email of noEmails)
-    test(`[USER-3] ${JSON.stringify(email.slice(0, 60))} is rejected as an address`, async () => {
+  for (const email of malformedEmails)
+    test(`[USER-3] ${JSON.stringify(email.slice(0, 60))} is a malformed address`, async () => {
       const before = await countUsers(server)
       expect(Object.keys(expectRefusal(await signUp(server, email), 400).data)).toEqual(['email'])
       expect(await countUsers(server)).toBe(before)
@@ -116,10 +116,10 @@ describeServer('sign-up', { config }, (server) => {
     ['x'.repeat(256), null],
     ['x'.repeat(257), 'max'],
     ['with\0nul in it', 'type'],
-    ['with \ud800 half a letter', 'type'],
+    ['with \ud800 a lone surrogate', 'type'],
   ]
   for (const [value, code] of passwords)
-    test(`[USER-3] a password of ${[...value].length} characters like ${JSON.stringify(value.slice(0, 9))}`, async () => {
+    test(`[USER-3] a password of ${[...value].length} characters, ${JSON.stringify(value.slice(0, 9))}…, is ${code === null ? 'accepted' : 'refused'}`, async () => {
       const email = newEmail()
       const answer = await signUp(server, email, { password: value })
       if (code === null) {
@@ -131,7 +131,7 @@ describeServer('sign-up', { config }, (server) => {
       }
     })
 
-  const notTheirs = {
+  const notSettable = {
     id: 'chosen',
     role: 'admin',
     disabled: false,
@@ -143,8 +143,8 @@ describeServer('sign-up', { config }, (server) => {
     passwordHash: 'x',
     createdAt: '2020-01-01T00:00:00.000Z',
   }
-  for (const [name, value] of Object.entries(notTheirs)) {
-    test(`[USER-4] ${name} cannot be set by a sign-up`, async () => {
+  for (const [name, value] of Object.entries(notSettable)) {
+    test(`[USER-4] ${name} cannot be set with a sign-up`, async () => {
       const before = await countUsers(server)
       expect(codesOf(expectRefusal(await signUp(server, newEmail(), { [name]: value }), 400).data)).toEqual({
         [name]: 'unknown',
@@ -153,7 +153,7 @@ describeServer('sign-up', { config }, (server) => {
       expect(codesOf(expectRefusal(inside, 400).data)).toEqual({ [`data.${name}`]: 'unknown' })
       expect(await countUsers(server)).toBe(before)
     })
-    test(`[USER-4] ${name} cannot be set by a profile`, async () => {
+    test(`[USER-4] ${name} cannot be set with the profile`, async () => {
       const { body } = await signUp(server)
       const before = (await server.service.get(`${admin}/${body.user.id}`)).body
       const answer = await server.anonymous.patch(`${auth}/profile`, { [name]: value }, bearer(body.accessToken))
@@ -162,7 +162,7 @@ describeServer('sign-up', { config }, (server) => {
     })
   }
 
-  test('[USER-2] of 30 sign-ups with one address at the same time one makes an account', async () => {
+  test('[USER-2] of 30 concurrent sign-ups with one address one creates an account', async () => {
     const email = newEmail()
     const answers = await Promise.all(times(30, () => signUp(server, email)))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(29, () => 409)])
@@ -172,16 +172,17 @@ describeServer('sign-up', { config }, (server) => {
 })
 
 describeServer('sign-in', { config }, (server) => {
-  test('[USER-5] gives new tokens', async () => {
+  test('[USER-5] a sign-in returns new tokens', async () => {
     const email = newEmail()
     const { body: first } = await signUp(server, email)
     const { status, body } = await signIn(server, email)
-    expect([status, body.user]).toEqual([200, first.user])
+    expect(status).toBe(200)
+    expect(body.user).toEqual(first.user)
     expect(body.refreshToken).not.toBe(first.refreshToken)
     expect((await server.anonymous.get(`${auth}/me`, bearer(body.accessToken))).status).toBe(200)
   })
 
-  test('[USER-5] an unknown address, a wrong password and an account without one are the same 401', async () => {
+  test('[USER-5] an unknown address, a wrong password and an account without a password get the same 401', async () => {
     const email = newEmail()
     await signUp(server, email)
     const without = newEmail()
@@ -202,7 +203,7 @@ describeServer('sign-in', { config }, (server) => {
       })
   })
 
-  test('[USER-7] a disabled account is 403 only with the right password', async () => {
+  test('[USER-7] a sign-in to a disabled account is 403 only with the right password', async () => {
     const email = newEmail()
     const { id } = (await signUp(server, email)).body.user
     await server.service.patch(`${admin}/${id}`, { disabled: true })
@@ -214,7 +215,7 @@ describeServer('sign-in', { config }, (server) => {
     expect((await signIn(server, email)).status).toBe(200)
   })
 
-  test('[USER-13] neither passwords nor tokens are in the log', async () => {
+  test('[USER-13] passwords and tokens are not logged', async () => {
     const email = newEmail()
     const secret = 'never to be seen in a log'
     const { body } = await signUp(server, email, { password: secret })
@@ -228,7 +229,7 @@ describeServer('sign-in', { config }, (server) => {
       expect(logged).not.toContain(text)
   })
 
-  test('[USER-16] custom claims are in the next token, under custom', async () => {
+  test('[USER-16] the next token has the custom claims under custom', async () => {
     const email = newEmail()
     const { id } = (await signUp(server, email)).body.user
     const custom = { role: 'admin', sub: 'eve', plan: 'pro', teams: ['a'] }
@@ -239,7 +240,7 @@ describeServer('sign-in', { config }, (server) => {
 })
 
 describeServer('the profile', { config }, (server) => {
-  test('[USER-10] omits internal fields', async () => {
+  test('[USER-10] the profile omits appMetadata, claims and hashes', async () => {
     const { body } = await signUp(server)
     await server.service.patch(`${admin}/${body.user.id}`, { appMetadata: { secret: 'hush' }, metadata: { a: 1 } })
     await server.service.request('PUT', `${admin}/${body.user.id}/claims`, { body: { secret: 'hush' } })
@@ -248,13 +249,13 @@ describeServer('the profile', { config }, (server) => {
     expect(me.text).not.toMatch(/hush|argon|hash/i)
   })
 
-  test('[USER-10] is 404 for a deleted user, 403 for a service key, 401 without credentials', async () => {
-    expectRefusal(await server.as('nobody-known').get(`${auth}/me`), 404)
+  test('[USER-10] the profile is 404 for an unknown user, 403 for a service key and 401 without credentials', async () => {
+    expectRefusal(await server.as('unknown-user').get(`${auth}/me`), 404)
     expectRefusal(await server.service.get(`${auth}/me`), 403)
     expectRefusal(await server.anonymous.get(`${auth}/me`), 401)
   })
 
-  test('[USER-11] changes the given fields and keeps the others', async () => {
+  test('[USER-11] a change of the profile replaces the given fields and keeps the others', async () => {
     const { body } = await signUp(server, newEmail(), { data: { displayName: 'Ann' }, locale: 'en' })
     const change = (changes: object) => server.anonymous.patch(`${auth}/profile`, changes, bearer(body.accessToken))
     const metadata = { theme: 'dark', nested: { list: [1, null, 'ü'] } }
@@ -271,7 +272,7 @@ describeServer('the profile', { config }, (server) => {
   })
 
   const kib16 = 'x'.repeat(16 * 1024 - '{"a":""}'.length)
-  test('[USER-11] metadata of 16 KB is taken, one byte more is not', async () => {
+  test('[USER-11] metadata of 16 KB is accepted, one byte more is refused', async () => {
     const { body } = await signUp(server)
     const change = (a: string) =>
       server.anonymous.patch(`${auth}/profile`, { metadata: { a } }, bearer(body.accessToken))
@@ -283,7 +284,7 @@ describeServer('the profile', { config }, (server) => {
   })
 
   for (const name of ['__proto__', 'constructor', 'prototype'])
-    test(`[USER-11] metadata with a member called ${name} is refused, however deep`, async () => {
+    test(`[USER-11] metadata with a member named ${name} at any depth is refused`, async () => {
       const { body } = await signUp(server)
       const headers = { ...bearer(body.accessToken), 'content-type': 'application/json' }
       for (const object of [`{"${name}":{"x":1}}`, `{"a":[{"b":{"${name}":1}}]}`]) {
@@ -300,15 +301,15 @@ describeServer('the profile', { config }, (server) => {
     'a name of 201 characters': { displayName: 'x'.repeat(201) },
     'a name of two lines': { displayName: 'Ann\r\nBcc: eve@example.com' },
     'a name that is an object': { displayName: {} },
-    'a script as a picture': { avatarUrl: 'javascript:alert(1)' },
-    'a picture with a password': { avatarUrl: 'https://a:b@example.com/x.png' },
-    'no language tag': { locale: '../../etc' },
-    'a visibility of its own': { emailVisibility: 'friends' },
-    'metadata that is a list': { metadata: [] },
+    'a javascript: URL as avatar': { avatarUrl: 'javascript:alert(1)' },
+    'an avatar URL with credentials': { avatarUrl: 'https://a:b@example.com/x.png' },
+    'a malformed locale': { locale: '../../etc' },
+    'an unknown email visibility': { emailVisibility: 'friends' },
+    'metadata that is an array': { metadata: [] },
     'metadata with NUL': { metadata: { a: '\0' } },
   }
   for (const [name, changes] of Object.entries(refused))
-    test(`[USER-11] ${name} is refused with 400`, async () => {
+    test(`[USER-11] a profile with ${name} is 400`, async () => {
       const { body } = await signUp(server)
       const answer = await server.anonymous.patch(`${auth}/profile`, changes, bearer(body.accessToken))
       expect(Object.keys(expectRefusal(answer, 400).data)).toEqual(Object.keys(changes as object))

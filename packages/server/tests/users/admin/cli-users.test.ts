@@ -1,4 +1,4 @@
-/** `plinth users` and `plinth keys`, with the server stopped and running, and the link to the first administrator. */
+/** `plinth users` and `plinth keys`, with and without a running server, and the link for the first administrator. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -22,14 +22,14 @@ beforeEach(() =>
   ),
 )
 
-/** What a command that must succeed prints, in lines. */
+/** The lines that a command prints; asserts that it succeeds. */
 async function lines(args: readonly string[], env?: Env): Promise<string[]> {
   const { out, error, code } = await run(args, env)
   expect({ error, code }).toEqual({ error: '', code: 0 })
   return out.split('\n').slice(0, -1)
 }
 
-/** A server that has printed its ready line; `printed` is what it says before its first request. */
+/** A server that is ready; `printed` is its output so far. */
 async function serve(command: 'dev' | 'start', env?: Env) {
   const child = spawn([command, '--port', '0', '--host', '127.0.0.1', '--log-level', 'error'], env)
   const reader = child.stdout.getReader()
@@ -50,21 +50,22 @@ const create = (email: string, ...more: string[]) =>
 const idOf = (line: string | undefined): string => line?.split('  ')[0] ?? ''
 
 describe('users', () => {
-  test('on a folder that no server has used yet, and then one does', async () => {
+  test('are created in a new data folder and can sign in once a server starts', async () => {
     const [line = ''] = await create('Admin@Example.com', '--role', 'admin', '--name', 'Root')
     expect(line).toMatch(/^[\w-]{36} {2}admin@example\.com {2}admin {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     const [second = ''] = await create('second@example.com')
     expect(await lines(['users', 'list'])).toEqual([second, line])
     const { client, child } = await serve('start')
     const { status, body } = await client.post('/api/auth/signin', { email: 'admin@example.com', password })
-    expect([status, body.user.id, body.user.role]).toEqual([200, idOf(line), 'admin'])
+    expect(status).toBe(200)
+    expect(body.user).toMatchObject({ id: idOf(line), role: 'admin' })
     child.kill('SIGTERM')
     expect(await child.exited).toBe(0)
     expect(existsSync(join(commandLine.folder, 'data/address'))).toBe(false)
     expect((await lines(['users', 'list'])).length).toBe(2)
   })
 
-  test('while a server has the folder, through that server', async () => {
+  test('are changed through the server that has the data folder', async () => {
     const { client } = await serve('start')
     const [line] = await create('ann@example.com')
     const id = idOf(line)
@@ -86,7 +87,7 @@ describe('users', () => {
     expect(await lines(['users', 'list'])).toEqual([])
   })
 
-  test('change address, password and whether the address is verified', async () => {
+  test('are updated: address, verification, name, role and password', async () => {
     const { client } = await serve('start')
     const signIn = (email: string, secret: string) => client.post('/api/auth/signin', { email, password: secret })
     await create('ann@example.com', '--unverified')
@@ -107,7 +108,7 @@ describe('users', () => {
     expect((await signIn('lee@example.com', 'another password')).status).toBe(200)
   })
 
-  test('after a server was killed, on its folder', async () => {
+  test('are listed from the data folder of a killed server', async () => {
     const { child } = await serve('start')
     await create('ann@example.com')
     child.kill('SIGKILL')
@@ -116,27 +117,27 @@ describe('users', () => {
     expect((await lines(['users', 'list'])).length).toBe(1)
   })
 
-  test('with another key than the server, says so', async () => {
+  test('a command with another service key than the server fails with an error', async () => {
     await serve('start', { PLINTH_SERVICE_KEY: 'a-key-of-the-environment' })
     const { out, error, code } = await run(['users', 'list'])
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(error).toMatch(/^Invalid service key\. Give the key of the server at http\S+ as PLINTH_SERVICE_KEY\.\n$/)
   })
 
-  test('where the process that has the folder cannot be reached, says so', async () => {
+  test('a command fails with an error if the process that has the data folder cannot be reached', async () => {
     const server = await startServer({ config: { databases: { shared: { tables: {} } } } })
     const list = () => run(['users', 'list', '--data', server.dataFolder])
     try {
-      const silent = await list()
+      const withoutAddress = await list()
       await writeFile(join(server.dataFolder, 'address'), 'http://127.0.0.1:1\n')
-      const elsewhere = await list()
+      const withWrongAddress = await list()
       const advice = 'Try again once it is ready, or stop it.\n'
-      expect(silent).toEqual({
+      expect(withoutAddress).toEqual({
         out: '',
         error: `Another process has this data folder and has not published its address. ${advice}`,
         code: 1,
       })
-      expect(elsewhere).toEqual({
+      expect(withWrongAddress).toEqual({
         out: '',
         error: `The server at http://127.0.0.1:1, which has this data folder, does not answer. ${advice}`,
         code: 1,
@@ -146,7 +147,7 @@ describe('users', () => {
     }
   })
 
-  test('errors of the server are printed', async () => {
+  test('a command prints the error of the server', async () => {
     await create('ann@example.com')
     const refused = async (...args: string[]) => {
       const { out, error, code } = await run(['users', ...args])
@@ -154,12 +155,12 @@ describe('users', () => {
       expect(error).not.toContain('.ts:')
       return error
     }
-    expect(await refused('disable', 'nobody@example.com')).toBe('User not found\n')
-    expect(await refused('revoke', 'nobody')).toBe('User not found\n')
+    expect(await refused('disable', 'unknown@example.com')).toBe('User not found\n')
+    expect(await refused('revoke', 'unknown')).toBe('User not found\n')
     const again = ['create', '--email', 'ANN@example.com', '--password', password]
     expect(await refused(...again)).toBe('A user with this e-mail address exists\n')
     expect(await refused('create', '--email', 'b@example.com', '--password', 'short')).toStartWith('password: ')
-    expect(await refused('create', '--email', 'nobody', '--password', password)).toStartWith('email: ')
+    expect(await refused('create', '--email', 'malformed', '--password', password)).toStartWith('email: ')
     expect((await lines(['users', 'list'])).length).toBe(1)
   })
 
@@ -174,14 +175,14 @@ describe('users', () => {
     [['users', 'create', '--email', 'a@example.com']],
     [['keys']],
     [['keys', 'delete']],
-  ])('%j says nothing the program knows', async (args) => {
+  ])('%j is a usage error', async (args) => {
     const { out, error, code } = await run(args)
     expect({ out, code }).toEqual({ out: '', code: 2 })
     expect(error).toEndWith('See `plinth help`.\n')
     expect(existsSync(join(commandLine.folder, 'data/databases'))).toBe(false)
   })
 
-  test.skipIf(process.platform === 'win32')('the password is asked for at a terminal, and not shown', async () => {
+  test.skipIf(process.platform === 'win32')('the password is prompted for in a terminal and not echoed', async () => {
     let shown = ''
     const typed = [`${password}\r`, `${password}\r`]
     await using child = Bun.spawn([process.execPath, main, 'users', 'create', '--email', 'ann@example.com'], {
@@ -208,7 +209,7 @@ describe('users', () => {
 describe('keys', () => {
   const kids = (printed: string[]): string[] => printed.map((line) => line.split('  ')[0] ?? '')
 
-  test('are listed and rotated with the server stopped and running', async () => {
+  test('are listed and rotated with and without a running server', async () => {
     const [first] = await lines(['keys', 'list'])
     expect(first).toMatch(/^[\w-]{43} {2}from the beginning {2}signs$/)
     const [second = ''] = await lines(['keys', 'rotate'])
@@ -226,7 +227,7 @@ describe('keys', () => {
 describe('the first administrator', () => {
   const linkPattern = /^ {2}First admin +(http:\S+\/setup)#(\S+)$/m
 
-  test('dev prints a link until there is one', async () => {
+  test('dev prints a setup link until an administrator exists', async () => {
     const { client, printed, child } = await serve('dev')
     const [, page = '', token = ''] = linkPattern.exec(printed) ?? []
     expect((await fetch(page)).status).toBe(200)
@@ -237,14 +238,14 @@ describe('the first administrator', () => {
     expect((await serve('dev')).printed).not.toMatch(linkPattern)
   })
 
-  test('start prints no secret where there is no terminal', async () => {
+  test('start prints no setup link without a terminal', async () => {
     const { printed, url } = await serve('start')
     expect(printed).toBe(`Plinth is ready at ${url}\n`)
   })
 })
 
-describe.skipIf(!sharedEngine)('beside nodes on PostgreSQL', () => {
-  test('commands need no server, and every node applies their changes', async () => {
+describe.skipIf(!sharedEngine)('with nodes on PostgreSQL', () => {
+  test('commands work on the database, and every node applies their changes', async () => {
     const storage = (await sharedEngine?.openStorage()) as Storage
     const { databaseUrl, redisUrl, redisPrefix } = storage.settings
     const env: Env = { DATABASE_URL: databaseUrl ?? '', REDIS_URL: redisUrl ?? '', REDIS_PREFIX: redisPrefix ?? '' }
@@ -268,7 +269,7 @@ describe.skipIf(!sharedEngine)('beside nodes on PostgreSQL', () => {
   })
 })
 
-test('[PUSH-WEB-6] `plinth keys vapid` prints a pair that a configuration takes, and another each time', async () => {
+test('[PUSH-WEB-6] `plinth keys vapid` prints a new valid key pair each time', async () => {
   const printed = await Promise.all([1, 2].map(() => new Response(spawn(['keys', 'vapid']).stdout).text()))
   const pairs = printed.map((text) => ({
     publicKey: /^publicKey: ([\w-]{87})$/m.exec(text)?.[1],

@@ -11,7 +11,7 @@ afterAll(() => mailbox.close())
 
 const config = { auth: mailAuth(mailbox), rateLimits: unlimitedRates }
 const password = 'chosen by the operator'
-const other = 'chosen by somebody else'
+const other = 'chosen by another person'
 
 describeServer('credentials set by an administrator', { config }, (server) => {
   let email: string
@@ -47,7 +47,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
       expect((await signIn()).status).toBe(200)
     })
 
-  test('[ADMIN-24] a password set by an administrator stays valid after the first sign-in link, that of the sign-up does not', async () => {
+  test('[ADMIN-24] the first sign-in link keeps a password set by an administrator and removes one set by the sign-up', async () => {
     const squatted = await server.anonymous.post(`${auth}/signup`, { email, password: other })
     const { id } = squatted.body.user
     expect((await patch(id, { password })).status).toBe(200)
@@ -100,7 +100,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     const third = newEmail()
     expect((await patch(id, { email: third, emailVerified: false })).body).toMatchObject({ emailVerified: false })
     expect((await patch(id, { emailVerified: true })).body).toMatchObject({ email: third, emailVerified: true })
-    // The same address again is no change.
+    // Setting the current address again changes nothing.
     expect((await patch(id, { emailVerified: false })).body.emailVerified).toBe(false)
     expect((await patch(id, { email: third })).body.emailVerified).toBe(false)
   })
@@ -117,7 +117,7 @@ describeServer('credentials set by an administrator', { config }, (server) => {
     expect((await server.service.get(`${adminUsers}/${id}`)).body.email).toBe(taken)
   })
 
-  test('[ADMIN-25] upgrades an anonymous user by an address, and cannot verify a missing one', async () => {
+  test('[ADMIN-25] setting an address upgrades an anonymous user; a missing address cannot be verified', async () => {
     const { body } = await server.anonymous.post(`${auth}/signin/anonymous`, undefined)
     const { id } = body.user
     const refusal = expectRefusal(await patch(id, { emailVerified: true }), 400)
@@ -131,6 +131,6 @@ describeServer('credentials set by an administrator', { config }, (server) => {
   })
 
   test('[ADMIN-7] a password for an unknown user is 404', async () => {
-    expectRefusal(await patch('nobody', { password }), 404)
+    expectRefusal(await patch('unknown', { password }), 404)
   })
 })

@@ -1,10 +1,10 @@
-/** Malformed requests to the admin endpoints are rejected and never cause a 500. */
+/** Property test: malformed requests to the admin endpoints never cause a 500. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { describeServer } from '../../harness/server.ts'
 
 const users = '/api/auth/admin/users'
-/** Members that an endpoint knows, so that most requests come as far as their values. */
+/** The members of each endpoint, so that most requests fail for their values. */
 const known = {
   create: ['email', 'password', 'displayName', 'role'],
   update: ['displayName', 'avatarUrl', 'role', 'emailVisibility', 'disabled', 'metadata', 'appMetadata'],
@@ -46,9 +46,9 @@ describeServer('malformed admin requests', { config: { databases: { shared: { ta
       await fc.assert(
         fc.asyncProperty(arbitrary, async ([method, path, body]) => {
           const options = body === undefined ? {} : { body }
-          const { status, text: answer } = await server.service.request(method, path, options)
-          expect([status < 500, answer]).toEqual([true, answer])
-          expect(answer).not.toMatch(/sqlite|SELECT |argon2|\.ts:/i)
+          const { status, text: response } = await server.service.request(method, path, options)
+          if (status >= 500) throw new Error(`${method} ${path} returned ${status}: ${response}`)
+          expect(response).not.toMatch(/sqlite|SELECT |argon2|\.ts:/i)
         }),
         { numRuns: 150 },
       )

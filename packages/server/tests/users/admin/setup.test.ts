@@ -24,10 +24,10 @@ for (const engine of engines)
     }
     const setUp = (token: string, fields: object = {}) =>
       server.anonymous.post('/api/auth/setup', { token, email: 'admin@example.com', password, ...fields })
-    const everybody = async (): Promise<{ id: string; email: string; role: string }[]> =>
+    const allUsers = async (): Promise<{ id: string; email: string; role: string }[]> =>
       (await server.service.get(users)).body.users
 
-    test('[SETUP-1, SETUP-2, SETUP-4] the token makes the first administrator, signed in, once', async () => {
+    test('[SETUP-1, SETUP-2, SETUP-4] the token creates the first administrator, signed in, once', async () => {
       const token = await issue()
       const { status, body } = await setUp(token, { displayName: 'Root' })
       expect(status).toBe(201)
@@ -35,7 +35,7 @@ for (const engine of engines)
       const headers = { authorization: `Bearer ${body.accessToken}` }
       expect((await server.anonymous.get('/api/auth/me', headers)).status).toBe(200)
       expect(expectRefusal(await setUp(token, { email: 'second@example.com' }), 401).message).toBe('Invalid token')
-      expect(await everybody()).toMatchObject([{ email: 'admin@example.com', role: 'admin' }])
+      expect(await allUsers()).toMatchObject([{ email: 'admin@example.com', role: 'admin' }])
       expect(await server.issueSetupToken()).toBeNull()
     })
 
@@ -43,29 +43,29 @@ for (const engine of engines)
       const token = await issue()
       const answers = await Promise.all(times(50, (n) => setUp(token, { email: `admin${n}@example.com` })))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
-      const winner = answers.find(({ status }) => status === 201)
-      expect(await everybody()).toMatchObject([{ id: winner?.body.user.id, role: 'admin' }])
+      const created = answers.find(({ status }) => status === 201)
+      expect(await allUsers()).toMatchObject([{ id: created?.body.user.id, role: 'admin' }])
     })
 
     test('[SETUP-2] of fifty concurrent attempts with different tokens one succeeds', async () => {
       const tokens = await Promise.all(times(50, issue))
       const answers = await Promise.all(tokens.map((token, n) => setUp(token, { email: `admin${n}@example.com` })))
       expect(answers.map(({ status }) => status).sort()).toEqual([201, ...times(49, () => 401)])
-      expect(await everybody()).toHaveLength(1)
+      expect(await allUsers()).toHaveLength(1)
     })
 
     test('[SETUP-3] a rejected attempt creates no user and leaves the token valid', async () => {
       const { id } = (await server.service.post(users, { email: 'taken@example.com', password })).body.user
-      const before = await everybody()
+      const before = await allUsers()
       const token = await issue()
       expectRefusal(await setUp(`${token.slice(0, -1)}~`), 401)
       expectRefusal(await setUp(''), 401)
       expectRefusal(await setUp('x'.repeat(65)), 400, 'token')
       expectRefusal(await setUp(token, { password: 'short' }), 400, 'password')
-      expectRefusal(await setUp(token, { email: 'nobody' }), 400, 'email')
+      expectRefusal(await setUp(token, { email: 'malformed' }), 400, 'email')
       expectRefusal(await setUp(token, { role: 'owner' }), 400, 'role')
       expectRefusal(await setUp(token, { email: 'TAKEN@example.com' }), 409, 'email')
-      expect(await everybody()).toEqual(before)
+      expect(await allUsers()).toEqual(before)
       expect((await server.service.get(`${users}/${id}`)).body.role).toBe('user')
       expect((await setUp(token)).status).toBe(201)
     })
@@ -75,7 +75,7 @@ for (const engine of engines)
       expect(status).toBe(201)
       for (const token of [body.refreshToken, body.accessToken].map((text) => text.slice(0, 64)))
         expectRefusal(await setUp(token), 401)
-      expect(await everybody()).toMatchObject([{ email: 'eve@example.com', role: 'user' }])
+      expect(await allUsers()).toMatchObject([{ email: 'eve@example.com', role: 'user' }])
     })
 
     test('[SETUP-4] the token expires after a day', async () => {
@@ -93,12 +93,13 @@ for (const engine of engines)
       expect(created.status).toBe(201)
       expect(await server.issueSetupToken()).toBeNull()
       expectRefusal(await setUp(token), 401)
-      expect(await everybody()).toHaveLength(1)
+      expect(await allUsers()).toHaveLength(1)
     })
 
     test('[SETUP-1] the link opens a page with a strict content security policy', async () => {
       const { status, text, headers } = await server.anonymous.get('/setup')
-      expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
+      expect(status).toBe(200)
+      expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
       expect(headers.get('content-security-policy')).toContain("default-src 'none'")
       expect(headers.get('content-security-policy')).not.toContain('unsafe')
       expect(headers.get('referrer-policy')).toBe('no-referrer')

@@ -9,7 +9,7 @@ import { unlimitedRates } from '../../harness/users/accounts.ts'
 import { createAuthenticator } from '../../harness/users/authenticator.ts'
 import { mailAuth, page } from '../../harness/users/mail-config.ts'
 import { openMailbox } from '../../harness/users/mailbox.ts'
-import { type Person, signUp } from '../../harness/users/person.ts'
+import { signUp, type TestUser } from '../../harness/users/test-user.ts'
 
 const mailbox = await openMailbox()
 afterAll(() => mailbox.close())
@@ -23,7 +23,7 @@ const bearer = (server: TestServer, accessToken: string): Client =>
 const userOf = async (client: Client) => (await client.get('/api/auth/me')).body.user
 
 describeServer('email verification', { config, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   beforeEach(async () => {
     person = await signUp(server)
   })
@@ -108,7 +108,7 @@ describeServer('sign-up with verifySignups', { config: verifying, clock }, (serv
 })
 
 describeServer('change of the email address', { config, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   let newEmail: string
   beforeEach(async () => {
     person = await signUp(server)

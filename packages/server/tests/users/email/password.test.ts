@@ -9,7 +9,7 @@ import { createServer, describeServer, type TestServer } from '../../harness/ser
 import { unlimitedRates } from '../../harness/users/accounts.ts'
 import { mailAuth, page } from '../../harness/users/mail-config.ts'
 import { openMailbox } from '../../harness/users/mailbox.ts'
-import { type Person, signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { signUp, signUpWithApp, type TestUser } from '../../harness/users/test-user.ts'
 import { createUserRows, type UserRows, watchedEngine } from '../../harness/users/user-rows.ts'
 
 const mailbox = await openMailbox()
@@ -38,14 +38,14 @@ async function linkToken(server: TestServer, email: string): Promise<string> {
 const bearer = (server: TestServer, accessToken: string): Client =>
   createClient(() => server.url, { authorization: `Bearer ${accessToken}` })
 
-async function verify(person: Person): Promise<void> {
+async function verify(person: TestUser): Promise<void> {
   await person.client.post('/api/auth/request-email-verification', undefined)
   const token = await mailbox.nextToken(person.email)
   expect((await person.client.post('/api/auth/verify-email', { token })).status).toBe(200)
 }
 
 describeServer('password resets', { config, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   beforeEach(async () => {
     person = await signUp(server)
   })
@@ -148,7 +148,7 @@ for (const engine of engines)
   describe(`an account created with another person’s address on ${engine.name}`, () => {
     const watched = watchedEngine(engine)
     let server: TestServer
-    let squatter: Person & { readonly refreshToken: string }
+    let squatter: TestUser & { readonly refreshToken: string }
     let rows: UserRows
 
     beforeEach(async () => {

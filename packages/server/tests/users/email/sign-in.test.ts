@@ -8,7 +8,7 @@ import { describeServer, startServer, type TestServer } from '../../harness/serv
 import { unlimitedRates } from '../../harness/users/accounts.ts'
 import { mailAuth, page } from '../../harness/users/mail-config.ts'
 import { openMailbox } from '../../harness/users/mailbox.ts'
-import { signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { signUp, signUpWithApp } from '../../harness/users/test-user.ts'
 
 const mailbox = await openMailbox()
 afterAll(() => mailbox.close())

@@ -10,7 +10,7 @@ import { describeServer, type TestServer } from '../../harness/server.ts'
 import { adminUsers, unlimitedRates } from '../../harness/users/accounts.ts'
 import { mailAuth } from '../../harness/users/mail-config.ts'
 import { openMailbox } from '../../harness/users/mailbox.ts'
-import { type Person, signUp } from '../../harness/users/person.ts'
+import { signUp, type TestUser } from '../../harness/users/test-user.ts'
 
 const mailbox = await openMailbox()
 afterAll(() => mailbox.close())
@@ -67,7 +67,7 @@ async function statusesOf(client: Client): Promise<number[]> {
 }
 
 describeServer('rules on an email address', { config }, (server) => {
-  let person: Person
+  let person: TestUser
   let token: string
   beforeEach(async () => {
     person = await signUp(server)

@@ -6,7 +6,7 @@ import { engines } from '../../harness/engines.ts'
 import { expectRefusal } from '../../harness/refusal.ts'
 import { createServer, describeServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
-import { codeOf, type Person, type PersonWithApp, signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { codeOf, signUp, signUpWithApp, type TestUser, type TestUserWithApp } from '../../harness/users/test-user.ts'
 import { createUserRows, watchedEngine } from '../../harness/users/user-rows.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
@@ -14,11 +14,11 @@ const step = 30_000
 const totp = '/api/auth/mfa/totp'
 const wrongCode = '000000'
 
-const enroll = async (person: Person) => (await person.client.post(`${totp}/enroll`, undefined)).body
-const factorsOf = async (person: Person) => (await person.client.get('/api/auth/mfa/factors')).body
+const enroll = async (person: TestUser) => (await person.client.post(`${totp}/enroll`, undefined)).body
+const factorsOf = async (person: TestUser) => (await person.client.get('/api/auth/mfa/factors')).body
 
 describeServer('enrollment of an authenticator app', { config, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   beforeEach(async () => {
     person = await signUp(server)
   })
@@ -98,7 +98,7 @@ describeServer('enrollment of an authenticator app', { config, clock }, (server)
 })
 
 describeServer('sign-in with a second factor', { config, clock }, (server) => {
-  let owner: PersonWithApp
+  let owner: TestUserWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
   })
@@ -230,7 +230,7 @@ describeServer('sign-in with a second factor', { config, clock }, (server) => {
 })
 
 describeServer('removal of an authenticator app', { config, clock }, (server) => {
-  let owner: PersonWithApp
+  let owner: TestUserWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
   })

@@ -7,7 +7,7 @@ import { type Nodes, openNodes } from '../../harness/nodes.ts'
 import type { TestServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
 import { createAuthenticator } from '../../harness/users/authenticator.ts'
-import { signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { signUp, signUpWithApp } from '../../harness/users/test-user.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const concurrentUses = 50

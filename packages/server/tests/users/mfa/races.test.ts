@@ -4,7 +4,7 @@ import { manualClock } from '../../../src/base/clock.ts'
 import { countStatuses } from '../../harness/client.ts'
 import { describeServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
-import { codeOf, type PersonWithApp, signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { codeOf, signUp, signUpWithApp, type TestUserWithApp } from '../../harness/users/test-user.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 /** More than a user may attempt, so that both the single success and the rate limit show. */
@@ -15,7 +15,7 @@ const race = <T>(run: (n: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: concurrentUses }, (_, n) => run(n)))
 
 describeServer('second factors under concurrency', { config, clock }, (server) => {
-  let owner: PersonWithApp
+  let owner: TestUserWithApp
   beforeEach(async () => {
     owner = await signUpWithApp(server, clock)
   })

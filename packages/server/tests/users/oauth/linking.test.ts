@@ -23,8 +23,8 @@ import {
   signInBy,
 } from '../../harness/users/oauth.ts'
 import { openOidcIssuer } from '../../harness/users/oidc-issuer.ts'
-import { signUp } from '../../harness/users/person.ts'
 import { openScriptedIssuer } from '../../harness/users/scripted-issuer.ts'
+import { signUp } from '../../harness/users/test-user.ts'
 
 const corp = await openOidcIssuer({ redirectUris: [`${publicUrl}/api/auth/oauth/corp/callback`] })
 const scripted = await openScriptedIssuer()

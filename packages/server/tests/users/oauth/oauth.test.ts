@@ -18,7 +18,7 @@ import {
 } from '../../harness/users/oauth.ts'
 import { fragmentOf } from '../../harness/users/oauth-browser.ts'
 import { openOidcIssuer } from '../../harness/users/oidc-issuer.ts'
-import { codeOf } from '../../harness/users/person.ts'
+import { codeOf } from '../../harness/users/test-user.ts'
 
 const corp = await openOidcIssuer({ redirectUris: ['corp', 'google'].map(callbackUrl) })
 /** Another issuer, at which other people have the same names. */

@@ -6,7 +6,7 @@ import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer } from '../../harness/server.ts'
 import { usersConfig as config } from '../../harness/users/accounts.ts'
 import { type Authenticator, createAuthenticator, type Forgery } from '../../harness/users/authenticator.ts'
-import { type Person, signUp } from '../../harness/users/person.ts'
+import { signUp, type TestUser } from '../../harness/users/test-user.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const origin = 'http://localhost:5173'
@@ -29,7 +29,7 @@ const forgeries: Readonly<Record<string, Forgery>> = {
 }
 
 describeServer('passkeys under attack', { config, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   let key: Authenticator
   beforeEach(async () => {
     person = await signUp(server)
@@ -217,7 +217,7 @@ describeServer('passkeys under attack', { config, clock }, (server) => {
       users: [{ email: `no-password-${person.id}@example.org`, verified: true }],
     })
     const { id } = body.results[0]
-    const owner: Person = { ...person, id, client: server.as({ id }) }
+    const owner: TestUser = { ...person, id, client: server.as({ id }) }
     const keys = [key, createAuthenticator({ origin })]
     for (const one of keys) expect((await register(one.register(await creation(owner)), owner)).status).toBe(201)
     const answers = await Promise.all(keys.map(({ credentialId }) => owner.client.delete(`${base}/${credentialId}`)))

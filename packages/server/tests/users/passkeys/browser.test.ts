@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { describeInBrowser, openChromium } from '../../harness/chromium.ts'
 import { startServer, type TestServer } from '../../harness/server.ts'
-import { type Person, signUp } from '../../harness/users/person.ts'
+import { signUp, type TestUser } from '../../harness/users/test-user.ts'
 
 /** Runs in the page: registers a passkey with the token, and signs in with it, naming the email if one is given. */
 async function registerAndSignIn(token: string, email: string | null) {
@@ -44,7 +44,7 @@ describeInBrowser('passkeys', 'passkeys in a real browser', (chromium) => {
   })
   afterAll(() => server.close())
 
-  async function inBrowser(person: Person, email: string | null) {
+  async function inBrowser(person: TestUser, email: string | null) {
     const browser = await openChromium(chromium)
     try {
       await browser.open(`${server.url.replace('127.0.0.1', 'localhost')}/api/health`)

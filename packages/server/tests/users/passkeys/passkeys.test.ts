@@ -8,7 +8,7 @@ import { expectRefusal } from '../../harness/refusal.ts'
 import { describeServer, type TestServer } from '../../harness/server.ts'
 import { unlimitedRates as rateLimits } from '../../harness/users/accounts.ts'
 import { type Authenticator, createAuthenticator } from '../../harness/users/authenticator.ts'
-import { type Person, type PersonWithApp, signUp, signUpWithApp } from '../../harness/users/person.ts'
+import { signUp, signUpWithApp, type TestUser, type TestUserWithApp } from '../../harness/users/test-user.ts'
 
 const clock = manualClock(Date.UTC(2026, 0, 31, 12))
 const origin = 'http://localhost:5173'
@@ -16,7 +16,7 @@ const base = '/api/auth/passkeys'
 
 const optionsOf = async (response: Promise<Answer>) => (await response).body.options
 
-const register = async (person: Person, key: Authenticator, fields: object = {}): Promise<Answer> => {
+const register = async (person: TestUser, key: Authenticator, fields: object = {}): Promise<Answer> => {
   const options = await optionsOf(person.client.post(`${base}/register-options`, undefined))
   return person.client.post(`${base}/register`, { response: key.register(options), ...fields })
 }
@@ -24,11 +24,11 @@ const authenticate = async (server: TestServer, key: Authenticator, about: objec
   const options = await optionsOf(server.anonymous.post(`${base}/auth-options`, about))
   return server.anonymous.post(`${base}/authenticate`, { response: key.authenticate(options) })
 }
-const codeOfApp = (owner: Person): string => (owner as PersonWithApp).code(1)
-const listOf = async (person: Person) => (await person.client.get(base)).body.passkeys
+const codeOfApp = (owner: TestUser): string => (owner as TestUserWithApp).code(1)
+const listOf = async (person: TestUser) => (await person.client.get(base)).body.passkeys
 
 describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
-  let person: Person
+  let person: TestUser
   let key: Authenticator
   beforeEach(async () => {
     person = await signUp(server)
@@ -203,7 +203,7 @@ describeServer('passkeys', { config: { rateLimits }, clock }, (server) => {
     const imported = await server.service.post('/api/auth/admin/users/import', { users: [{ email }] })
     const { id } = imported.body.results[0]
     const client = server.as({ id, email })
-    const owner: Person = { ...person, id, email, client }
+    const owner: TestUser = { ...person, id, email, client }
     const second = createAuthenticator({ origin })
     await register(owner, key)
     await register(owner, second)
