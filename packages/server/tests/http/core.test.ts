@@ -160,9 +160,10 @@ describeServer('http', { config }, (server) => {
 
 const internalMessage = 'the disk at /srv/secret is full'
 let isFailing = false
+/** Fails only while records are written: a timer of the server that read it would end the process. */
 const failingClock = {
   now(): number {
-    if (isFailing) throw new Error(internalMessage)
+    if (isFailing && new Error().stack?.includes('features/records/writes/')) throw new Error(internalMessage)
     return Date.now()
   },
 }
@@ -171,12 +172,8 @@ describeServer('an internal error', { config, clock: failingClock }, (server) =>
   test('[ERR-6] is a 500 without details; its cause is logged with the request id', async () => {
     expect((await server.anonymous.post(base, { id: 'before' })).status).toBe(201)
     isFailing = true
-    let answer = await server.anonymous.post(base, { id: 'during' })
-    try {
-      answer = await server.anonymous.post(base, { id: 'during' })
-    } finally {
-      isFailing = false
-    }
+    const answer = await server.anonymous.post(base, { id: 'during' })
+    isFailing = false
     const body = expectRefusal(answer, 500)
     expect(body).toEqual({ code: 500, message: 'Internal server error', slug: 'internal' })
     const id = answer.headers.get('x-request-id') ?? 'none'

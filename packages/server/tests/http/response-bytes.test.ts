@@ -95,7 +95,8 @@ describeServer('the size of responses', { config, mode: 'development' }, (server
     }
     for (const key of keys) await perform({ action: 'set', key, value: 1 })
     const first = await perform({ action: 'list' })
-    expect(first).toMatchObject({ truncated: true, cursor: expect.any(String) })
+    expect(first.truncated).toBe(true)
+    expect(first.cursor).toBeString()
     const second = await perform({ action: 'list', cursor: first.cursor })
     const third = second.cursor === null ? { keys: [] } : await perform({ action: 'list', cursor: second.cursor })
     expect([...first.keys, ...second.keys, ...third.keys]).toEqual(keys)

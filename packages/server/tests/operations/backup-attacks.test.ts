@@ -1,4 +1,4 @@
-/** Archives that are not what `plinth backup` wrote: each is refused with a reason, and nothing is left behind. */
+/** Forged and damaged archives: each is refused with a reason, and nothing is left behind. */
 import { afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import {
@@ -34,7 +34,7 @@ function makeFolder(): string {
 
 const head = formatManifest('2026-01-31T12:00:00.000Z', null)
 
-/** The moment of a folder that no server has. */
+/** The moment of a data folder without a running server. */
 const offline: Moment = async (pin) => {
   pin()
   return { check: async () => {}, release: async () => {} }
@@ -47,7 +47,7 @@ const file = (name: string, text: string, more: object = {}): TarEntry => ({
   body: text,
 })
 
-/** An archive with honest checksums of whatever it holds. */
+/** An archive of these entries with correct checksums. */
 async function pack(entries: Entries, { sums = true, after = [] as Entries } = {}): Promise<Uint8Array> {
   const lines = entries.map(([name, text]) => `${createHash('sha256').update(text).digest('hex')}  ${name}\n`)
   return packTar([
@@ -57,7 +57,7 @@ async function pack(entries: Entries, { sums = true, after = [] as Entries } = {
   ])
 }
 
-/** Restores the bytes; gives what it was refused for, after a look that nothing came of it. */
+/** Restores an archive; returns the error, and asserts that nothing was restored. */
 async function refusalOf(bytes: Uint8Array): Promise<string> {
   const folder = makeFolder()
   const archive = join(folder, 'archive')
@@ -78,23 +78,23 @@ const good: Entries = [
   ['data/blobs/ab/one-ab', 'bytes'],
 ]
 
-test('[BACKUP-8] the archive the others are made from is good', async () => {
+test('[BACKUP-8] the archive that the others are derived from is valid', async () => {
   expect(await refusalOf(await pack(good))).toBe('restored')
 })
 
-test('[BACKUP-10] secrets, keys and notes of a server among the files are refused', async () => {
+test('[BACKUP-10] an archive with secrets, keys or lock files among its files is refused', async () => {
   for (const name of ['secret', 'service-key', 'address', 'lock.sqlite', '.hidden', 'databases/.known.json'])
     expect(await refusalOf(await pack([...good, [`data/${name}`, 'x'.repeat(44)]]))).toStartWith('BackupError: ')
 })
 
-test('[BACKUP-8] what cannot be read is refused, and not waited for', async () => {
+test('[BACKUP-8] an archive that cannot be read is refused immediately', async () => {
   const folder = makeFolder()
   const plan = { archive: folder, folder: join(folder, 'data'), onHead: parseManifest, moreFiles: () => new Map() }
   expect(await restore(plan).catch((error: Error) => error.message)).toMatch(/EISDIR/)
   expect(readdirSync(folder)).toEqual([])
 })
 
-test('[BACKUP-7] a link is no place for a data folder, wherever it leads', async () => {
+test('[BACKUP-7] a restore into a symbolic link is refused', async () => {
   const folder = makeFolder()
   const archive = join(folder, 'archive')
   writeFileSync(archive, await pack(good))
@@ -109,7 +109,7 @@ test('[BACKUP-7] a link is no place for a data folder, wherever it leads', async
   expect(readdirSync(join(folder, 'empty'))).toEqual([])
 })
 
-describe('put together by somebody else', () => {
+describe('forged archives', () => {
   const strange: readonly (readonly [what: string, path: string])[] = [
     ['a way up', 'data/../../outside'],
     ['a way up at the end', 'data/blobs/..'],
@@ -126,43 +126,43 @@ describe('put together by somebody else', () => {
     ['a path too long', `data/${'x/'.repeat(600)}x`],
   ]
   for (const [what, path] of strange)
-    test(`[BACKUP-8] a path that is ${what}`, async () => {
+    test(`[BACKUP-8] an entry whose path is ${what} is refused`, async () => {
       expect(await refusalOf(await pack([...good, [path, 'evil']]))).toStartWith('BackupError: ')
     })
 
   for (const type of ['symlink', 'link', 'directory', 'character-device', 'block-device', 'fifo'] as const)
-    test(`[BACKUP-8] a ${type}`, async () => {
+    test(`[BACKUP-8] an entry that is a ${type} is refused`, async () => {
       const header = { name: 'data/blobs/evil', size: 0, type, linkname: '/etc/passwd' }
       const bytes = await packTar([file('backup.json', head), { header }, file('data/blobs/evil/x', 'evil')])
       expect(await refusalOf(bytes)).toContain('which is not a file')
     })
 
   const others: readonly (readonly [what: string, bytes: () => Promise<Uint8Array>, reason: string])[] = [
-    ['a file twice', () => pack([...good, ['data/blobs/ab/one-ab', 'other']]), 'twice'],
-    ['a file that is a folder of another', () => pack([...good, ['data/blobs/ab/one-ab/x', 'other']]), ''],
+    ['a duplicate file', () => pack([...good, ['data/blobs/ab/one-ab', 'other']]), 'twice'],
+    ['a file below another file', () => pack([...good, ['data/blobs/ab/one-ab/x', 'other']]), ''],
     ['no checksums', () => pack(good, { sums: false }), 'its checksums are missing'],
-    ['more after the checksums', () => pack(good, { after: [['data/more', 'x']] }), 'continues after its checksums'],
-    ['nothing at all', async () => new Uint8Array(), ''],
-    ['something else', async () => crypto.getRandomValues(new Uint8Array(20_000)), ''],
+    ['entries after the checksums', () => pack(good, { after: [['data/more', 'x']] }), 'continues after its checksums'],
+    ['no bytes', async () => new Uint8Array(), ''],
+    ['random bytes', async () => crypto.getRandomValues(new Uint8Array(20_000)), ''],
     ['zeros', async () => new Uint8Array(20_480), 'its checksums are missing'],
-    ['files before it says what it is', () => pack(good.slice(1)), 'not a backup of Plinth'],
-    ['a head that is no JSON', () => pack([['backup.json', '{']]), 'not a backup of Plinth'],
+    ['no manifest as its first entry', () => pack(good.slice(1)), 'not a backup of Plinth'],
+    ['a manifest that is not JSON', () => pack([['backup.json', '{']]), 'not a backup of Plinth'],
     [
-      'a head of another program',
+      'a manifest of another program',
       () => pack([['backup.json', '{"format":1}'], ...good.slice(1)]),
       'not a backup of Plinth',
     ],
     [
-      'a head without end',
+      'a manifest that is too large',
       () => pack([['backup.json', `${' '.repeat(70_000)}${head}`], ...good.slice(1)]),
       'not a backup of Plinth',
     ],
     [
-      'a file that is not listed',
+      'a file without a checksum',
       async () => {
         const listed = await pack(good)
         const more = await packTar([file('data/databases/more', 'x')])
-        // Before the checksums, which are the last two blocks before the end.
+        // Inserted before the checksums, which are the last two blocks before the end.
         const at = listed.length - 1024 - 1024
         return Buffer.concat([listed.subarray(0, at), more.subarray(0, 1024), listed.subarray(at)])
       },
@@ -170,41 +170,41 @@ describe('put together by somebody else', () => {
     ],
   ]
   for (const [what, bytes, reason] of others)
-    test(`[BACKUP-8] ${what}`, async () => {
+    test(`[BACKUP-8] an archive with ${what} is refused`, async () => {
       const refusal = await refusalOf(await bytes())
       expect(refusal).not.toBe('restored')
       expect(refusal).toContain(reason)
     })
 
-  test('[BACKUP-11] a backup of a newer program', async () => {
+  test('[BACKUP-11] a backup of a newer version is refused', async () => {
     const newer = head.replace('"format": 1', '"format": 2')
     expect(newer).not.toBe(head)
     expect(await refusalOf(await pack([['backup.json', newer], ...good.slice(1)]))).toContain('newer')
   })
 })
 
-describe('damaged on its way', () => {
-  let whole: Uint8Array
+describe('damaged archives', () => {
+  let intact: Uint8Array
   beforeAll(async () => {
-    whole = await pack(good)
+    intact = await pack(good)
   })
 
-  test('[BACKUP-8] cut off anywhere before its end', async () => {
-    // What follows the checksums is padding.
-    const end = whole.length - 1024 - 512
+  test('[BACKUP-8] an archive truncated at any position is refused', async () => {
+    // Only padding follows the checksums.
+    const end = intact.length - 1024 - 512
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: end }), async (length) => {
-        expect(await refusalOf(whole.subarray(0, length))).toStartWith('BackupError: ')
+        expect(await refusalOf(intact.subarray(0, length))).toStartWith('BackupError: ')
       }),
       { numRuns: 100 },
     )
   })
 
-  test('[BACKUP-8] with any byte of a file changed', async () => {
-    const at = Buffer.from(whole).indexOf('x'.repeat(3000))
+  test('[BACKUP-8] an archive with any byte of a file changed is refused', async () => {
+    const at = Buffer.from(intact).indexOf('x'.repeat(3000))
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 2999 }), fc.integer({ min: 1, max: 255 }), async (offset, flip) => {
-        const bytes = Buffer.from(whole)
+        const bytes = Buffer.from(intact)
         bytes[at + offset] = (bytes[at + offset] as number) ^ flip
         expect(await refusalOf(bytes)).toContain('damaged')
       }),
@@ -212,13 +212,13 @@ describe('damaged on its way', () => {
     )
   })
 
-  test('[BACKUP-8] with any byte changed, it is refused or the very same', async () => {
+  test('[BACKUP-8] an archive with any byte changed is refused or restores the same data', async () => {
     await fc.assert(
       fc.asyncProperty(
-        fc.integer({ min: 0, max: whole.length - 1 }),
+        fc.integer({ min: 0, max: intact.length - 1 }),
         fc.integer({ min: 1, max: 255 }),
         async (at, flip) => {
-          const bytes = Buffer.from(whole)
+          const bytes = Buffer.from(intact)
           bytes[at] = (bytes[at] as number) ^ flip
           const folder = makeFolder()
           writeFileSync(join(folder, 'archive'), bytes)
@@ -245,7 +245,7 @@ describe('damaged on its way', () => {
   })
 })
 
-test('[BACKUP-6] what a backup writes is what sha256sum checks', async () => {
+test('[BACKUP-6] sha256sum accepts the checksums of a backup', async () => {
   const folder = makeFolder()
   const data = join(folder, 'data')
   mkdirSync(join(data, 'databases'), { recursive: true })
@@ -265,13 +265,14 @@ test('[BACKUP-6] what a backup writes is what sha256sum checks', async () => {
     ['sha256sum', '--check', '--strict', '--quiet', 'SHA256SUMS'],
   ]) {
     const child = Bun.spawn(command, { cwd: out, stdout: 'pipe', stderr: 'pipe' })
-    expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ''])
+    expect(await new Response(child.stderr).text()).toBe('')
+    expect(await child.exited).toBe(0)
   }
   expect(readdirSync(out).sort()).toEqual(['SHA256SUMS', 'backup.json', 'data'])
   expect(readFileSync(target).includes('never in there')).toBe(false)
 })
 
-test('[BACKUP-13] a folder that lies on another disk is followed, and no other link is', async () => {
+test('[BACKUP-13] a linked top folder of the data folder is followed, and no other link is', async () => {
   const folder = makeFolder()
   const data = join(folder, 'data')
   mkdirSync(data)
@@ -287,7 +288,7 @@ test('[BACKUP-13] a folder that lies on another disk is followed, and no other l
   expect(readdirSync(folder).sort()).toEqual(['a.tar', 'data', 'elsewhere'])
 })
 
-test('[BACKUP-10] sealed texts open for their passphrase alone, and only unchanged', () => {
+test('[BACKUP-10] a sealed text opens only with its passphrase and only if unchanged', () => {
   const sealed = sealUnderPassphrase('the secret', 'nine hundred paper boats')
   expect(sealUnderPassphrase('the secret', 'nine hundred paper boats')).not.toBe(sealed)
   expect(unsealUnderPassphrase(sealed, 'nine hundred paper boats')).toBe('the secret')

@@ -1,4 +1,4 @@
-/** What a backup needs is kept for as long as it runs: by a lease of the server, or because there is none. */
+/** Files that a backup needs are kept while it runs: by a lease of the running server, or because no server runs. */
 import { expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,15 +14,15 @@ export default {
 `
 const { makeFolder, spawnEmbedded, serveArchive } = backupSetting(configText)
 
-/** Resolves once a file is there and has begun to grow. */
+/** Resolves once a file has 1 MB. */
 async function untilGrown(path: string): Promise<void> {
   while (!existsSync(path) || statSync(path).size <= 1_000_000) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-test('[BACKUP-15] files that are replaced over and over meanwhile are whole in it, and the rest goes after it', async () => {
+test('[BACKUP-15] a backup contains files that are replaced while it runs, and replaced files are deleted after it', async () => {
   const server = await spawnEmbedded()
   const blobsFolder = join(server.dataFolder, 'blobs')
-  // Makes the backup take longer than some hundred replacements; nothing refers to it.
+  // An unreferenced large file makes the backup take longer than some hundred replacements.
   mkdirSync(join(blobsFolder, 'zz'), { recursive: true })
   writeFileSync(join(blobsFolder, 'zz', 'ballast-zz'), '')
   truncateSync(join(blobsFolder, 'zz', 'ballast-zz'), 800_000_000)
@@ -47,7 +47,7 @@ test('[BACKUP-15] files that are replaced over and over meanwhile are whole in i
   await reach(replaced + 60)
   goesOn = false
   await Promise.all(load)
-  // Of what the lease had kept, no more than the bound of the bucket is left.
+  // No more of the files that the lease has kept are left than the limit of the bucket.
   const left = readdirSync(blobsFolder, { recursive: true, encoding: 'utf8' }).filter((path) => {
     const { size } = statSync(join(blobsFolder, path))
     return size === 1_000_000
@@ -57,11 +57,13 @@ test('[BACKUP-15] files that are replaced over and over meanwhile are whole in i
   const restored = await serveArchive(archive)
   for (const key of keys) {
     const { status, text } = await restored.anonymous.get(filePath('small', key))
-    expect([status, text.length, text[0]]).toEqual([200, 1_000_000, key])
+    expect(status).toBe(200)
+    expect(text).toHaveLength(1_000_000)
+    expect(text[0]).toBe(key)
   }
 })
 
-test('[BACKUP-15] a backup without a server is refused where one has changed files meanwhile', async () => {
+test('[BACKUP-15] a backup without a server fails if a server has changed files meanwhile', async () => {
   const server = await spawnEmbedded()
   await store(server.service, 'small', { key: 'a', content: 'first' })
   await server.terminate()

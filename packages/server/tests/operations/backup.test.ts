@@ -1,4 +1,4 @@
-/** Backups of a server that goes on serving, and what a restore makes of them: everything, at one moment. */
+/** Backups of a running server, and restores: all data as of one moment. */
 import { describe, expect, test } from 'bun:test'
 import {
   existsSync,
@@ -44,7 +44,7 @@ const { makeFolder, spawnEmbedded, serveArchive } = backupSetting(configText)
 const backUp = (dataFolder: string, target: string, ...words: string[]) =>
   runCommand(['backup', target, '--data', dataFolder, ...words], environment)
 
-/** Backs the server up and serves what comes of it, in a process of its own. */
+/** Backs up the server, restores the archive, and serves it in another process. */
 async function serveRestored(server: SpawnedServer): Promise<SpawnedServer> {
   const folder = makeFolder()
   const archive = join(folder, 'backup.tar')
@@ -52,7 +52,7 @@ async function serveRestored(server: SpawnedServer): Promise<SpawnedServer> {
   return serveArchive(archive)
 }
 
-async function everything(client: Client, path: string): Promise<Record<string, unknown>[]> {
+async function allRecords(client: Client, path: string): Promise<Record<string, unknown>[]> {
   const rows: Record<string, unknown>[] = []
   for (let cursor = '', more = true; more; ) {
     const { status, body } = await client.get(`${path}?limit=1000&after=${encodeURIComponent(cursor)}`)
@@ -65,7 +65,7 @@ async function everything(client: Client, path: string): Promise<Record<string, 
   return rows
 }
 
-/** Writes in chains, each step after the one before was acknowledged: a file, a record that names it, one elsewhere. */
+/** Writes in chains, each step after the previous one was acknowledged: a file, a record that names it, another one. */
 function startLoad(server: SpawnedServer) {
   const acknowledged: { item: string; later: string; instance: string }[] = []
   let goesOn = true
@@ -76,7 +76,7 @@ function startLoad(server: SpawnedServer) {
       const item = await server.anonymous.post(items, { title: key, n })
       const after = await server.anonymous.post(later, { after: item.body.id, title: key })
       const instance = await server.anonymous.post(space(`S.${worker}`), { title: key })
-      expect([item.status, after.status, instance.status]).toEqual([201, 201, 201])
+      for (const { status } of [item, after, instance]) expect(status).toBe(201)
       acknowledged.push({ item: item.body.id, later: after.body.id, instance: instance.body.id })
     }
   }
@@ -94,7 +94,7 @@ function startLoad(server: SpawnedServer) {
 }
 
 describe('a backup under load', () => {
-  test('[BACKUP-1, BACKUP-2, BACKUP-3] holds all that was acknowledged before it, as of one moment', async () => {
+  test('[BACKUP-1, BACKUP-2, BACKUP-3] contains every write acknowledged before it, as of one moment', async () => {
     const server = await spawnEmbedded()
     const load = startLoad(server)
     await load.reach(60)
@@ -108,48 +108,49 @@ describe('a backup under load', () => {
     expect(during).toBeGreaterThan(before.length)
 
     const restored = await serveArchive(archive)
-    const itemsThere = new Map((await everything(restored.service, items)).map((row) => [row.id, row]))
-    const laterThere = await everything(restored.service, later)
+    const itemsThere = new Map((await allRecords(restored.service, items)).map((row) => [row.id, row]))
+    const laterThere = await allRecords(restored.service, later)
     const instances = (
-      await Promise.all([0, 1, 2, 3, 4, 5].map((n) => everything(restored.service, space(`S.${n}`))))
+      await Promise.all([0, 1, 2, 3, 4, 5].map((n) => allRecords(restored.service, space(`S.${n}`))))
     ).flat()
     const laterIds = new Set(laterThere.map(({ id }) => id))
     const instanceIds = new Set(instances.map(({ id }) => id))
     for (const one of before)
-      expect([itemsThere.has(one.item), laterIds.has(one.later), instanceIds.has(one.instance)]).toEqual([
-        true,
-        true,
-        true,
-      ])
-    // Whatever is there, what was acknowledged before it is there too, in the other databases and among the files.
+      expect(one).toSatisfy(
+        ({ item, later, instance }) => itemsThere.has(item) && laterIds.has(later) && instanceIds.has(instance),
+      )
+    // For every write in the backup, the writes acknowledged before it are there too, in all databases and files.
     expect(laterThere.filter(({ after }) => !itemsThere.has(after as string))).toEqual([])
     for (const title of [...itemsThere.values(), ...instances].map((row) => row.title as string)) {
       const { status, text } = await restored.anonymous.get(filePath('files', title))
-      expect([status, text]).toEqual([200, title.repeat(100)])
+      expect(status).toBe(200)
+      expect(text).toBe(title.repeat(100))
     }
     expect((await restored.anonymous.get(`${items}/search?q=0&limit=1`)).status).toBe(200)
-    // It is a server like any other.
+    // The restored server accepts writes and survives a crash.
     expect((await restored.anonymous.post(items, { title: 'new' })).status).toBe(201)
     await restored.kill()
     await restored.start()
-    expect((await everything(restored.service, items)).length).toBe(itemsThere.size + 1)
+    expect((await allRecords(restored.service, items)).length).toBe(itemsThere.size + 1)
   })
 
-  test('[BACKUP-1] people sign in to what was restored, and its rules hold', async () => {
+  test('[BACKUP-1] users can sign in to a restored server, and its rules apply', async () => {
     const server = await spawnEmbedded()
     const person = { email: 'ann@example.com', password: 'correct horse battery' }
     const { body: signedUp } = await server.anonymous.post('/api/auth/signup', person)
     const token = { authorization: `Bearer ${signedUp.accessToken}` }
     const owned = '/api/db/shared/tables/owned'
     await server.service.post(owned, { id: 'hers', authorId: signedUp.user.id })
-    await server.service.post(owned, { id: 'other', authorId: 'somebody' })
+    await server.service.post(owned, { id: 'other', authorId: 'another-user' })
     const restored = await serveRestored(server)
     const { status, body } = await restored.anonymous.post('/api/auth/signin', person)
-    expect([status, body.user?.id]).toEqual([200, signedUp.user.id])
+    expect(status).toBe(200)
+    expect(body.user.id).toBe(signedUp.user.id)
     expectRefusal(await restored.anonymous.post('/api/auth/signin', { ...person, password: 'wrong password' }), 401)
-    // Her session went along, since the secret is the same.
+    // The session is still valid, because the secret is the same.
     const { body: page } = await restored.anonymous.get(owned, token)
-    expect([page.total, page.items.map(({ id }: { id: string }) => id)]).toEqual([1, ['hers']])
+    expect(page.total).toBe(1)
+    expect(page.items.map(({ id }: { id: string }) => id)).toEqual(['hers'])
     expectRefusal(await restored.anonymous.get(`${owned}/other`, token), 404)
     expectRefusal(await restored.anonymous.get(owned), 401)
     expect((await restored.anonymous.post('/api/auth/refresh', { refreshToken: signedUp.refreshToken })).status).toBe(
@@ -157,7 +158,7 @@ describe('a backup under load', () => {
     )
   })
 
-  test('[BACKUP-1, BACKUP-2] of a server that was killed, and is not running', async () => {
+  test('[BACKUP-1, BACKUP-2] a backup of the data folder of a killed server contains everything', async () => {
     const server = await spawnEmbedded()
     const made = await Promise.all(
       Array.from({ length: 50 }, (_, n) => server.anonymous.post(items, { title: `t${n}` })),
@@ -165,19 +166,19 @@ describe('a backup under load', () => {
     await server.anonymous.post(space('A.b'), { title: 'x' })
     await server.kill()
     const restored = await serveRestored(server)
-    expect((await everything(restored.service, items)).map(({ id }) => id).sort()).toEqual(
+    expect((await allRecords(restored.service, items)).map(({ id }) => id).sort()).toEqual(
       made.map(({ body }) => body.id).sort(),
     )
-    expect(await everything(restored.service, space('A.b'))).toMatchObject([{ title: 'x' }])
-    // What was backed up has not been touched.
+    expect(await allRecords(restored.service, space('A.b'))).toMatchObject([{ title: 'x' }])
+    // The backup has not changed the data folder.
     await server.start()
-    expect(await everything(server.service, items)).toHaveLength(50)
+    expect(await allRecords(server.service, items)).toHaveLength(50)
   })
 
-  test('[BACKUP-5, BACKUP-9] killed in the middle, backup and restore leave nothing, and work the next time', async () => {
+  test('[BACKUP-5, BACKUP-9] a killed backup or restore leaves nothing behind and works the next time', async () => {
     const server = await spawnEmbedded()
     await server.anonymous.post(items, { id: 'kept', title: 'kept' })
-    // Large enough to be caught at: a file nobody refers to costs nothing but time.
+    // An unreferenced large file makes the backup slow enough to be killed while it runs.
     const ballast = join(server.dataFolder, 'blobs', 'zz')
     mkdirSync(ballast, { recursive: true })
     writeFileSync(join(ballast, 'ballast-zz'), '')
@@ -207,7 +208,7 @@ describe('a backup under load', () => {
   })
 })
 
-/** Resolves once a file is there and has begun to grow. */
+/** Resolves once a file exists and has content. */
 async function untilGrown(path: string): Promise<void> {
   for (;;) {
     if (existsSync(path) && statSync(path).size > 1_000_000) return
@@ -215,7 +216,7 @@ async function untilGrown(path: string): Promise<void> {
   }
 }
 
-test('[DB-VER-11] a restore brings back the versions of the backup, and later writes are greater than any before', async () => {
+test('[DB-VER-11] a restore restores the versions of the backup, and later versions are greater than any before', async () => {
   const versionOf = ({ headers }: Answer): number => Number(/^"(\d+)-/.exec(headers.get('etag') ?? '')?.[1])
   const server = await spawnEmbedded()
   const archive = join(makeFolder(), 'backup.tar')
@@ -238,8 +239,8 @@ test('[DB-VER-11] a restore brings back the versions of the backup, and later wr
   }
 })
 
-describe('what a command refuses', () => {
-  test('[BACKUP-7] a restore over a server that runs, or over anything', async () => {
+describe('refused commands', () => {
+  test('[BACKUP-7] a restore into a served or non-empty data folder is refused', async () => {
     const server = await spawnEmbedded()
     await server.anonymous.post(items, { id: 'kept' })
     const folder = makeFolder()
@@ -257,14 +258,15 @@ describe('what a command refuses', () => {
     mkdirSync(full)
     writeFileSync(join(full, 'mine'), 'mine')
     expect(await restore(archive, full)).toMatchObject({ code: 1, error: expect.stringContaining('is not empty') })
-    expect([readdirSync(full), readFileSync(join(full, 'mine'), 'utf8')]).toEqual([['mine'], 'mine'])
+    expect(readdirSync(full)).toEqual(['mine'])
+    expect(readFileSync(join(full, 'mine'), 'utf8')).toBe('mine')
     expect(readdirSync(folder).sort()).toEqual(['backup.tar', 'full'])
     const empty = join(folder, 'empty')
     mkdirSync(empty)
     expect((await restore(archive, empty)).code).toBe(0)
   })
 
-  test('[BACKUP-11] a file that is there, a folder nobody has served, PostgreSQL', async () => {
+  test('[BACKUP-11] a backup is refused to an existing file, of an unused folder, and of PostgreSQL', async () => {
     const server = await startServer({ config: {} })
     const folder = makeFolder()
     const target = join(folder, 'there')
@@ -280,11 +282,11 @@ describe('what a command refuses', () => {
       code: 1,
       error: expect.stringContaining('No server'),
     })
-    const elsewhere = { ...environment, DATABASE_URL: 'postgres://somebody@127.0.0.1:1/x' }
+    const elsewhere = { ...environment, DATABASE_URL: 'postgres://another-user@127.0.0.1:1/x' }
     const postgres = await runCommand(['backup', join(folder, 'x'), '--data', local.dataFolder], elsewhere)
     expect(postgres).toMatchObject({ code: 1, error: expect.stringContaining('pg_dump') })
     expect(readdirSync(folder)).toEqual(['there'])
-    // Into what it is made of, also by another name: it would hold itself, and the next one both.
+    // Into the data folder itself, also through a link: the archive would contain itself.
     symlinkSync(local.dataFolder, join(folder, 'link'))
     for (const inside of [local.dataFolder, join(local.dataFolder, 'new', 'x'), join(folder, 'link', 'x')])
       expect(await backUp(local.dataFolder, inside)).toMatchObject({
@@ -292,26 +294,27 @@ describe('what a command refuses', () => {
         error: expect.stringContaining('lies in the data folder itself'),
       })
     expect(readdirSync(local.dataFolder).filter((name) => /tar|partial|new|^x/.test(name))).toEqual([])
-    // In a folder it names itself.
+    // Into a folder it gets a name with its time.
     expect((await backUp(local.dataFolder, folder)).code).toBe(0)
     expect(readdirSync(folder).filter((name) => /^plinth-\d{4}-.*Z\.tar$/.test(name))).toHaveLength(1)
   })
 })
 
 describe('secrets', () => {
-  test('[BACKUP-10] are in an archive only under a passphrase, and come back only for it', async () => {
+  test('[BACKUP-10] are archived only with a passphrase, and restored only with the same one', async () => {
     const folder = makeFolder()
     const data = join(folder, 'data')
     writeFileSync(join(folder, 'plinth.config.ts'), 'export default {}')
-    // Its first start makes the secrets up.
+    // The first start generates the secrets.
     const made = await runCommand(['keys', 'list', '--config', join(folder, 'plinth.config.ts'), '--data', data])
     const [secret, key] = ['secret', 'service-key'].map((name) => readFileSync(join(data, name), 'utf8'))
-    expect([made.code === 0 || made.error, secret?.length]).toEqual([true, 44])
+    expect(made).toMatchObject({ code: 0 })
+    expect(secret).toHaveLength(44)
     const words = join(folder, 'words')
     writeFileSync(words, 'nine hundred paper boats\n')
     const [bare, sealed] = [join(folder, 'bare.tar'), join(folder, 'sealed.tar')]
     const without = await runCommand(['backup', bare, '--data', data])
-    expect([without.code, without.error]).toEqual([0, expect.stringContaining('secrets are not in this backup')])
+    expect(without).toMatchObject({ code: 0, error: expect.stringContaining('secrets are not in this backup') })
     expect((await runCommand(['backup', sealed, '--data', data, '--passphrase-file', words])).code).toBe(0)
     for (const archive of [bare, sealed])
       for (const text of [secret, key]) expect(readFileSync(archive).includes((text ?? '').trim())).toBe(false)
@@ -350,7 +353,7 @@ describe('secrets', () => {
 })
 
 describe('a full disk', () => {
-  test('[BACKUP-14] refuses a backup and a restore in its own words, and nothing is left', async () => {
+  test('[BACKUP-14] fails a backup and a restore with an error, and nothing is left behind', async () => {
     const server = await spawnEmbedded()
     await server.terminate()
     const ballast = join(server.dataFolder, 'blobs', 'zz')
@@ -360,8 +363,8 @@ describe('a full disk', () => {
     const folder = makeFolder()
     const archive = join(folder, 'backup.tar')
     const data = join(folder, 'data')
-    /** No file may grow beyond some megabytes: to a program that is a disk without room. */
-    const runCramped = async (words: readonly string[]) => {
+    /** Runs a command with a small maximum file size, which has the effect of a full disk. */
+    const runWithLimit = async (words: readonly string[]) => {
       const script = `ulimit -f 8000; trap '' XFSZ; exec "$@"`
       const main = join(import.meta.dir, '../../src/main.ts')
       const command = ['bash', '-c', script, 'bash', process.execPath, main, ...words]
@@ -369,10 +372,10 @@ describe('a full disk', () => {
       return { error: await new Response(child.stderr).text(), code: await child.exited }
     }
     const full = { code: 1, error: expect.stringMatching(/^EFBIG: [^\n]*\n$/) }
-    expect(await runCramped(['backup', archive, '--data', server.dataFolder])).toEqual(full)
+    expect(await runWithLimit(['backup', archive, '--data', server.dataFolder])).toEqual(full)
     expect(readdirSync(folder)).toEqual([])
     expect((await backUp(server.dataFolder, archive)).code).toBe(0)
-    expect(await runCramped(['restore', archive, '--data', data])).toEqual(full)
+    expect(await runWithLimit(['restore', archive, '--data', data])).toEqual(full)
     expect(readdirSync(folder)).toEqual(['backup.tar'])
     expect((await restore(archive, data)).code).toBe(0)
   })

@@ -1,15 +1,15 @@
-/** The command line as people and programs use it: processes, files, exit codes, and what is printed where. */
+/** The command line: processes, files, exit codes and output. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { environment, openCommandLine } from '../harness/command-line.ts'
 
 const launcher = join(import.meta.dir, '../../bin/plinth.mjs')
-/** Under Node, as npm starts it. */
+/** Runs on Node, as npm starts it. */
 const commandLine = openCommandLine(['node', launcher], 'SIGTERM')
 const { spawn, run } = commandLine
 
-/** A server that has printed its ready line, and all that it prints. */
+/** A server that is ready, and its output. */
 async function serve(command: 'dev' | 'start', env?: Record<string, string>) {
   const child = spawn([command, '--port', '0', '--host', '127.0.0.1'], env)
   const out = followText(child.stdout)
@@ -20,7 +20,7 @@ async function serve(command: 'dev' | 'start', env?: Record<string, string>) {
   return { child, url, out, error }
 }
 
-/** Text that is still being written; `until` waits for what has not been waited for yet. */
+/** The text of a stream; `until` waits for a text after the one that it last waited for. */
 function followText(stream: ReadableStream<Uint8Array>) {
   let text = ''
   let seen = 0
@@ -55,19 +55,19 @@ const oneTable = (access: string): string =>
   `import { defineConfig } from 'plinth'
    export default defineConfig({ databases: { shared: { tables: { notes: { access: ${access} } } } } })`
 
-test('words that say nothing end with 2, on the error output', async () => {
+test('an unknown command exits with 2 and prints an error', async () => {
   const { out, error, code } = await run(['strat'])
   expect({ out, code }).toEqual({ out: '', code: 2 })
   expect(error).toBe('"strat" is not a command. Did you mean "start"?\nSee `plinth help`.\n')
 })
 
-test("the version is the package's", async () => {
+test('--version prints the version of the package', async () => {
   const { version } = JSON.parse(readFileSync(join(import.meta.dir, '../../package.json'), 'utf8'))
   expect(await run(['--version'])).toEqual({ out: `${version}\n`, error: '', code: 0 })
 })
 
 describe.each(['dev', 'start'] as const)('%s', (command) => {
-  test('without a configuration says what to do', async () => {
+  test('without a configuration fails with a remedy', async () => {
     const { out, error, code } = await run([command])
     expect({ out, code }).toEqual({ out: '', code: 1 })
     expect(error).toBe(
@@ -76,7 +76,7 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     expect(readdirSync(commandLine.folder)).toEqual([])
   })
 
-  test('says all mistakes and ends with 1', async () => {
+  test('prints all configuration issues and exits with 1', async () => {
     writeConfig(`export default { databases: { shared: {}, 'a-b': { tables: {} } }, files: {} }`)
     const { out, error, code } = await run([command])
     expect({ out, code }).toEqual({ out: '', code: 1 })
@@ -88,7 +88,7 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     expect(readdirSync(commandLine.folder)).toEqual(['plinth.config.ts'])
   })
 
-  test('says that the port is taken', async () => {
+  test('fails if the port is in use', async () => {
     writeConfig(oneTable('{}'))
     const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const { error, code } = await run([command, '--host', '127.0.0.1', '--port', String(other.port)])
@@ -100,7 +100,7 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     )
   })
 
-  test('names the folder and the process of a second server', async () => {
+  test('fails if another process serves the data folder, and names it', async () => {
     writeConfig(oneTable('{}'))
     await serve(command)
     const { error, code } = await run([command, '--host', '127.0.0.1', '--port', '0'])
@@ -112,15 +112,15 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
     )
   })
 
-  test('says that its data folder is a file', async () => {
+  test('fails if the data folder is a file', async () => {
     writeConfig(oneTable('{}'))
     const path = join(commandLine.folder, 'taken')
     writeFileSync(path, 'x')
     const { error, code } = await run([command, '--data', path, '--port', '0'])
-    expect([code, error]).toEqual([1, `--data: ${path} is a file; name a folder\n`])
+    expect({ code, error }).toEqual({ code: 1, error: `--data: ${path} is a file; name a folder\n` })
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('exits with 0 on %s', async (signal) => {
     writeConfig(oneTable('{ read: true }'))
     const { child, url } = await serve(command)
     expect((await fetch(`${url}/api/db/shared/tables/notes`)).status).toBe(200)
@@ -130,7 +130,7 @@ describe.each(['dev', 'start'] as const)('%s', (command) => {
   })
 })
 
-test('a server whose launcher is killed ends in peace', async () => {
+test('a server whose launcher is killed shuts down gracefully', async () => {
   writeConfig(oneTable('{ read: true, insert: true }'))
   const { child, url, out } = await serve('start')
   const notes = `${url}/api/db/shared/tables/notes`
@@ -138,13 +138,13 @@ test('a server whose launcher is killed ends in peace', async () => {
   expect((await fetch(notes, init)).status).toBe(201)
   child.kill('SIGKILL')
   await child.exited
-  // Whoever still has the output open is the server.
+  // The output ends when the server, which inherited it, has exited.
   await out.ended
   const again = await serve('start')
   expect((await fetch(`${again.url}/api/db/shared/tables/notes/kept`)).status).toBe(200)
 })
 
-test('start prints where it is and nothing secret', async () => {
+test('start prints its URL and no secret', async () => {
   writeConfig(oneTable('{ read: true }'))
   const { child, url, out, error } = await serve('start')
   expect(out.text()).toBe(`Plinth is ready at ${url}\n`)
@@ -157,7 +157,7 @@ test('start prints where it is and nothing secret', async () => {
   for (const key of keys) expect(out.text() + error.text()).not.toContain(key)
 })
 
-test('a secret and a key of the environment are used, and nothing is made up', async () => {
+test('a secret and a service key of the environment are used, and none are generated', async () => {
   writeConfig(oneTable('{}'))
   const env = { PLINTH_SECRET: 's'.repeat(32), PLINTH_SERVICE_KEY: 'a-key-of-the-environment' }
   const { url } = await serve('start', env)
@@ -168,7 +168,7 @@ test('a secret and a key of the environment are used, and nothing is made up', a
   ).toBe(false)
 })
 
-test('dev serves a changed configuration, and goes on with the old one when it has a mistake', async () => {
+test('dev reloads a changed configuration, and keeps the old one if the new one is invalid', async () => {
   writeConfig(oneTable('{ read: true }'))
   const { child, url, out, error } = await serve('dev')
   const list = async () => (await fetch(`${url}/api/db/shared/tables/notes`)).status
@@ -187,7 +187,7 @@ test('dev serves a changed configuration, and goes on with the old one when it h
 })
 
 describe('init', () => {
-  test('writes a configuration whose README works as it is written', async () => {
+  test('writes a configuration and a README whose commands work', async () => {
     expect((await run(['init'])).out).toBe(
       'Wrote plinth.config.ts\nWrote .gitignore\nWrote README.md\n\nNext: plinth dev\n',
     )
@@ -214,7 +214,7 @@ describe('init', () => {
     }
   })
 
-  test('leaves what is there', async () => {
+  test('keeps existing files', async () => {
     writeFileSync(join(commandLine.folder, 'README.md'), 'mine')
     expect((await run(['init', '.'])).out).toContain('Kept README.md.')
     writeConfig('mine')
@@ -225,14 +225,14 @@ describe('init', () => {
     expect(readFileSync(join(commandLine.folder, 'README.md'), 'utf8')).toBe('mine')
   })
 
-  test('makes the folder', async () => {
+  test('creates the folder', async () => {
     expect((await run(['init', 'a/b'])).out).toContain('Next: cd a/b && plinth dev')
     expect(readdirSync(join(commandLine.folder, 'a/b')).sort()).toEqual(['.gitignore', 'README.md', 'plinth.config.ts'])
   })
 })
 
 describe('token', () => {
-  test('is believed by the server of the same data folder, with its claims', async () => {
+  test('is accepted by the server of the same data folder, with its claims', async () => {
     writeConfig(
       oneTable(`{ read: (auth) => auth?.role === 'editor' && auth.custom.team === 'a' && auth.email === 'a@x.org' }`),
     )
@@ -247,7 +247,7 @@ describe('token', () => {
     expect(await list(...claims, '--role', 'user')).toBe(403)
   })
 
-  test('is not made where no server has been', async () => {
+  test('is not created in a data folder without a secret', async () => {
     mkdirSync(join(commandLine.folder, 'data'))
     const { out, error, code } = await run(['token', 'alice'])
     expect({ out, code }).toEqual({ out: '', code: 1 })
@@ -255,7 +255,7 @@ describe('token', () => {
     expect(readdirSync(join(commandLine.folder, 'data'))).toEqual([])
   })
 
-  test('with more claims than a token may carry is refused', async () => {
+  test('with too large claims is refused', async () => {
     const claims = JSON.stringify({ text: 'x'.repeat(10_000) })
     const { error, code } = await run(['token', 'alice', '--claims', claims], { PLINTH_SECRET: 's'.repeat(32) })
     expect(code).toBe(2)

@@ -1,4 +1,4 @@
-/** A node that is told to stop while an engine gives no answer: it ends in time, with its exit code. */
+/** A node that is terminated while an engine does not respond exits in time, with its exit code. */
 import { expect, test } from 'bun:test'
 import type { PrivateServer } from '../../../../scripts/servers/private-server.ts'
 import { provideRedis, provideS3 } from '../../../../scripts/servers/programs.ts'
@@ -30,7 +30,7 @@ async function startNode(settings: Partial<Settings>): Promise<SpawnedServer> {
   return closing(await spawnServer(configText, engineOf(settings)), ({ remove }) => remove())
 }
 
-/** Freezes the engine, begins requests that need it, and tells the node to stop; gives its exit code. */
+/** Freezes the engine, sends requests that need it, and terminates the node; returns its exit code. */
 async function stopFrozen(
   node: SpawnedServer,
   engine: PrivateServer,
@@ -48,7 +48,7 @@ async function stopFrozen(
 }
 
 test.if(process.env.PLINTH_TEST_REDIS_URL !== undefined)(
-  '[AWAY-2] a node that is told to stop while Redis hangs ends in time',
+  '[AWAY-2] a node that is terminated while Redis hangs exits in time',
   async () => {
     const redis = closing(await openRedis(provideRedis() as string), ({ remove }) => remove())
     const node = await startNode({ redisUrl: redis.url, redisPrefix: 'test:' })
@@ -59,7 +59,7 @@ test.if(process.env.PLINTH_TEST_REDIS_URL !== undefined)(
 )
 
 test.if(process.env.PLINTH_TEST_S3_URL !== undefined)(
-  '[AWAY-2] a node that is told to stop while the store of files hangs ends in time',
+  '[AWAY-2] a node that is terminated while S3 hangs exits in time',
   async () => {
     const s3 = closing(await openS3(provideS3() as string), ({ remove }) => remove())
     const node = await startNode({ s3: await createBucket(s3.url, 'files') })

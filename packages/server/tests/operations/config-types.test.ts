@@ -1,6 +1,6 @@
 /**
- * What the types of `defineConfig` allow and refuse. The compiler is the test: `tsc` fails on a good configuration that
- * they refuse, and on an `@ts-expect-error` below which nothing is wrong. The line after each such comment holds
+ * What the types of `defineConfig` accept and refuse. The compiler is the test: `tsc` fails on a valid configuration
+ * that they refuse, and on an `@ts-expect-error` that is not followed by an error. The line after each such comment has
  * exactly one mistake.
  */
 import { expect, test } from 'bun:test'
@@ -185,7 +185,7 @@ export const annotated: PlinthConfig = {
 }
 export const annotatedConfig: PlinthConfig = defineConfig(annotated)
 
-/** One table in a whole configuration: inference goes all the way as it does for users. */
+/** One table in a complete configuration, so that inference works as it does for users. */
 const schema = { title: { type: 'string' }, count: { type: 'number' }, data: { type: 'json' } } as const
 const wrong = () => ({ t: 1 })
 const kinds = { kind: { type: 'string', enum: ['x'] } } as const
@@ -241,21 +241,21 @@ export const wrongNames = [
   defineConfig({ databases: { s: { tables: {}, instances: true } } }),
   // @ts-expect-error a namespace without tables
   defineConfig({ databases: { s: {} } }),
-  // @ts-expect-error a rule on something that is not known of a file
+  // @ts-expect-error a rule on an unknown member of a file
   defineConfig({ storage: { buckets: { b: { access: { read: () => or(where('metadata.x', '==', 'x')) } } } } }),
   // @ts-expect-error the same as a plain object
   defineConfig({ storage: { buckets: { b: { access: { read: () => ({ 'metadata.x': 'x' }) } } } } }),
-  // @ts-expect-error the same for those who are signed in
+  // @ts-expect-error the same for a signed-in user
   defineConfig({ storage: { buckets: { b: { access: { write: (auth) => auth && { owner: auth.id } } } } } }),
-  // @ts-expect-error the same beside something that is known
+  // @ts-expect-error the same together with a known member
   defineConfig({ storage: { buckets: { b: { access: { read: () => ({ uploadedBy: 'x', owner: 'x' }) } } } } }),
-  // @ts-expect-error a claim of somebody who may be nobody
+  // @ts-expect-error a claim of a caller who may be anonymous
   defineConfig({ storage: { buckets: { b: { access: { read: (auth) => ({ uploadedBy: auth?.id }) } } } } }),
   // @ts-expect-error an action that buckets do not have
   defineConfig({ storage: { buckets: { b: { access: { insert: true } } } } }),
   // @ts-expect-error a misspelt option of a bucket
   defineConfig({ storage: { buckets: { b: { maxSize: 5 } } } }),
-  // @ts-expect-error a text where a file has a number
+  // @ts-expect-error a string where a file has a number
   defineConfig({ storage: { buckets: { b: { access: { write: () => ({ size: 'x' }) } } } } }),
   // @ts-expect-error a section that does not exist
   defineConfig({ databases: {}, storag: {} }),
@@ -267,9 +267,9 @@ export const wrongNames = [
 
 // biome-ignore format: a comment and one line for each mistake.
 export const wrongValues = [
-  // @ts-expect-error a text where the field is a number
+  // @ts-expect-error a string where the field is a number
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: () => ({ count: 'x' }) } } } } } }),
-  // @ts-expect-error a number where the field is text
+  // @ts-expect-error a number where the field is a string
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: () => ({ title: 1 }) } } } } } }),
   // @ts-expect-error a claim that may be missing
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: (auth) => ({ title: auth?.id }) } } } } } }),
@@ -277,7 +277,7 @@ export const wrongValues = [
   defineConfig({ databases: { s: { tables: { a: { access: { read: () => ({ title: {} }) } } } } } }),
   // @ts-expect-error a rule that is asynchronous
   defineConfig({ databases: { s: { tables: { a: { schema, access: { read: async () => true } } } } } }),
-  // @ts-expect-error an instance rule that gives a filter
+  // @ts-expect-error an instance rule that returns a filter
   defineConfig({ databases: { s: { instance: true, access: () => ({ a: 1 }), tables: {} } } }),
   // @ts-expect-error a value outside the enum
   defineConfig({ databases: { s: { tables: { a: { schema: kinds, access: { read: () => ({ kind: 'y' }) } } } } } }),
@@ -314,7 +314,7 @@ export const sqlDatabases = defineConfig({
 export const wrongSqlDatabases = [
   // @ts-expect-error a misspelt option
   defineConfig({ sql: { reports: { maxrows: 5 } } }),
-  // @ts-expect-error a duration that is no text
+  // @ts-expect-error a duration that is not a string
   defineConfig({ sql: { reports: { timeout: 5 } } }),
 ]
 
@@ -322,17 +322,17 @@ export const wrongSqlDatabases = [
 export const wrongRooms = [
   // @ts-expect-error a misspelt option
   defineConfig({ rooms: { game: { maxPlayer: 5 } } }),
-  // @ts-expect-error a rule that promises no boolean
+  // @ts-expect-error a rule that does not resolve to a boolean
   defineConfig({ rooms: { game: { access: { join: async () => 'yes' } } } }),
-  // @ts-expect-error a filter, where a room has no rows
+  // @ts-expect-error a filter as a rule of rooms, which have no rows
   defineConfig({ rooms: { game: { access: { join: () => ({ a: 1 }) } } } }),
   // @ts-expect-error a durability that does not exist
   defineConfig({ rooms: { game: { durability: 'never' } } }),
-  // @ts-expect-error a room without a function of that name
+  // @ts-expect-error an unknown method of a room
   defineConfig({ rooms: { game: { onJoin: (room) => room.send('hello') } } }),
-  // @ts-expect-error an action that is none
+  // @ts-expect-error an action that is not a function
   defineConfig({ rooms: { game: { actions: { move: 'left' } } } }),
-  // @ts-expect-error a metric that is none
+  // @ts-expect-error an unknown metric
   defineConfig({ vector: { docs: { dimensions: 3, metric: 'manhattan' } } }),
 ]
 

@@ -1,4 +1,4 @@
-/** A server ended in the middle of its work: what was acknowledged is there afterwards, and nothing is there twice. */
+/** Servers killed or terminated under load: acknowledged writes are kept, and no write happens twice. */
 import { Database } from 'bun:sqlite'
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
@@ -33,9 +33,8 @@ interface Sent {
 }
 
 /**
- * Keeps `inFlight` requests under way until `enough` are answered, then ends the server while the others still run.
- * Gives all requests that were sent;
- * those without an answer may or may not have happened.
+ * Keeps `inFlight` requests running until `enough` are answered, then kills the server while the others still run.
+ * Returns all requests; those without a response may or may not have taken effect.
  */
 async function sendUntilKilled(
   server: SpawnedServer,
@@ -67,8 +66,8 @@ async function sendUntilKilled(
 }
 
 /**
- * The records that the change log leads to, replayed from its first entry. Each entry must start from what those before
- * it left.
+ * The records that result from replaying the change log. Asserts that the state before each entry is the state after
+ * the entries before it.
  */
 function replayChanges(dataFolder: string, table: string): Map<string, unknown> | null {
   const file = join(dataFolder, 'databases', 'shared.sqlite')
@@ -92,7 +91,7 @@ function replayChanges(dataFolder: string, table: string): Map<string, unknown> 
   return rows
 }
 
-async function everything(server: SpawnedServer, path: string): Promise<Map<string, Record<string, unknown>>> {
+async function allRecords(server: SpawnedServer, path: string): Promise<Map<string, Record<string, unknown>>> {
   const rows = new Map<string, Record<string, unknown>>()
   for (let cursor = '', more = true; more; ) {
     const { body } = await server.service.get(`${path}?limit=1000&after=${encodeURIComponent(cursor)}`)
@@ -111,7 +110,7 @@ describe('a server killed under load', () => {
     server = null
   })
 
-  test('[DB-TABLE-16, DB-IDEM-6] two hundred acknowledged inserts are there, and repeating them all inserts nothing twice', async () => {
+  test('[DB-TABLE-16, DB-IDEM-6] keeps two hundred acknowledged inserts, and repeating all requests inserts nothing twice', async () => {
     const running = await spawnServer(configText)
     server = running
     const sent = await sendUntilKilled(
@@ -125,7 +124,7 @@ describe('a server killed under load', () => {
 
     const logged = replayChanges(running.dataFolder, 'items')
     await running.start()
-    const rows = await everything(running, base)
+    const rows = await allRecords(running, base)
     if (logged) expect(rows).toEqual(logged as typeof rows)
     for (const { answer } of acknowledged) expect(rows.get(answer?.body.id)).toEqual(answer?.body)
     expect(rows.size).toBeLessThanOrEqual(sent.length)
@@ -136,10 +135,10 @@ describe('a server killed under load', () => {
       expect(again.status).toBe(201)
       if (one.answer) expect(again.text).toBe(one.answer.text)
     }
-    expect((await everything(running, base)).size).toBe(sent.length)
+    expect((await allRecords(running, base)).size).toBe(sent.length)
   })
 
-  test('[DB-VER-4] after a crash versions are no smaller than those that were acknowledged, and go on growing', async () => {
+  test('[DB-VER-4] after a crash versions are at least the acknowledged ones, and increase with later writes', async () => {
     const running = await spawnServer(configText)
     server = running
     const ids = ['a', 'b', 'c']
@@ -164,7 +163,7 @@ describe('a server killed under load', () => {
     }
   })
 
-  test('[DB-TABLE-16, DB-IDEM-6, DB-BATCH-3] increments, batches and new instances, over three crashes', async () => {
+  test('[DB-TABLE-16, DB-IDEM-6, DB-BATCH-3] keeps acknowledged increments, batches and instances over three crashes', async () => {
     const running = await spawnServer(configText)
     server = running
     const accounts = ['a', 'b', 'c', 'd']
@@ -200,7 +199,7 @@ describe('a server killed under load', () => {
       const sent = await sendUntilKilled(running, make, { enough: 90 })
       const logged = replayChanges(running.dataFolder, 'counters')
       await running.start()
-      const rows = await everything(running, counters)
+      const rows = await allRecords(running, counters)
       if (logged) expect(rows).toEqual(logged as typeof rows)
       const sum = [...rows.values()].reduce((all, { n }) => all + (n as number), 0)
       const increments = sent.filter(({ path }) => path.endsWith('by-filter'))
@@ -210,27 +209,27 @@ describe('a server killed under load', () => {
         if (path.startsWith('/api/db/space') && answer)
           expect((await running.service.get(`${path}/${answer.body.id}`)).body).toEqual(answer.body)
 
-      // Sent again, every request happens once in the end.
+      // After repeating all requests, each has taken effect once.
       for (const { path, body, key } of sent) {
         if (path.startsWith('/api/db/space')) instances.add(path)
         expect((await running.anonymous.post(path, body, { 'idempotency-key': key })).status).toBeLessThan(300)
       }
       total += increments.length
-      const settled = await everything(running, counters)
-      expect([...settled.values()].reduce((all, { n }) => all + (n as number), 0)).toBe(total)
+      const repeated = await allRecords(running, counters)
+      expect([...repeated.values()].reduce((all, { n }) => all + (n as number), 0)).toBe(total)
     }
     expect(instances.size).toBeGreaterThan(20)
   })
 })
 
-describe('a server asked to end', () => {
-  test('[SYS-15] answers what runs, refuses what is new, and ends with 0', async () => {
+describe('a terminated server', () => {
+  test('[SYS-15] completes running requests, refuses new ones and exits with 0', async () => {
     const server = await spawnServer(configText)
     try {
       const body = '{"id":"under-way","title":"x"}'
       const head = `POST ${base} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
       const slow = slowRequest(server.url, head + body.slice(0, 10))
-      // The next answer shows that the server has seen the head before it.
+      // The response to a later request shows that the server has read the headers of the slow one.
       expect((await server.anonymous.post(base, { id: 'before' })).status).toBe(201)
       const ending = server.terminate()
       expect(await refusesSoon(server)).toBe(true)
@@ -246,7 +245,7 @@ describe('a server asked to end', () => {
     }
   })
 
-  test('[SYS-15, DB-TABLE-16] loses nothing it acknowledged', async () => {
+  test('[SYS-15, DB-TABLE-16] keeps every acknowledged write', async () => {
     const server = await spawnServer(configText)
     try {
       const answered: string[] = []
@@ -264,7 +263,7 @@ describe('a server asked to end', () => {
       expect(await server.terminate()).toBe(0)
       await Promise.all(load)
       await server.start()
-      const rows = await everything(server, base)
+      const rows = await allRecords(server, base)
       expect(answered.filter((id) => !rows.has(id))).toEqual([])
       expect(rows.size).toBe(answered.length)
     } finally {
@@ -273,7 +272,7 @@ describe('a server asked to end', () => {
   })
 })
 
-/** True once a new connection is refused or answered with 503. */
+/** Resolves to true once a new connection is refused or gets 503. */
 async function refusesSoon(server: SpawnedServer): Promise<boolean> {
   for (let tries = 0; tries < 2000; tries++) {
     const status = await sendRaw(server.url, 'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n').then(
@@ -285,7 +284,7 @@ async function refusesSoon(server: SpawnedServer): Promise<boolean> {
   return false
 }
 
-/** A request that is sent in pieces; `answer` is all that comes back until the connection ends. */
+/** A request that is sent in parts; `answer` is everything received until the connection ends. */
 function slowRequest(url: string, start: string): { send(rest: string): void; answer: Promise<string> } {
   const { hostname, port } = new URL(url)
   const done = Promise.withResolvers<string>()

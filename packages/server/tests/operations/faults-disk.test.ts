@@ -1,4 +1,4 @@
-/** What the embedded engine does when the disk, or the folder on it, fails under a running server. */
+/** The embedded engine when the disk or the data folder fails under a running server. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { spawnSync } from 'node:child_process'
 import {
@@ -34,7 +34,7 @@ const config = `export default {
 const notes = '/api/db/shared/tables/notes'
 const inSpace = (id: string): string => `/api/db/space/${id}/tables/notes`
 
-describe('a fault of the disk', () => {
+describe('disk faults', () => {
   let server: SpawnedServer | null = null
   afterEach(async () => {
     await server?.remove()
@@ -52,7 +52,7 @@ describe('a fault of the disk', () => {
     const { status, body } = await client.get('/api/health')
     return { status, reason: body.reason }
   }
-  /** Asks until health is so. */
+  /** Polls health until it has this status; returns its reason. */
   async function untilHealth(status: number, client: Client): Promise<string | undefined> {
     for (;;) {
       const found = await health(client)
@@ -60,7 +60,7 @@ describe('a fault of the disk', () => {
     }
   }
 
-  test('[FAULT-2, FAULT-1, SYS-16] a data folder that is removed acknowledges nothing and does not come back', async () => {
+  test('[FAULT-2, FAULT-1, SYS-16] after its data folder was removed, a server refuses writes with 503 and does not recreate it', async () => {
     const { anonymous, service, dataFolder } = await serve()
     expect(await insert(anonymous, 'before')).toBe(201)
     expect(await insert(anonymous, 'before', inSpace('open'))).toBe(201)
@@ -81,10 +81,11 @@ describe('a fault of the disk', () => {
     expect(existsSync(dataFolder)).toBe(false)
     expect(await health(anonymous)).toEqual({ status: 503, reason: undefined })
     const { status, reason } = await health(service)
-    expect([status, reason]).toEqual([503, expect.stringContaining('The data folder was removed')])
+    expect(status).toBe(503)
+    expect(reason).toContain('The data folder was removed')
   })
 
-  test('[FAULT-2] a folder that is moved away and back serves again, with what was acknowledged', async () => {
+  test('[FAULT-2] a data folder that was moved away and back is served again, with all acknowledged writes', async () => {
     const running = await serve()
     const { anonymous, service, dataFolder } = running
     expect(await insert(anonymous, 'one')).toBe(201)
@@ -97,33 +98,36 @@ describe('a fault of the disk', () => {
     await running.kill()
     await running.start()
     const texts = await textsOf(running)
-    expect([texts.includes('one'), texts.includes('three')]).toEqual([true, true])
+    expect(texts).toEqual(expect.arrayContaining(['one', 'three']))
   })
 
   const prlimit = (pid: number, limit: string): boolean =>
     spawnSync('prlimit', ['--pid', String(pid), limit]).status === 0
   const canLimit = prlimit(process.pid, '--core')
 
-  test.skipIf(!canLimit)('[FAULT-1] a file that cannot grow is 503 until a write succeeds; reads go on', async () => {
-    const running = await serve()
-    const { anonymous, service, pid, dataFolder } = running
-    expect(await insert(anonymous, 'first')).toBe(201)
-    const log = join(dataFolder, 'databases', 'shared.sqlite-wal')
-    prlimit(pid, `--fsize=${statSync(log).size + 20_000}:unlimited`)
-    let stored = 0
-    while ((await insert(anonymous, 'x'.repeat(3000))) === 201) stored += 1
-    const reason = await untilHealth(503, service)
-    // The request log meets the same limit, and may be named first.
-    expect(reason).toMatch(/databases\/\w+\.sqlite cannot be written/)
-    expect(await health(anonymous)).toEqual({ status: 503, reason: undefined })
-    expect(await textsOf(running)).toHaveLength(stored + 1)
-    prlimit(pid, '--fsize=unlimited')
-    await untilHealth(200, service)
-    expect(await insert(anonymous, 'last')).toBe(201)
-    expect(await textsOf(running)).toHaveLength(stored + 2)
-  })
+  test.skipIf(!canLimit)(
+    '[FAULT-1] a database file that cannot grow is 503 for writes until one succeeds; reads continue',
+    async () => {
+      const running = await serve()
+      const { anonymous, service, pid, dataFolder } = running
+      expect(await insert(anonymous, 'first')).toBe(201)
+      const log = join(dataFolder, 'databases', 'shared.sqlite-wal')
+      prlimit(pid, `--fsize=${statSync(log).size + 20_000}:unlimited`)
+      let stored = 0
+      while ((await insert(anonymous, 'x'.repeat(3000))) === 201) stored += 1
+      const reason = await untilHealth(503, service)
+      // The request log has the same limit, and may be reported first.
+      expect(reason).toMatch(/databases\/\w+\.sqlite cannot be written/)
+      expect(await health(anonymous)).toEqual({ status: 503, reason: undefined })
+      expect(await textsOf(running)).toHaveLength(stored + 1)
+      prlimit(pid, '--fsize=unlimited')
+      await untilHealth(200, service)
+      expect(await insert(anonymous, 'last')).toBe(201)
+      expect(await textsOf(running)).toHaveLength(stored + 2)
+    },
+  )
 
-  test.skipIf(!canLimit)('[FAULT-1] no file handles left is told by its name', async () => {
+  test.skipIf(!canLimit)('[FAULT-1] health reports that no file handles are left', async () => {
     const { anonymous, service, pid } = await serve()
     expect((await health(service)).status).toBe(200)
     const handles = readdirSync(`/proc/${pid}/fd`).length
@@ -136,17 +140,17 @@ describe('a fault of the disk', () => {
   })
 
   test.each(['page=1', 'after='])(
-    '[FAULT-1] a damaged file is named, and is 503 rather than 500 (%s)',
+    '[FAULT-1] a damaged database file is 503, and health names it (%s)',
     async (mode) => {
       const running = await serve()
       for (let n = 0; n < 50; n++) expect(await insert(running.anonymous, `${n} ${'x'.repeat(2000)}`)).toBe(201)
-      // A peaceful end brings everything into the file.
+      // A graceful shutdown moves everything from the write-ahead log into the file.
       await running.terminate()
       const path = join(running.dataFolder, 'databases', 'shared.sqlite')
       const file = openSync(path, 'r+')
       const { size } = statSync(path)
       await running.start()
-      // Behind the first pages, which a start reads.
+      // After the first pages, which are read at startup.
       for (let at = 40 * 4096; at < size; at += 4096) writeSync(file, Buffer.alloc(4096, 0xa5), 0, 4096, at)
       closeSync(file)
       const { status, text } = await running.anonymous.get(`${notes}?limit=1000&${mode}`)
@@ -157,26 +161,28 @@ describe('a fault of the disk', () => {
     },
   )
 
-  test('[FAULT-3] a sync that fails ends in recovery without a restart', async () => {
+  test('[FAULT-3] the server recovers from a failed disk sync without a restart', async () => {
     const running = await serve({ preload: join(import.meta.dir, '../harness/failing-sync.ts') })
     const { anonymous, service, dataFolder } = running
     expect(await insert(anonymous, 'before')).toBe(201)
     const fault = join(dirname(dataFolder), 'sync-fails')
     writeFileSync(fault, '')
-    // All of them at once: what waits behind a sync that failed must not be acknowledged by one that did not.
+    // Concurrently: a write queued behind a failed sync must not be acknowledged by a later, successful one.
     const during = await Promise.all(Array.from({ length: 20 }, (_, n) => insert(anonymous, `during ${n}`)))
     expect(new Set(during)).toEqual(new Set([503]))
     expect(await insert(anonymous, 'refused')).toBe(503)
-    expect((await textsOf(running)).includes('before')).toBe(true)
+    expect(await textsOf(running)).toContain('before')
     const { status, reason } = await health(service)
-    expect([status, reason]).toEqual([503, expect.stringContaining('EIO')])
+    expect(status).toBe(503)
+    expect(reason).toContain('EIO')
     rmSync(fault)
     await untilHealth(200, service)
     expect(await insert(anonymous, 'after')).toBe(201)
     await running.kill()
     await running.start()
     const texts = await textsOf(running)
-    expect([texts.includes('before'), texts.includes('after'), texts.includes('refused')]).toEqual([true, true, false])
+    expect(texts).toEqual(expect.arrayContaining(['before', 'after']))
+    expect(texts).not.toContain('refused')
   })
 })
 
@@ -186,7 +192,7 @@ describe('a SQL database on a full disk', () => {
   mkdirSync(mount)
   const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', mount]).status === 0
 
-  test.skipIf(!isMounted)('[FAULT-4] is unavailable, and its bound is another thing', async () => {
+  test.skipIf(!isMounted)('[FAULT-4] is unavailable; a database at its own size limit is full', async () => {
     const fill = 'INSERT INTO t SELECT zeroblob(100000) FROM (VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10))'
     const limits = { timeoutMs: sqlTimeoutMs, rowsMax: sqlRowsMax, bytesMax: sqlDatabaseBytes, answerBytesMax: 2 ** 20 }
     const sandboxes = createSqliteSandboxes({ folder: join(mount, 'sql') })

@@ -1,4 +1,4 @@
-/** A data folder that something is missing from, or that holds more than the configuration: what a start says. */
+/** Starting with a damaged data folder, or with data that the configuration no longer declares. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -20,7 +20,7 @@ const config = `export default {
 const notes = '/api/db/shared/tables/notes'
 const environment = { PLINTH_SECRET: tokenSecret, PLINTH_SERVICE_KEY: rootKey }
 
-describe('a data folder', () => {
+describe('a damaged data folder', () => {
   let server: SpawnedServer | null = null
   afterEach(async () => {
     await server?.remove()
@@ -48,32 +48,32 @@ describe('a data folder', () => {
   const damages: readonly [string, (path: string) => void, string][] = [
     ['missing', (path) => rmSync(path), 'databases/shared.sqlite is missing'],
     ['empty', (path) => truncateSync(path), 'databases/shared.sqlite is empty'],
-    ['without its log', (path) => rmSync(`${path}-wal`), 'databases/shared.sqlite-wal is missing'],
+    ['without its write-ahead log', (path) => rmSync(`${path}-wal`), 'databases/shared.sqlite-wal is missing'],
   ]
   for (const [what, damage, sentence] of damages)
-    test(`[FAULT-5] a database that is ${what} stops the start until that is accepted`, async () => {
+    test(`[FAULT-5] a database that is ${what} prevents the start until the loss is accepted`, async () => {
       const running = await serve()
       await running.kill()
       damage(databases(running, 'shared.sqlite'))
       const before = readdirSync(join(running.dataFolder, 'databases')).toSorted()
       const { code, out, error } = await plinth(['start', '--port', '0'], running)
-      expect([code, out]).toEqual([1, ''])
+      expect({ code, out }).toEqual({ code: 1, out: '' })
       expect(error).toContain(sentence)
       expect(error).toContain('--accept-loss')
       expect(error).not.toContain('    at ')
       expect(readdirSync(join(running.dataFolder, 'databases')).toSorted()).toEqual(before)
       const doctor = await plinth(['doctor'], running)
-      expect([doctor.code, doctor.error]).toEqual([1, expect.stringContaining(sentence)])
+      expect(doctor).toMatchObject({ code: 1, error: expect.stringContaining(sentence) })
       expect((await plinth(['migrate'], running)).error).toContain(sentence)
       await running.start(['--accept-loss'])
       expect((await running.anonymous.post(notes, { text: 'again' })).status).toBe(201)
-      // What was accepted is not asked again.
+      // The accepted loss is not reported again.
       await running.kill()
       await running.start()
       expect((await running.anonymous.get(notes)).status).toBe(200)
     })
 
-  test('[FAULT-5] a peaceful end needs no log, and neither does a copy without the list', async () => {
+  test('[FAULT-5] no write-ahead log is required after a graceful shutdown, and none in a copy without the list of databases', async () => {
     const running = await serve()
     await running.terminate()
     rmSync(`${databases(running, 'shared.sqlite')}-wal`, { force: true })
@@ -85,36 +85,36 @@ describe('a data folder', () => {
     expect((await running.anonymous.get(notes)).body.items).toHaveLength(1)
   })
 
-  test('[FAULT-7] migrate shows its plan while a server runs, and applies it only without', async () => {
+  test('[FAULT-7] migrate shows its plan while a server runs, but applies it only while none does', async () => {
     const running = await serve()
     const shown = await plinth(['migrate'], running)
-    expect([shown.code, shown.out.trim()]).toEqual([0, 'The data is compatible with the configuration.'])
+    expect(shown).toMatchObject({ code: 0, out: 'The data is compatible with the configuration.\n' })
     const next = config.replace(
       "text: { type: 'string' }",
       "text: { type: 'string' }, more: { type: 'string', required: true }",
     )
     writeFileSync(join(dirname(running.dataFolder), 'plinth.config.ts'), next)
     const refused = await plinth(['migrate'], running)
-    expect([refused.code, refused.error]).toEqual([1, expect.stringContaining('more')])
+    expect(refused).toMatchObject({ code: 1, error: expect.stringContaining('more') })
     expect(readdirSync(running.dataFolder).filter((name) => name.startsWith('.'))).toEqual([])
     const applied = await plinth(['migrate', '--apply'], running)
-    expect([applied.code, applied.error]).toEqual([1, expect.stringContaining('Another process')])
+    expect(applied).toMatchObject({ code: 1, error: expect.stringContaining('Another process') })
     expect((await running.anonymous.post(notes, { text: 'meanwhile' })).status).toBe(201)
   })
 
-  test('[FAULT-8] doctor finds what is damaged, cut off or missing, and refuses a folder that is served', async () => {
+  test('[FAULT-8] doctor finds missing files, gaps in the change log and damaged databases, and refuses a served folder', async () => {
     const running = await serve()
     expect((await plinth(['doctor'], running)).error).toContain('Another process')
     await running.terminate()
     const intact = await plinth(['doctor'], running)
-    expect([intact.code, intact.error]).toEqual([0, ''])
+    expect(intact).toMatchObject({ code: 0, error: '' })
     expect(intact.out).toContain('notes 1')
     expect(intact.out).toContain('Files: 1, 0 of them not in use')
     const blobs = join(running.dataFolder, 'blobs')
     const [blob = ''] = (readdirSync(blobs, { recursive: true }) as string[]).filter((name) => name.includes('/'))
     renameSync(join(blobs, blob), join(running.dataFolder, 'away'))
     const missing = await plinth(['doctor'], running)
-    expect([missing.code, missing.error]).toEqual([1, expect.stringContaining('the file "a" of the bucket "files"')])
+    expect(missing).toMatchObject({ code: 1, error: expect.stringContaining('the file "a" of the bucket "files"') })
     renameSync(join(running.dataFolder, 'away'), join(blobs, blob))
     const { Database } = await import('bun:sqlite')
     const database = new Database(databases(running, 'shared.sqlite'))
@@ -144,8 +144,8 @@ const second = {
   },
 } as const
 
-describeServer('what is no longer declared', { config: first }, (server) => {
-  test('[FAULT-6] is named at start, and kept', async () => {
+describeServer('undeclared tables and namespaces', { config: first }, (server) => {
+  test('[FAULT-6] are logged at start and kept', async () => {
     expect((await server.service.post('/api/db/shared/tables/old', { text: 'kept' })).status).toBe(201)
     expect(server.logged()).not.toContain('not declared in the configuration')
     await server.restart(second)

@@ -1,4 +1,4 @@
-/** A server that the system gives no more file handles: what it has open makes room for what is asked of it. */
+/** A server at its limit of file handles closes open databases to serve requests. */
 import { afterEach, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -26,7 +26,7 @@ afterEach(async () => {
 const handlesOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length
 const notes = (instance: number): string => `/api/db/team/i${instance}/tables/notes`
 
-/** A connection that is kept for requests, since the server can take no other. */
+/** A persistent connection, because the server cannot accept others. */
 function openConnection(url: string) {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -38,7 +38,7 @@ function openConnection(url: string) {
     if (/^HTTP\/1\.1 [\s\S]*\r\n\r\n[\s\S]/.test(received)) answered()
   })
   return {
-    async ask(method: string, path: string, body = '', type = 'application/json'): Promise<number> {
+    async request(method: string, path: string, body = '', type = 'application/json'): Promise<number> {
       received = ''
       const done = new Promise<void>((resolve) => {
         answered = resolve
@@ -59,7 +59,7 @@ function openConnection(url: string) {
   }
 }
 
-/** Opens connections that ask nothing until the process has this many handles. */
+/** Opens idle connections until the process has this many handles. */
 async function takeHandles({ url, pid }: SpawnedServer, count: number): Promise<void> {
   const { hostname, port } = new URL(url)
   while (handlesOf(pid) < count) {
@@ -71,7 +71,7 @@ async function takeHandles({ url, pid }: SpawnedServer, count: number): Promise<
   }
 }
 
-/** Opens connections beyond the handles: each takes a handle as soon as one is free. */
+/** Opens connections beyond the limit: each takes a handle as soon as one is free. */
 async function queueConnections({ url }: SpawnedServer, count: number): Promise<void> {
   const { hostname, port } = new URL(url)
   for (let i = 0; i < count; i++) {
@@ -87,10 +87,10 @@ const part = (name: string, value: string, more = ''): string =>
 const formOf = (key: string): string => `${part('key', key)}${part('file', 'hello', '; filename="a.txt"')}--b--\r\n`
 
 const upload = (connection: ReturnType<typeof openConnection>, key: string): Promise<number> =>
-  connection.ask('POST', '/api/storage/open/upload', formOf(key), 'multipart/form-data; boundary=b')
+  connection.request('POST', '/api/storage/open/upload', formOf(key), 'multipart/form-data; boundary=b')
 
 if (process.platform === 'linux')
-  test('[DB-NS-9] more instances than there are handles for are all written and read', async () => {
+  test('[DB-NS-9] more instances than file handles can be written and read', async () => {
     server = await spawnServer(configText, embedded, { handles: 200 })
     const { service, pid } = server
     for (let i = 0; i < 60; i++) expect((await service.post(notes(i), { n: i })).status).toBe(201)
@@ -99,15 +99,15 @@ if (process.platform === 'linux')
   }, 60_000)
 
 if (process.platform === 'linux')
-  test('[DB-NS-9] where connections have taken the handles, open instances are closed for what is asked', async () => {
+  test('[DB-NS-9] if connections have taken all handles, open instances are closed for new requests', async () => {
     const limit = 200
     server = await spawnServer(configText, embedded, { handles: limit })
     const { service, url } = server
     for (let i = 0; i < 20; i++) expect((await service.post(notes(i), { n: i })).status).toBe(201)
     const kept = openConnection(url)
-    expect(await kept.ask('GET', '/api/health')).toBe(200)
+    expect(await kept.request('GET', '/api/health')).toBe(200)
     await takeHandles(server, limit - 1)
-    for (let i = 20; i < 30; i++) expect(await kept.ask('POST', notes(i), JSON.stringify({ n: i }))).toBe(201)
+    for (let i = 20; i < 30; i++) expect(await kept.request('POST', notes(i), JSON.stringify({ n: i }))).toBe(201)
     await takeHandles(server, limit - 1)
     expect(await upload(kept, 'a.txt')).toBe(201)
     for (const socket of sockets.splice(0)) socket.destroy()
@@ -116,18 +116,18 @@ if (process.platform === 'linux')
   }, 60_000)
 
 if (process.platform === 'linux')
-  test('[DB-NS-9] files are stored and instances written while connections wait for every handle that is freed', async () => {
+  test('[DB-NS-9] files are stored and instances written while connections are queued for every freed handle', async () => {
     const limit = 200
     server = await spawnServer(configText, embedded, { handles: limit })
     const { service, url } = server
     for (let i = 0; i < 10; i++) expect((await service.post(notes(i), { n: i })).status).toBe(201)
     const kept = openConnection(url)
-    expect(await kept.ask('GET', '/api/health')).toBe(200)
+    expect(await kept.request('GET', '/api/health')).toBe(200)
     await takeHandles(server, limit - 1)
     await queueConnections(server, 200)
     for (let i = 0; i < 20; i++) {
       expect(await upload(kept, `${i}.txt`)).toBe(201)
-      expect(await kept.ask('POST', notes(i), JSON.stringify({ m: i }))).toBe(201)
+      expect(await kept.request('POST', notes(i), JSON.stringify({ m: i }))).toBe(201)
     }
     for (const socket of sockets.splice(0)) socket.destroy()
     for (let i = 0; i < 20; i++) expect((await service.get(filePath('open', `${i}.txt`))).text).toBe('hello')

@@ -1,4 +1,4 @@
-/** Work the server does by itself: at its times, once among several nodes, and on after a node has died. */
+/** Background jobs: on schedule, on one of several nodes, and taken over when a node dies. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { every, type Job, type Jobs, type JobsDeps, openJobs, type Plan } from '../../src/app/jobs.ts'
@@ -22,20 +22,20 @@ const lines: string[] = []
 const log = createLog({ format: 'json', write: (text) => lines.push(text) })
 const clock = manualClock()
 
-/** A plan whose times come when the test says so. */
-function createPlan(): { plan: Plan; itIsTime(): Promise<unknown> } {
+/** A schedule that the test triggers. */
+function createPlan(): { plan: Plan; trigger(): Promise<unknown> } {
   const calls = new Set<() => Promise<void>>()
   return {
     plan(_schedule, call) {
       calls.add(call)
       return () => void calls.delete(call)
     },
-    itIsTime: () => Promise.all([...calls].map((call) => call())),
+    trigger: () => Promise.all([...calls].map((call) => call())),
   }
 }
 
-/** A job that ends when it is told to. */
-function createHeldJob(name = 'held') {
+/** A job whose runs end when the test ends them. */
+function createControlledJob(name = 'controlled') {
   const runs: { end(): void; fail(): void; signal: AbortSignal }[] = []
   const job: Job = {
     name,
@@ -47,14 +47,14 @@ function createHeldJob(name = 'held') {
 }
 
 function openNode(jobs: readonly Job[], deps: Partial<JobsDeps> & { leases: JobsDeps['leases']; holder: string }) {
-  const { plan, itIsTime } = createPlan()
+  const { plan, trigger } = createPlan()
   const node: Jobs = openJobs(jobs, { clock, log, random: () => 0, plan, ...deps })
   opened.push(node.close)
-  return { ...node, itIsTime }
+  return { ...node, trigger }
 }
 
 describe('intervals', () => {
-  test('[JOB-1] become patterns that all nodes share', () => {
+  test('[JOB-1] become cron patterns, so that all nodes have the same schedule', () => {
     expect([1000, 10_000, 60_000, 300_000, 3_600_000].map(every)).toEqual([
       '*/1 * * * * *',
       '*/10 * * * * *',
@@ -66,7 +66,7 @@ describe('intervals', () => {
       expect(() => every(odd)).toThrow(RangeError)
   })
 
-  test('[JOB-1] a job is begun by the clock', async () => {
+  test('[JOB-1] a job runs on its schedule', async () => {
     const times: number[] = []
     const node = openJobs([{ name: 'often', schedule: '* * * * * *', run: async () => void times.push(Date.now()) }], {
       leases: null,
@@ -82,30 +82,30 @@ describe('intervals', () => {
 })
 
 describe('one node', () => {
-  test('[JOB-2] never runs a job twice at once', async () => {
-    const { job, runs } = createHeldJob()
+  test('[JOB-2] never runs a job twice concurrently', async () => {
+    const { job, runs } = createControlledJob()
     const node = openNode([job], { leases: null, holder: 'a' })
-    node.itIsTime()
-    node.itIsTime()
+    node.trigger()
+    node.trigger()
     await until('a run', () => runs.length === 1)
-    node.itIsTime()
-    const asked = node.runAll()
+    node.trigger()
+    const requested = node.runAll()
     expect(runs).toHaveLength(1)
     runs[0]?.end()
-    await until('the run that was asked for', () => runs.length === 2)
+    await until('the requested run', () => runs.length === 2)
     runs[1]?.end()
-    await asked
+    await requested
     expect(node.counts[0]).toMatchObject({ runs: 2, failures: 0 })
   })
 
-  test('[JOB-3] says what failed, and does it again at the next time', async () => {
-    const { job, runs } = createHeldJob('fails')
+  test('[JOB-3] logs a failed run and repeats the job at its next time', async () => {
+    const { job, runs } = createControlledJob('fails')
     const node = openNode([job], { leases: null, holder: 'a' })
-    const failing = node.itIsTime()
+    const failing = node.trigger()
     await until('a run', () => runs.length === 1)
     runs[0]?.fail()
     await failing
-    const again = node.itIsTime()
+    const again = node.trigger()
     await until('a second run', () => runs.length === 2)
     runs[1]?.end()
     await again
@@ -114,19 +114,20 @@ describe('one node', () => {
     expect(lines.join('')).toContain('"job":"fails"')
   })
 
-  test('[JOB-4] tells what runs to end when it closes, and waits for it', async () => {
-    const { job, runs } = createHeldJob()
+  test('[JOB-4] aborts running jobs when it closes, and waits for them', async () => {
+    const { job, runs } = createControlledJob()
     const node = openNode([job], { leases: null, holder: 'a' })
-    node.itIsTime()
+    node.trigger()
     await until('a run', () => runs.length === 1)
     let isClosed = false
     const closing = node.close().then(() => {
       isClosed = true
     })
-    expect([runs[0]?.signal.aborted, isClosed]).toEqual([true, false])
+    expect(runs[0]?.signal.aborted).toBe(true)
+    expect(isClosed).toBe(false)
     runs[0]?.end()
     await closing
-    node.itIsTime()
+    node.trigger()
     expect(runs).toHaveLength(1)
   })
 })
@@ -135,7 +136,7 @@ type Nodes = { one: Cluster; other: Cluster }
 
 function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
   describe(`two nodes over ${name}`, () => {
-    test('[JOB-5] of many that begin together one does the job, the others find it done', async () => {
+    test('[JOB-5] of forty nodes that trigger a job at the same time one runs it', async () => {
       const clusters = await openClusters()
       let atOnce = 0
       let runs = 0
@@ -154,13 +155,13 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
         openNode([job], { leases: n % 2 ? clusters.one : clusters.other, holder: `node ${n}` }),
       )
       for (let round = 1; round <= 5; round++) {
-        await Promise.all(many.map((node) => node.itIsTime()))
+        await Promise.all(many.map((node) => node.trigger()))
         expect(runs).toBe(round)
       }
       expect(many.reduce((all, { counts }) => all + (counts[0]?.failures ?? 0), 0)).toBe(0)
     })
 
-    test('[JOB-6] what each node does for itself is done by each', async () => {
+    test('[JOB-6] a job of each node runs on every node', async () => {
       const clusters = await openClusters()
       const done: string[] = []
       const jobOf = (holder: string): Job => ({
@@ -172,11 +173,11 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
       const nodes = [clusters.one, clusters.other].map((leases, n) =>
         openNode([jobOf(`${n}`)], { leases, holder: `${n}` }),
       )
-      await Promise.all(nodes.map((node) => node.itIsTime()))
+      await Promise.all(nodes.map((node) => node.trigger()))
       expect(done.sort()).toEqual(['0', '1'])
     })
 
-    test('[JOB-5] a node that closes leaves its jobs to the others at once', async () => {
+    test('[JOB-5] the other node runs a job as soon as the first one closes', async () => {
       const clusters = await openClusters()
       const done: string[] = []
       const jobOf = (holder: string): Job => ({
@@ -186,26 +187,26 @@ function describeNodes(name: string, openClusters: () => Promise<Nodes>): void {
       })
       const one = openNode([jobOf('one')], { leases: clusters.one, holder: 'one' })
       const other = openNode([jobOf('other')], { leases: clusters.other, holder: 'other' })
-      await one.itIsTime()
-      await other.itIsTime()
+      await one.trigger()
+      await other.trigger()
       expect(done).toEqual(['one'])
       await one.close()
-      await other.itIsTime()
+      await other.trigger()
       expect(done).toEqual(['one', 'other'])
     })
 
-    test('[JOB-7] a node that has lost its lease is told to end', async () => {
+    test('[JOB-7] a run is aborted when its node loses the lease', async () => {
       const clusters = await openClusters()
-      const { job, runs } = createHeldJob('lost')
+      const { job, runs } = createControlledJob('lost')
       const one = openNode([job], { leases: clusters.one, holder: 'a', leaseMs: 150 })
-      const ending = one.itIsTime()
+      const ending = one.trigger()
       await until('a run', () => runs.length === 1)
       await clusters.one.release('job lost', 'a')
       expect(await clusters.other.acquire('job lost', 'b', 60_000)).not.toBeNull()
-      await until('the word to end', () => runs[0]?.signal.aborted === true)
+      await until('the abort', () => runs[0]?.signal.aborted === true)
       runs[0]?.end()
       await ending
-      // What it lets go of is not the other's.
+      // The end of the aborted run must not release the lease of the other node.
       expect(await clusters.one.acquire('job lost', 'c', 1000)).toBeNull()
     })
   })
@@ -217,14 +218,18 @@ describeNodes('memory', async () => {
   return { one: cluster, other: cluster }
 })
 
-test('[JOB-8] while nobody can tell whose turn it is, nobody does the job', async () => {
-  const away = async (): Promise<never> => {
+test('[JOB-8] no node runs a job while leases are unavailable', async () => {
+  const unavailable = async (): Promise<never> => {
     throw new EngineError('unavailable', 'Redis is away')
   }
-  const { job, runs } = createHeldJob()
-  const node = openNode([job], { leases: { acquire: away, renew: away, release: away }, holder: 'a' })
-  await node.itIsTime()
-  expect([runs.length, node.counts[0]?.runs]).toEqual([0, 0])
+  const { job, runs } = createControlledJob()
+  const node = openNode([job], {
+    leases: { acquire: unavailable, renew: unavailable, release: unavailable },
+    holder: 'a',
+  })
+  await node.trigger()
+  expect(runs).toHaveLength(0)
+  expect(node.counts[0]?.runs).toBe(0)
 })
 
 const { PLINTH_TEST_REDIS_URL: redisUrl } = process.env
@@ -233,13 +238,13 @@ if (redisUrl) {
   const openRedisNodes = async (): Promise<Nodes & { prefix: string }> => {
     const prefix = `${crypto.randomUUID()}:`
     const [one, other] = await Promise.all([1, 2].map(() => openRedisCluster({ url: redisUrl, prefix, log })))
-    if (!one || !other) throw new Error('there are two')
+    if (!one || !other) throw new Error('expected two clusters')
     opened.push(() => removeKeys(redisUrl, prefix), one.close, other.close)
     return { one, other, prefix }
   }
   describeNodes('Redis', openRedisNodes)
 
-  test('[JOB-9] when the node that does a job is killed, another goes on with it', async () => {
+  test('[JOB-9] when the node that runs a job is killed, another node runs the job', async () => {
     const { one, prefix } = await openRedisNodes()
     const holder = join(import.meta.dir, '../harness/job-holder.ts')
     const child = Bun.spawn([process.execPath, holder, redisUrl, prefix, '1500'], { stdout: 'pipe' })
@@ -248,11 +253,11 @@ if (redisUrl) {
     const done: string[] = []
     const job: Job = { name: 'held', schedule: every(60_000), run: async () => void done.push('done') }
     const node = openNode([job], { leases: one, holder: 'the other' })
-    await node.itIsTime()
+    await node.trigger()
     expect(done).toEqual([])
     child.kill('SIGKILL')
     await child.exited
-    while (done.length === 0) await node.itIsTime()
+    while (done.length === 0) await node.trigger()
     expect(node.counts[0]).toMatchObject({ runs: 1, failures: 0 })
   })
 }

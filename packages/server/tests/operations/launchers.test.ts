@@ -1,7 +1,6 @@
 /**
- * The launchers of scripts/ on plain Node, in a made-up clone with a made-up Bun and npm: what they find, repair and
- * install, and that they are as transparent as a launcher should be. That the real ones work is seen by everything
- * else.
+ * The launchers of scripts/ on plain Node, in a temporary clone with a fake Bun and npm: what they find, repair and
+ * install, and that they pass on arguments, output, signals and exit codes. All other tests use the real ones.
  */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import {
@@ -18,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const repository = join(import.meta.dir, '../../../..')
-/** The launchers and what they import, by path from the top of the repository. */
+/** The launchers and the files that they import, by path in the repository. */
 const launchers = ['packages/server/bin/bun.mjs', 'scripts/prepare.mjs', 'scripts/run.mjs', 'scripts/start.mjs']
 const root = mkdtempSync(join(tmpdir(), 'plinth-launchers-'))
 let clone = ''
@@ -32,8 +31,8 @@ function write(path: string, text: string, mode = 0o644): void {
 }
 
 /**
- * A program that answers to `--version`, and otherwise says who it is and what it was given; or, at the word
- * `terminate`, has its launcher told to end as soon as there is anything to end.
+ * A program that accepts `--version`, and otherwise prints its name and its arguments. With the argument `terminate` it
+ * sends SIGTERM to its launcher and waits for the signal that the launcher passes on.
  */
 const fakeBun = (name: string): string => `#!/bin/sh
 [ "$1" = --version ] && exit 0
@@ -60,7 +59,7 @@ beforeEach(() => {
 })
 
 const npmRecord = 'npm-was-run.txt'
-/** An npm that notes down its words, and "installs" what the lock says unless it is to fail. */
+/** An npm that records its arguments and "installs" the lock file, except for the commands that are to fail. */
 const fakeNpm = (failing: string): string => `
   import { appendFileSync, copyFileSync } from 'node:fs'
   const words = process.argv.slice(2).join(' ')
@@ -82,26 +81,26 @@ async function launch(script: string, ...words: string[]) {
   return { out: out.trim(), error: error.trim(), code: await child.exited, npm }
 }
 
-describe('the binary', () => {
-  test('where npm has linked it is run with the words given, and ends with its code', async () => {
+describe('the Bun binary', () => {
+  test('that npm has linked runs with the given arguments, and its exit code is passed on', async () => {
     expect(await run('a.ts', '--b', 'c d')).toEqual({ out: 'linked: a.ts --b c d', error: '', code: 5, npm: [] })
   })
 
-  test('is repaired by its own install script where npm ran none', async () => {
+  test('is repaired by its install script if npm has not run it', async () => {
     write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
     write('node_modules/bun/repaired', fakeBun('repaired'), 0o755)
     write('node_modules/bun/install.js', `require('fs').renameSync('repaired', 'bin/bun.exe')`)
     expect((await run('a.ts')).out).toBe('repaired: a.ts')
   })
 
-  test('is taken from the package of the platform where that fails too', async () => {
+  test('is taken from the package of the platform if the install script fails', async () => {
     write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
     write('node_modules/@oven/bun-other/bin/bun', placeholder, 0o755)
     write('node_modules/@oven/bun-this/bin/bun', fakeBun('platform'), 0o755)
     expect((await run('a.ts')).out).toBe('platform: a.ts')
   })
 
-  test('that is nowhere is said with what to do', async () => {
+  test('that cannot be found is an error with a remedy', async () => {
     write('node_modules/bun/bin/bun.exe', placeholder, 0o755)
     const { error, code } = await run('a.ts')
     expect({ error, code }).toEqual({
@@ -110,7 +109,7 @@ describe('the binary', () => {
     })
   })
 
-  test('gets the signals of its launcher', async () => {
+  test('receives the signals of its launcher', async () => {
     expect((await run('terminate')).code).toBe(7)
   })
 })
@@ -119,15 +118,15 @@ describe('the packages', () => {
   const other = { 'node_modules/bun': { version: '2' } }
   const optional = { 'node_modules/@oven/bun-other': { version: '1', optional: true } }
 
-  test('that are there, optional ones for other platforms aside, are left alone', async () => {
+  test('that are up to date are not installed again, whatever optional ones are missing', async () => {
     write('package-lock.json', lock({ 'node_modules/bun': { version: '1' }, ...optional }))
     expect((await run('a.ts')).npm).toEqual([])
   })
 
   test.each([
-    ['of another version', () => write('package-lock.json', lock(other))],
-    ['that are missing', () => write('node_modules/.package-lock.json', lock({}))],
-    ['of which npm knows nothing', () => rmSync(join(clone, 'node_modules/.package-lock.json'))],
+    ['outdated packages', () => write('package-lock.json', lock(other))],
+    ['missing packages', () => write('node_modules/.package-lock.json', lock({}))],
+    ['packages without a record of npm', () => rmSync(join(clone, 'node_modules/.package-lock.json'))],
   ])('%s are installed, once', async (_, spoil) => {
     spoil()
     write('npm.js', fakeNpm(''))
@@ -137,13 +136,13 @@ describe('the packages', () => {
     expect((await run('a.ts')).npm).toEqual(['ci'])
   })
 
-  test('are installed without the lock where it does not fit', async () => {
+  test('are installed without the lock file if `npm ci` fails', async () => {
     write('package-lock.json', lock(other))
     write('npm.js', fakeNpm('ci'))
     expect(await run('a.ts')).toMatchObject({ code: 5, npm: ['ci', 'install'] })
   })
 
-  test('that npm cannot install are said to be', async () => {
+  test('that npm cannot install are an error', async () => {
     write('package-lock.json', lock(other))
     write('npm.js', fakeNpm('ci,install'))
     expect(await run('a.ts')).toMatchObject({ error: 'npm could not install the packages; see above.', code: 1 })
@@ -151,12 +150,12 @@ describe('the packages', () => {
 })
 
 describe('npm start', () => {
-  const said = async (): Promise<string[]> => (await launch('start.mjs')).out.split('\n')
+  const output = async (): Promise<string[]> => (await launch('start.mjs')).out.split('\n')
 
-  test('says that it starts before packages are installed or anything is loaded', async () => {
+  test('prints that it starts before it installs packages or loads anything', async () => {
     write('package-lock.json', lock({ 'node_modules/bun': { version: '2' } }))
     write('npm.js', `console.log('npm installs')${fakeNpm('')}`)
-    expect(await said()).toEqual([
+    expect(await output()).toEqual([
       'Starting Plinth with the atlas example…',
       'Installing packages…',
       'npm installs',
@@ -165,7 +164,7 @@ describe('npm start', () => {
     ])
   })
 
-  test('loads nothing that must be installed or is large before its first line', () => {
+  test('imports only built-in modules before its first output', () => {
     const imported = (path: string): string[] =>
       [...readFileSync(join(repository, path), 'utf8').matchAll(/^import .* from '([^']+)'/gm)].map(
         ([, from = '']) => from,

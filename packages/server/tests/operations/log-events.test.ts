@@ -1,4 +1,4 @@
-/** The catalogue of log events: every event is logged somewhere, and the reference page lists all of them. */
+/** The catalog of log events: every event is logged by the program, and the reference page lists all of them. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { logEvents } from '../../src/log-events/log-events.ts'
 
 const root = join(import.meta.dir, '../../../..')
 
-test('every event of the catalogue is logged', () => {
+test('every event of the catalog is logged', () => {
   const program = [...readRepository(root)].filter(([path]) => isProgram(path) && !path.includes('/log-events-'))
   const text = program.map(([, text]) => text).join('\n')
   expect(
@@ -16,11 +16,11 @@ test('every event of the catalogue is logged', () => {
   ).toEqual([])
 })
 
-test('names have the form area.what_happened', () => {
+test('event names have the form area.what_happened', () => {
   for (const event of Object.keys(logEvents)) expect(event).toMatch(/^[a-z][a-z0-9]*\.[a-z0-9]+(?:_[a-z0-9]+)*$/)
 })
 
-test('no field has the name of a part of the line', () => {
+test('no field has the name of a standard member of a log line', () => {
   const reserved = ['time', 'level', 'event']
   for (const { fields } of Object.values(logEvents))
     expect(fields.filter((field) => reserved.includes(field))).toEqual([])

@@ -1,4 +1,4 @@
-/** What an operator can get wrong, each run through the command: a sentence that names it, and never a stack. */
+/** Mistakes of operators, each run through the command: the error names the mistake and contains no stack. */
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const configs = {
   'unknown.ts': 'export default { databses: {} }',
 }
 
-/** A folder with what the mistakes are about. */
+/** Writes the files that the mistakes refer to. */
 function prepare(): void {
   const { folder } = commandLine
   for (const [name, text] of Object.entries(configs)) writeFileSync(join(folder, name), text)
@@ -27,8 +27,8 @@ function prepare(): void {
   writeFileSync(join(folder, 'short/secret'), 'short\n')
 }
 
-/** No line of a stack, as text or within a line of the log, and no password. */
-function expectSentences(text: string): void {
+/** Asserts that the output contains no stack, also not within a line of the log, and no password. */
+function expectNoInternals(text: string): void {
   expect(text).not.toMatch(/(?:^|\n|\\n)\s+at /)
   expect(text).not.toMatch(/node:internal|\.ts:\d+:\d+\)/)
   expect(text).not.toContain(password)
@@ -38,65 +38,77 @@ interface Mistake {
   readonly what: string
   readonly words: readonly string[]
   readonly env?: Env
-  readonly says: readonly string[]
+  readonly error: readonly string[]
   readonly code?: number
 }
 
 const start = (...words: string[]): string[] => ['start', '--host', '127.0.0.1', '--port', '0', ...words]
-const withEnv = (env: Env, ...says: string[]): Mistake => ({
+const withEnv = (env: Env, ...error: string[]): Mistake => ({
   what: Object.entries(env).join(' ').replace(',', '='),
   words: start().filter((word) => word !== '--port' && word !== '0'),
   env,
-  says,
+  error,
 })
 
 const mistakes: readonly Mistake[] = [
-  { what: 'a missing configuration', words: start('--config', 'nope.ts'), says: ['nope.ts', 'plinth init'] },
-  { what: 'a folder as configuration', words: start('--config', '.'), says: ['is a folder', '--config'] },
-  { what: 'a configuration with a syntax error', words: start('--config', 'syntax.ts'), says: ['syntax.ts:2:'] },
-  { what: 'one that throws', words: start('--config', 'throws.ts'), says: ['throws.ts:2:', 'no such thing'] },
-  { what: 'one without a default export', words: start('--config', 'nothing.ts'), says: ['no default export'] },
+  { what: 'a missing configuration', words: start('--config', 'nope.ts'), error: ['nope.ts', 'plinth init'] },
+  { what: 'a folder as configuration', words: start('--config', '.'), error: ['is a folder', '--config'] },
+  { what: 'a configuration with a syntax error', words: start('--config', 'syntax.ts'), error: ['syntax.ts:2:'] },
+  {
+    what: 'a configuration that throws',
+    words: start('--config', 'throws.ts'),
+    error: ['throws.ts:2:', 'no such thing'],
+  },
+  {
+    what: 'a configuration without a default export',
+    words: start('--config', 'nothing.ts'),
+    error: ['no default export'],
+  },
   {
     what: 'one that imports what is missing',
     words: start('--config', 'import.ts'),
-    says: ['import.ts:1:', 'missing.ts'],
+    error: ['import.ts:1:', 'missing.ts'],
   },
-  { what: 'one with an unknown member', words: start('--config', 'unknown.ts'), says: ['databses', 'databases'] },
-  { what: 'a port out of range', words: ['start', '--port', '70000'], says: ['--port', '65535'] },
-  { what: 'a port that is none', words: ['start', '--port', '1e3'], says: ['--port', '65535'] },
+  {
+    what: 'a configuration with an unknown member',
+    words: start('--config', 'unknown.ts'),
+    error: ['databses', 'databases'],
+  },
+  { what: 'a port out of range', words: ['start', '--port', '70000'], error: ['--port', '65535'] },
+  { what: 'a malformed port', words: ['start', '--port', '1e3'], error: ['--port', '65535'] },
   {
     what: 'an address of another machine',
     words: ['start', '--port', '0', '--host', '203.0.113.7'],
-    says: ['203.0.113.7', '--host'],
+    error: ['203.0.113.7', '--host'],
   },
   {
     what: 'a host that does not exist',
     words: ['start', '--port', '0', '--host', 'nope.invalid'],
-    says: ['nope.invalid', '--host'],
+    error: ['nope.invalid', '--host'],
   },
   {
     what: 'a data folder that cannot be made',
     words: start('--data', '/proc/plinth'),
-    says: ['/proc/plinth', '--data'],
+    error: ['/proc/plinth', '--data'],
   },
-  { what: 'data below a file', words: start('--data', 'file/below'), says: ['file/below', '--data'] },
-  { what: 'data that is a file', words: start('--data', 'file'), says: ['is a file'] },
+  { what: 'a data folder below a file', words: start('--data', 'file/below'), error: ['file/below', '--data'] },
+  { what: 'a data folder that is a file', words: start('--data', 'file'), error: ['is a file'] },
   {
     what: 'a damaged database',
     words: start('--data', 'damaged'),
-    says: ['damaged/databases/shared.sqlite is damaged', 'plinth doctor', 'plinth restore'],
+    error: ['damaged/databases/shared.sqlite is damaged', 'plinth doctor', 'plinth restore'],
   },
-  { what: 'a stored secret that was cut off', words: start('--data', 'short'), says: ['short/secret', '32'] },
-  { what: 'an unknown option', words: start('--prot', '5'), says: ['Did you mean "--port"?'], code: 2 },
-  { what: 'an unknown command', words: ['strat'], says: ['Did you mean "start"?'], code: 2 },
+  { what: 'a truncated secret file', words: start('--data', 'short'), error: ['short/secret', '32'] },
+  { what: 'an unknown option', words: start('--prot', '5'), error: ['Did you mean "--port"?'], code: 2 },
+  { what: 'an unknown command', words: ['strat'], error: ['Did you mean "start"?'], code: 2 },
   {
     what: 'a restore of what is no archive',
     words: ['restore', 'file', '--data', 'new'],
-    says: ['is not a backup of Plinth'],
+    error: ['is not a backup of Plinth'],
   },
-  { what: 'a restore of what is missing', words: ['restore', 'nope.tar', '--data', 'new'], says: ['nope.tar'] },
-  { what: 'a check of a folder that is missing', words: ['doctor', '--data', 'nope'], says: ['nope'] },
-  { what: 'a token without a secret', words: ['token', 'ada', '--data', 'nope'], says: ['nope', '--data'] },
+  { what: 'a restore of a missing archive', words: ['restore', 'nope.tar', '--data', 'new'], error: ['nope.tar'] },
+  { what: 'a check of a missing folder', words: ['doctor', '--data', 'nope'], error: ['nope'] },
+  { what: 'a token without a secret', words: ['token', 'ada', '--data', 'nope'], error: ['nope', '--data'] },
   withEnv({ DATABASE_URL: `mysql://u:${password}@127.0.0.1/d` }, 'DATABASE_URL', 'postgres://'),
   withEnv({ DATABASE_URL: `postgres://u:${password}@127.0.0.1` }, 'DATABASE_URL', 'must name a database'),
   withEnv({ REDIS_URL: `http://:${password}@127.0.0.1` }, 'REDIS_URL', 'redis://'),
@@ -115,7 +127,7 @@ const {
   PLINTH_TEST_S3_URL: s3Url,
 } = process.env
 
-/** The address of a server with a wrong password. */
+/** The URL of a server with a wrong password. */
 function withPassword(href: string): string {
   const url = new URL(href)
   url.password = password
@@ -123,25 +135,26 @@ function withPassword(href: string): string {
 }
 
 describe('a mistake of an operator', () => {
-  for (const { what, words, env = {}, says, code = 1 } of mistakes)
-    test(`[FAULT-9] ${what}`, async () => {
+  for (const { what, words, env = {}, error, code = 1 } of mistakes)
+    test(`[FAULT-9] ${what} is named in the error`, async () => {
       prepare()
       const ended = await commandLine.run(words, env)
-      for (const part of says) expect(ended.error).toContain(part)
-      expectSentences(ended.error + ended.out)
-      expect([ended.code, ended.out]).toEqual([code, ''])
+      for (const part of error) expect(ended.error).toContain(part)
+      expectNoInternals(ended.error + ended.out)
+      expect(ended).toMatchObject({ code, out: '' })
     })
 
-  test('[FAULT-9] a port that is in use', async () => {
+  test('[FAULT-9] a port that is in use is named in the error', async () => {
     prepare()
     const other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const { error, code } = await commandLine.run(['start', '--host', '127.0.0.1', '--port', String(other.port)])
     await other.stop(true)
-    expect([code, error]).toEqual([1, expect.stringContaining(' on 127.0.0.1 is in use')])
-    expectSentences(error)
+    expect(code).toBe(1)
+    expect(error).toContain(' on 127.0.0.1 is in use')
+    expectNoInternals(error)
   })
 
-  /** Engines that may come later: the server waits for them, and its log says for what. */
+  /** Engines that the server waits for; its log names them. */
   const waitedFor: [string, Env, readonly string[]][] = [
     [
       'PostgreSQL that cannot be reached',
@@ -187,37 +200,42 @@ describe('a mistake of an operator', () => {
       ],
     )
   }
-  for (const [what, env, says] of waitedFor)
-    test(`[FAULT-9] ${what} is named in the log, and the command goes on to wait for it`, async () => {
+  for (const [what, env, logged] of waitedFor)
+    test(`[FAULT-9] ${what} is named in the log, and the command waits for it`, async () => {
       prepare()
       const child = commandLine.spawn(start(), env)
       let out = ''
       const decoder = new TextDecoder()
       for await (const chunk of child.stdout) {
         out += decoder.decode(chunk, { stream: true })
-        if (says.every((part) => out.includes(part))) break
+        if (logged.every((part) => out.includes(part))) break
       }
-      for (const part of says) expect(out).toContain(part)
-      expectSentences(out)
+      for (const part of logged) expect(out).toContain(part)
+      expectNoInternals(out)
       expect(child.exitCode).toBeNull()
     })
 
-  test.skipIf(databaseUrl === undefined)('[FAULT-9] a password that PostgreSQL refuses', async () => {
-    prepare()
-    const url = new URL(withPassword(databaseUrl ?? ''))
-    const { error, code } = await commandLine.run(start(), { DATABASE_URL: url.href })
-    expect([code, error]).toEqual([1, expect.stringContaining(`PostgreSQL at ${url.host}, database "postgres"`)])
-    expect(error).toContain('refuses the user or its password')
-    expectSentences(error)
-  })
+  test.skipIf(databaseUrl === undefined)(
+    '[FAULT-9] a password that PostgreSQL refuses is an error without the password',
+    async () => {
+      prepare()
+      const url = new URL(withPassword(databaseUrl ?? ''))
+      const { error, code } = await commandLine.run(start(), { DATABASE_URL: url.href })
+      expect(code).toBe(1)
+      expect(error).toContain(`PostgreSQL at ${url.host}, database "postgres"`)
+      expect(error).toContain('refuses the user or its password')
+      expectNoInternals(error)
+    },
+  )
 
-  test.skipIf(databaseUrl === undefined)('[FAULT-9] a database that does not exist', async () => {
+  test.skipIf(databaseUrl === undefined)('[FAULT-9] a database that does not exist is named in the error', async () => {
     prepare()
     const url = new URL(databaseUrl ?? '')
     url.pathname = '/there-is-none'
     const { error, code } = await commandLine.run(start(), { DATABASE_URL: url.href })
-    expect([code, error]).toEqual([1, expect.stringContaining(`${url.hostname}:${url.port}`)])
+    expect(code).toBe(1)
+    expect(error).toContain(`${url.hostname}:${url.port}`)
     expect(error).toContain('there-is-none')
-    expectSentences(error)
+    expectNoInternals(error)
   })
 })

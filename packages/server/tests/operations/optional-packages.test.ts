@@ -1,4 +1,4 @@
-/** A server installed without its optional packages starts, and says at the feature what is missing. */
+/** A server without its optional packages starts, and the features that need them report the missing package. */
 import { afterEach, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ afterEach(async () => {
   rmSync(copy, { recursive: true, force: true })
 })
 
-/** A copy of the server whose `node_modules` lacks the optional packages. Gives the path of its program. */
+/** Copies the server without the optional packages; returns the path of the program. */
 function copyWithoutOptionalPackages(): string {
   copy = mkdtempSync(join(tmpdir(), 'plinth-copy-'))
   cpSync(join(packageFolder, 'src'), join(copy, 'src'), { recursive: true })

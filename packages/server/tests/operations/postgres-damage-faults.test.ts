@@ -1,6 +1,6 @@
 /**
- * Faults that a PostgreSQL server really has: a full disk, a damaged table, no memory for locks, no connection. What
- * callers and health report, and that it passes.
+ * Faults of a real PostgreSQL server: a full disk, a damaged table, no memory for locks. What callers and health
+ * report, and that the node recovers.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { chownSync, closeSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
@@ -37,7 +37,7 @@ async function startNode(databaseUrl: string): Promise<TestServer> {
   return node
 }
 
-/** What health tells a caller with the service key, after its status was 503. */
+/** The reason that health reports to a service key, once its status is 503. */
 async function untilReason(node: TestServer): Promise<string> {
   await untilStatus(503, node, '/api/health')
   const { body } = await node.service.get('/api/health')
@@ -45,7 +45,7 @@ async function untilReason(node: TestServer): Promise<string> {
   return body.reason
 }
 
-/** A refusal that says when to try again and nothing of the server's own words. */
+/** Asserts an error with `Retry-After` and without messages of PostgreSQL. */
 function expectAway(answer: Parameters<typeof expectRefusal>[0]): void {
   expect(expectRefusal(answer, 503)).toMatchObject({ slug: 'unavailable' })
   expect(answer.headers.get('retry-after')).toBe('1')
@@ -86,7 +86,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
   }
 
   test.skipIf(!canMount)(
-    '[AWAY-10] a full disk: writes are refused, reads go on, and it passes with the room',
+    '[AWAY-10] with a full disk writes are refused and reads continue, until there is space again',
     async () => {
       const disk = mountSmallDisk(64 * MiB)
       if (disk === null) return console.warn('Skipped: this system does not allow mounting a file system.')
@@ -104,7 +104,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
       const ballast = join(disk, 'ballast')
       expect(run('dd', 'if=/dev/zero', `of=${ballast}`, 'bs=64k')).toBe(false)
       const text = 'x'.repeat(100_000)
-      // The files have some free pages.
+      // The database files have free pages, so the first writes succeed.
       let answer = await node.service.post(items, { text })
       while (answer.status === 201) answer = await node.service.post(items, { text: text + crypto.randomUUID() })
       expectAway(answer)
@@ -119,7 +119,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     },
   )
 
-  test('[AWAY-10] a damaged table: reads of it are refused, health says so, and it passes once it is repaired', async () => {
+  test('[AWAY-10] reads of a damaged table are refused, and health reports it, until it is repaired', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     const admin = await connect(url)
@@ -129,7 +129,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     const original = overwrite(path, Buffer.alloc(64, 0xa5))
     await server.start()
     let answer = await node.anonymous.get(items)
-    // At first the node finds that its connections have ended.
+    // The first requests find the connections closed.
     while (!node.logged().includes('postgres.damaged')) answer = await node.anonymous.get(items)
     expectAway(answer)
     expect(await untilReason(node)).toContain('data on the server are corrupt')
@@ -140,7 +140,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     expect((await node.anonymous.get(`${items}/kept`)).body.n).toBe(1)
   })
 
-  test('[AWAY-10] no memory for locks: what needs one is refused, health says so, and it passes', async () => {
+  test('[AWAY-10] without memory for locks, requests that need one are refused, and health reports it, until there is memory', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     const hoarder = await connect(url)
@@ -159,7 +159,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
   })
 })
 
-/** Overwrites the start of a file and gives what was there. */
+/** Overwrites the start of a file and returns the previous content. */
 function overwrite(path: string, bytes: Uint8Array): Uint8Array {
   const file = openSync(path, 'r+')
   try {

@@ -1,4 +1,4 @@
-/** What callers see while PostgreSQL hangs, refuses, changes its role or has no room; and that it passes. */
+/** PostgreSQL that hangs, refuses connections, changes roles or has no free connections: errors and recovery. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import pg from 'pg'
 import { openPostgres, openStandby } from '../../../../scripts/servers/postgres.ts'
@@ -32,7 +32,7 @@ const config = {
 
 const closing = closeAfterEach()
 
-/** One connection of the administrator, to do to the server what administrators do. */
+/** One connection of an administrator. */
 function connect(url: string): pg.Pool {
   const pool = closing(new pg.Pool({ connectionString: url, max: 1 }), (pool) => pool.end())
   pool.on('error', () => undefined)
@@ -46,7 +46,7 @@ async function startNode(databaseUrl: string): Promise<TestServer> {
   return node
 }
 
-/** Everything that needs the database is refused with when to come back, and health says so. */
+/** Asserts that requests that need the database are refused with `Retry-After`, and that health reports it. */
 async function expectAway(node: TestServer): Promise<void> {
   await untilStatus(503, node, '/api/health')
   for (const answer of [
@@ -69,16 +69,16 @@ async function expectBack(node: TestServer): Promise<void> {
   expect((await node.service.post('/api/sql/reports', { query: 'SELECT 1 AS one' })).status).toBe(200)
 }
 
-/** A relay of bytes to a server, which can hold them back: what a network that drops packets looks like. */
+/** A TCP relay that can stop forwarding, like a network that drops packets. */
 function openRelay(port: number) {
-  let isHolding = false
+  let isPaused = false
   const sockets = new Set<Bun.Socket<Ends>>()
   interface Ends {
     other: Bun.Socket<Ends> | null
     kept: Uint8Array[]
   }
   const data = (socket: Bun.Socket<Ends>, bytes: Uint8Array): void => {
-    if (isHolding) return
+    if (isPaused) return
     if (socket.data.other) socket.data.other.write(bytes)
     else socket.data.kept.push(new Uint8Array(bytes))
   }
@@ -111,8 +111,8 @@ function openRelay(port: number) {
   })
   return {
     port: listener.port,
-    hold(holds: boolean) {
-      isHolding = holds
+    pause(paused: boolean) {
+      isPaused = paused
     },
     close: async () => listener.stop(true),
   }
@@ -133,21 +133,21 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     return closing(database, ({ drop }) => drop().catch(() => undefined)).url
   }
 
-  test('[AWAY-1] held back on the network: what waits is refused, and what comes later at once; then all is well', async () => {
+  test('[AWAY-1] when the network drops packets, waiting requests are refused, later ones immediately, until it recovers', async () => {
     const url = new URL(await newDatabase())
     const relay = closing(openRelay(server.port), ({ close }) => close())
     url.port = String(relay.port)
     const node = await startNode(url.href)
-    relay.hold(true)
-    // Nothing but these requests finds out that the server is away.
+    relay.pause(true)
+    // Only these requests can detect that the server is unreachable.
     const waiting = await Promise.all(times(20, (n) => node.anonymous.get(n % 2 ? `${items}/kept` : others)))
     for (const answer of waiting) expectRefusal(answer, 503)
     await expectAway(node)
-    relay.hold(false)
+    relay.pause(false)
     await expectBack(node)
   })
 
-  test('[AWAY-1, AWAY-2] frozen while it works: a node that is told to stop ends in time', async () => {
+  test('[AWAY-1, AWAY-2] a node that is terminated while PostgreSQL is frozen exits in time', async () => {
     const frozen = closing(await openPostgres(programs as PostgresPrograms), ({ remove }) => remove())
     const engine: Engine = {
       name: 'frozen',
@@ -170,7 +170,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     }
   }, 25_000)
 
-  test('[AWAY-3] read-only: writes are refused, and taken again when the server takes them', async () => {
+  test('[AWAY-3] writes are refused while PostgreSQL is read-only', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     const admin = connect(server.url)
@@ -185,7 +185,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     await expectBack(node)
   })
 
-  test('[AWAY-3] another password: refused until it is right again', async () => {
+  test('[AWAY-3] requests are refused while the password is wrong', async () => {
     const url = new URL(await newDatabase())
     const admin = connect(server.url)
     const role = `role_${crypto.randomUUID().replaceAll('-', '')}`
@@ -202,14 +202,14 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     expect(node.logged()).not.toContain('right-password')
   })
 
-  test('[AWAY-3] a database that was dropped is refused', async () => {
+  test('[AWAY-3] requests to a dropped database are refused', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     await connect(server.url).query(`DROP DATABASE ${new URL(url).pathname.slice(1)} WITH (FORCE)`)
     await expectAway(node)
   })
 
-  test('[AWAY-4] a table that is locked stops itself and no other', async () => {
+  test('[AWAY-4] a locked table does not delay requests to other tables', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     const locker = connect(url)
@@ -252,11 +252,11 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     await locker.query('SELECT pg_advisory_unlock(hashtextextended($1, 0))', lock)
     const statuses = (await Promise.all(contended)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 201)).toHaveLength(1)
-    // One that had the database wait for its lock may have been refused.
+    // A write that waited too long for its lock may have been refused.
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(190)
   }, 60_000)
 
-  test('[AWAY-5] too many clients: the pool makes do with the connections it has', async () => {
+  test('[AWAY-5] the pool works with its connections while the server accepts no more', async () => {
     const url = await newDatabase()
     const node = await startNode(url)
     await fillConnections(url)
@@ -283,7 +283,7 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     expect(node.logged()).not.toContain(new URL(late.url).password)
   })
 
-  test('[AWAY-7] a server that does not come, or cannot be used, is named without its password', async () => {
+  test('[AWAY-7] the error about an unreachable or unusable server does not contain its password', async () => {
     const url = new URL(server.url)
     const { port, password } = url
     const refusal = (href: string) =>
@@ -304,14 +304,14 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
     expect(wrong).not.toContain('wrong-password')
   })
 
-  test('[AWAY-6] a standby that is promoted takes over, by an address with both hosts', async () => {
+  test('[AWAY-6] a promoted standby takes over if the URL names both hosts', async () => {
     const primary = closing(await openPostgres(programs as PostgresPrograms), ({ remove }) => remove())
     const standby = closing(await openStandby(programs as PostgresPrograms, primary), ({ remove }) => remove())
     const url = new URL(primary.url)
     const both = primary.url.replace(url.host, `127.0.0.1:${standby.port},${url.host}`)
     const node = await startNode(`${both}?target_session_attrs=read-write`)
     const admin = connect(standby.url)
-    // The standby follows a moment behind.
+    // Replication to the standby takes a moment.
     const isThere = `SELECT EXISTS (SELECT FROM shared.items) AS found`
     const follows = () =>
       admin.query(isThere).then(
@@ -326,12 +326,12 @@ describe.if(serverUrl !== undefined)('PostgreSQL', () => {
   }, 60_000)
 })
 
-/** Ends every session in a database, so that the next are as the server has them now. */
+/** Ends every session in a database, so that new ones have the current settings. */
 async function endSessions(admin: pg.Pool, database: string): Promise<void> {
   await admin.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [database])
 }
 
-/** Takes every connection that the server still has. */
+/** Opens all connections that the server still accepts. */
 async function fillConnections(url: string): Promise<void> {
   for (;;) {
     const client = new pg.Client({ connectionString: url })

@@ -1,4 +1,4 @@
-/** The moment of a backup: writes wait, reads do not, one at a time, and never for long. */
+/** The pause of writes during which a backup records its state: reads continue, and a pause expires. */
 import { expect, test } from 'bun:test'
 import { expectRefusal } from '../harness/refusal.ts'
 import { describeServer } from '../harness/server.ts'
@@ -15,14 +15,14 @@ const config = {
   ],
 }
 
-describeServer('the moment of a backup', { config }, (server) => {
-  const hold = () => server.service.request('POST', '/api/backup/hold')
+describeServer('the pause of writes for a backup', { config }, (server) => {
+  const pauseWrites = () => server.service.request('POST', '/api/backup/hold')
   const isEmbedded = (): boolean => server.settings().databaseUrl === null
 
-  test('[BACKUP-4] writes wait and reads do not, until it is given back', async () => {
-    if (!isEmbedded()) return expectRefusal(await hold(), 404)
+  test('[BACKUP-4] delays writes but not reads until it is released', async () => {
+    if (!isEmbedded()) return expectRefusal(await pauseWrites(), 404)
     await server.anonymous.post(items, { id: 'there' })
-    const { status, body } = await hold()
+    const { status, body } = await pauseWrites()
     expect(status).toBe(200)
     let answered = 0
     const writes = Array.from({ length: 30 }, async (_, n) => {
@@ -38,22 +38,22 @@ describeServer('the moment of a backup', { config }, (server) => {
     expectRefusal(await server.service.delete(`/api/backup/hold/${body.id}`), 404)
   })
 
-  test('[BACKUP-4, BACKUP-12] it is over by itself, and says so', async () => {
+  test('[BACKUP-4, BACKUP-12] expires; a later release is 404', async () => {
     if (!isEmbedded()) return expectRefusal(await server.service.delete('/api/backup/hold/x'), 404)
-    const { body } = await hold()
+    const { body } = await pauseWrites()
     expect((await server.anonymous.post(items, { id: 'waited' })).status).toBe(201)
     expectRefusal(await server.service.delete(`/api/backup/hold/${body.id}`), 404)
   })
 
-  test('[BACKUP-12] a key for backups alone may ask for it, and another may not', async () => {
+  test('[BACKUP-12] requires a service key with the scope for backups', async () => {
     const answer = await server.withKey('backup-key-0123456789').request('POST', '/api/backup/hold')
     expect(answer.status).toBe(isEmbedded() ? 200 : 404)
     if (isEmbedded()) await server.service.delete(`/api/backup/hold/${answer.body.id}`)
     expectRefusal(await server.withKey('metrics-key-0123456789').request('POST', '/api/backup/hold'), 401)
   })
 
-  test('[BACKUP-12] of many at once one has it', async () => {
-    const answers = await Promise.all(Array.from({ length: 40 }, hold))
+  test('[BACKUP-12] is granted to one of forty concurrent requests', async () => {
+    const answers = await Promise.all(Array.from({ length: 40 }, pauseWrites))
     const statuses = answers.map(({ status }) => status)
     if (!isEmbedded()) return expect(new Set(statuses)).toEqual(new Set([404]))
     expect(statuses.filter((status) => status === 200)).toHaveLength(1)
