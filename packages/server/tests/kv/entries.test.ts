@@ -1,4 +1,4 @@
-/** The actions of key-value stores: who may, what is kept, and what is refused. */
+/** The actions of key-value stores: scopes, stored values and refused commands. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -6,7 +6,7 @@ import { kvPath, openStore } from '../harness/resources/kv.ts'
 import { describeServer } from '../harness/server.ts'
 
 const keyOf = (scope: string): string => `a-key-with-scope-${scope}`
-/** Scope to the kinds of actions it admits to in the namespace `cache`. */
+/** Scopes, with the kinds of actions that they allow in the namespace `cache`. */
 const scopes: Readonly<Record<string, readonly string[]>> = {
   'kv:namespace:cache:read': ['read'],
   'kv:namespace:cache:write': ['write'],
@@ -26,7 +26,7 @@ const config = {
   serviceKeys: Object.keys(scopes).map((scope) => ({ name: scope, key: keyOf(scope), scopes: [scope] })),
 }
 
-/** Half a character, which UTF-8 cannot say but JSON can. */
+/** A lone surrogate, which JSON can express but UTF-8 cannot. */
 const half = '\ud800'
 
 describeServer('key-value', { config }, (server) => {
@@ -36,9 +36,10 @@ describeServer('key-value', { config }, (server) => {
     expect((await cache.set('kept', 'k')).status).toBe(200)
   })
 
-  test('[KV-1, KV-4, KV-5] set, get, list, delete', async () => {
+  test('[KV-1, KV-4, KV-5] keys can be set, read, listed and deleted', async () => {
     const set = await cache.set('a', { n: 1 })
-    expect([set.status, set.body]).toEqual([200, { ok: true }])
+    expect(set.status).toBe(200)
+    expect(set.body).toEqual({ ok: true })
     expect((await cache.get('a')).text).toBe('{"value":{"n":1}}')
     expect((await cache.list()).body).toEqual({ keys: ['a', 'kept'], cursor: null })
     expect((await cache.set('a', 'other')).body).toEqual({ ok: true })
@@ -47,10 +48,11 @@ describeServer('key-value', { config }, (server) => {
     expect((await cache.get('a')).body).toEqual({ value: null })
     expect((await cache.list()).body.keys).toEqual(['kept'])
     const again = await cache.delete('a')
-    expect([again.status, again.body]).toEqual([200, { ok: true }])
+    expect(again.status).toBe(200)
+    expect(again.body).toEqual({ ok: true })
   })
 
-  test('[RES-8, KV-4] a large value comes back as a small one does', async () => {
+  test('[RES-8, KV-4] large values are validated, stored and returned like small ones', async () => {
     const large = openStore(server.service, 'large')
     const headers = { 'content-type': 'application/json' }
     const sendRaw = (raw: string) => server.service.request('POST', kvPath('large'), { raw, headers })
@@ -73,7 +75,7 @@ describeServer('key-value', { config }, (server) => {
     expect((await large.delete('a')).status).toBe(200)
   })
 
-  test('[KV-1] a namespace that is not declared is not there', async () => {
+  test('[KV-1] an undeclared namespace is 404', async () => {
     for (const name of ['nothing', 'Cache', 'cache%20', '__proto__', 'constructor', '_kv', 'x'.repeat(300)]) {
       const other = openStore(server.service, name)
       for (const answer of [await other.get('a'), await other.set('a', 1), await other.delete('a'), await other.list()])
@@ -82,18 +84,19 @@ describeServer('key-value', { config }, (server) => {
     expectRefusal(await server.service.get(kvPath('cache')), 405)
   })
 
-  test('[KV-19] namespaces are apart', async () => {
+  test('[KV-19] namespaces do not share keys', async () => {
     const other = openStore(server.service, 'other')
     await cache.set('same', 1)
     await other.set('same', 2)
-    expect([(await cache.get('same')).body.value, (await other.get('same')).body.value]).toEqual([1, 2])
+    expect((await cache.get('same')).body.value).toBe(1)
+    expect((await other.get('same')).body.value).toBe(2)
     await other.delete('same')
     expect((await cache.get('same')).body.value).toBe(1)
     expect(await other.dump()).toEqual({})
     await cache.delete('same')
   })
 
-  test('[KV-2] the scope is that of the action', async () => {
+  test('[KV-2] each action requires its scope', async () => {
     const commands = {
       read: [{ action: 'get', key: 'kept' }, { action: 'list' }],
       write: [
@@ -103,22 +106,22 @@ describeServer('key-value', { config }, (server) => {
     }
     for (const [scope, admitted] of Object.entries(scopes)) {
       const client = server.withKey(keyOf(scope))
-      for (const [kind, asked] of Object.entries(commands))
-        for (const command of asked) {
+      for (const [kind, ofKind] of Object.entries(commands))
+        for (const command of ofKind) {
           const answer = await client.post(kvPath('cache'), command)
-          if (admitted.includes(kind)) expect([scope, command, answer.status]).toEqual([scope, command, 200])
+          if (admitted.includes(kind)) expect({ scope, command, status: answer.status }).toMatchObject({ status: 200 })
           else expectRefusal(answer, 401, 'Invalid service key')
         }
-      // Who may do nothing here is not told what is wrong with a command either.
+      // A key without any scope for the namespace gets no validation errors.
       expectRefusal(await client.post(kvPath('cache'), { action: 'none' }), admitted.length > 0 ? 400 : 401)
-      // A namespace that is not there looks like one that is out of scope.
+      // An unknown namespace gets the same error as one out of scope.
       const status = scope === 'kv:namespace:*:read' ? 404 : 401
       expectRefusal(await client.post(kvPath('nothing'), { action: 'list' }), status)
     }
     expect(await cache.dump()).toEqual({ kept: 'k' })
   })
 
-  test('[KV-2] nobody but a key', async () => {
+  test('[KV-2] only service keys are admitted', async () => {
     for (const command of [
       { action: 'get', key: 'kept' },
       { action: 'set', key: 'kept', value: 1 },
@@ -131,7 +134,7 @@ describeServer('key-value', { config }, (server) => {
     expect(await cache.dump()).toEqual({ kept: 'k' })
   })
 
-  describe('refused for their form', () => {
+  describe('malformed commands', () => {
     const key = 'x'
     const cases: readonly [command: object, data: Record<string, string>][] = [
       [{}, { action: 'required' }],
@@ -155,13 +158,13 @@ describeServer('key-value', { config }, (server) => {
       [{ action: 'list', cursor: 5 }, { cursor: 'type' }],
     ]
     for (const [command, data] of cases)
-      test(`[KV-3] ${JSON.stringify(command)}`, async () => {
+      test(`[KV-3] ${JSON.stringify(command)} is refused`, async () => {
         const body = expectRefusal(await server.service.post(kvPath('cache'), command), 400)
         expect(codesOf(body.data)).toEqual(data)
         expect(await cache.dump()).toEqual({ kept: 'k' })
       })
 
-    test('[KV-3] bodies that are no object, or no JSON', async () => {
+    test('[KV-3] a body that is not a JSON object is refused', async () => {
       const headers = { 'content-type': 'application/json' }
       for (const raw of ['', '[]', '"get"', 'null', '{"action":"get"', '{"action":"set","key":"x","value":NaN}'])
         expectRefusal(await server.service.request('POST', kvPath('cache'), { raw, headers }), 400)
@@ -169,21 +172,22 @@ describeServer('key-value', { config }, (server) => {
       expect(await cache.dump()).toEqual({ kept: 'k' })
     })
 
-    test('[KV-3] what an action does not know it ignores', async () => {
+    test('[KV-3] members that an action does not have are ignored', async () => {
       const raw =
         '{"action":"get","key":"kept","value":1,"tll":5,"__proto__":{"key":"x"},"constructor":{"prototype":1}}'
       const answer = await server.service.request('POST', kvPath('cache'), {
         raw,
         headers: { 'content-type': 'application/json' },
       })
-      expect([answer.status, answer.body]).toEqual([200, { value: 'k' }])
+      expect(answer.status).toBe(200)
+      expect(answer.body).toEqual({ value: 'k' })
       expect(({} as { key?: string }).key).toBeUndefined()
     })
   })
 
   describe('keys', () => {
     for (const key of ['', 'x'.repeat(513), '€'.repeat(171), 'a\0', '\0', half, `a${half}`, '\udc00b'])
-      test(`[KV-8] ${JSON.stringify(key).slice(0, 20)} of ${Buffer.byteLength(key)} bytes is none`, async () => {
+      test(`[KV-8] ${JSON.stringify(key).slice(0, 20)} of ${Buffer.byteLength(key)} bytes is invalid`, async () => {
         for (const answer of [await cache.get(key), await cache.set(key, 1), await cache.delete(key)])
           expectRefusal(answer, 400, 'key')
         if (key !== '') expectRefusal(await cache.list({ prefix: key }), 400, 'prefix')
@@ -204,7 +208,7 @@ describeServer('key-value', { config }, (server) => {
       '../x',
       '?1',
     ])
-      test(`[KV-8] ${JSON.stringify(key).slice(0, 30)} of ${Buffer.byteLength(key)} bytes is one`, async () => {
+      test(`[KV-8] ${JSON.stringify(key).slice(0, 30)} of ${Buffer.byteLength(key)} bytes is valid`, async () => {
         expect((await cache.set(key, [key])).status).toBe(200)
         expect((await cache.get(key)).body).toEqual({ value: [key] })
         expect((await cache.list({ prefix: key })).body.keys).toEqual([key])
@@ -212,7 +216,7 @@ describeServer('key-value', { config }, (server) => {
         expect((await cache.get(key)).body).toEqual({ value: null })
       })
 
-    test('[KV-8] keys that look alike are others', async () => {
+    test('[KV-8] keys that look alike are different keys', async () => {
       const alike = ['\u00e9', 'e\u0301', 'E', 'e', 'e ', ' e', '\uff45']
       for (const [at, key] of alike.entries()) await cache.set(key, at)
       for (const [at, key] of alike.entries()) expect((await cache.get(key)).body.value).toBe(at)
@@ -222,7 +226,7 @@ describeServer('key-value', { config }, (server) => {
 
   describe('values', () => {
     const deep = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels)
-    /** As they are sent; `stored` where they come back shorter. */
+    /** Values as sent, and as returned where that differs. */
     const cases: readonly [sent: string, stored?: string][] = [
       ['null'],
       ['true'],
@@ -253,13 +257,14 @@ describeServer('key-value', { config }, (server) => {
       [deep(63)],
     ]
     for (const [sent, stored = sent] of cases)
-      test(`[KV-6] ${sent.slice(0, 60)}`, async () => {
+      test(`[KV-6] ${sent.slice(0, 60)} is stored`, async () => {
         const raw = `{"action":"set","key":"v","value":${sent}}`
         const answer = await server.service.request('POST', kvPath('cache'), {
           raw,
           headers: { 'content-type': 'application/json' },
         })
-        expect([answer.status, answer.text]).toEqual([200, '{"ok":true}'])
+        expect(answer.status).toBe(200)
+        expect(answer.text).toBe('{"ok":true}')
         expect((await cache.get('v')).text).toBe(`{"value":${stored}}`)
         await cache.delete('v')
       })
@@ -272,26 +277,26 @@ describeServer('key-value', { config }, (server) => {
         expect(await cache.dump()).toEqual({ kept: 'k' })
       })
 
-    test('[KV-7] 1 MiB and no byte more', async () => {
+    test('[KV-7] a value has at most 1 MiB by default', async () => {
       const mebibyte = 'x'.repeat(1024 * 1024 - 2)
       expect((await cache.set('large', mebibyte)).status).toBe(200)
       expect((await cache.get('large')).body.value).toBe(mebibyte)
       expect((await cache.list({ prefix: 'la' })).body.keys).toEqual(['large'])
-      // By the value, and by the body before it is read.
+      // Refused by the size of the value, and by the size of the body before it is read.
       for (const more of ['x', 'x'.repeat(100_000)])
         expectRefusal(await cache.set('large', mebibyte + more), 413, 'larger than')
       expect((await cache.get('large')).body.value).toBe(mebibyte)
       await cache.delete('large')
     })
 
-    test('[KV-7] a namespace may say otherwise, and bytes are those of UTF-8', async () => {
+    test('[KV-7] the maximum is configurable per namespace and counts bytes of UTF-8', async () => {
       expect((await small.set('a', 'x'.repeat(1022))).status).toBe(200)
       expectRefusal(await small.set('a', 'x'.repeat(1023)), 413)
       expect((await small.set('b', '\u00e9'.repeat(511))).status).toBe(200)
       expectRefusal(await small.set('b', '\u00e9'.repeat(512)), 413)
       expectRefusal(await small.set('b', 'x'.repeat(20_000)), 413)
       expect(await small.dump()).toEqual({ a: 'x'.repeat(1022), b: '\u00e9'.repeat(511) })
-      // Escapes make a body longer, and a value not.
+      // Escapes count in the body, not in the value.
       const raw = `{"action":"set","key":"c","value":"${'\\u00e9'.repeat(511)}"}`
       const headers = { 'content-type': 'application/json' }
       expect((await server.service.request('POST', kvPath('small'), { raw, headers })).status).toBe(200)

@@ -1,4 +1,4 @@
-/** Commands nobody meant to send: never a 5xx, a refusal in the common form, and nothing changed by one. */
+/** Property test: malformed commands never cause a 5xx, get the common error form, and change nothing. */
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { body } from '../harness/records/malformed.ts'
@@ -27,7 +27,7 @@ const odd = fc.oneof(
   ),
   fc.jsonValue({ depthSize: 'small' }),
 )
-/** Members as they should be or not, some of them missing. */
+/** Commands with valid, invalid and missing members. */
 const command = fc.record(
   {
     action: fc.oneof(
@@ -50,7 +50,7 @@ describeServer('malformed commands', { config: { kv: { odd: { writeInterval: 0 }
     expect((await store.set('kept', 1)).status).toBe(200)
   })
 
-  test('[ERR-1, ERR-7, KV-3] whatever is sent', () =>
+  test('[ERR-1, ERR-7, KV-3] random commands are accepted or refused without a change', () =>
     fc.assert(
       fc.asyncProperty(fc.oneof({ weight: 5, arbitrary: command }, { weight: 1, arbitrary: body }), async (sent) => {
         const before = await store.dump()

@@ -1,4 +1,4 @@
-/** Nodes that share a PostgreSQL: one store for all of them, and one winner among them. */
+/** Key-value stores on nodes that share a PostgreSQL. */
 import { afterEach, expect, test } from 'bun:test'
 import { type ManualClock, manualClock } from '../../src/base/clock.ts'
 import { createDatabase } from '../harness/databases.ts'
@@ -18,11 +18,11 @@ interface Node {
   readonly free: Store
 }
 
-/** Nodes on one new database, each with a clock of its own. */
+/** Nodes on one new database, each with its clock. */
 async function startNodes(clocks: readonly ManualClock[]): Promise<readonly Node[]> {
   const database = await createDatabase(process.env.PLINTH_TEST_DATABASE_URL as string)
   opened.push(database.drop)
-  // Together, since that is how nodes start.
+  // Started concurrently, as in a deployment.
   return Promise.all(
     clocks.map(async (clock) => {
       const server = await startServer({ config, clock, settings: { databaseUrl: database.url } })
@@ -33,24 +33,24 @@ async function startNodes(clocks: readonly ManualClock[]): Promise<readonly Node
 }
 
 if (process.env.PLINTH_TEST_DATABASE_URL) {
-  test('[KV-11] of 50 writes on three nodes exactly one succeeds, and all nodes have it', async () => {
+  test('[KV-11] of 50 concurrent writes on three nodes one succeeds, and all nodes return it', async () => {
     const clock = manualClock()
     const nodes = await startNodes([clock, clock, clock])
-    for (const turn of ['new', 'there', 'deleted']) {
+    for (const kind of ['new', 'there', 'deleted']) {
       const write = (at: number) => {
         const { cache } = nodes[at % nodes.length] as Node
-        return turn === 'deleted' && at % 2 ? cache.delete('key') : cache.set('key', `${turn}-${at}`)
+        return kind === 'deleted' && at % 2 ? cache.delete('key') : cache.set('key', `${kind}-${at}`)
       }
       const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => write(at)))
       expect(answers.filter(({ status }) => status === 429)).toHaveLength(49)
       const won = answers.findIndex(({ status }) => status === 200)
-      const expected = turn === 'deleted' && won % 2 ? null : `${turn}-${won}`
+      const expected = kind === 'deleted' && won % 2 ? null : `${kind}-${won}`
       for (const { cache } of nodes) expect((await cache.get('key')).body.value).toBe(expected)
       clock.advance(1000)
     }
   })
 
-  test('[KV-11, KV-13] clocks that differ by more than the interval keep no node from writing', async () => {
+  test('[KV-11, KV-13] nodes whose clocks differ by more than the interval can still write', async () => {
     const [early, late] = [manualClock(), manualClock()]
     late.advance(10_000)
     const [one, other] = (await startNodes([early, late])) as [Node, Node]
@@ -71,7 +71,7 @@ if (process.env.PLINTH_TEST_DATABASE_URL) {
     expect((await other.free.list({ cursor })).body).toEqual({ keys: ['c'], cursor: null })
   })
 
-  test('[KV-20] nodes that sweep at once, while keys are written anew', async () => {
+  test('[KV-20] concurrent sweeps on two nodes keep keys that are set again meanwhile', async () => {
     const clock = manualClock()
     const nodes = await startNodes([clock, clock])
     const [{ free }] = nodes as [Node]

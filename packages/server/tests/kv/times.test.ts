@@ -1,4 +1,4 @@
-/** Keys in time: how long they live, how often they may be written, what is swept, and what a crash leaves. */
+/** Expiry of keys, the write interval, sweeps, and crashes. */
 import { describe, expect, test } from 'bun:test'
 import { manualClock } from '../../src/base/clock.ts'
 import { engines } from '../harness/engines.ts'
@@ -12,17 +12,17 @@ const kv = { usual: {}, slow: { writeInterval: 30_000 }, free: { writeInterval: 
 const config = { kv }
 
 let keys = 0
-/** A key that no other test has written. */
+/** A key that no other test uses. */
 const newKey = (): string => `key-${++keys}`
 
-describeServer('key-value in time', { config, clock }, (server) => {
+describeServer('key-value expiry and intervals', { config, clock }, (server) => {
   const [usual, slow, free] = ['usual', 'slow', 'free'].map((name) => openStore(server.service, name)) as [
     Store,
     Store,
     Store,
   ]
 
-  test('[KV-10, KV-9] a key is there for as long as its ttl says, to the millisecond', async () => {
+  test('[KV-10, KV-9] a key exists for exactly its ttl', async () => {
     const [short, long, ever] = [newKey(), newKey(), newKey()]
     await free.set(short, 's', { ttl: 60 })
     await free.set(long, 'l', { ttl: 315_360_000 })
@@ -40,7 +40,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     await free.delete(ever)
   })
 
-  test('[KV-5, KV-10] a set replaces the ttl, and a key that is gone may be set again', async () => {
+  test('[KV-5, KV-10] a set replaces the ttl, and an expired key can be set again', async () => {
     const key = newKey()
     await free.set(key, 1, { ttl: 60 })
     await free.set(key, 2)
@@ -64,7 +64,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
       await free.delete(key)
     })
 
-  test('[KV-11] one write in a second, of whatever kind', async () => {
+  test('[KV-11] a key accepts one write a second, sets and deletes alike', async () => {
     const key = newKey()
     expect((await usual.set(key, 1)).status).toBe(200)
     for (const answer of [await usual.set(key, 2), await usual.delete(key), await usual.set(key, 2, { ttl: 60 })]) {
@@ -74,7 +74,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     clock.advance(999)
     expectRefusal(await usual.set(key, 2), 429)
     expect((await usual.get(key)).body.value).toBe(1)
-    // A refused write is no write: the second counts from the one that succeeded.
+    // A refused write does not extend the interval.
     clock.advance(1)
     expect((await usual.delete(key)).status).toBe(200)
     expect((await usual.get(key)).body.value).toBeNull()
@@ -86,7 +86,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await usual.get(key)).body.value).toBe(3)
   })
 
-  test('[KV-11] the delete of a key that is not there is a write', async () => {
+  test('[KV-11] deleting a missing key counts as a write', async () => {
     const key = newKey()
     expect((await usual.delete(key)).status).toBe(200)
     expectRefusal(await usual.set(key, 1), 429)
@@ -95,7 +95,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await usual.set(key, 1)).status).toBe(200)
   })
 
-  test('[KV-11] of 50 writes at once exactly one succeeds', async () => {
+  test('[KV-11] of 50 concurrent writes one succeeds', async () => {
     const key = newKey()
     for (const before of [null, 'there']) {
       if (before !== null) clock.advance(1000)
@@ -114,7 +114,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await usual.get(key)).body.value).toBe(Number(won) % 2 ? null : `m${won}`)
   })
 
-  test('[KV-12] each key by itself, and as long as the namespace says', async () => {
+  test('[KV-12] the interval is per key and configurable per namespace', async () => {
     const [one, other] = [newKey(), newKey()]
     expect((await slow.set(one, 1)).status).toBe(200)
     expect((await slow.set(other, 1)).status).toBe(200)
@@ -127,7 +127,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await slow.set(one, 2)).status).toBe(200)
   })
 
-  test('[KV-12] without an interval every write is taken', async () => {
+  test('[KV-12] without an interval every write is accepted', async () => {
     const key = newKey()
     const answers = await Promise.all(Array.from({ length: 30 }, (_, at) => free.set(key, at)))
     expect(answers.filter(({ status }) => status !== 200)).toEqual([])
@@ -136,7 +136,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await free.get(key)).body.value).toBeNull()
   })
 
-  test('[KV-13] a clock that is set back', async () => {
+  test('[KV-13] a key stays writable after the clock was set back', async () => {
     const key = newKey()
     await usual.set(key, 1)
     clock.advance(-500)
@@ -147,8 +147,8 @@ describeServer('key-value in time', { config, clock }, (server) => {
     expect((await usual.get(key)).body.value).toBe(2)
   })
 
-  test('[KV-20] what is over is swept, and nothing else', async () => {
-    // A last write that is still known shows by an interval that was made longer since.
+  test('[KV-20] a sweep removes expired keys and intervals, and nothing else', async () => {
+    // A longer interval reveals whether the last write is still stored.
     const [deleted, expired, live, ever] = [newKey(), newKey(), newKey(), newKey()]
     await usual.set(live, 'l', { ttl: 120 })
     await usual.set(ever, 'e')
@@ -157,8 +157,8 @@ describeServer('key-value in time', { config, clock }, (server) => {
     await usual.delete(deleted)
     clock.advance(999)
     await server.tidy()
-    const patient = { kv: { ...kv, usual: { writeInterval: 60_000 } } }
-    await server.reload(patient)
+    const longerInterval = { kv: { ...kv, usual: { writeInterval: 60_000 } } }
+    await server.reload(longerInterval)
     for (const key of [deleted, expired]) expectRefusal(await usual.set(key, 'new'), 429)
     clock.advance(1)
     expectRefusal(await usual.set(deleted, 'new'), 429)
@@ -169,7 +169,7 @@ describeServer('key-value in time', { config, clock }, (server) => {
     await server.reload(config)
   })
 
-  test('[KV-20] more than one sweep can take at a time', async () => {
+  test('[KV-20] a sweep removes more keys than one batch', async () => {
     const count = 1100
     const names = Array.from({ length: count }, (_, at) => `many-${at}`)
     for (let at = 0; at < count; at += 100)
@@ -177,13 +177,13 @@ describeServer('key-value in time', { config, clock }, (server) => {
     clock.advance(60_000)
     expect((await usual.list({ prefix: 'many-' })).body.keys).toEqual([])
     await server.tidy()
-    // Were any left, a clock set back would show it.
+    // With the clock set back, remaining keys would be listed.
     clock.advance(-30_000)
     expect((await usual.list({ prefix: 'many-' })).body.keys).toEqual([])
     clock.advance(30_000)
   })
 
-  test('[KV-19] a namespace that is taken away and put back', async () => {
+  test('[KV-19] a namespace that is removed and declared again keeps its keys', async () => {
     const key = newKey()
     await usual.set(key, 'kept')
     await server.reload({ kv: { free: kv.free } })
@@ -196,8 +196,8 @@ describeServer('key-value in time', { config, clock }, (server) => {
   })
 })
 
-describeServer('key-value that comes later', { config: {} }, (server) => {
-  test('[KV-1] a namespace may be declared while the server runs', async () => {
+describeServer('key-value namespaces added by a reload', { config: {} }, (server) => {
+  test('[KV-1] are served immediately', async () => {
     const later = openStore(server.service, 'later')
     expectRefusal(await later.get('a'), 404)
     await server.tidy()
@@ -208,36 +208,33 @@ describeServer('key-value that comes later', { config: {} }, (server) => {
 })
 
 describe('key-value after a crash', () => {
-  test.each(engines)(
-    '[KV-18] every acknowledged write is there, and every one that was refused is not, on $name',
-    async (engine) => {
-      const server = await spawnServer('export default { kv: { cache: {} } }', engine)
-      try {
-        const cache = openStore(server.service, 'cache')
-        const acknowledged = new Map<string, number>()
-        let sent = 0
-        let killing: Promise<void> | null = null
-        await Promise.all(
-          Array.from({ length: 32 }, async () => {
-            while (!killing) {
-              const n = sent++
-              const answer = await cache.set(`k${n % 400}`, n).catch(() => null)
-              if (answer === null) return
-              expect([200, 429]).toContain(answer.status)
-              if (answer.status === 200) acknowledged.set(`k${n % 400}`, n)
-              if (acknowledged.size >= 300) killing ??= server.kill()
-            }
-          }),
-        )
-        await killing
-        await server.start()
-        const there = await cache.dump()
-        // A key is written once in its second; what was under way at the end may be there or not.
-        for (const [key, n] of acknowledged) expect(there[key]).toBe(n)
-        for (const [key, n] of Object.entries(there)) expect(key).toBe(`k${(n as number) % 400}`)
-      } finally {
-        await server.remove()
-      }
-    },
-  )
+  test.each(engines)('[KV-18] acknowledged writes are kept and refused ones are not, on $name', async (engine) => {
+    const server = await spawnServer('export default { kv: { cache: {} } }', engine)
+    try {
+      const cache = openStore(server.service, 'cache')
+      const acknowledged = new Map<string, number>()
+      let sent = 0
+      let killing: Promise<void> | null = null
+      await Promise.all(
+        Array.from({ length: 32 }, async () => {
+          while (!killing) {
+            const n = sent++
+            const answer = await cache.set(`k${n % 400}`, n).catch(() => null)
+            if (answer === null) return
+            expect([200, 429]).toContain(answer.status)
+            if (answer.status === 200) acknowledged.set(`k${n % 400}`, n)
+            if (acknowledged.size >= 300) killing ??= server.kill()
+          }
+        }),
+      )
+      await killing
+      await server.start()
+      const there = await cache.dump()
+      // A key accepts one write a second; an unacknowledged write may or may not have been stored.
+      for (const [key, n] of acknowledged) expect(there[key]).toBe(n)
+      for (const [key, n] of Object.entries(there)) expect(key).toBe(`k${(n as number) % 400}`)
+    } finally {
+      await server.remove()
+    }
+  })
 })

@@ -1,4 +1,4 @@
-/** Ways out of a SQL database, each of which must lead nowhere. On every engine. */
+/** Statements that try to leave their SQL database, each of which must be refused. On every engine. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,8 +15,8 @@ const config = {
 }
 const posts = '/api/db/shared/tables/posts'
 
-/** Whatever a refused statement tried, the records, this database and the other one are as before. */
-async function look(server: TestServer): Promise<unknown> {
+/** The records, this database and the other one, which a refused statement must not change. */
+async function dumpAll(server: TestServer): Promise<unknown> {
   return {
     records: await server.dump(posts),
     secrets: (await exec(server, 'SELECT * FROM secrets', [], 'other')).body.results,
@@ -123,7 +123,7 @@ const onPostgres: readonly string[] = [
   `SELECT U&"\\0073et_config"('role', 'plinth', false)`,
   'SELECT pg_advisory_lock(1)',
   'SELECT pg_try_advisory_xact_lock(1)',
-  // Where a comment or a text ends, PostgreSQL must be understood to the letter.
+  // The scanner must agree with PostgreSQL about where comments and strings end.
   "SELECT 1 --\r, set_config('statement_timeout', '0', false)",
   "SELECT E'a'\n'b\\' ', pg_advisory_lock(1), ' '",
   "SELECT e'a' --'\n \t'b\\' ', pg_advisory_lock(1), ' '",
@@ -178,21 +178,21 @@ const onPostgres: readonly string[] = [
   'CALL p()',
 ]
 
-describeServer('SQL, kept in', { config }, (server) => {
+describeServer('SQL confinement', { config }, (server) => {
   const isSqlite = (): boolean => server.settings().databaseUrl === null
 
-  test('[SQL-14, SQL-15] nothing leads out of a database: not to files, settings, locks, sessions or other schemas', async () => {
+  test('[SQL-14, SQL-15] no statement reaches files, settings, locks, sessions or other schemas', async () => {
     await exec(server, 'CREATE TABLE secrets (a INTEGER)', [], 'other')
     await exec(server, 'INSERT INTO secrets VALUES (42)', [], 'other')
     await exec(server, 'CREATE TABLE own (a INTEGER)')
     await exec(server, 'INSERT INTO own VALUES (1)')
     await server.service.post(posts, { id: 'p', title: 'untouched' })
-    const before = await look(server)
+    const before = await dumpAll(server)
     for (const query of isSqlite() ? onSqlite : onPostgres) {
       const { status, text } = await exec(server, query, query.includes('?') ? [file] : [])
-      expect([query, status, text]).toEqual([query, 400, text])
+      if (status !== 400) throw new Error(`${query} returned ${status}: ${text}`)
     }
-    expect(await look(server)).toEqual(before)
+    expect(await dumpAll(server)).toEqual(before)
     expect(existsSync(file)).toBe(false)
     expect(readdirSync(outside)).toEqual([])
   })
@@ -204,12 +204,12 @@ const own = async (server: TestServer): Promise<void> => {
 }
 
 describeServer(
-  'SQL of SQLite, kept in',
+  'SQL confinement in SQLite',
   { config },
   (server) => {
     beforeAll(() => own(server))
 
-    test('[SQL-14] what hides in a view, a trigger or a default is refused when it is used', async () => {
+    test('[SQL-14] a forbidden function in a view, a trigger or a default is refused', async () => {
       await exec(server, "CREATE VIEW hidden AS SELECT load_extension('x') AS a")
       expect((await exec(server, 'SELECT * FROM hidden')).status).toBe(400)
       await exec(server, "CREATE TRIGGER sly AFTER INSERT ON own BEGIN SELECT load_extension('x'); END")
@@ -219,7 +219,7 @@ describeServer(
       expect((await exec(server, "CREATE TABLE d (a DEFAULT (load_extension('x')))")).status).toBe(400)
     })
 
-    test('[SQL-14] pragmas that only tell something about the database are answered', async () => {
+    test('[SQL-14] pragmas that only read are allowed', async () => {
       const value = async (query: string) => (await exec(server, query)).body.results
       expect(await value('PRAGMA table_info(own)')).toMatchObject([{ name: 'a' }])
       expect(await value("SELECT name FROM pragma_table_info('own')")).toEqual([{ name: 'a' }])
@@ -229,7 +229,7 @@ describeServer(
       expect(await value('PRAGMA user_version')).toEqual([{ user_version: 3 }])
     })
 
-    test('[SQL-14] within its file a statement may make, change and drop what it likes', async () => {
+    test('[SQL-14] statements can create, alter and drop tables, indexes and views of their database', async () => {
       for (const query of [
         'CREATE TABLE made (a INTEGER PRIMARY KEY AUTOINCREMENT, b REFERENCES own (a))',
         'CREATE INDEX made_b ON made (b)',
@@ -246,15 +246,15 @@ describeServer(
         'DROP TABLE copied',
       ]) {
         const { status, text } = await exec(server, query)
-        expect([query, status, text]).toEqual([query, 200, text])
+        if (status !== 200) throw new Error(`${query} returned ${status}: ${text}`)
       }
     })
 
-    test('[SQL-14] full-text tables are there on the embedded engine', async () => {
+    test('[SQL-14] the embedded engine supports full-text tables', async () => {
       await exec(server, 'CREATE VIRTUAL TABLE words USING fts5(text)')
       await exec(server, 'INSERT INTO words VALUES (?)', ['the quick brown fox'])
       expect((await exec(server, 'SELECT text FROM words WHERE words MATCH ?', ['quick'])).body.results).toHaveLength(1)
-      // Its own tables are not to be written behind its back.
+      // The shadow tables of a full-text table cannot be written.
       expect((await exec(server, 'DELETE FROM words_data')).status).toBe(400)
     })
   },
@@ -262,12 +262,12 @@ describeServer(
 )
 
 describeServer(
-  'SQL of PostgreSQL, kept in',
+  'SQL confinement in PostgreSQL',
   { config },
   (server) => {
     beforeAll(() => own(server))
 
-    test('[SQL-15] a role sees no tables but its own, and may do nothing elsewhere', async () => {
+    test('[SQL-15] a role sees only its own tables and has no other privileges', async () => {
       const { databaseUrl } = server.settings()
       const seen = await exec(
         server,
@@ -300,8 +300,8 @@ describeServer(
       }
     })
 
-    test('[SQL-15] what a statement could leave in its session is gone for the next', async () => {
-      // As if the words were not looked at: the session itself must be as new each time.
+    test('[SQL-15] the session settings are the defaults for every statement', async () => {
+      // Independent of the scanner: the session itself must be reset for each statement.
       for (let at = 0; at < 8; at++) {
         const { body } = await exec(
           server,

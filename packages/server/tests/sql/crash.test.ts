@@ -1,4 +1,4 @@
-/** SQL databases through sudden ends: of the server, and of the processes that run statements for it. */
+/** SQL databases when the server, or a process that runs statements for it, is killed. */
 import { expect, test } from 'bun:test'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ async function withServer(engine: (typeof engines)[number], work: (server: Spawn
 }
 
 for (const engine of engines)
-  test(`[SQL-23] what was acknowledged is there after kill -9 of the server, on ${engine.name}`, async () => {
+  test(`[SQL-23] acknowledged writes are kept after kill -9 of the server, on ${engine.name}`, async () => {
     await withServer(engine, async (server) => {
       await exec(server, 'CREATE TABLE t (a INTEGER PRIMARY KEY)')
       const acknowledged: number[] = []
@@ -60,11 +60,11 @@ for (const engine of engines)
 const [embedded] = engines
 if (!embedded) throw new Error('no engine')
 
-test('[SQL-24] kill -9 of the server ends its processes, one in the middle of a statement too', async () => {
+test('[SQL-24] kill -9 of the server ends its statement processes, also while they run a statement', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'CREATE TABLE t (a INTEGER)')
     await exec(server, 'SELECT 1')
-    // One idle, one writing and one reading without an end.
+    // One process is idle, one runs an endless write and one an endless read.
     const running = [
       exec(server, `INSERT INTO t ${endless} SELECT x FROM c`),
       exec(server, `${endless} SELECT count(*) FROM c`),
@@ -79,7 +79,7 @@ test('[SQL-24] kill -9 of the server ends its processes, one in the middle of a 
   })
 })
 
-test('[SQL-24] SIGTERM ends them too', async () => {
+test('[SQL-24] SIGTERM of the server ends its statement processes', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'CREATE TABLE t (a INTEGER)')
     await exec(server, 'SELECT 1')
@@ -89,13 +89,13 @@ test('[SQL-24] SIGTERM ends them too', async () => {
   })
 })
 
-test('[SQL-23] a process that is killed in the middle of a write fails that write alone', async () => {
+test('[SQL-23] killing a process during a write fails only that write', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'CREATE TABLE t (a INTEGER)')
     const [writer] = processesOf(server)
     const running = exec(server, `INSERT INTO t SELECT x FROM (${endless} SELECT x FROM c) AS c`)
     const next = exec(server, 'INSERT INTO t VALUES (7)')
-    // Both are in the server once a later request is answered.
+    // Both requests have reached the server once a later one is answered.
     await exec(server, 'SELECT 1')
     process.kill(writer as number, 'SIGKILL')
     expect((await running).status).toBe(503)
@@ -104,7 +104,7 @@ test('[SQL-23] a process that is killed in the middle of a write fails that writ
   })
 })
 
-test('[SQL-17] the environment of these processes holds no secret', async () => {
+test('[SQL-17] the environment of the statement processes contains no secret', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'SELECT 1')
     const [pid] = processesOf(server)
@@ -113,7 +113,7 @@ test('[SQL-17] the environment of these processes holds no secret', async () => 
   })
 })
 
-test('[SQL-23] a file that is damaged is 503, and stops no other database', async () => {
+test('[SQL-23] a damaged database file is 503, and other databases are still served', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'CREATE TABLE t (a INTEGER)')
     for (const pid of processesOf(server)) process.kill(pid, 'SIGKILL')
@@ -125,21 +125,21 @@ test('[SQL-23] a file that is damaged is 503, and stops no other database', asyn
   })
 })
 
-test('[SQL-23] processes that are killed at any moment cost no more than their own statement', async () => {
+test('[SQL-23] killing processes at any time fails only their statements', async () => {
   await withServer(embedded, async (server) => {
     await exec(server, 'CREATE TABLE t (a INTEGER)')
     const statuses: number[] = []
-    for (let turn = 0; turn < 15; turn++) {
-      const asked = Array.from({ length: 8 }, (_, at) =>
+    for (let round = 0; round < 15; round++) {
+      const statements = Array.from({ length: 8 }, (_, at) =>
         exec(server, at % 2 === 0 ? 'SELECT count(*) AS n FROM t' : 'INSERT INTO t VALUES (1)'),
       )
       for (const pid of processesOf(server)) process.kill(pid, 'SIGKILL')
-      for (const { status } of await Promise.all(asked)) statuses.push(status)
+      for (const { status } of await Promise.all(statements)) statuses.push(status)
     }
     expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([])
-    // Each of the three that read may have been killed since it last answered, which the server learns by asking it.
+    // Each of the three readers may be dead, which the server detects only when it sends a statement to it.
     const next: number[] = []
-    for (let turn = 0; turn < 4; turn++) next.push((await exec(server, 'SELECT 1 AS a')).status)
+    for (let round = 0; round < 4; round++) next.push((await exec(server, 'SELECT 1 AS a')).status)
     expect(next.at(-1)).toBe(200)
     expect((await server.anonymous.get('/api/health')).status).toBe(200)
     await until(() => processesOf(server).length <= 4)

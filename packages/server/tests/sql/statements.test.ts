@@ -1,4 +1,4 @@
-/** One statement at a time on SQL databases: what goes in, what comes out, and what is refused. On every engine. */
+/** Single statements on SQL databases: parameters, results and refused statements. On every engine. */
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Answer } from '../harness/client.ts'
@@ -18,7 +18,7 @@ const config = {
   serviceKeys: scopes.map((scope) => ({ name: scope, key: `a-key-with-${scope}`, scopes: [scope] })),
 }
 
-/** The rows of a statement that must succeed. */
+/** The rows of a statement; throws unless it succeeds. */
 async function rowsOf(server: TestServer, query: string, params?: unknown, database?: string): Promise<unknown[]> {
   const { status, body, text } = await exec(server, query, params, database)
   if (status !== 200) throw new Error(`${query}: ${status} ${text}`)
@@ -27,8 +27,10 @@ async function rowsOf(server: TestServer, query: string, params?: unknown, datab
 
 async function expectRefused(answer: Promise<Answer>, status = 400): Promise<string> {
   const { status: found, body, text } = await answer
-  expect([found, text]).toEqual([status, text])
-  expect([body.code, typeof body.message, typeof body.slug]).toEqual([status, 'string', 'string'])
+  if (found !== status) throw new Error(`expected ${status}, got ${found}: ${text}`)
+  expect(body.code).toBe(status)
+  expect(body.message).toBeString()
+  expect(body.slug).toBeString()
   return body.message
 }
 
@@ -40,7 +42,7 @@ describeServer('SQL', { config }, (server) => {
     await run('CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT NOT NULL, stars INTEGER)')
   })
 
-  test('[SQL-1, SQL-12] answers rows as objects, and says what was done', async () => {
+  test('[SQL-1, SQL-12] a statement returns rows as objects and counts of its effects', async () => {
     const inserted = await exec(server, 'INSERT INTO notes (id, title, stars) VALUES (?, ?, ?), (?, ?, ?)', [
       ...[1, 'one', 5],
       ...[2, "it's two", null],
@@ -66,7 +68,7 @@ describeServer('SQL', { config }, (server) => {
     expect(await run('DELETE FROM notes WHERE id = 2 RETURNING title')).toEqual([{ title: "it's two" }])
   })
 
-  test('[SQL-2] a comment or a semicolon may follow; a second statement may not', async () => {
+  test('[SQL-2] comments and semicolons can follow a statement; a second statement is refused', async () => {
     expect(await run('SELECT 1 AS a; -- done')).toEqual([{ a: 1 }])
     expect(await run('/* first */ SELECT 1 AS a /* ; */ ;;')).toEqual([{ a: 1 }])
     expect(await run("SELECT 'a;b' AS a")).toEqual([{ a: 'a;b' }])
@@ -81,14 +83,14 @@ describeServer('SQL', { config }, (server) => {
     expect(await run('SELECT count(*) AS n FROM notes WHERE id = 1')).toEqual([{ n: 1 }])
   })
 
-  test('[SQL-3] nothing to run is refused, and so is what is no text', async () => {
+  test('[SQL-3] an empty query, one that is not a string, and one that is too long are refused', async () => {
     for (const query of ['', '  ', ';', '-- nothing', '/* nothing', 'SELECT 1\0', '\uD800', 5, null, ['SELECT 1'], {}])
       await expectRefused(exec(server, query))
     await expectRefused(server.service.post('/api/sql/main', {}))
     await expectRefused(exec(server, `SELECT 1 -- ${'x'.repeat(102_400)}`))
   })
 
-  test('[SQL-4] ? and ?1 stand for values, in order or by number, and not within texts and comments', async () => {
+  test('[SQL-4] ? and ?1 are parameters by order or number, except in strings and comments', async () => {
     const typed = isSqlite() ? '?' : '?::int'
     expect(await run(`SELECT ${typed} AS a, ${typed} AS b`, [1, 2])).toEqual([{ a: 1, b: 2 }])
     expect(await run(`SELECT ${typed.replace('?', '?2')} AS a, ${typed.replace('?', '?1')} AS b`, [1, 2])).toEqual([
@@ -100,7 +102,7 @@ describeServer('SQL', { config }, (server) => {
     expect(await run('SELECT id FROM notes WHERE title = ? OR title = ?1', ["' OR 1=1 --"])).toEqual([])
   })
 
-  test('[SQL-4] as many values as there are places, each text, a number, a boolean or null', async () => {
+  test('[SQL-4] there must be one value per parameter: a string, a number, a boolean or null', async () => {
     for (const [query, params] of [
       ['SELECT ?', []],
       ['SELECT ?', undefined],
@@ -122,7 +124,7 @@ describeServer('SQL', { config }, (server) => {
     expect(await run(`SELECT ?${cast} AS a, ?${cast} AS b`, [null, 'é\n"'])).toEqual([{ a: null, b: 'é\n"' }])
   })
 
-  test('[SQL-5] numbers that JavaScript would change come as text, bytes as base64', async () => {
+  test('[SQL-5] numbers that JavaScript cannot represent are returned as strings, bytes as base64', async () => {
     const blob = isSqlite() ? "x'00ff41'" : "'\\x00ff41'::bytea"
     const infinite = isSqlite() ? '9e999' : "'Infinity'::float8"
     expect(
@@ -141,14 +143,14 @@ describeServer('SQL', { config }, (server) => {
     ])
   })
 
-  test('[SQL-6] of columns with one name the last is in the row; any name is only a name', async () => {
+  test('[SQL-6] of columns with the same name the last is returned, and columns can have any name', async () => {
     expect(await run('SELECT 1 AS a, 2 AS b, 3 AS a')).toEqual([{ a: 3, b: 2 }])
     const { text } = await exec(server, 'SELECT 1 AS "__proto__", 2 AS "a\u0001""b"')
     expect(text).toContain('"__proto__":1')
     expect(text).toContain('"a\\u0001\\"b":2')
   })
 
-  test("[SQL-7] a mistake is 400 with the database's message", async () => {
+  test('[SQL-7] an invalid statement is 400 with the message of the database', async () => {
     expect(await expectRefused(exec(server, 'SELEC 1'))).toMatch(/selec/i)
     expect(await expectRefused(exec(server, 'SELECT * FROM nowhere'))).toContain('nowhere')
     expect(await expectRefused(exec(server, 'SELECT nothing FROM notes'))).toContain('nothing')
@@ -157,7 +159,7 @@ describeServer('SQL', { config }, (server) => {
     expect(await run('SELECT count(*) AS n FROM notes WHERE id = 77')).toEqual([{ n: 0 }])
   })
 
-  test('[SQL-8] more rows than the limit are refused, and what would have given them has changed nothing', async () => {
+  test('[SQL-8] a statement that returns more rows than the limit is refused and changes nothing', async () => {
     const tight = (query: string) => exec(server, query, undefined, 'tight')
     const numbers = (most: number) =>
       `WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < ${most})`
@@ -170,11 +172,11 @@ describeServer('SQL', { config }, (server) => {
 
     expect((await run(`${numbers(10_000)} SELECT x FROM c`)).length).toBe(10_000)
     expect(await expectRefused(exec(server, `${numbers(10_001)} SELECT x FROM c`))).toContain('10000 rows')
-    // Without an end: only what is asked for is computed.
+    // An endless query: only rows up to the limit are computed.
     await expectRefused(exec(server, 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c'))
   })
 
-  test('[SQL-9] rows beyond what an answer may hold are refused', async () => {
+  test('[SQL-9] rows that exceed the size of a response are refused', async () => {
     const wide = isSqlite() ? 'hex(zeroblob(4000000))' : "repeat('0', 8000000)"
     expect((await run(`SELECT length(${wide}) AS n`)) as unknown).toEqual([{ n: 8_000_000 }])
     await expectRefused(exec(server, `SELECT ${wide} AS a, ${wide} AS b`))
@@ -201,7 +203,7 @@ describeServer('SQL', { config }, (server) => {
     expect(await run('SELECT count(*) AS n FROM notes WHERE id = 60')).toEqual([{ n: 0 }])
   })
 
-  test('[SQL-11] a database that is not declared is 404, whatever its name', async () => {
+  test('[SQL-11] an undeclared database is 404, and a malformed name 404 or 400', async () => {
     for (const name of [
       'nope',
       'MAIN',
@@ -213,30 +215,30 @@ describeServer('SQL', { config }, (server) => {
       'a'.repeat(300),
     ]) {
       const { status } = await exec(server, 'SELECT 1', undefined, name)
-      expect([name, [404, 400].includes(status)]).toEqual([name, true])
+      if (status !== 404 && status !== 400) throw new Error(`${name} returned ${status}`)
     }
     expect((await exec(server, 'SELECT 1', undefined, 'nope')).status).toBe(404)
   })
 
-  test('[SQL-25] only a key with the scope of the database may ask, and a refused one learns and changes nothing', async () => {
+  test('[SQL-25] only a service key with the scope of the database is admitted; others change nothing', async () => {
     const body = { query: "INSERT INTO notes (id, title) VALUES (500, 'x')" }
-    const asked = async (client: typeof server.service, name = 'main') =>
+    const statusFor = async (client: typeof server.service, name = 'main') =>
       (await client.post(`/api/sql/${name}`, body)).status
-    expect(await asked(server.anonymous)).toBe(401)
-    expect(await asked(server.as('alice'))).toBe(403)
-    expect(await asked(server.as({ id: 'alice', role: 'admin' }), 'nope')).toBe(403)
-    expect(await asked(server.withKey('wrong'))).toBe(401)
+    expect(await statusFor(server.anonymous)).toBe(401)
+    expect(await statusFor(server.as('alice'))).toBe(403)
+    expect(await statusFor(server.as({ id: 'alice', role: 'admin' }), 'nope')).toBe(403)
+    expect(await statusFor(server.withKey('wrong'))).toBe(401)
     for (const scope of ['sql:database:tight:exec', 'db:table:*:*', 'kv:namespace:main:write'])
-      expect([scope, await asked(server.withKey(`a-key-with-${scope}`))]).toEqual([scope, 401])
+      expect({ scope, status: await statusFor(server.withKey(`a-key-with-${scope}`)) }).toEqual({ scope, status: 401 })
     expect(await run('SELECT count(*) AS n FROM notes WHERE id = 500')).toEqual([{ n: 0 }])
     for (const scope of ['sql:database:main:exec', 'sql:database:*:exec'])
-      expect([scope, await asked(server.withKey(`a-key-with-${scope}`))]).toEqual([
+      expect({ scope, status: await statusFor(server.withKey(`a-key-with-${scope}`)) }).toEqual({
         scope,
-        scope.includes('main') ? 200 : 400,
-      ])
+        status: scope.includes('main') ? 200 : 400,
+      })
   })
 
-  test('[SQL-7] whatever is sent, the answer is no failure of the server', async () => {
+  test('[SQL-7] random statements are 200 or 400', async () => {
     const piece = fc.oneof(
       fc.constantFrom(
         ...[
@@ -281,13 +283,13 @@ describeServer('SQL', { config }, (server) => {
     await fc.assert(
       fc.asyncProperty(fc.array(piece, { maxLength: 8 }), fc.array(value, { maxLength: 2 }), async (pieces, params) => {
         const { status, text } = await exec(server, pieces.join(' '), params)
-        expect([status, [200, 400].includes(status) ? '' : text]).toEqual([status, ''])
+        if (status !== 200 && status !== 400) throw new Error(`${pieces.join(' ')} returned ${status}: ${text}`)
       }),
       { numRuns: 150 },
     )
   })
 
-  test('[SQL-13] databases do not see each other', async () => {
+  test('[SQL-13] a statement cannot read tables of another database', async () => {
     await run('CREATE TABLE only_in_main (a INTEGER)')
     const reaching = ['only_in_main', 'main.only_in_main', '_sql_main.only_in_main', '"_sql_main"."only_in_main"']
     for (const name of isSqlite() ? reaching.slice(0, 1) : reaching)
@@ -301,7 +303,7 @@ describeServer(
   (server) => {
     const run = (query: string, params?: unknown) => rowsOf(server, query, params)
 
-    test('[SQL-12] counts what triggers write as written, and not as changed', async () => {
+    test('[SQL-12] rows written by triggers count as written, not as changes', async () => {
       await run('CREATE TABLE notes (id INTEGER PRIMARY KEY, title TEXT)')
       await run('CREATE TABLE log (at TEXT)')
       await run(
@@ -311,12 +313,12 @@ describeServer(
       expect(body.meta).toMatchObject({ changes: 1, rows_written: 3 })
     })
 
-    test('[SQL-2, SQL-4] blanks of every kind before a statement, and places that are left out', async () => {
+    test('[SQL-2, SQL-4] white space can precede a statement, and parameter numbers can be omitted', async () => {
       expect(await run(';; SELECT ?3 AS a, ?1 AS b;', [1, 2, 3])).toEqual([{ a: 3, b: 1 }])
       expect(await run('\uFEFF-- x\nSELECT ?2 AS a, ? AS b', [1, 2, 3])).toEqual([{ a: 2, b: 3 }])
     })
 
-    test('[SQL-5] whole numbers stay whole, and booleans are 1 and 0', async () => {
+    test('[SQL-5] integers stay integers, and booleans are 1 and 0', async () => {
       expect(await run('SELECT typeof(?) AS a, typeof(?) AS b, ? AS c, typeof(?) AS d', [1, 1.5, true, 'x'])).toEqual([
         { a: 'integer', b: 'real', c: 1, d: 'text' },
       ])
@@ -331,13 +333,13 @@ describeServer(
   (server) => {
     const run = (query: string, params?: unknown) => rowsOf(server, query, params)
 
-    test('[SQL-5] values take the type of the place they stand in', async () => {
+    test('[SQL-5] values take the type of their parameter', async () => {
       expect(await run('SELECT ?::boolean AS a, ?::int AS b, ?::float8 AS c', [true, 1, 1.5])).toEqual([
         { a: true, b: 1, c: 1.5 },
       ])
     })
 
-    test('[SQL-4] ?? writes the operators that hold a question mark', async () => {
+    test('[SQL-4] ?? is a literal question mark in operators', async () => {
       expect(
         await run(`SELECT '{"a":1}'::jsonb ?? 'a' AS has, '{"a":1}'::jsonb ??| array['b', ?] AS some`, ['a']),
       ).toEqual([{ has: true, some: true }])
@@ -346,10 +348,10 @@ describeServer(
       ])
     })
 
-    test('[SQL-5] arrays of anything are arrays', async () => {
+    test('[SQL-5] arrays of any type are returned as arrays', async () => {
       const [row] =
         (await run(`SELECT array[repeat('x', 100000), repeat('"\\', 50000), '{}', 'NULL', '', ' a '] AS texts,
-        array[]::int[] AS none, '[0:1]={7,8}'::int[] AS placed, array['\\x00ff'::bytea] AS bytes,
+        array[]::int[] AS none, '[0:1]={7,8}'::int[] AS withBounds, array['\\x00ff'::bytea] AS bytes,
         array[9007199254740993, 1] AS big, array[null, 'x']::varchar[] AS nulls,
         array[date '2026-01-31', null] AS dates, array[time '12:00', time '01:02:03'] AS times,
         array['a', 'b']::char(1)[] AS characters, array[interval '1 day'] AS intervals,
@@ -360,7 +362,7 @@ describeServer(
       expect(row).toEqual({
         texts: ['x'.repeat(100_000), '"\\'.repeat(50_000), '{}', 'NULL', '', ' a '],
         none: [],
-        placed: [7, 8],
+        withBounds: [7, 8],
         bytes: ['AP8='],
         big: ['9007199254740993', 1],
         nulls: [null, 'x'],
@@ -370,7 +372,7 @@ describeServer(
       })
     })
 
-    test('[SQL-5] types come as the JSON nearest to them', async () => {
+    test('[SQL-5] each type is returned as its closest JSON equivalent', async () => {
       expect(
         await run(`SELECT 1::int8 AS a, 1.10::numeric AS b, 12345678901234567890.5::numeric AS c, true AS d,
           '{"x": [1, null]}'::jsonb AS e, timestamptz '2026-01-31 13:00:00.5+01' AS f, date '2026-01-31' AS g,

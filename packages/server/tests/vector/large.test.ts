@@ -1,4 +1,4 @@
-/** Searches and fetches whose vectors do not fit into one response. */
+/** Searches and fetches of more vectors than fit in one response. */
 import { beforeAll, expect, test } from 'bun:test'
 import { describeServer } from '../harness/server.ts'
 
@@ -11,7 +11,7 @@ const config = {
 const ids = Array.from({ length: 30 }, (_, n) => `v${String(n).padStart(2, '0')}`)
 const valuesOf = (n: number): number[] => Array.from({ length: dimensions }, (_, i) => Math.fround(Math.sin(i + n)))
 
-describeServer('large responses of vectors', { config }, (server) => {
+describeServer('large vector responses', { config }, (server) => {
   const perform = (body: object) => server.service.post('/api/vector/wide', body)
 
   beforeAll(async () => {
@@ -19,7 +19,7 @@ describeServer('large responses of vectors', { config }, (server) => {
     expect((await perform({ action: 'upsert', vectors })).status).toBe(200)
   })
 
-  test('[VEC-27] getByIds answers the first that fit, and the others when they are asked for', async () => {
+  test('[VEC-27] getByIds returns the first vectors that fit, and the others when they are requested', async () => {
     const seen: string[] = []
     while (seen.length < ids.length) {
       const { status, text, body } = await perform({ action: 'getByIds', ids: ids.slice(seen.length) })
@@ -32,7 +32,7 @@ describeServer('large responses of vectors', { config }, (server) => {
     expect(seen).toEqual(ids)
   })
 
-  test('[VEC-27] a search with values answers the best that fit; without values it answers all', async () => {
+  test('[VEC-27] a search with values returns the best matches that fit, without values all of them', async () => {
     const query = { action: 'search', vector: valuesOf(3), topK: 30 }
     const few = await perform({ ...query, returnValues: true })
     expect(few.body).toMatchObject({ truncated: true, count: few.body.matches.length })

@@ -1,4 +1,4 @@
-/** Requests to vector indexes that are refused: what is wrong is named, and nothing has changed. */
+/** Refused requests to vector indexes: the error names each wrong field, and nothing has changed. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { codesOf } from '../harness/records/scenarios.ts'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -11,7 +11,7 @@ const indexes = {
 const ok = { id: 'new', values: [1, 2, 3] }
 const long = 'ü'.repeat(33)
 
-/** An action, what goes with it, and the codes of its mistakes; null for one that no field is to blame for. */
+/** An action, its parameters, and the expected error codes by field; null for an error that names no field. */
 type Refused = readonly [string, object, Readonly<Record<string, string>> | null]
 
 const write = (...vectors: unknown[]) => ({ vectors })
@@ -91,7 +91,7 @@ const searches: readonly Refused[] = [
   ['search', { vector: [1, 2, 3], returnMetadata: 'some' }, { returnMetadata: 'type' }],
 ]
 
-/** Filters and where their mistake is. */
+/** Filters with the field and the code of the expected error. */
 const filters: readonly (readonly [unknown, string, string])[] = [
   ['lang', 'filter', 'type'],
   [[['lang', '==', 'en']], 'filter', 'type'],
@@ -152,18 +152,18 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
   for (const [rules, table] of Object.entries(tables))
     describe(rules, () => {
       for (const [action, rest, data] of table)
-        test(`${rules} ${action} ${JSON.stringify(rest).slice(0, 80)}`, () =>
+        test(`${rules} ${action} of ${JSON.stringify(rest).slice(0, 80)} is refused`, () =>
           expectRefused(() => perform(server.service, 'docs', action, rest), data))
     })
 
   for (const [filter, field, code] of filters)
     for (const action of ['search', 'queryById'])
-      test(`[VEC-16] ${action} by ${JSON.stringify(filter).slice(0, 60)}`, () =>
+      test(`[VEC-16] ${action} with filter ${JSON.stringify(filter).slice(0, 60)} is refused`, () =>
         expectRefused(() => perform(server.service, 'docs', action, { vector: [1, 0, 0], vectorId: 'a', filter }), {
           [field]: code,
         }))
 
-  test('[VEC-16] more conditions than a filter may have', () => {
+  test('[VEC-16] a filter with too many conditions is refused', () => {
     const filter = { lang: Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`$eq${at}`, 'x'])) }
     return expectRefused(() => perform(server.service, 'docs', 'search', { vector: [1, 0, 0], filter }), {
       'filter.lang': 'operator',
@@ -171,7 +171,7 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
   })
 
   for (const text of ['1e999', '-1e999', '1e39', 'NaN', 'Infinity', '0x1', '1,', '"1"', 'true'])
-    test(`[VEC-6] the number ${text}, as text of a body`, async () => {
+    test(`[VEC-6] the number ${text} in a body is refused`, async () => {
       const post = (body: string) =>
         server.service.request('POST', '/api/vector/docs', {
           raw: body,
@@ -193,12 +193,12 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
     })
 
   for (const body of [{}, { action: 'drop' }, { action: null }, { action: ['search'] }, { action: '__proto__' }])
-    test(`[VEC-1] the action of ${JSON.stringify(body)}`, () =>
+    test(`[VEC-1] the action of ${JSON.stringify(body)} is refused`, () =>
       expectRefused(() => server.service.post('/api/vector/docs', body), {
         action: 'action' in body ? 'enum' : 'required',
       }))
 
-  test('[VEC-7] other metrics take a zero vector', async () => {
+  test('[VEC-7] metrics other than cosine accept a zero vector', async () => {
     await use(server, 'flat', 'upsert', { vectors: [{ id: 'zero', values: [0] }] })
     expect(await use(server, 'flat', 'search', { vector: [0] })).toEqual({
       matches: [{ id: 'zero', score: 0 }],
@@ -206,7 +206,7 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
     })
   })
 
-  test('[VEC-6] the largest and smallest numbers are compared without overflow', async () => {
+  test('[VEC-6] very large and very small numbers are compared without overflow', async () => {
     const extremes = [
       { id: 'huge', values: [1e17] },
       { id: 'tiny', values: [1e-30] },
@@ -227,7 +227,7 @@ describeVectors('refused requests to vector indexes', { indexes }, (server) => {
     await use(server, 'docs', 'delete', { ids: ['x', 'y'] })
   })
 
-  test('[VEC-8, HTTP-12] metadata may have any names, and pollutes nothing', async () => {
+  test('[VEC-8, HTTP-12] metadata can have members of any name and cannot pollute prototypes', async () => {
     const raw =
       '{"action":"upsert","vectors":[{"id":"p","values":[1,1,1],"metadata":{"__proto__":{"lang":"xx"},"constructor":"c","\\"q":1}}]}'
     const answer = await server.service.request('POST', '/api/vector/docs', {

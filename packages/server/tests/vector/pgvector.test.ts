@@ -1,4 +1,4 @@
-/** pgvector where it is not simply there: for a user who may not create it, and for an index that is large already. */
+/** pgvector with a database user who cannot create the extension, and with an index that is large already. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import pg from 'pg'
 import { createLog } from '../../src/base/log.ts'
@@ -42,7 +42,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
     engine: 'auto',
   } as const
 
-  test('[VEC-25] a large index is searched without its index, until somebody has built it as the log says', async () => {
+  test('[VEC-25] a large index is searched without database indexes until an operator runs the logged statements', async () => {
     const { url, client } = await openDatabase()
     const lines: string[] = []
     const log = createLog({ level: 'debug', format: 'json', write: (text) => void lines.push(text) })
@@ -81,12 +81,13 @@ describe.if(serverUrl !== '')('pgvector', () => {
     expect(await names()).toEqual([])
     expect(await search()).toEqual(expected)
     const { statements, vectors: count } = JSON.parse(lines.join('').trim().split('\n').at(-1) ?? '{}')
-    expect([count, statements.length]).toEqual([3, 3])
+    expect(count).toBe(3)
+    expect(statements).toHaveLength(3)
     for (const statement of statements) await client.query(statement)
     const built = ['vectors_1_metadata', 'vectors_1_namespace', 'vectors_1_nearest']
     expect(await names()).toEqual(built)
     expect(await search()).toEqual(expected)
-    // What is there is left as it is; where it is not used it goes.
+    // Existing indexes are kept; an index that is no longer used is dropped.
     lines.length = 0
     await pgvector.prepareIndex(index)
     log.flush()
@@ -98,7 +99,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
     expect(await search()).toEqual(expected)
   })
 
-  test('[VEC-25] a user who may not create it searches in memory, and is told', async () => {
+  test('[VEC-25] if the database user cannot create the extension, searches run in memory and the log reports it', async () => {
     const { url, client } = await openDatabase()
     const name = `plain_${crypto.randomUUID().replaceAll('-', '')}`
     await client.query(`CREATE ROLE ${name} LOGIN PASSWORD 'plain'`)
@@ -123,7 +124,7 @@ describe.if(serverUrl !== '')('pgvector', () => {
       matches: [{ id: 'a', score: 1 }],
       count: 1,
     })
-    // Once an administrator has created it, the next start uses it.
+    // The next start after an administrator has created the extension uses it.
     await client.query('CREATE EXTENSION vector')
     await server.restart()
     const { rows } = await client.query("SELECT 1 FROM pg_indexes WHERE indexname = 'vectors_1_nearest'")

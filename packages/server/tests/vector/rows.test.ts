@@ -1,4 +1,4 @@
-/** Vectors in SQL as copies follow them: every change in order, in pages, and a new beginning where one is needed. */
+/** The changes of vectors that copies in memory follow: in order, in pages, and from the start if necessary. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -52,7 +52,7 @@ for (const engine of engines)
       metadata: metadata && JSON.stringify(metadata),
       namespace,
     })
-    /** Changes as they are told, page by page. */
+    /** All changes after a version, page by page. */
     async function readAll(index: StoredIndex, after: number, rowsMax = 1000) {
       const found: string[] = []
       let begun = 0
@@ -72,7 +72,7 @@ for (const engine of engines)
       }
     }
 
-    test('[VEC-22] changes are told in order, in pages of any length', async () => {
+    test('[VEC-22] changes are read in order, in pages of any length', async () => {
       const index = await prepare('ordered')
       expect(await readAll(index, 0)).toEqual({ found: [], version: 0 })
       await writes.put(index, [vector('a', 1, { lang: 'en', n: [1] }), vector('b', 2, { n: 2 }, 'x')], free)
@@ -82,15 +82,15 @@ for (const engine of engines)
         expect(await readAll(index, 0, rowsMax)).toEqual({ found: all, version: 4 })
       expect(await readAll(index, 3)).toEqual({ found: all.slice(2), version: 4 })
       expect(await readAll(index, 4)).toEqual({ found: [], version: 4 })
-      expect(await writes.remove(index, ['b', 'nobody'])).toEqual(['b'])
+      expect(await writes.remove(index, ['b', 'unknown'])).toEqual(['b'])
       expect(await readAll(index, 4)).toEqual({ found: ['[2,5,null,"",[null,null]]'], version: 5 })
       expect((await readAll(index, 0))?.found).toEqual(all.slice(1))
-      // Its key was the deleted one's own.
+      // An id that is written again after a deletion gets a new key.
       await writes.put(index, [vector('b', 9)], free)
       expect(await readAll(index, 5)).toEqual({ found: ['[4,6,9,"",[null,null]]'], version: 6 })
     })
 
-    test('[VEC-22] a copy that is ahead, or too far behind deletions, begins anew', async () => {
+    test('[VEC-22] a copy that is ahead, or too far behind deletions, must be reloaded', async () => {
       const index = await prepare('trimmed')
       const ids = Array.from({ length: 12 }, (_, at) => `v${at}`)
       await writes.put(
@@ -100,21 +100,21 @@ for (const engine of engines)
       )
       expect(await rows.readChanges(index, 13, 0, 10)).toBeNull()
       for (const id of ids.slice(0, 10)) await writes.remove(index, [id])
-      // 22 changes; the deletions up to change 17 are forgotten.
+      // 22 changes; the deletions up to change 17 have been trimmed.
       expect(await rows.readChanges(index, 12, 0, 10)).toBeNull()
       expect(await rows.readChanges(index, 16, 0, 10)).toBeNull()
       expect((await readAll(index, 17))?.found.length).toBe(5)
       const left = ['[11,11,10,"",[null,null]]', '[12,12,11,"",[null,null]]']
       expect(await readAll(index, 0)).toEqual({ found: left, version: 22 })
-      // In short pages as well, however old they are: nothing that was deleted before is in such a copy.
+      // A copy that is loaded from the start contains nothing deleted before, whatever the length of its pages.
       for (const rowsMax of [1, 2]) expect((await readAll(index, 0, rowsMax))?.found.slice(0, 2)).toEqual(left)
-      // A copy that has begun before a deletion which is forgotten by now may have what was deleted.
+      // A copy that started before a trimmed deletion may contain the deleted vector.
       expect(await rows.readChanges(index, 11, 16, 10)).toBeNull()
       expect((await rows.readChanges(index, 11, 17, 10))?.isLast).toBe(true)
       expect(await rows.state(index)).toMatchObject({ size: 2, version: 22 })
     })
 
-    test('[VEC-26] there are no more than there may be, though what is there may change', async () => {
+    test('[VEC-26] at the maximum size new vectors are refused, and existing ones can be replaced', async () => {
       const index = await prepare('small')
       const put = (sizeMax: number, ...ids: string[]) =>
         writes.put(

@@ -1,4 +1,4 @@
-/** Searches: what is near, by which metric, in which namespace, under which filter, and what of it is shown. */
+/** Searches: metrics, namespaces, filters, and the contents of a match. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { expectRefusal } from '../harness/refusal.ts'
@@ -23,7 +23,7 @@ interface Found {
 }
 const idsOf = ({ matches }: { matches: readonly Found[] }): string[] => matches.map(({ id }) => id)
 
-/** On a line, so that the order by distance from 0 is that of the ids. */
+/** Vectors on a line, so that the order by distance from 0 is the order of the ids. */
 const filtered = [
   { id: 'a', metadata: { kind: 'book', year: 1999, open: true, hidden: 'x' } },
   { id: 'b', metadata: { kind: 'book', year: 2010 } },
@@ -48,7 +48,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     await use(server, 'filtered', 'upsert', { vectors: filtered })
   })
 
-  describe('[VEC-11] the metric says what is near', () => {
+  describe('[VEC-11] the metric decides the order of matches', () => {
     const expected = {
       cosine: [
         ['east', 1],
@@ -83,7 +83,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
       })
   })
 
-  test('[VEC-12] ten by default, as many as asked for up to a hundred, none of an empty index', async () => {
+  test('[VEC-12] a search returns ten matches by default, at most a hundred, and none from an empty index', async () => {
     const next = createNumbers(5)
     const vectors = Array.from({ length: 150 }, (_, at) => ({
       id: `n${at}`,
@@ -92,14 +92,16 @@ describeVectors('searching vectors', { indexes }, (server) => {
     }))
     await use(server, 'random', 'upsert', { vectors })
     const search = { vector: makeValues(next, 8), namespace: 'many' }
-    const of = async (rest: object) => (await use(server, 'random', 'search', { ...search, ...rest })).count
-    expect([await of({}), await of({ topK: 1 }), await of({ topK: 100 })]).toEqual([10, 1, 100])
+    const countOf = async (rest: object) => (await use(server, 'random', 'search', { ...search, ...rest })).count
+    expect(await countOf({})).toBe(10)
+    expect(await countOf({ topK: 1 })).toBe(1)
+    expect(await countOf({ topK: 100 })).toBe(100)
     expect(await use(server, 'empty', 'search', { vector: [1, 1] })).toEqual({ matches: [], count: 0 })
     await use(server, 'random', 'delete', { ids: vectors.map(({ id }) => id) })
-    expect(await of({})).toBe(0)
+    expect(await countOf({})).toBe(0)
   })
 
-  test('[VEC-13] what a match shows', async () => {
+  test('[VEC-13] a match contains values and metadata as requested', async () => {
     const search = async (rest: object) =>
       (await use(server, 'filtered', 'search', { vector: [0, 0], topK: 1, ...rest })).matches[0]
     const bare = { id: 'a', score: 1 }
@@ -119,7 +121,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     expect(await search({ vector: [7, 0] })).toEqual({ id: 'g', score: 0, namespace: 'other' })
   })
 
-  test('[VEC-14] a namespace holds its own, exactly as it is written; without one all are seen', async () => {
+  test('[VEC-14] a search in a namespace matches its exact name; without one it searches all namespaces', async () => {
     const ids = async (namespace?: string) =>
       idsOf(
         await use(server, 'filtered', 'search', { vector: [0, 0], ...(namespace === undefined ? {} : { namespace }) }),
@@ -127,7 +129,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     expect(await ids()).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'])
     expect(await ids('other')).toEqual(['g', 'h'])
     expect(await ids('Other')).toEqual(['i'])
-    for (const nobody of ["other' OR 1=1 --", '%', 'othe', '*']) expect(await ids(nobody)).toEqual([])
+    for (const unknown of ["other' OR 1=1 --", '%', 'othe', '*']) expect(await ids(unknown)).toEqual([])
   })
 
   const filters: readonly (readonly [object, string])[] = [
@@ -166,12 +168,12 @@ describeVectors('searching vectors', { indexes }, (server) => {
     [{ kind: { $ne: "'; DROP TABLE x; --" } }, 'abcdefghi'],
   ]
   for (const [filter, ids] of filters)
-    test(`[VEC-15] ${JSON.stringify(filter)}`, async () => {
+    test(`[VEC-15] the filter ${JSON.stringify(filter)} matches ${ids || 'nothing'}`, async () => {
       const found = await use(server, 'filtered', 'search', { vector: [0, 0], filter })
       expect(idsOf(found).join('')).toBe(ids)
     })
 
-  test('[VEC-14, VEC-15] a filter in a namespace', async () => {
+  test('[VEC-14, VEC-15] a filter applies within a namespace', async () => {
     const found = await use(server, 'filtered', 'search', {
       vector: [0, 0],
       filter: { open: true },
@@ -180,7 +182,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     expect(idsOf(found)).toEqual(['g'])
   })
 
-  test('[VEC-18] a search from a vector that is there finds that one too', async () => {
+  test('[VEC-18] queryById finds the vector itself too, and an unknown id is 404', async () => {
     const found = await use(server, 'filtered', 'queryById', { vectorId: 'b', topK: 3, returnMetadata: true })
     expect(found.matches[0]).toEqual({ id: 'b', score: 0, metadata: { kind: 'book', year: 2010 } })
     expect(idsOf(found).toSorted()).toEqual(['a', 'b', 'c'])
@@ -190,12 +192,12 @@ describeVectors('searching vectors', { indexes }, (server) => {
       filter: { year: 0 },
     })
     expect(idsOf(others)).toEqual(['h'])
-    for (const vectorId of ['nobody', 'B', 'b '])
+    for (const vectorId of ['unknown', 'B', 'b '])
       expectRefusal(await perform(server.service, 'filtered', 'queryById', { vectorId }), 404)
   })
 
-  test('[VEC-22] a search sees what was written and deleted just before, whoever else writes', async () => {
-    const turns = Array.from({ length: 30 }, async (_, at) => {
+  test('[VEC-22] a search reflects acknowledged writes and deletes immediately, also under concurrent writes', async () => {
+    const writers = Array.from({ length: 30 }, async (_, at) => {
       const id = `fresh-${at}`
       const values = [at, at + 1, 3, 1, 0, 0, 0, at % 7]
       const search = { vector: values, topK: 1, namespace: id, returnValues: true }
@@ -208,26 +210,26 @@ describeVectors('searching vectors', { indexes }, (server) => {
       await use(server, 'random', 'delete', { ids: [id] })
       expect(await first()).toBeUndefined()
     })
-    await Promise.all(turns)
+    await Promise.all(writers)
   })
 
-  test('[VEC-15, VEC-22] what a search shows belongs together, also while it is being changed', async () => {
+  test('[VEC-15, VEC-22] a match never mixes values and metadata of different writes', async () => {
     const states = [
       { values: [1, 0, 0, 0, 0, 0, 0, 0], metadata: { group: 'here' } },
       { values: [0, 1, 0, 0, 0, 0, 0, 0], metadata: { group: 'there' } },
     ] as const
     const ids = ['flip-0', 'flip-1', 'flip-2']
-    const write = (turn: number) =>
+    const write = (round: number) =>
       use(server, 'random', 'upsert', {
-        vectors: ids.map((id, at) => ({ id, ...states[(turn + at) % 2] })),
+        vectors: ids.map((id, at) => ({ id, ...states[(round + at) % 2] })),
         namespace: 'flips',
       })
     await write(0)
     let seen = 0
-    for (let turn = 1; turn <= 60; turn++) {
+    for (let round = 1; round <= 60; round++) {
       const search = { vector: states[0].values, namespace: 'flips', returnValues: true, returnMetadata: true }
       const [, ...answers] = await Promise.all([
-        write(turn),
+        write(round),
         ...['here', 'there'].map((group) => use(server, 'random', 'search', { ...search, filter: { group } })),
       ])
       for (const [at, { matches }] of answers.entries())
@@ -240,10 +242,10 @@ describeVectors('searching vectors', { indexes }, (server) => {
     await use(server, 'random', 'delete', { ids })
   })
 
-  describe('[VEC-17] a filter that accepts only what lies elsewhere', () => {
+  describe('[VEC-17] a filter that matches only distant vectors', () => {
     const next = createNumbers(9)
     const centers = Array.from({ length: 20 }, () => makeValues(next, 16))
-    /** Twenty clusters; `part` goes with the cluster. */
+    /** Twenty clusters; `part` is the number of the cluster. */
     const vectors = Array.from({ length: 5000 }, (_, at) => ({
       id: `c${at}`,
       values: (centers[at % 20] as number[]).map((value) => Math.fround(value + next() / 3)),
@@ -277,7 +279,7 @@ describeVectors('searching vectors', { indexes }, (server) => {
     })
   })
 
-  describe('[VEC-11, VEC-15, VEC-17, VEC-25] random searches find what comparing all finds', () => {
+  describe('[VEC-11, VEC-15, VEC-17, VEC-25] random searches find the matches of a full comparison', () => {
     type Vector = { id: string; values: number[]; namespace: string; metadata: Record<string, unknown> }
     const next = createNumbers(42)
     const vectors: Vector[] = Array.from({ length: 600 }, (_, at) => ({

@@ -1,4 +1,4 @@
-/** Vector indexes over time: other declarations, restarts, a server that dies, and what fits a database. */
+/** Vector indexes after changed declarations, restarts and crashes, and the choice of the search engine. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { openPostgres } from '../../../../scripts/servers/postgres.ts'
 import { type PostgresPrograms, providePostgres } from '../../../../scripts/servers/programs.ts'
@@ -23,24 +23,24 @@ const vectors = [
 ]
 const idsOf = ({ matches }: { matches: readonly { id: string }[] }): string[] => matches.map(({ id }) => id)
 
-/** Asks until the index is served again. */
+/** Polls until the index is served again. */
 async function untilServed(server: TestServer): Promise<void> {
-  for (let turns = 0; turns < 600; turns++) {
+  for (let attempts = 0; attempts < 600; attempts++) {
     if ((await perform(server.service, 'docs', 'describe')).status === 200) return
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  throw new Error('it was not served again')
+  throw new Error('the index was not served again')
 }
 
-/** Why it did not happen, in words for whoever wrote the configuration. */
-async function refusalOf(work: Promise<unknown>): Promise<string> {
+/** The message of the configuration error. */
+async function configErrorOf(work: Promise<unknown>): Promise<string> {
   try {
     await work
   } catch (error) {
     expect(error).toBeInstanceOf(ConfigError)
     return (error as Error).message
   }
-  throw new Error('it happened')
+  throw new Error('expected a configuration error')
 }
 
 for (const kind of vectorKinds)
@@ -53,9 +53,9 @@ for (const kind of vectorKinds)
     const search = async (server: TestServer, rest: object = {}) =>
       idsOf(await use(server, 'docs', 'search', { vector: [0, 0], ...rest }))
 
-    // Copies in memory alone have to follow them.
+    // Only copies in memory have to follow changes.
     const testCopies = kind.engine === 'pgvector' ? () => {} : test
-    testCopies('[VEC-22] a restart finds what is older than a hundred thousand changes', async () => {
+    testCopies('[VEC-22] after a restart vectors older than a hundred thousand changes are found', async () => {
       const server = await start({ docs })
       const some = (of: string, count: number) =>
         Array.from({ length: count }, (_, at) => ({ id: `${of}${at}`, values: [at + 1, 0] }))
@@ -69,7 +69,7 @@ for (const kind of vectorKinds)
       expect(await search(server, { topK: 2 })).toEqual(['old0', 'new0'])
     })
 
-    test('[VEC-22] everything is there after a restart, and goes on', async () => {
+    test('[VEC-22] vectors are kept over a restart, and can be searched and written', async () => {
       const server = await start({ docs })
       await use(server, 'docs', 'upsert', { vectors })
       await use(server, 'docs', 'delete', { ids: ['a'] })
@@ -81,31 +81,31 @@ for (const kind of vectorKinds)
       expect(await search(server)).toEqual(['c', 'b'])
     })
 
-    test('[VEC-23] vectors that do not fit a declaration stop the start, which says what to do', async () => {
+    test('[VEC-23] a declaration that is incompatible with stored vectors is a configuration error with a remedy', async () => {
       const server = await start({ docs })
       await use(server, 'docs', 'upsert', { vectors })
       const before = await dumpIndex(server, 'docs', ['a', 'b'])
       const wider = { docs: { ...docs, dimensions: 3 } }
       const words =
         'vector.docs: 2 stored vectors have 2 dimensions and the metric euclidean, but 3 dimensions and euclidean'
-      // Nothing of a configuration that cannot be served is.
-      const message = await refusalOf(server.reload(onKind(kind, { ...wider, other: docs })))
+      // No other part of the rejected configuration is applied.
+      const message = await configErrorOf(server.reload(onKind(kind, { ...wider, other: docs })))
       expect(message).toStartWith(words)
       expect(message).toContain('another name')
       expectRefusal(await perform(server.service, 'other', 'describe'), 404)
       expect(await search(server)).toEqual(['a', 'b'])
-      // Not even in part: this one's table was empty, and would have been made anew.
+      // Not even the change of an empty index, whose table would have been recreated.
       await server.reload(onKind(kind, { empty: docs, docs }))
-      await refusalOf(server.reload(onKind(kind, { empty: { ...docs, dimensions: 5 }, ...wider })))
+      await configErrorOf(server.reload(onKind(kind, { empty: { ...docs, dimensions: 5 }, ...wider })))
       await use(server, 'empty', 'upsert', { vectors })
       expect(idsOf(await use(server, 'empty', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
-      expect(await refusalOf(server.restart(onKind(kind, wider)))).toStartWith(words)
-      expect(await refusalOf(server.restart(onKind(kind, { docs: { ...docs, metric: 'cosine' } })))).toContain(
+      expect(await configErrorOf(server.restart(onKind(kind, wider)))).toStartWith(words)
+      expect(await configErrorOf(server.restart(onKind(kind, { docs: { ...docs, metric: 'cosine' } })))).toContain(
         'and cosine are declared',
       )
       await server.restart(onKind(kind, { docs }))
       expect(await dumpIndex(server, 'docs', ['a', 'b'])).toEqual(before)
-      // Without vectors it may be anything.
+      // An empty index can be declared differently.
       await use(server, 'docs', 'delete', { ids: ['a', 'b'] })
       await server.reload(onKind(kind, { docs: { ...docs, dimensions: 3, metric: 'cosine' } }))
       await use(server, 'docs', 'upsert', { vectors: [{ id: 'a', values: [1, 2, 3] }] })
@@ -113,7 +113,7 @@ for (const kind of vectorKinds)
       expect(idsOf(await use(server, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
     })
 
-    test('[VEC-23] then nothing else of the configuration is there either', async () => {
+    test('[VEC-23] a rejected declaration of an index also leaves tables unchanged', async () => {
       const tables = (schema: object) => ({ databases: { shared: { tables: { notes: { schema } } } } })
       const before = { ...tables({ title: { type: 'string' } }), ...onKind(kind, { docs }) }
       const server = await startServer({ config: before }, kind.storage)
@@ -121,16 +121,16 @@ for (const kind of vectorKinds)
       await use(server, 'docs', 'upsert', { vectors })
       const more = tables({ title: { type: 'string' }, text: { type: 'string' } })
       const next = { ...more, ...onKind(kind, { docs: { ...docs, dimensions: 3 } }) }
-      await refusalOf(server.reload(next))
+      await configErrorOf(server.reload(next))
       await server.restart(before)
-      await refusalOf(server.restart(next))
-      // A field that had been made would be one that this no longer declares.
+      await configErrorOf(server.restart(next))
+      // A field that had been added would now be an undeclared one.
       await server.restart(before)
       expect(await search(server)).toEqual(['a', 'b'])
     })
 
     const testNodes = kind.storage === sharedEngine ? test : () => {}
-    testNodes('[VEC-23] a node that declares an empty index as it was no longer writes to it', async () => {
+    testNodes('[VEC-23] a node with an outdated declaration of an index can neither write nor search it', async () => {
       const { nodes, engine, close } = await openNodes(sharedEngine, 1, { config: onKind(kind, { docs }) })
       opened.push(close)
       const [old] = nodes as readonly [TestServer]
@@ -142,7 +142,7 @@ for (const kind of vectorKinds)
       expect(idsOf(await use(next, 'docs', 'search', { vector: [1, 1, 1] }))).toEqual(['a'])
     })
 
-    test('[VEC-24] a field that becomes an index covers the vectors there already', async () => {
+    test('[VEC-24] a newly indexed metadata field covers existing vectors', async () => {
       const server = await start({ docs })
       await use(server, 'docs', 'upsert', { vectors })
       const filter = { year: { $gt: 2005 } }
@@ -167,7 +167,7 @@ for (const kind of vectorKinds)
       expectRefusal(await perform(server.service, 'docs', 'describe'), 404)
     })
 
-    test('[VEC-1, VEC-14] indexes hold their own', async () => {
+    test('[VEC-1, VEC-14] indexes do not share vectors', async () => {
       const server = await start({ docs, other: docs })
       await use(server, 'docs', 'upsert', { vectors })
       expect(await use(server, 'other', 'describe')).toMatchObject({ vectorCount: 0 })
@@ -177,7 +177,7 @@ for (const kind of vectorKinds)
     })
 
     if (kind.storage.name !== 'sqlite-files-memory')
-      test('[VEC-22, VEC-4] what one node has acknowledged, every node sees', async () => {
+      test('[VEC-22, VEC-4] every node sees what another node has acknowledged', async () => {
         const first = await start({ docs })
         const { databaseUrl = null, redisUrl = null, redisPrefix = '' } = first.settings()
         const second = await startServer({
@@ -186,10 +186,10 @@ for (const kind of vectorKinds)
         })
         opened.push(second.close)
         const nodes = [first, second] as const
-        for (let turn = 0; turn < 10; turn++) {
-          const [writer, reader] = turn % 2 ? nodes : [second, first]
-          await use(writer, 'docs', 'upsert', { vectors: [{ id: 'moving', values: [turn + 1, 0] }] })
-          const found = await use(reader, 'docs', 'search', { vector: [turn + 1, 0], topK: 1 })
+        for (let round = 0; round < 10; round++) {
+          const [writer, reader] = round % 2 ? nodes : [second, first]
+          await use(writer, 'docs', 'upsert', { vectors: [{ id: 'moving', values: [round + 1, 0] }] })
+          const found = await use(reader, 'docs', 'search', { vector: [round + 1, 0], topK: 1 })
           expect(found.matches).toMatchObject([{ id: 'moving', score: 0 }])
         }
         await use(second, 'docs', 'delete', { ids: ['moving'] })
@@ -205,32 +205,32 @@ for (const kind of vectorKinds)
       })
   })
 
-describe('where searches run', () => {
-  test('[VEC-25] pgvector is needed where it is asked for', async () => {
+describe('the search engine', () => {
+  test('[VEC-25] the engine pgvector requires PostgreSQL', async () => {
     const server = await startServer({ config: { vector: { docs: { ...docs, engine: 'memory' } } } })
     opened.push(server.close)
     await use(server, 'docs', 'upsert', { vectors })
-    const message = await refusalOf(server.reload({ vector: { docs: { ...docs, engine: 'pgvector' } } }))
+    const message = await configErrorOf(server.reload({ vector: { docs: { ...docs, engine: 'pgvector' } } }))
     expect(message).toStartWith('vector.docs.engine: "pgvector" needs PostgreSQL')
     expect(idsOf(await use(server, 'docs', 'search', { vector: [0, 0] }))).toEqual(['a', 'b'])
   })
 
   const [pgvector] = vectorKinds.filter(({ engine }) => engine === 'pgvector')
-  test.if(pgvector !== undefined)('[VEC-25] may change at every start', async () => {
+  test.if(pgvector !== undefined)('[VEC-25] can change at every start', async () => {
     const declared = (engine: string) => ({ vector: { docs: { ...docs, engine } } })
     const server = await startServer({ config: declared('memory') }, pgvector?.storage)
     opened.push(server.close)
     await use(server, 'docs', 'upsert', { vectors })
-    for (const [turn, engine] of ['pgvector', 'memory', 'auto', 'memory'].entries()) {
+    for (const [round, engine] of ['pgvector', 'memory', 'auto', 'memory'].entries()) {
       await server.reload(declared(engine))
-      await use(server, 'docs', 'upsert', { vectors: [{ id: 'c', values: [0, turn] }] })
-      const found = await use(server, 'docs', 'search', { vector: [0, turn], topK: 1 })
-      expect([engine, found.matches]).toEqual([engine, [{ id: 'c', score: 0 }]])
+      await use(server, 'docs', 'upsert', { vectors: [{ id: 'c', values: [0, round] }] })
+      const found = await use(server, 'docs', 'search', { vector: [0, round], topK: 1 })
+      expect({ engine, matches: found.matches }).toEqual({ engine, matches: [{ id: 'c', score: 0 }] })
     }
   })
 
   test.if(process.env.PLINTH_TEST_DATABASE_URL !== undefined)(
-    '[VEC-22, ERR-5] while PostgreSQL is away nothing is acknowledged, and afterwards all that was is found',
+    '[VEC-22, ERR-5] while PostgreSQL is down nothing is acknowledged; afterwards every acknowledged write is found',
     async () => {
       const postgres = await openPostgres(providePostgres() as PostgresPrograms)
       opened.push(postgres.remove)
@@ -247,7 +247,7 @@ describe('where searches run', () => {
       const answers = await Promise.all(during)
       for (const { status } of answers) expect([200, 503]).toContain(status)
       expectRefusal(await insert(99), 503)
-      // The copy in memory is no answer: it may have missed something.
+      // The copy in memory must not be searched: it may have missed a change.
       expectRefusal(await perform(server.service, 'docs', 'search', { vector: [0, 0] }), 503)
       await postgres.start()
       await untilServed(server)
@@ -259,7 +259,7 @@ describe('where searches run', () => {
     },
   )
 
-  test('[VEC-22] a server that dies in the middle of writes has all that it acknowledged', async () => {
+  test('[VEC-22] a server that is killed during writes keeps every acknowledged vector', async () => {
     const config = `export default { vector: { docs: { dimensions: 8, metric: 'euclidean' } } }`
     const server = await spawnServer(config, engines[0])
     opened.push(server.remove)
@@ -282,8 +282,9 @@ describe('where searches run', () => {
     await killing
     await server.start()
     const { vectorCount } = (await perform(server.service, 'docs', 'describe')).body
-    // A batch is there whole or not at all.
-    expect([vectorCount % 3, vectorCount >= written.size]).toEqual([0, true])
+    // Each batch of three is stored completely or not at all.
+    expect(vectorCount % 3).toBe(0)
+    expect(vectorCount).toBeGreaterThanOrEqual(written.size)
     const some = [...written].filter((_, at) => at % 20 === 0)
     expect(some.length).toBeGreaterThan(20)
     for (const [id, values] of some) {

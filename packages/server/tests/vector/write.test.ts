@@ -1,4 +1,4 @@
-/** Vectors that are written, fetched and deleted: what is stored, what it is called, and what happens at once. */
+/** Writing, fetching and deleting vectors, also concurrently, and the scopes they need. */
 import { describe, expect, test } from 'bun:test'
 import type { Answer } from '../harness/client.ts'
 import { codesOf } from '../harness/records/scenarios.ts'
@@ -8,7 +8,7 @@ import { describeVectors, dumpIndex, perform, use } from '../harness/resources/v
 const indexes = {
   docs: { dimensions: 3, metadataIndexes: ['lang'] },
   wide: { dimensions: 1536, metric: 'euclidean' },
-  'places-2': { dimensions: 2, metric: 'euclidean' },
+  'points-2': { dimensions: 2, metric: 'euclidean' },
 } as const
 
 const serviceKeys = ['query', 'write'].map((action) => ({
@@ -20,7 +20,7 @@ const serviceKeys = ['query', 'write'].map((action) => ({
 describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
   const fetched = async (index: string, ...ids: string[]) => (await use(server, index, 'getByIds', { ids })).vectors
 
-  test('[VEC-3, VEC-6, VEC-8, VEC-9, VEC-19] what was written comes back, in the order asked for', async () => {
+  test('[VEC-3, VEC-6, VEC-8, VEC-9, VEC-19] written vectors are fetched in the requested order', async () => {
     const vectors = [
       { id: 'a', values: [0.1, -2, 3e-7], metadata: { lang: 'en', deep: { list: [1, null, 'ü'] } } },
       { id: 'b', values: [1, 0, 0], namespace: 'other' },
@@ -28,14 +28,14 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     ]
     const written = await use(server, 'docs', 'upsert', { vectors, namespace: 'mine' })
     expect(written).toEqual({ ok: true, count: 3, ids: ['a', 'b', 'é/😀 ?'] })
-    expect(await fetched('docs', 'é/😀 ?', 'nobody', 'b', 'a', 'b')).toEqual([
+    expect(await fetched('docs', 'é/😀 ?', 'unknown', 'b', 'a', 'b')).toEqual([
       { id: 'é/😀 ?', values: [0, 1e10, 0], metadata: {}, namespace: 'mine' },
       { id: 'b', values: [1, 0, 0], metadata: null, namespace: 'other' },
       { id: 'a', values: [0.1, -2, 3e-7].map(Math.fround), metadata: vectors[0]?.metadata, namespace: 'mine' },
     ])
   })
 
-  test('[VEC-3, VEC-5] an upsert replaces all of a vector, its namespace too', async () => {
+  test('[VEC-3, VEC-5] an upsert replaces a vector including its namespace', async () => {
     await use(server, 'docs', 'upsert', {
       vectors: [{ id: 'r', values: [1, 1, 1], metadata: { lang: 'en' } }],
       namespace: 'x',
@@ -46,7 +46,7 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     expect((await use(server, 'docs', 'describe')).vectorCount).toBe(vectorCount)
   })
 
-  test('[VEC-3] what was fetched can be written again as it is', async () => {
+  test('[VEC-3] fetched vectors can be written back unchanged', async () => {
     const before = await fetched('docs', 'a', 'r')
     await use(server, 'docs', 'upsert', { vectors: before, namespace: 'elsewhere' })
     expect((await fetched('docs', 'a', 'r')).map(({ namespace, ...vector }: { namespace: string }) => vector)).toEqual(
@@ -54,11 +54,11 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     )
   })
 
-  test('[VEC-4, ERR-3] an insert with an id that is taken inserts nothing and names it', async () => {
+  test('[VEC-4, ERR-3] an insert with existing ids inserts nothing and names them', async () => {
     const ids = ['n1', 'a', 'n2', 'b']
     const before = await dumpIndex(server, 'docs', ids)
     const vectors = ids.map((id) => ({ id, values: [1, 2, 3] }))
-    // In any namespace: an id is one vector.
+    // Ids are unique over all namespaces.
     for (const namespace of [undefined, 'mine', 'new']) {
       const answer = await perform(server.service, 'docs', 'insert', { vectors, namespace })
       expectRefusal(answer, 409)
@@ -69,7 +69,7 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     expect(await use(server, 'docs', 'insert', { vectors: free })).toEqual({ ok: true, count: 2, ids: ['n1', 'n2'] })
   })
 
-  test('[VEC-4] of 50 inserts of one id at once, one wins', async () => {
+  test('[VEC-4] of 50 concurrent inserts of one id one succeeds', async () => {
     const insert = (at: number) =>
       perform(server.service, 'docs', 'insert', {
         vectors: [
@@ -80,18 +80,18 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     const answers = await Promise.all(Array.from({ length: 50 }, (_, at) => insert(at)))
     const statuses = (answer: Answer): number => answer.status
     expect(answers.map(statuses).sort()).toEqual([200, ...Array(49).fill(409)])
-    const winner = answers.findIndex(({ status }) => status === 200)
+    const succeeded = answers.findIndex(({ status }) => status === 200)
     const [contested] = await fetched('docs', 'contested')
-    expect(contested.metadata).toEqual({ at: winner })
+    expect(contested.metadata).toEqual({ at: succeeded })
     const others = await fetched('docs', ...answers.map((_, at) => `only-${at}`))
-    expect(others.map(({ id }: { id: string }) => id)).toEqual([`only-${winner}`])
+    expect(others.map(({ id }: { id: string }) => id)).toEqual([`only-${succeeded}`])
   })
 
-  test('[VEC-3] of 30 upserts of the same vectors at once, one is last whole', async () => {
+  test('[VEC-3] after 30 concurrent upserts of the same vectors all vectors are from one of them', async () => {
     const ids = ['u1', 'u2', 'u3']
     const upsert = (at: number) =>
       use(server, 'docs', 'upsert', {
-        // In another order each, which must not lock them against one another.
+        // In different orders, which must not cause a deadlock.
         vectors: (at % 2 ? ids : ids.toReversed()).map((id) => ({ id, values: [at, 1, 1], metadata: { at } })),
       })
     await Promise.all(Array.from({ length: 30 }, (_, at) => upsert(at)))
@@ -101,10 +101,10 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     ).toBe(1)
   })
 
-  test('[VEC-20] a delete says what was there, and the id is free again', async () => {
+  test('[VEC-20] a delete returns the ids that existed, which can be used again', async () => {
     await use(server, 'docs', 'upsert', { vectors: ['d1', 'd2', 'd3'].map((id) => ({ id, values: [3, 2, 1] })) })
     const { vectorCount } = await use(server, 'docs', 'describe')
-    expect(await use(server, 'docs', 'delete', { ids: ['d3', 'nobody', 'd1', 'd3'] })).toEqual({
+    expect(await use(server, 'docs', 'delete', { ids: ['d3', 'unknown', 'd1', 'd3'] })).toEqual({
       ok: true,
       count: 2,
       ids: ['d3', 'd1'],
@@ -116,7 +116,7 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     expect(await fetched('docs', 'd1')).toMatchObject([{ id: 'd1', values: [1, 1, 1] }])
   })
 
-  test('[VEC-20] of 30 deletes of one vector at once, one finds it', async () => {
+  test('[VEC-20] of 30 concurrent deletes of one vector one deletes it', async () => {
     await use(server, 'docs', 'upsert', { vectors: [{ id: 'gone', values: [1, 1, 1] }] })
     const { vectorCount } = await use(server, 'docs', 'describe')
     const answers = await Promise.all(
@@ -126,42 +126,42 @@ describeVectors('writing vectors', { indexes, serviceKeys }, (server) => {
     expect((await use(server, 'docs', 'describe')).vectorCount).toBe(vectorCount - 1)
   })
 
-  test('[VEC-21] describe says how many, and how they are compared', async () => {
-    expect(await use(server, 'places-2', 'describe')).toEqual({ vectorCount: 0, dimensions: 2, metric: 'euclidean' })
-    await use(server, 'places-2', 'upsert', { vectors: [{ id: 'a', values: [0, 0] }] })
-    expect(await use(server, 'places-2', 'describe')).toEqual({ vectorCount: 1, dimensions: 2, metric: 'euclidean' })
+  test('[VEC-21] describe returns the number of vectors, the dimensions and the metric', async () => {
+    expect(await use(server, 'points-2', 'describe')).toEqual({ vectorCount: 0, dimensions: 2, metric: 'euclidean' })
+    await use(server, 'points-2', 'upsert', { vectors: [{ id: 'a', values: [0, 0] }] })
+    expect(await use(server, 'points-2', 'describe')).toEqual({ vectorCount: 1, dimensions: 2, metric: 'euclidean' })
   })
 
-  test('[VEC-3, VEC-10] as many as a request may have', async () => {
+  test('[VEC-3, VEC-10] a request can have up to the maximum number of vectors and bytes', async () => {
     const values = Array.from({ length: 1536 }, (_, at) => Math.fround(Math.sin(at)))
-    const of = (count: number, name: string) =>
+    const vectorsNamed = (count: number, name: string) =>
       Array.from({ length: count }, (_, at) => ({ id: `${name}${at}`, values }))
-    expect((await use(server, 'wide', 'upsert', { vectors: of(200, 'w') })).count).toBe(200)
+    expect((await use(server, 'wide', 'upsert', { vectors: vectorsNamed(200, 'w') })).count).toBe(200)
     expect(await fetched('wide', 'w199')).toEqual([{ id: 'w199', values, metadata: null, namespace: null }])
-    const places = Array.from({ length: 1001 }, (_, at) => ({ id: `p${at}`, values: [at, 1] }))
-    expectRefusal(await perform(server.service, 'places-2', 'upsert', { vectors: places }), 400)
-    expect((await use(server, 'places-2', 'describe')).vectorCount).toBe(1)
-    expect((await use(server, 'places-2', 'upsert', { vectors: places.slice(0, 1000) })).count).toBe(1000)
-    const ids = places.map(({ id }) => id)
-    expectRefusal(await perform(server.service, 'places-2', 'delete', { ids }), 400)
-    expect((await use(server, 'places-2', 'delete', { ids: ids.slice(0, 1000) })).count).toBe(1000)
+    const points = Array.from({ length: 1001 }, (_, at) => ({ id: `p${at}`, values: [at, 1] }))
+    expectRefusal(await perform(server.service, 'points-2', 'upsert', { vectors: points }), 400)
+    expect((await use(server, 'points-2', 'describe')).vectorCount).toBe(1)
+    expect((await use(server, 'points-2', 'upsert', { vectors: points.slice(0, 1000) })).count).toBe(1000)
+    const ids = points.map(({ id }) => id)
+    expectRefusal(await perform(server.service, 'points-2', 'delete', { ids }), 400)
+    expect((await use(server, 'points-2', 'delete', { ids: ids.slice(0, 1000) })).count).toBe(1000)
     const tooLarge = await server.service.request('POST', '/api/vector/wide', {
-      raw: JSON.stringify({ action: 'upsert', vectors: of(1, 'x'), padding: 'x'.repeat(8 * 1024 * 1024) }),
+      raw: JSON.stringify({ action: 'upsert', vectors: vectorsNamed(1, 'x'), padding: 'x'.repeat(8 * 1024 * 1024) }),
       headers: { 'content-type': 'application/json' },
     })
     expectRefusal(tooLarge, 413)
     expect((await use(server, 'wide', 'describe')).vectorCount).toBe(200)
   })
 
-  describe('[VEC-1, VEC-2, KEY-4] who may', () => {
+  describe('[VEC-1, VEC-2, KEY-4] scopes', () => {
     const vectors = [{ id: 'scoped', values: [1, 1, 1] }]
-    const asked = {
+    const actionsByScope = {
       write: { upsert: { vectors }, insert: { vectors }, delete: { ids: ['scoped'] } },
       query: { search: { vector: [1, 1, 1] }, queryById: { vectorId: 'a' }, getByIds: { ids: ['a'] }, describe: {} },
     } as const
-    for (const [needed, actions] of Object.entries(asked))
+    for (const [needed, actions] of Object.entries(actionsByScope))
       for (const [action, rest] of Object.entries(actions))
-        test(`${action} needs ${needed}`, async () => {
+        test(`${action} requires the scope ${needed}`, async () => {
           await use(server, 'docs', 'delete', { ids: ['scoped'] })
           const before = await dumpIndex(server, 'docs', ['a', 'scoped'])
           const other = needed === 'write' ? 'query' : 'write'

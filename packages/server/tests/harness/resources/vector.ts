@@ -9,7 +9,7 @@ import { createDatabase } from '../databases.ts'
 import { type Engine, engines } from '../engines.ts'
 import { createServer, type TestServer } from '../server.ts'
 
-/** An engine, and what searches on it. */
+/** An engine and the implementation of its searches. */
 export interface VectorKind {
   readonly name: string
   readonly storage: Engine
