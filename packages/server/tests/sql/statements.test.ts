@@ -351,7 +351,7 @@ describeServer(
     test('[SQL-5] arrays of any type are returned as arrays', async () => {
       const [row] =
         (await run(`SELECT array[repeat('x', 100000), repeat('"\\', 50000), '{}', 'NULL', '', ' a '] AS texts,
-        array[]::int[] AS none, '[0:1]={7,8}'::int[] AS withBounds, array['\\x00ff'::bytea] AS bytes,
+        array[]::int[] AS none, '[0:1]={7,8}'::int[] AS bounded, array['\\x00ff'::bytea] AS bytes,
         array[9007199254740993, 1] AS big, array[null, 'x']::varchar[] AS nulls,
         array[date '2026-01-31', null] AS dates, array[time '12:00', time '01:02:03'] AS times,
         array['a', 'b']::char(1)[] AS characters, array[interval '1 day'] AS intervals,
@@ -362,7 +362,7 @@ describeServer(
       expect(row).toEqual({
         texts: ['x'.repeat(100_000), '"\\'.repeat(50_000), '{}', 'NULL', '', ' a '],
         none: [],
-        withBounds: [7, 8],
+        bounded: [7, 8],
         bytes: ['AP8='],
         big: ['9007199254740993', 1],
         nulls: [null, 'x'],
