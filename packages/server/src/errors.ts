@@ -93,8 +93,8 @@ export const methodNotAllowed = (allow: readonly string[]): ApiError =>
   apiError('method-not-allowed', 'Method not allowed', undefined, { Allow: allow.join(', ') })
 
 export const conflict = (message: string, data?: FieldErrors): ApiError => apiError('conflict', message, data)
-export const preconditionFailed = (what = 'record'): ApiError =>
-  apiError('precondition-failed', `The ${what} has changed since it was read`)
+export const preconditionFailed = (what = 'record', data?: FieldErrors): ApiError =>
+  apiError('precondition-failed', `The ${what} has changed since it was read`, data)
 
 /** 412: the file has changed since the signed URL was issued. */
 export const objectChanged = (): ApiError =>

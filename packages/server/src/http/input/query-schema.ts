@@ -90,6 +90,19 @@ export const booleanParam = (description: string) =>
     })
     .meta({ type: 'boolean', [defaultKey]: false, description })
 
+/** A flag that is set with `1`; false if absent. */
+export const flagParam = (description: string) =>
+  z
+    .string()
+    .optional()
+    .transform((text, context) => {
+      if (text === undefined || text === '0') return false
+      if (text === '1') return true
+      context.addIssue({ code: 'custom', message: 'must be 1 or 0', params: { code: 'enum' } })
+      return z.NEVER
+    })
+    .meta({ type: 'string', enum: ['0', '1'], [defaultKey]: '0', description })
+
 /** An optional enum value. An empty text is invalid, not absent. */
 export const wordParam = <const Word extends string>(words: readonly Word[], description?: string) =>
   z.enum(words).optional().meta({ description })

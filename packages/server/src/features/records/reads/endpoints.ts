@@ -1,7 +1,7 @@
 /** Endpoints that read records: list, count, search and get. */
 import { z } from 'zod'
 import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
-import { cursorParam, integerParam, textParam } from '../../../http/input/query-schema.ts'
+import { cursorParam, flagParam, integerParam, textParam } from '../../../http/input/query-schema.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { listLimitDefault, listLimitMax, orFilterConditionsMax } from '../../../limits/api.ts'
 import { common, type ResolveCall, readScope, recordSchema, tablePaths } from '../table-endpoint.ts'
@@ -23,6 +23,8 @@ const filtering = {
 }
 const fields = textParam('Fields to return: name,title')
 
+const versions = flagParam('1: the response has `versions`')
+
 const listQuery = z.object({
   ...filtering,
   sort: textParam('field:asc or field:desc, comma-separated'),
@@ -30,6 +32,7 @@ const listQuery = z.object({
   ...paging,
   after: cursorParam('Cursor to page forward from; empty for the start'),
   before: cursorParam('Cursor to page backward from; empty for the end'),
+  versions,
 })
 const countQuery = z.object(filtering)
 const getQuery = z.object({ fields })
@@ -41,10 +44,12 @@ const searchQuery = z.object({
   after: cursorParam('Cursor of a page that ended early'),
   highlightPre: textParam('Opening tag of a highlight; default <mark>'),
   highlightPost: textParam('Closing tag of a highlight; default </mark>'),
+  versions,
 })
 
 const page = z.object({
   items: z.array(recordSchema),
+  versions: z.array(z.int()).optional().meta({ description: 'Of each item the version of its row; with `versions=1`' }),
   total: z.number().nullable(),
   page: z.number().nullable(),
   perPage: z.number().nullable(),

@@ -51,7 +51,8 @@ function parseSelection(call: TableCall, query: ListQuery): Selection {
   const condition = allOf([allowed, parseFilterTexts(call.view, query)])
   const sort = parseSort(call.view, query.sort)
   const fields = query.fields === undefined ? null : parseFields(call.view, query.fields)
-  return { condition, sort, reader: readerOf(call, fields, { keys: sort.map(({ field }) => field) }) }
+  const keys = sort.map(({ field }) => field)
+  return { condition, sort, reader: readerOf(call, fields, { keys, versions: query.versions }) }
 }
 
 /**
@@ -127,6 +128,7 @@ function listPage(call: TableCall, selection: Selection, window: Window, { total
 }
 
 const writerOf = (reader: RowReader, envelope: PageWriter['envelope'], isReversed = false): PageWriter => ({
+  takeVersion: reader.takeVersion,
   record: reader.record,
   item: reader.show,
   text: reader.json,

@@ -22,6 +22,8 @@ export interface ListEnvelope {
 }
 
 export interface PageWriter {
+  /** Removes the version from a row; null if the response has no versions. Called before all else. */
+  readonly takeVersion: ((row: RecordRow) => number) | null
   /** Converts a row to a record; may modify the row. */
   record(row: RecordRow): RecordRow
   /** The response item of a record. */
@@ -43,9 +45,23 @@ const fits = (text: string, bytesMax: number): boolean =>
 
 const inOrder = <T>(items: T[], { isReversed }: PageWriter): T[] => (isReversed ? items.toReversed() : items)
 
-function slicedReply(writer: PageWriter, texts: readonly Uint8Array[], last: RecordRow | null, isCut: boolean) {
+/** The versions of the first `count` items, as a member of the envelope. */
+const versionsOf = (versions: readonly number[] | null, count: number, writer: PageWriter) =>
+  versions && { versions: inOrder(versions.slice(0, count), writer) }
+
+/** Upper bound on the JSON of a version and its comma. */
+const versionBytes = 17
+
+function slicedReply(
+  writer: PageWriter,
+  texts: readonly Uint8Array[],
+  versions: readonly number[] | null,
+  last: RecordRow | null,
+  isCut: boolean,
+) {
   const { envelope } = writer
-  const tail = JSON.stringify(envelope(texts.length, last, isCut)).slice(1)
+  const rest = { ...versionsOf(versions, texts.length, writer), ...envelope(texts.length, last, isCut) }
+  const tail = JSON.stringify(rest).slice(1)
   return itemsReply('{"items":[', inOrder([...texts], writer), `],${tail}`)
 }
 
@@ -54,21 +70,23 @@ type Found = Pick<PageRows<RecordRow>, 'rows' | 'bytes' | 'isCut'>
 /** The response with a page; rows are in the order they were read. */
 export async function pageReply(found: Found, writer: PageWriter, limits: ResponseLimits): Promise<Reply> {
   const { rows } = found
-  const bytesMax = limits.bytesMax()
+  const versions = writer.takeVersion && rows.map(writer.takeVersion)
+  const bytesMax = limits.bytesMax() - (versions ? versions.length * versionBytes : 0)
   if (!found.isCut && found.bytes <= quickResponseBytes) {
     const records = rows.map(writer.record)
     const items = records.map(writer.item)
     const text = JSON.stringify({
       items: inOrder(items, writer),
+      ...versionsOf(versions, items.length, writer),
       ...writer.envelope(items.length, records.at(-1) ?? null, false),
     })
     if (items.length === 0 || fits(text, bytesMax)) return tagged(text)
     const { texts, isCut } = await serializeItems(items, JSON.stringify, itemBytesMax(bytesMax))
-    return slicedReply(writer, texts, records[texts.length - 1] ?? null, isCut)
+    return slicedReply(writer, texts, versions, records[texts.length - 1] ?? null, isCut)
   }
   const { texts, isCut } = await serializeItems(rows, writer.text, itemBytesMax(bytesMax))
   const last = rows[texts.length - 1]
-  return slicedReply(writer, texts, last ? writer.record(last) : null, isCut || found.isCut)
+  return slicedReply(writer, texts, versions, last ? writer.record(last) : null, isCut || found.isCut)
 }
 
 /** The response with one record, serialized from its row. The entity tag consists of its version and its content. */

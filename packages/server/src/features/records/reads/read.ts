@@ -24,6 +24,8 @@ export interface ListQuery extends FilterGroups<string> {
   readonly offset?: number | undefined
   readonly after?: string | undefined
   readonly before?: string | undefined
+  /** Whether the response has the versions of its items. */
+  readonly versions?: boolean | undefined
 }
 
 export interface Window {

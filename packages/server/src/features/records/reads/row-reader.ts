@@ -10,6 +10,7 @@ import type { Field, FieldType } from '../../../query/table.ts'
 import { extraColumn } from '../../../query/to-sql.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow, TableRows } from '../rows.ts'
+import { takeVersion, versionName } from '../version.ts'
 
 export interface RowReader {
   readonly list: SelectList
@@ -22,6 +23,8 @@ export interface RowReader {
    * Converts a row to a record with the fields that were read, in place if possible.
    */
   record(row: RecordRow): RecordRow
+  /** Removes the version from a row; null if it was not read. */
+  readonly takeVersion: ((row: RecordRow) => number) | null
   /** Whether a field of this name can be among the shown ones. */
   shows(name: string): boolean
   /** The shown fields of a record. */
@@ -36,12 +39,14 @@ export type Fields = ReadonlySet<string> | null
 /** With more characters the base64 cursor would exceed its maximum length, and the record's id is used instead. */
 const keyCharsMax = Math.ceil((cursorCharsMax * 3) / 4)
 
-/** Fields that are read but not shown. */
+/** What is read but not shown as a field. */
 export interface HiddenFields {
   /** Read completely, for highlights. */
   readonly complete?: readonly string[]
   /** Read for cursors: long texts only up to `keyCharsMax`. */
   readonly keys?: readonly string[]
+  /** The version of the row. */
+  readonly versions?: boolean | undefined
 }
 
 const kinds: Readonly<Record<FieldType, SelectColumn['kind']>> = {
@@ -88,7 +93,7 @@ function membersOf(extra: string, fields: Fields): string {
   return JSON.stringify(project(JSON.parse(extra) as RecordRow, fields)).slice(1, -1)
 }
 
-const fullReaders = new WeakMap<TableRows, Map<boolean, RowReader>>()
+const fullReaders = new WeakMap<TableRows, Map<string, RowReader>>()
 
 /** The row reader for a call. Readers of all fields are cached per table. */
 export function readerOf(
@@ -98,10 +103,12 @@ export function readerOf(
 ): RowReader {
   const { showsHidden } = view
   if (fields) return createRowReader(rows, database.dialect, showsHidden, fields, also)
-  const cached = fullReaders.get(rows) ?? new Map<boolean, RowReader>()
+  const { versions = false } = also
+  const cached = fullReaders.get(rows) ?? new Map<string, RowReader>()
   fullReaders.set(rows, cached)
-  const reader = cached.get(showsHidden) ?? createRowReader(rows, database.dialect, showsHidden, null)
-  cached.set(showsHidden, reader)
+  const key = `${showsHidden} ${versions}`
+  const reader = cached.get(key) ?? createRowReader(rows, database.dialect, showsHidden, null, { versions })
+  cached.set(key, reader)
   return reader
 }
 
@@ -110,7 +117,7 @@ function createRowReader(
   dialect: Dialect,
   showsHidden: boolean,
   fields: Fields,
-  { complete = [], keys = [] }: HiddenFields = {},
+  { complete = [], keys = [], versions = false }: HiddenFields = {},
 ): RowReader {
   const also = [...complete, ...keys]
   const { table, name: alias } = rows
@@ -131,6 +138,8 @@ function createRowReader(
   else
     for (const [at, name] of members.entries())
       columns.push({ column: dialect.memberJson(extra, name), name: memberName(at), kind: 'json' })
+
+  if (versions) columns.push({ column: rows.version, name: versionName, kind: 'short' })
 
   const shown = read.filter(({ name }) => !fields || fields.has(name))
   const writers = shown.map((field) => ({
@@ -167,7 +176,7 @@ function createRowReader(
 
   const list = selectList(columns)
   const keyChars = read.filter(({ name, type }) => isKeyText(name, type)).length * keyCharsMax
-  const idText = `SELECT ${list.text.text}, ${rows.version.text} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
+  const idText = `SELECT ${list.text.text}${versions ? '' : `, ${rows.version.text}`} FROM ${rows.from.text} WHERE ${alias.text}."id" = ?`
   const idValues = [...list.text.values, ...rows.from.values]
 
   const { rowKey } = dialect
@@ -177,6 +186,7 @@ function createRowReader(
     keyChars,
     byId: (id) => ({ text: idText, values: [...idValues, id] }),
     record: (row) => rows.fromSql(gather(row)),
+    takeVersion: versions ? takeVersion : null,
     shows: (name) => (fields ? fields.has(name) : table.schemaless || shown.some((field) => field.name === name)),
     show: (record) => project(record, fields),
     json(row) {

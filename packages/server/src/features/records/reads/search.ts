@@ -18,7 +18,7 @@ import { formatSearchCursor, parseSearchCursor } from './search-page-cursor.ts'
 
 export interface SearchQuery
   extends FilterGroups<string>,
-    Pick<ListQuery, 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after'> {
+    Pick<ListQuery, 'fields' | 'limit' | 'offset' | 'page' | 'perPage' | 'after' | 'versions'> {
   readonly q?: string | undefined
   readonly highlightPre?: string | undefined
   readonly highlightPost?: string | undefined
@@ -76,6 +76,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
   const post = parseTag('highlightPost', query.highlightPost ?? '</mark>')
   const reader = readerOf(call, query.fields === undefined ? null : parseFields(view, query.fields), {
     complete: table.search,
+    versions: query.versions,
   })
   const { window, isContinued } = parseStart(call, query)
   const { limit, offset, page } = window
@@ -90,7 +91,8 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
       : { total, page, perPage: limit, hasMore: null, cursor }
     return isTruncated ? { ...shape, truncated: true } : shape
   }
-  const none = (): Reply => jsonText(JSON.stringify({ items: [], ...envelope(0, 0, false) }))
+  const none = (): Reply =>
+    jsonText(JSON.stringify({ items: [], ...(query.versions ? { versions: [] } : {}), ...envelope(0, 0, false) }))
   // A text without words, such as "?!", matches no record.
   if (words.length === 0 || (condition.kind === 'const' && !condition.value)) return none()
 
@@ -106,6 +108,7 @@ export async function search(call: TableCall, query: SearchQuery, { limits }: Li
     if (!matching) return null
     const total = Number(matching.alongside ?? 0)
     const writer = {
+      takeVersion: reader.takeVersion,
       record: reader.record,
       item: (record: RecordRow) => withExtra(reader.show(record), 'highlights', highlightsOf(call, record, highlight)),
       text: (row: RecordRow) => withHighlights(call, reader, row, highlight),

@@ -16,23 +16,36 @@ import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import type { VersionedRow } from '../version.ts'
 import { type Body, type Generated, isRecordId, type Patch, parseInsert, parsePatch, sentBy } from './input.ts'
 import type { ResponseShape } from './replay.ts'
-import { createRecordsResponse, type Shown, type WriteResponse } from './response.ts'
+import { createRecordsResponse, type Shown, visibleRemovals, type WriteResponse } from './response.ts'
 import { parseUpsert, requireUpsert, type Upsert, upsertRecords } from './upsert.ts'
 import { deleteRecord, deleteRow, insertRecords, type NewRecord, updateRecord, updateRow } from './write.ts'
 import type { Write } from './write-context.ts'
 
 export interface BatchBody {
   readonly inserts?: readonly Body[] | undefined
-  readonly updates?: readonly { readonly id: string; readonly data: Body }[] | undefined
-  readonly deletes?: readonly string[] | undefined
+  readonly updates?: readonly { readonly id: string; readonly data: Body; readonly ifMatch?: Condition }[] | undefined
+  readonly deletes?: readonly (string | { readonly id: string; readonly ifMatch?: Condition })[] | undefined
 }
+
+/** A version as the API gives it: an entity tag, or the number. */
+type Condition = string | number | undefined
 
 export interface Batch {
   readonly inserts: readonly (NewRecord & { readonly sent: readonly string[] })[]
   readonly upserts: readonly Upsert[]
-  readonly updates: readonly { readonly id: string; readonly patch: Patch }[]
-  readonly deletes: readonly string[]
+  readonly updates: readonly (Removal & { readonly patch: Patch })[]
+  readonly deletes: readonly Removal[]
+  /** Whether the response has the versions of its records. */
+  readonly showsVersions: boolean
 }
+
+interface Removal {
+  readonly id: string
+  /** See `If-Match`. */
+  readonly ifMatch: string | null
+}
+
+const conditionOf = (ifMatch: Condition): string | null => (ifMatch === undefined ? null : String(ifMatch))
 
 /** Parses every item, so that one error names the faulty fields of all of them, up to `fieldErrorsMax`. */
 function parseEach<From, To>(items: readonly From[], parse: (item: From, index: number) => To): To[] {
@@ -61,7 +74,7 @@ export function parseBatch(
   call: TableCall,
   body: BatchBody,
   generated: Generated,
-  upsert: { conflictTarget: string } | null,
+  { upsert, showsVersions }: { upsert: { conflictTarget: string } | null; showsVersions: boolean },
 ): Batch {
   const { inserts = [], updates = [], deletes = [] } = body
   const operations = inserts.length + updates.length + deletes.length
@@ -84,14 +97,15 @@ export function parseBatch(
     upserts: upsert
       ? parseEach(inserts, (one, i) => parseUpsert(call, one, generated, upsert.conflictTarget, prefixOf('inserts', i)))
       : [],
-    updates: parseEach(updates, ({ id, data }, i) => ({
+    updates: parseEach(updates, ({ id, data, ifMatch }, i) => ({
       id,
+      ifMatch: conditionOf(ifMatch),
       patch: parsePatch(bodyView, data, prefixOf('updates', i)),
     })),
-    deletes: parseEach(deletes, (id, i) => {
-      if (typeof id !== 'string') throw invalidField(`deletes[${i}]`, 'type', 'must be a record id')
-      return id
-    }),
+    deletes: deletes.map((one) =>
+      typeof one === 'string' ? { id: one, ifMatch: null } : { id: one.id, ifMatch: conditionOf(one.ifMatch) },
+    ),
+    showsVersions,
   }
 }
 
@@ -101,7 +115,7 @@ export function parseBatch(
  */
 async function lockRows(write: Write, { updates, deletes }: Batch): Promise<Map<string, VersionedRow>> {
   const { rows, backEnd } = write.call
-  const ids = [...updates.map(({ id }) => id), ...deletes].filter(isRecordId)
+  const ids = [...updates, ...deletes].map(({ id }) => id).filter(isRecordId)
   if (backEnd.dialect.forUpdate.text === '' || ids.length < 2) return new Map()
   const column = sql`${rows.name}."id"`
   const found = await readRows(write, { column, type: 'text', values: [...new Set(ids)].sort(), locks: true })
@@ -123,17 +137,19 @@ export async function runBatch(outer: Write, batch: Batch, bytesMax: number): Pr
   // For compatibility, a batch does not report the `action` of upserts.
   for (const { action: _, ...upserted } of await upsertRecords(write, batch.upserts, pathOf)) inserted.add(upserted)
   const next = createSlices()
-  for (const [i, { id, patch }] of batch.updates.entries()) {
-    updated.add({ ...(await updateRecord(at('updates', i), id, patch)), sent: sentBy(patch) })
+  for (const [i, { id, patch, ifMatch }] of batch.updates.entries()) {
+    updated.add({ ...(await updateRecord(at('updates', i), id, patch, ifMatch)), sent: sentBy(patch) })
     const pause = next()
     if (pause) await pause
   }
-  for (const [i, id] of batch.deletes.entries()) {
-    await deleteRecord(at('deletes', i), id)
+  const removed: number[] = []
+  for (const [i, { id, ifMatch }] of batch.deletes.entries()) {
+    removed.push(await deleteRecord(at('deletes', i), id, ifMatch))
     const pause = next()
     if (pause) await pause
   }
-  return respondWithBatch(await inserted.finish(), await updated.finish(), batch.deletes)
+  const deleted = { ids: batch.deletes.map(({ id }) => id), versions: visibleRemovals(write.call, removed) }
+  return respondWithBatch(await inserted.finish(), await updated.finish(), deleted, batch.showsVersions)
 }
 
 /** The records that the response of a batch contains; either inserts or upserts are empty. */
@@ -146,11 +162,15 @@ export const batchShape = ({ inserts, upserts, updates }: Batch): ResponseShape 
 function respondWithBatch(
   inserted: readonly Shown[],
   updated: readonly Shown[],
-  deleted: readonly string[],
+  { ids: deleted, versions: removals }: { ids: readonly string[]; versions: readonly (number | null)[] },
+  showsVersions: boolean,
 ): WriteResponse {
   const list = (shown: readonly Shown[]): string => `[${shown.map(({ text }) => text).join(',')}]`
   const ids = (shown: readonly Shown[]) => shown.map(({ id }) => ({ id }))
-  const text = `{"inserted":${list(inserted)},"updated":${list(updated)},"deleted":${JSON.stringify(deleted)}}`
+  const versionsOf = (shown: readonly Shown[]) => shown.map(({ version }) => version)
+  const versions = { inserted: versionsOf(inserted), updated: versionsOf(updated), deleted: removals }
+  const end = showsVersions ? `,"versions":${JSON.stringify(versions)}}` : '}'
+  const text = `{"inserted":${list(inserted)},"updated":${list(updated)},"deleted":${JSON.stringify(deleted)}${end}`
   return {
     reply: jsonText(text),
     brief: () => JSON.stringify({ abridged: true, inserted: ids(inserted), updated: ids(updated), deleted }),

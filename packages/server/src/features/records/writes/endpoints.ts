@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { required } from '../../../access/check.ts'
 import { type Call, type Endpoint, endpoint, type Reply } from '../../../http/endpoint.ts'
-import { booleanParam, textParam } from '../../../http/input/query-schema.ts'
+import { booleanParam, flagParam, textParam } from '../../../http/input/query-schema.ts'
 import type { ResponseLimits } from '../../../http/replies/large-responses.ts'
 import { json } from '../../../http/replies/reply.ts'
 import { batchByFilterRecordsMax, batchOperationsMax } from '../../../limits/api.ts'
@@ -21,14 +21,19 @@ const insertQuery = z.object({
   conflictTarget: textParam('id or a unique field; default id'),
 })
 const noQuery = z.object({})
+const batchQuery = insertQuery.extend({ versions: flagParam('1: the response has `versions`') })
 
 /** Bounded here, so that the items of too long a list are not parsed. */
 const operations = <Operation extends z.ZodType>(operation: Operation) =>
   z.array(operation).max(batchOperationsMax).optional()
+const ifMatch = z
+  .union([z.string(), z.int()])
+  .optional()
+  .meta({ description: 'A version of the record: the operation fails with 412 if it has another one' })
 const batchBody = z.strictObject({
   inserts: operations(recordSchema),
-  updates: operations(z.strictObject({ id: z.string(), data: recordSchema })),
-  deletes: operations(z.string()),
+  updates: operations(z.strictObject({ id: z.string(), data: recordSchema, ifMatch })),
+  deletes: operations(z.union([z.string(), z.strictObject({ id: z.string(), ifMatch })])),
 })
 const byFilterBody = z.strictObject({
   action: z.enum(['update', 'delete']),
@@ -44,10 +49,14 @@ const byFilterBody = z.strictObject({
     .optional()
     .meta({ description: `Maximum number of records, in order of id; default ${batchByFilterRecordsMax}` }),
 })
+const versionsSchema = z.array(z.int().nullable())
 const batchReply = z.object({
   inserted: z.array(recordSchema),
   updated: z.array(recordSchema),
   deleted: z.array(z.string()),
+  versions: z.object({ inserted: versionsSchema, updated: versionsSchema, deleted: versionsSchema }).optional().meta({
+    description: 'With `versions=1`, in the order of the records; null for those that the caller may not read',
+  }),
 })
 const byFilterReply = z.object({ processed: z.number(), succeeded: z.number() })
 
@@ -180,18 +189,18 @@ function batchEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDe
     summary: 'Insert, update and delete in one transaction',
     description: `At most ${batchOperationsMax} operations; all or nothing. With \`upsert=true\` each insert is an upsert.`,
     scope: writeScope,
-    query: insertQuery,
+    query: batchQuery,
     body: batchBody,
     replies: {
       200: { description: 'The records after the operations, in the order of the request', schema: batchReply },
     },
-    errors: [404, 409],
+    errors: [404, 409, 412],
     async handle(call) {
       const table = await resolve(call)
       const upsert = call.query.upsert
         ? { conflictTarget: parseConflictTarget(table, call.query.conflictTarget) }
         : null
-      const batch = parseBatch(table, call.body, generate(), upsert)
+      const batch = parseBatch(table, call.body, generate(), { upsert, showsVersions: call.query.versions })
       const shapeOf = (): ResponseShape => batchShape(batch)
       return runWrite(call, table, shapeOf, (write) => runBatch(write, batch, limits.bytesMax()))
     },

@@ -5,6 +5,7 @@
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { FieldErrors } from '../../../errors.ts'
+import { isNever } from '../../../query/expr.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import { findReadable, showRecord } from './response.ts'
@@ -72,6 +73,23 @@ interface StoredBatch {
   readonly inserted: readonly RecordRow[]
   readonly updated: readonly RecordRow[]
   readonly deleted: readonly string[]
+  /** Present if the request asked for it. */
+  readonly versions?: Readonly<Record<'inserted' | 'updated' | 'deleted', readonly (number | null)[]>>
+}
+
+/** The versions of the records that the caller may read now; null for the others. */
+function readableVersions(
+  { call, readable }: Context,
+  { inserted, updated }: StoredBatch,
+  versions: NonNullable<StoredBatch['versions']>,
+) {
+  const ofReadable = (records: readonly RecordRow[], some: readonly (number | null)[]) =>
+    records.map(({ id }, at) => (readable.has(id as string) ? (some[at] ?? null) : null))
+  return {
+    inserted: ofReadable(inserted, versions.inserted),
+    updated: ofReadable(updated, versions.updated),
+    deleted: isNever(call.permissions.read()) ? versions.deleted.map(() => null) : versions.deleted,
+  }
 }
 
 /** The body of a stored response as the caller may see it now; read in the transaction that found the response. */
@@ -94,5 +112,7 @@ export async function replayedBody(
   const list = (some: readonly RecordRow[], sent: readonly SentFields[]): string =>
     `[${some.map((record, at) => showStored(context, record, sent[at] ?? [])).join(',')}]`
   const [inserted, updated] = [list(stored.inserted, shape.inserted), list(stored.updated, shape.updated)]
-  return `{"inserted":${inserted},"updated":${updated},"deleted":${JSON.stringify(stored.deleted)}}`
+  const versions =
+    stored.versions && `,"versions":${JSON.stringify(readableVersions(context, stored, stored.versions))}`
+  return `{"inserted":${inserted},"updated":${updated},"deleted":${JSON.stringify(stored.deleted)}${versions ?? ''}}`
 }

@@ -29,6 +29,8 @@ export interface Shown {
   readonly id: string
   readonly text: string
   readonly isReadable: boolean
+  /** Null if the caller may not read the record. */
+  readonly version: number | null
 }
 
 /** Collects the records of a response in order. Lists of the same response share a budget of bytes. */
@@ -52,7 +54,7 @@ function showReadable({ rows, view, table }: TableCall, written: Written): Shown
   const showsAll = view.showsHidden || table.hidden.size === 0
   const shown = showsAll ? row : rows.visible(row, false)
   const shownText = withAction(showsAll ? text : JSON.stringify(shown), shown, written)
-  return { id: row.id as string, text: shownText, isReadable: true }
+  return { id: row.id as string, text: shownText, isReadable: true, version: written.version }
 }
 
 function showSent(written: Written): Shown {
@@ -61,7 +63,12 @@ function showSent(written: Written): Shown {
   for (const name of sent) if (Object.hasOwn(row, name)) shown[name] = row[name]
   const { createdAt, updatedAt } = row
   const fields = { ...shown, createdAt, updatedAt }
-  return { id: row.id as string, text: withAction(JSON.stringify(fields), fields, written), isReadable: false }
+  return {
+    id: row.id as string,
+    text: withAction(JSON.stringify(fields), fields, written),
+    isReadable: false,
+    version: null,
+  }
 }
 
 /** A record as the response shows it to a caller with or without read access. */
@@ -154,6 +161,10 @@ export interface WriteResponse {
   /** The short body that is stored under an `Idempotency-Key` if the response is large. */
   readonly brief: () => string
 }
+
+/** The versions of removals, null for a caller who may not read records. */
+export const visibleRemovals = ({ permissions }: TableCall, versions: readonly number[]): (number | null)[] =>
+  isNever(permissions.read()) ? versions.map(() => null) : [...versions]
 
 /** The response of a removal. A caller who may read records gets the version of the removal as `ETag`. */
 export const respondWithRemoval = ({ permissions }: TableCall, version: number): WriteResponse =>

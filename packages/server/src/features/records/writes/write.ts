@@ -22,7 +22,7 @@ import { type Expr, isNever } from '../../../query/expr.ts'
 import { negatedExists, partiallyEvaluate } from '../../../query/matches.ts'
 import { type Change, changeOf, removedVersions } from '../changes/changes.ts'
 import { tooManyRecords } from '../reads/read-rows.ts'
-import { readScopeOf, type TableCall } from '../resolve-table.ts'
+import { readScopeOf } from '../resolve-table.ts'
 import type { RecordRow } from '../rows.ts'
 import { nextVersion, type VersionedRow } from '../version.ts'
 import { applyPatch, type FixedFields, isRecordId, type Patch } from './input.ts'
@@ -251,9 +251,15 @@ async function getVisible(write: Write, id: string): Promise<VersionedRow> {
 }
 
 /** Checks `If-Match`: versions or `*`. No version matches for a caller without read access. Throws 412. */
-function checkMatch(call: TableCall, { version }: VersionedRow, ifMatch: string | null): void {
+function checkMatch(write: Write, { version }: VersionedRow, ifMatch: string | null): void {
   if (ifMatch === null || ifMatch.trim() === '*') return
-  if (isNever(call.permissions.read()) || !matchesVersion(ifMatch, version)) throw preconditionFailed()
+  if (!isNever(write.call.permissions.read()) && matchesVersion(ifMatch, version)) return
+  throw preconditionFailed(
+    'record',
+    write.at === ''
+      ? undefined
+      : { [fieldPath(write, 'ifMatch')]: { code: 'unknown', message: 'the record has changed' } },
+  )
 }
 
 /**
@@ -304,7 +310,7 @@ export async function updateRecord(
   ifMatch: string | null = null,
 ): Promise<Stored> {
   const before = await getVisible(write, id)
-  checkMatch(write.call, before, ifMatch)
+  checkMatch(write, before, ifMatch)
   return updateRow(write, before, patch)
 }
 
@@ -333,6 +339,6 @@ export async function deleteRow(write: Write, { row, version: versionBefore }: V
 /** Deletes a record visible to the caller and returns the version of its removal. Throws 404, 412, 401/403, 409. */
 export async function deleteRecord(write: Write, id: string, ifMatch: string | null = null): Promise<number> {
   const row = await getVisible(write, id)
-  checkMatch(write.call, row, ifMatch)
+  checkMatch(write, row, ifMatch)
   return deleteRow(write, row)
 }
