@@ -166,7 +166,7 @@ describeServer('versions of many', { config }, (server) => {
         { id: 'a', data: { rank: 5 }, ifMatch: tag },
         { id: 'b', data: { rank: 6 }, ifMatch: b },
       ],
-      deletes: [{ id: 'c', ifMatch: String(c) }, { id: 'd' }],
+      deletes: [{ id: 'c', ifMatch: String(c) }, 'd'],
     })
     expect([status, body.deleted]).toEqual([200, ['c', 'd']])
   })

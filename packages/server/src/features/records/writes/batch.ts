@@ -24,7 +24,7 @@ import type { Write } from './write-context.ts'
 export interface BatchBody {
   readonly inserts?: readonly Body[] | undefined
   readonly updates?: readonly { readonly id: string; readonly data: Body; readonly ifMatch?: Condition }[] | undefined
-  readonly deletes?: readonly (string | { readonly id: string; readonly ifMatch?: Condition })[] | undefined
+  readonly deletes?: readonly (string | { readonly id: string; readonly ifMatch: Condition })[] | undefined
 }
 
 /** A version as the API gives it: an entity tag, or the number. */

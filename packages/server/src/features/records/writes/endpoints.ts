@@ -28,11 +28,10 @@ const operations = <Operation extends z.ZodType>(operation: Operation) =>
   z.array(operation).max(batchOperationsMax).optional()
 const ifMatch = z
   .union([z.string(), z.int()])
-  .optional()
   .meta({ description: 'A version of the record: the operation fails with 412 if it has another one' })
 const batchBody = z.strictObject({
   inserts: operations(recordSchema),
-  updates: operations(z.strictObject({ id: z.string(), data: recordSchema, ifMatch })),
+  updates: operations(z.strictObject({ id: z.string(), data: recordSchema, ifMatch: ifMatch.optional() })),
   deletes: operations(z.union([z.string(), z.strictObject({ id: z.string(), ifMatch })])),
 })
 const byFilterBody = z.strictObject({
