@@ -1,12 +1,8 @@
 /** Where a session is kept between page loads. */
 
-export interface SessionStorage {
-  get(key: string): string | null | Promise<string | null>
-  set(key: string, value: string): void | Promise<void>
-  remove(key: string): void | Promise<void>
-  /** Calls the listener when another tab has changed the value. Returns the function that stops it. */
-  watch?(key: string, listener: (value: string | null) => void): () => void
-}
+import type { SessionStorage } from '../types/options.ts'
+
+export type { SessionStorage } from '../types/options.ts'
 
 /** Keeps sessions as long as the process or page lives. */
 export function memoryStorage(): SessionStorage {

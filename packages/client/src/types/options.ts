@@ -20,6 +20,8 @@ export interface SessionStorage {
   get(key: string): string | null | Promise<string | null>
   set(key: string, value: string): void | Promise<void>
   remove(key: string): void | Promise<void>
+  /** Calls the listener when another tab has changed the value. Returns the function that stops it. */
+  watch?(key: string, listener: (value: string | null) => void): () => void
 }
 
 /** Options of any request. `timeout` is in milliseconds. */
