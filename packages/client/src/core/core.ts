@@ -1,14 +1,9 @@
 /** What the features of one client share. */
+
+import type { ClientOptions } from '../types/options.ts'
 import { failure } from './error.ts'
 import { createListeners, type Listeners } from './listeners.ts'
-import type { SessionStorage } from './session-storage.ts'
-import { type Credentials, Transport, type TransportOptions } from './transport.ts'
-
-export interface CoreOptions extends TransportOptions {
-  readonly storage?: SessionStorage | undefined
-  readonly getToken?: (() => string | null | Promise<string | null>) | undefined
-  readonly WebSocket?: typeof WebSocket | undefined
-}
+import { type Credentials, Transport } from './transport.ts'
 
 export class Core {
   readonly transport: Transport
@@ -23,7 +18,7 @@ export class Core {
 
   constructor(
     readonly url: string,
-    readonly options: CoreOptions,
+    readonly options: ClientOptions,
   ) {
     this.transport = new Transport(url, options)
     const { getToken } = options

@@ -60,7 +60,7 @@ export class ReconnectingSocket {
     this.#isStopped = false
     this.#cleanups.push(
       this.#core.token.add(() => void this.#renewAuth()),
-      onWake(() => this.#wake()),
+      (this.#core.options.lifecycle ?? pageLifecycle)((event) => (event === 'wake' ? this.#wake() : this.#sleep())),
     )
     void this.#connect()
   }
@@ -193,21 +193,29 @@ export class ReconnectingSocket {
     else if (!this.#socket && !this.#isStopped) this.restart()
   }
 
+  /** Closes the socket until the app wakes: the system would cut it without a notice. */
+  #sleep(): void {
+    if (this.#isStopped) return
+    this.#drop()
+    this.#events.onDown()
+  }
+
   #write(message: object): void {
     if (this.#socket?.readyState === 1) this.#socket.send(JSON.stringify(message))
   }
 }
 
-/** Calls the listener when the device is online or the page visible again. */
-function onWake(listener: () => void): () => void {
+/** Wakes when the device is online or the page visible again. */
+function pageLifecycle(listener: (event: 'wake') => void): () => void {
   if (typeof addEventListener !== 'function' || typeof document !== 'object') return () => undefined
+  const onOnline = (): void => listener('wake')
   const onVisible = (): void => {
-    if (document.visibilityState === 'visible') listener()
+    if (document.visibilityState === 'visible') listener('wake')
   }
-  addEventListener('online', listener)
+  addEventListener('online', onOnline)
   document.addEventListener('visibilitychange', onVisible)
   return () => {
-    removeEventListener('online', listener)
+    removeEventListener('online', onOnline)
     document.removeEventListener('visibilitychange', onVisible)
   }
 }

@@ -10,6 +10,11 @@ export interface ClientOptions {
   fetch?: typeof fetch
   /** Where there is none built in (Node 20), such as that of `ws`. */
   WebSocket?: typeof WebSocket
+  /**
+   * Calls the listener when the app goes to sleep, which closes sockets, and when it wakes, which opens them again.
+   * Returns the function that stops it. Default: the visibility of the page and `online`, which only wake.
+   */
+  lifecycle?: (listener: (event: 'sleep' | 'wake') => void) => () => void
   /** Read retries after network errors, 429 (after Retry-After), 502–504. Default 2. */
   retries?: number
   /** Milliseconds until a request fails with slug `timeout`. Default 30,000. */
