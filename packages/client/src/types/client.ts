@@ -11,7 +11,7 @@ import type { RoomOf } from './rooms.ts'
 export interface Client<Config = unknown, Declared = unknown> extends Functions<Declared> {
   readonly url: string
   /** Tables of a namespace, `shared` by default. A namespace with `instance: true` requires the id of an instance. */
-  db<const Namespace extends NamespaceName<Config> = Extract<NamespaceName<Config>, 'shared'>>(
+  db<const Namespace extends NamespaceName<Config> = NamespaceName<Config> & 'shared'>(
     namespace?: Namespace,
     ...instance: InstanceArguments<Config, Namespace>
   ): Database<Config, Namespace>

@@ -33,9 +33,12 @@ export type TableName<Config, Namespace extends string = 'shared'> =
   IsUntyped<Config> extends true ? string : keyof TablesOf<Config, Namespace> & string
 
 /** The declaration of a table: `{ schema, hidden, … }`. */
-export type TableDeclaration<Config, Namespace extends string, Name> = Name extends keyof TablesOf<Config, Namespace>
-  ? TablesOf<Config, Namespace>[Name]
-  : Untyped
+export type TableDeclaration<Config, Namespace extends string, Name> =
+  IsUntyped<Config> extends true
+    ? Untyped
+    : Name extends keyof TablesOf<Config, Namespace>
+      ? TablesOf<Config, Namespace>[Name]
+      : never
 
 /** The parameter after the namespace in `db()`: required exactly if the namespace has `instance: true`. */
 export type InstanceArguments<Config, Namespace> =

@@ -24,8 +24,8 @@ export type ActionPayload<Actions, Name> = unknown extends Actions
   ? Untyped
   : Name extends keyof Actions
     ? Actions[Name] extends (...args: infer Args) => unknown
-      ? Args extends [unknown, unknown, (infer Payload)?, ...unknown[]]
-        ? Payload
+      ? Args extends [unknown, unknown, ...infer Rest]
+        ? Rest[0]
         : undefined
       : never
     : never

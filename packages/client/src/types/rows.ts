@@ -165,6 +165,11 @@ type OpsOf<Field> = unknown extends Field ? Op : OpsByType[TypeOf<Field>]
 
 type Scalar = string | number | boolean
 
+/** A radius is written `'5km'` or `'300m'`. */
+type Near = readonly [longitude: number, latitude: number, radius: string]
+/** Two corners of a box, south-west and north-east, or the corners of a polygon. */
+type Area = readonly (readonly [longitude: number, latitude: number])[]
+
 /** What a field can be compared with by an operator. */
 export type OperandOf<Table, Name, Operator> = Operand<FieldOf<Table, Name>, Operator>
 type Operand<Field, Operator> = unknown extends Field
@@ -176,10 +181,9 @@ type Operand<Field, Operator> = unknown extends Field
         ? Scalar
         : string
       : Operator extends 'near'
-        ? readonly [longitude: number, latitude: number, radius: string]
+        ? Near
         : Operator extends 'within'
-          ? /** Two corners of a box, south-west and north-east, or the corners of a polygon. */
-            readonly (readonly [longitude: number, latitude: number])[]
+          ? Area
           : Operator extends '==' | '!='
             ? Comparable<Field> | (Field extends Filled ? never : null)
             : Comparable<Field>
@@ -192,9 +196,25 @@ export type Condition<Table> = unknown extends Table
   : Table extends { readonly schema: unknown }
     ? { [Name in FieldName<Table>]: ConditionOn<Name, FieldOf<Table, Name>> }[FieldName<Table>]
     : readonly [field: string, op: Op, value: unknown]
-type ConditionOn<Name, Field> = {
-  [Operator in OpsOf<Field>]: readonly [field: Name, op: Operator, value: Operand<Field, Operator>]
-}[OpsOf<Field>]
+type ConditionOn<Name, Field> = Conditions<Name, ValueOf<Field>, Field extends Filled ? never : null>[TypeOf<Field>]
+
+/** By type of field, one tuple for all operators with the same operand: far fewer types than one per operator. */
+interface Conditions<Name, Value, Empty> {
+  string: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value> | Contains<Name, string>
+  text: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value> | Contains<Name, string>
+  number: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value>
+  datetime: Equals<Name, Value | Empty> | IsIn<Name, Value> | Compares<Name, Value>
+  boolean: Equals<Name, Value | Empty> | IsIn<Name, Value>
+  json: Equals<Name, null> | Contains<Name, Scalar>
+  geo:
+    | Equals<Name, Empty>
+    | readonly [field: Name, op: 'near', value: Near]
+    | readonly [field: Name, op: 'within', value: Area]
+}
+type Equals<Name, Value> = readonly [field: Name, op: '==' | '!=', value: Value]
+type IsIn<Name, Value> = readonly [field: Name, op: 'in' | 'not in', value: readonly Value[]]
+type Compares<Name, Value> = readonly [field: Name, op: '>' | '>=' | '<' | '<=', value: Value]
+type Contains<Name, Value> = readonly [field: Name, op: 'contains', value: Value]
 
 /** A row with the selected fields only. */
 export type Selected<Row, Name> = Pick<Row, Name & keyof Row>
