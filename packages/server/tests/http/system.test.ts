@@ -185,7 +185,21 @@ describeServer(
   },
 )
 
-const openConfig = { databases, serviceKeys: keys, api: { schemaEndpoint: true } } as const
+const openConfig = {
+  databases,
+  serviceKeys: keys,
+  api: { schemaEndpoint: true },
+  storage: { buckets: { avatars: { access: { read: () => ({ uploadedBy: 'xyzzy' }) } }, docs: {} } },
+  rooms: {
+    game: {
+      access: { join: (auth: { role: string } | null) => auth?.role === 'xyzzy-role' },
+      actions: { move: () => 'xyzzy', chat: () => undefined },
+      timers: { concealed: () => undefined },
+    },
+    lobby: { access: { join: true } },
+  },
+  kv: { sessions: {} },
+} as const
 
 describeServer('system with an open schema', { config: openConfig }, (server) => {
   test('[SYS-5, SYS-7] schema describes tables and fields', async () => {
@@ -193,7 +207,7 @@ describeServer('system with an open schema', { config: openConfig }, (server) =>
     expect(status).toBe(200)
     expect(Object.keys(body.tables).sort()).toEqual(['authors', 'loose', 'posts', 'shared.twin', 'workspace.twin'])
     const { posts } = body.tables
-    expect(Object.keys(posts).sort()).toEqual(['fields', 'indexes', 'namespace', 'search'])
+    expect(Object.keys(posts).sort()).toEqual(['fields', 'indexes', 'name', 'namespace', 'schemaless', 'search'])
     expect(posts).toMatchObject({ namespace: 'shared', search: ['title'] })
     expect(posts.fields.title).toMatchObject({ type: 'string', required: true, unique: false, min: 1, max: 200 })
     expect(posts.fields.slug).toMatchObject({ type: 'string', required: false, unique: true, pattern: '^[a-z]+$' })
@@ -212,6 +226,18 @@ describeServer('system with an open schema', { config: openConfig }, (server) =>
         ['views', 'createdAt'],
       ])
     }
+  })
+
+  test('[SYS-7, SYS-21] schema describes namespaces, buckets and rooms', async () => {
+    const { body } = await server.anonymous.get('/api/schema')
+    expect(body).toEqual({
+      tables: expect.any(Object),
+      namespaces: { shared: { instance: false }, workspace: { instance: true } },
+      buckets: ['avatars', 'docs'],
+      rooms: { game: { actions: ['move', 'chat'] }, lobby: { actions: [] } },
+    })
+    expect([body.tables['workspace.twin'].name, body.tables.posts.name]).toEqual(['twin', 'posts'])
+    expect([body.tables.loose.schemaless, body.tables.posts.schemaless]).toEqual([true, false])
   })
 
   test('[SYS-9] a table name in two namespaces is qualified with its namespace', async () => {

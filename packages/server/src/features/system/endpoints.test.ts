@@ -14,6 +14,8 @@ const { mode, auth: authDefault, push } = parseConfig({}, { mode: 'release', roo
 const closed: SystemConfig = {
   mode,
   namespaces: new Map(),
+  buckets: new Map(),
+  rooms: new Map(),
   schemaEndpoint: false,
   captcha: null,
   auth: authDefault,
@@ -142,6 +144,7 @@ describe('config', () => {
 
 describe('schema', () => {
   const reader = key('schema:endpoint:*:read')
+  const empty = { tables: {}, namespaces: {}, buckets: [], rooms: {} }
   const cases: readonly [
     rule: string,
     mode: SystemConfig['schemaEndpoint'],
@@ -163,12 +166,12 @@ describe('schema', () => {
     test(`${rule} in mode ${schemaEndpoint} the schema endpoint returns ${status} to ${who}`, async () => {
       const reply = await ask('system.schema', { config: () => ({ ...closed, schemaEndpoint }) }, caller)
       expect(reply.status).toBe(status)
-      if (status === 200) expect(bodyOf(reply)).toEqual({ tables: {} })
+      if (status === 200) expect(bodyOf(reply)).toEqual(empty)
     })
 
     test(`[SYS-11] in mode ${schemaEndpoint} the OpenAPI document ${status === 200 ? 'names' : 'hides'} the tables from ${who}`, async () => {
       const reply = await ask('system.openapi', { config: () => ({ ...closed, schemaEndpoint }) }, caller)
-      expect(bodyOf(reply)).toEqual({ openapi: '3.1.0', tables: status === 200 ? { tables: {} } : null })
+      expect(bodyOf(reply)).toEqual({ openapi: '3.1.0', tables: status === 200 ? empty : null })
     })
   }
 

@@ -16,7 +16,10 @@ import { describeSchema, type SchemaDescription } from './schema.ts'
  * The parts of the configuration that endpoints expose. Read for each request, since a development reload replaces the
  * configuration.
  */
-export type SystemConfig = Pick<Config, 'mode' | 'namespaces' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'>
+export type SystemConfig = Pick<
+  Config,
+  'mode' | 'namespaces' | 'buckets' | 'rooms' | 'schemaEndpoint' | 'captcha' | 'auth' | 'push'
+>
 
 export interface SystemParts extends Omit<HomeParts, 'maySeeSchema'> {
   readonly config: () => SystemConfig
@@ -43,8 +46,8 @@ const metricsScope = 'system:metrics:*:read'
 
 export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
   const { config, metrics, docsPage, docsPageHeaders } = parts
-  const schemaText = perConfig(config, ({ namespaces }) => JSON.stringify(describeSchema(namespaces)))
-  const openApiText = perConfig(config, ({ namespaces }) => JSON.stringify(parts.openApi(describeSchema(namespaces))))
+  const schemaText = perConfig(config, (current) => JSON.stringify(describeSchema(current)))
+  const openApiText = perConfig(config, (current) => JSON.stringify(parts.openApi(describeSchema(current))))
   const bareOpenApiText = perConfig(config, () => JSON.stringify(parts.openApi(null)))
 
   return [
@@ -83,13 +86,13 @@ export function createSystemEndpoints(parts: SystemParts): readonly Endpoint[] {
       method: 'GET',
       paths: ['/api/schema'],
       tag,
-      summary: 'Get the table schema',
+      summary: 'Get the schema of tables, namespaces, buckets and rooms',
       description:
-        'Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields.',
+        'For generators of types. Depending on `api.schemaEndpoint` disabled, public, or for users and service keys. Never contains access rules or hidden fields.',
       credentials: 'rules',
       scope: () => schemaScope,
       rateLimit: 'global',
-      replies: { 200: { description: 'The tables', schema: schemaSchema } },
+      replies: { 200: { description: 'The schema', schema: schemaSchema } },
       errors: [404],
       handle({ caller }) {
         const mode = config().schemaEndpoint
@@ -175,11 +178,16 @@ const schemaSchema = z.object({
     z.string(),
     z.object({
       namespace: z.string(),
+      name: z.string(),
+      schemaless: z.boolean(),
       fields: z.record(z.string(), z.looseObject({ type: z.string(), required: z.boolean(), unique: z.boolean() })),
       search: z.array(z.string()),
       indexes: z.array(z.object({ fields: z.array(z.string()), unique: z.boolean() })),
     }),
   ),
+  namespaces: z.record(z.string(), z.object({ instance: z.boolean() })),
+  buckets: z.array(z.string()),
+  rooms: z.record(z.string(), z.object({ actions: z.array(z.string()) })),
 })
 
 /** The state of each engine, and the reasons of faults, which may contain file and host names. */

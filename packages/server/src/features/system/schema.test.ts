@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { NamespaceDefinition } from '../../access/definition.ts'
 import { createdAtField, type Field, idField, type Table, updatedAtField } from '../../query/table.ts'
-import { describeSchema } from './schema.ts'
+import { describeSchema as describeConfig, type SchemaDescription } from './schema.ts'
 
 const plain = (name: string, more: Partial<Field> = {}): Field => ({
   name,
@@ -45,6 +45,10 @@ function namespaces(...tables: readonly Table[]): ReadonlyMap<string, NamespaceD
   return made
 }
 
+/** The description of a configuration that has nothing but tables. */
+const describeSchema = (some: ReadonlyMap<string, NamespaceDefinition>): SchemaDescription =>
+  describeConfig({ namespaces: some, buckets: new Map(), rooms: new Map() })
+
 const builtIn = {
   id: { type: 'string', required: true, unique: true },
   createdAt: { type: 'datetime', required: true, unique: false },
@@ -66,9 +70,14 @@ describe('describeSchema', () => {
       { search: ['title'], indexes: [{ fields: ['authorId', 'createdAt'], unique: false }] },
     )
     expect(describeSchema(namespaces(posts))).toStrictEqual({
+      namespaces: { shared: { instance: false } },
+      buckets: [],
+      rooms: {},
       tables: {
         posts: {
           namespace: 'shared',
+          name: 'posts',
+          schemaless: false,
           fields: {
             ...builtIn,
             title: { type: 'string', required: true, unique: false, min: 1, max: 200, pattern: '^[^<]+$' },
@@ -112,6 +121,6 @@ describe('describeSchema', () => {
   })
 
   test('[SYS-7] a configuration without tables has an empty description', () => {
-    expect(describeSchema(new Map())).toEqual({ tables: {} })
+    expect(describeSchema(new Map())).toEqual({ tables: {}, namespaces: {}, buckets: [], rooms: {} })
   })
 })

@@ -1,8 +1,9 @@
 /**
- * The public description of tables: fields, search and indexes, without access rules and hidden fields. `endpoints`
- * decides who may read it.
+ * The public description of what clients without a service key can use: tables with their fields, search and indexes,
+ * namespaces, buckets, and rooms with their actions; without access rules and hidden fields. `endpoints` decides who
+ * may read it.
  */
-import type { NamespaceDefinition } from '../../access/definition.ts'
+import type { Config } from '../../config/config.ts'
 import type { Field, FieldType, Index, Table } from '../../query/table.ts'
 
 export interface FieldDescription {
@@ -19,6 +20,9 @@ export interface FieldDescription {
 
 export interface TableDescription {
   readonly namespace: string
+  readonly name: string
+  /** Whether records may have fields that are not declared. */
+  readonly schemaless: boolean
   readonly fields: Readonly<Record<string, FieldDescription>>
   readonly search: readonly string[]
   readonly indexes: readonly Index[]
@@ -27,21 +31,39 @@ export interface TableDescription {
 export interface SchemaDescription {
   /** Keyed by table name, or by `namespace.name` if several namespaces have the table. */
   readonly tables: Readonly<Record<string, TableDescription>>
+  /** `instance`: whether the paths of its tables contain an instance id. */
+  readonly namespaces: Readonly<Record<string, { readonly instance: boolean }>>
+  readonly buckets: readonly string[]
+  /** The types of the actions that clients may send to rooms of a namespace. */
+  readonly rooms: Readonly<Record<string, { readonly actions: readonly string[] }>>
 }
 
-/** Describes every declared table, in order of declaration. */
-export function describeSchema(namespaces: ReadonlyMap<string, NamespaceDefinition>): SchemaDescription {
+/** Describes everything that is declared, in order of declaration. */
+export function describeSchema({
+  namespaces,
+  buckets,
+  rooms,
+}: Pick<Config, 'namespaces' | 'buckets' | 'rooms'>): SchemaDescription {
   const tables = [...namespaces.values()].flatMap(({ tables }) => [...tables.values()].map(({ table }) => table))
   const uses = new Map<string, number>()
   for (const { name } of tables) uses.set(name, (uses.get(name) ?? 0) + 1)
   const keyOf = ({ namespace, name }: Table): string => (uses.get(name) === 1 ? name : `${namespace}.${name}`)
-  return { tables: Object.fromEntries(tables.map((table) => [keyOf(table), describeTable(table)])) }
+  return {
+    tables: Object.fromEntries(tables.map((table) => [keyOf(table), describeTable(table)])),
+    namespaces: Object.fromEntries([...namespaces].map(([name, { instance }]) => [name, { instance }])),
+    buckets: [...buckets.keys()],
+    rooms: Object.fromEntries(
+      [...rooms].map(([name, { code }]) => [name, { actions: Object.keys(code.actions ?? {}) }]),
+    ),
+  }
 }
 
-function describeTable({ namespace, fields, hidden, search, indexes }: Table): TableDescription {
+function describeTable({ namespace, name, schemaless, fields, hidden, search, indexes }: Table): TableDescription {
   const isShown = (name: string): boolean => !hidden.has(name)
   return {
     namespace,
+    name,
+    schemaless,
     fields: Object.fromEntries(
       [...fields.values()].filter(({ name }) => isShown(name)).map((field) => [field.name, describeField(field)]),
     ),
