@@ -37,15 +37,17 @@ const defaultConcurrency = { running: recoveriesMax, waiting: recoveriesWaitingM
 export const isAt = (one: LogPosition, other: LogPosition): boolean => one.from === one.to && one.to === other.to
 
 export class CatchUp {
-  private readonly gate: ReturnType<typeof createSemaphore>
+  readonly #deps: CatchUpDeps
+  readonly #gate: ReturnType<typeof createSemaphore>
 
-  constructor(private readonly deps: CatchUpDeps) {
-    this.gate = createSemaphore(deps.concurrency ?? defaultConcurrency)
+  constructor(deps: CatchUpDeps) {
+    this.#deps = deps
+    this.#gate = createSemaphore(deps.concurrency ?? defaultConcurrency)
   }
 
   /** Runs work that reads a log when a slot is free. Rejects with `EngineError` `busy` when too many wait. */
   schedule<T>(work: () => Promise<T>): Promise<T> {
-    return this.gate.run(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
+    return this.#gate.run(work) ?? Promise.reject(new EngineError('busy', 'Too many clients are catching up'))
   }
 
   /** The next step towards `end`; null where too much was missed. Rejects with `EngineError`. */
@@ -54,7 +56,7 @@ export class CatchUp {
     try {
       return await (query.isCurrentOnly
         ? reconciledStep(query, tail, from, end)
-        : this.pageStep(query, tail, from, end))
+        : this.#pageStep(query, tail, from, end))
     } catch (error) {
       if (error instanceof TooManyChanges) return null
       throw error
@@ -74,59 +76,59 @@ export class CatchUp {
       const tail = await watched.tail
       const isCurrent = (): boolean =>
         subscriber.catchUp === token && subscriber.query === query && subscriber.connection.isOpen
-      await this.advanceToEnd({ subscriber, watched, query, tail, isCurrent, ...options, ready: options.first })
+      await this.#advanceToEnd({ subscriber, watched, query, tail, isCurrent, ...options, ready: options.first })
     } finally {
       if (subscriber.catchUp === token) subscriber.catchUp = null
     }
   }
 
   /** Repeats to the end of the log, which moves meanwhile, until nothing is missing while the log is held. */
-  private async advanceToEnd(run: Run): Promise<void> {
+  async #advanceToEnd(run: Run): Promise<void> {
     const { subscriber, tail, isCurrent } = run
     for (let isDone = false; !isDone && isCurrent(); ) {
       const near = await tail.atPosition((position) => position)
       // A subscriber may have been paused for longer than changes are kept.
       if (!run.ready && isCurrent() && !(await tail.isReachableFrom(subscriber.pausedAt ?? near, near))) {
         await tail.atPosition((end) => {
-          if (isCurrent()) this.abandon(run, end)
+          if (isCurrent()) this.#abandon(run, end)
         })
         return
       }
       while (isCurrent() && subscriber.pausedAt && !isAt(subscriber.pausedAt, near))
-        if (!(await this.advance(run, near))) return
+        if (!(await this.#advance(run, near))) return
       isDone = await tail.atPosition(async (end) => {
-        if (!isCurrent() || !(await this.advance(run, end))) return true
+        if (!isCurrent() || !(await this.#advance(run, end))) return true
         if (!subscriber.pausedAt || !isAt(subscriber.pausedAt, end)) return false
-        this.deps.subscribers.resume(subscriber)
+        this.#deps.subscribers.resume(subscriber)
         return true
       })
     }
   }
 
   /** Takes the subscriber a step towards the end; false where it cannot continue for now. */
-  private async advance(run: Run, end: LogPosition): Promise<boolean> {
+  async #advance(run: Run, end: LogPosition): Promise<boolean> {
     const { subscriber, query, tail, isCurrent } = run
     if (!subscriber.pausedAt) return false
     const step = run.ready ?? (await this.next(query, tail, subscriber.pausedAt, end))
     run.ready = null
     if (!isCurrent()) return false
-    if (step) return this.send(run, step)
-    this.abandon(run, end)
+    if (step) return this.#send(run, step)
+    this.#abandon(run, end)
     return false
   }
 
   /** Too much was missed: the client lists again, and receives what follows the end. */
-  private abandon({ subscriber, watched, query, tail }: Run, end: LogPosition): void {
-    this.deps.subscribers.resume(subscriber)
-    subscriber.onUnrecoverable(this.deps.formatCursor(watched, tail, query, end))
+  #abandon({ subscriber, watched, query, tail }: Run, end: LogPosition): void {
+    this.#deps.subscribers.resume(subscriber)
+    subscriber.onUnrecoverable(this.#deps.formatCursor(watched, tail, query, end))
   }
 
   /** Sends a step; false where the client has too much unread and stays paused. */
-  private send({ subscriber, watched, query, tail, isSlow }: Run, step: Step): boolean {
+  #send({ subscriber, watched, query, tail, isSlow }: Run, step: Step): boolean {
     const { connection } = subscriber
     // A slow client receives the final state of each row.
     const events = isSlow && !query.isCurrentOnly ? coalesce(step.events) : step.events
-    const serialize = this.deps.serializerOf(watched, tail)
+    const serialize = this.#deps.serializerOf(watched, tail)
     for (const { text, position } of messagesOf(query, events, serialize, isSlow ? () => false : undefined)) {
       connection.send(text)
       // Events out of the log's order carry the position of the start: pausing there would make no progress.
@@ -139,19 +141,14 @@ export class CatchUp {
     return connection.buffered <= catchUpCharsMax
   }
 
-  private async pageStep(
-    query: SubscriptionQuery,
-    tail: LogTail,
-    from: LogPosition,
-    end: LogPosition,
-  ): Promise<Step | null> {
+  async #pageStep(query: SubscriptionQuery, tail: LogTail, from: LogPosition, end: LogPosition): Promise<Step | null> {
     const page = await tail.changesBetween(from, end)
     if (!page) return null
     const { changes, next } = page
     const events: ChangeEvent[] = []
     const nextSlice = createSlices({ sliceMs: deliverySliceMs })
     for (const change of changes) {
-      const classified = this.deps.classifier.classify(query, change, { tail, position: next })
+      const classified = this.#deps.classifier.classify(query, change, { tail, position: next })
       const type = classified instanceof Promise ? await classified : classified
       if (type) events.push({ type, change })
       const pause = nextSlice()

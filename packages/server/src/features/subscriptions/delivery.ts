@@ -6,21 +6,13 @@
 import { createSlices } from '../../base/concurrency/slices.ts'
 import type { Log } from '../../base/log.ts'
 import type { DatabaseAddress } from '../../engines/sql/sql.ts'
-import { deliverySliceMs, dependentViewsMax, slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
+import { deliverySliceMs, slowCheckChars, socketSlowBytes } from '../../limits/subscriptions.ts'
 import { CatchUp, isAt, type Step } from './catch-up.ts'
 import { type Feed, isSamePosition, type LogPosition, type LogTail, type Span } from './change-feed.ts'
-import { windowOf } from './change-window.ts'
-import { type Classifier, createClassifier, TooManyChanges } from './classifier.ts'
+import { type Classifier, createClassifier } from './classifier.ts'
 import type { CursorCodec } from './cursor-codec.ts'
-import {
-  type ChangeEvent,
-  createSerializer,
-  messagesOf,
-  resyncText,
-  type Serialize,
-  type SubscriptionText,
-} from './messages.ts'
-import { reconcile } from './reconcile.ts'
+import { createSerializer, messagesOf, resyncText, type Serialize, type SubscriptionText } from './messages.ts'
+import { classifyPage } from './page-events.ts'
 import { SharedQueries, type SharedQuery } from './shared-queries.ts'
 import { type Subscriber, Subscribers, type WatchedLog } from './subscribers.ts'
 import type { SubscriptionQuery } from './subscription-query.ts'
@@ -41,38 +33,34 @@ interface DeliveryDeps {
   readonly log: Log
 }
 
-/** Events of a page by shared query, and the queries whose clients have to list again. */
-interface PageEvents {
-  readonly events: Map<SharedQuery<Subscriber>, ChangeEvent[]>
-  readonly resync: Set<SharedQuery<Subscriber>>
-}
-
 export class Delivery {
-  private readonly logs = new Map<string, WatchedLog>()
-  private readonly classifier: Classifier
-  private readonly subscribers = new Subscribers()
-  private readonly catchUp: CatchUp
+  readonly #deps: DeliveryDeps
+  readonly #logs = new Map<string, WatchedLog>()
+  readonly #classifier: Classifier
+  readonly #subscribers = new Subscribers()
+  readonly #catchUp: CatchUp
 
-  constructor(private readonly deps: DeliveryDeps) {
-    this.classifier = createClassifier(deps.log)
-    this.catchUp = new CatchUp({
-      classifier: this.classifier,
-      subscribers: this.subscribers,
-      serializerOf: (watched, tail) => this.serializerOf(watched, tail),
-      formatCursor: (watched, tail, query, position) => this.formatCursor(watched, tail, query, position),
+  constructor(deps: DeliveryDeps) {
+    this.#deps = deps
+    this.#classifier = createClassifier(deps.log)
+    this.#catchUp = new CatchUp({
+      classifier: this.#classifier,
+      subscribers: this.#subscribers,
+      serializerOf: (watched, tail) => this.#serializerOf(watched, tail),
+      formatCursor: (watched, tail, query, position) => this.#formatCursor(watched, tail, query, position),
     })
   }
 
   /** Number of distinct subscriptions. */
   get sharedQueries(): number {
     let count = 0
-    for (const { queries } of this.logs.values()) count += queries.size
+    for (const { queries } of this.#logs.values()) count += queries.size
     return count
   }
 
   /** Number of subscribers that are paused. */
   get paused(): number {
-    return this.subscribers.paused
+    return this.#subscribers.paused
   }
 
   /**
@@ -87,158 +75,111 @@ export class Delivery {
     since: string | null,
     onJoined: OnJoined,
   ): Promise<void> {
-    const watched = this.watch(query.call.address)
+    const watched = this.#watch(query.call.address)
     watched.subscribers += 1
     try {
-      if (since === null) await this.joinAtEnd(watched, subscriber, query, onJoined)
-      else await this.catchUp.schedule(() => this.joinSince(watched, subscriber, query, since, onJoined))
+      if (since === null) await this.#joinAtEnd(watched, subscriber, query, onJoined)
+      else await this.#catchUp.schedule(() => this.#joinSince(watched, subscriber, query, since, onJoined))
     } finally {
       watched.subscribers -= 1
-      this.release(watched)
+      this.#release(watched)
     }
   }
 
   leave(subscriber: Subscriber): void {
     const watched = subscriber.log
-    this.subscribers.leave(subscriber)
-    if (watched) this.release(watched)
+    this.#subscribers.leave(subscriber)
+    if (watched) this.#release(watched)
   }
 
   /** To be called when the subscriber's socket has read everything it was sent. Rejects like `join`. */
   async resume(subscriber: Subscriber): Promise<void> {
     if (subscriber.pausedAt && !subscriber.catchUp)
-      await this.catchUp.schedule(() => this.catchUp.run(subscriber, { isSlow: true, first: null }))
+      await this.#catchUp.schedule(() => this.#catchUp.run(subscriber, { isSlow: true, first: null }))
   }
 
-  private watch(address: DatabaseAddress): WatchedLog {
-    const { feed } = this.deps
+  #watch(address: DatabaseAddress): WatchedLog {
+    const { feed } = this.#deps
     const own = feed.logOf(address)
     const name = `${own.namespace}\n${own.instanceId ?? ''}`
-    const found = this.logs.get(name)
+    const found = this.#logs.get(name)
     if (found) return found
     const watched: WatchedLog = {
       name,
-      queries: new SharedQueries<Subscriber>(this.classifier),
-      tail: feed.follow(address, (span) => this.deliver(watched, span)),
+      queries: new SharedQueries<Subscriber>(this.#classifier),
+      tail: feed.follow(address, (span) => this.#deliver(watched, span)),
       subscribers: 0,
     }
-    this.logs.set(name, watched)
+    this.#logs.set(name, watched)
     return watched
   }
 
   /** Stops following a log without subscribers. The next subscriber follows it again, also one that failed to open. */
-  private release(watched: WatchedLog): void {
+  #release(watched: WatchedLog): void {
     if (watched.subscribers > 0) return
-    if (this.logs.get(watched.name) === watched) this.logs.delete(watched.name)
+    if (this.#logs.get(watched.name) === watched) this.#logs.delete(watched.name)
     watched.tail.then(
       (tail) => tail.stop(),
       () => undefined,
     )
   }
 
-  private async deliver(watched: WatchedLog, span: Span): Promise<void> {
+  async #deliver(watched: WatchedLog, span: Span): Promise<void> {
     const tail = await watched.tail
     const nextSlice = createSlices({ sliceMs: deliverySliceMs })
-    const { events, resync } = await this.classifyPage(watched, span, tail)
-    const serialize = this.serializerOf(watched, tail)
+    const { events, resync } = await classifyPage(watched.queries, span, tail, this.#deps.log)
+    const serialize = this.#serializerOf(watched, tail)
     for (const query of resync) {
-      this.fanOut(query, resyncText(query.channel, this.formatCursor(watched, tail, query, span.to)))
+      this.#fanOut(query, resyncText(query.channel, this.#formatCursor(watched, tail, query, span.to)))
       events.delete(query)
     }
     for (const [query, own] of events) {
       let unchecked = 0
       for (const { text, position } of messagesOf(query, own, serialize)) {
-        this.fanOut(query, text)
+        this.#fanOut(query, text)
         unchecked += text.length
         // A reconciled event carries the position of the start: pausing there would repeat the whole page.
         if (unchecked >= slowCheckChars && !isSamePosition(position, span.from)) {
-          this.pauseSlowConsumers(query, position)
+          this.#pauseSlowConsumers(query, position)
           unchecked = 0
         }
         const pause = nextSlice()
         if (pause) await pause
       }
       const position = own.at(-1)?.change.position
-      if (position) this.pauseSlowConsumers(query, position)
-    }
-  }
-
-  private async classifyPage(watched: WatchedLog, span: Span, tail: LogTail): Promise<PageEvents> {
-    const nextSlice = createSlices({ sliceMs: deliverySliceMs })
-    const at = { tail, position: span.to }
-    const page: PageEvents = { events: new Map(), resync: new Set() }
-    const dependents = watched.queries.dependents(span.changes)
-    for (const change of span.changes) {
-      const affected = watched.queries.affectedBy(change, at, dependents)
-      for (const [query, classification] of affected instanceof Promise ? await affected : affected) {
-        const own = page.events.get(query)
-        if (classification === 'resync') page.resync.add(query)
-        else if (own) own.push({ type: classification, change })
-        else page.events.set(query, [{ type: classification, change }])
-      }
-      const pause = nextSlice()
-      if (pause) await pause
-    }
-    let count = 0
-    for (const query of dependents) {
-      count += 1
-      if (count > dependentViewsMax) page.resync.add(query)
-      else await this.reconcileDependent(query, span, tail, page)
-    }
-    return page
-  }
-
-  /** A failure makes the clients of the query list again and affects no other query. */
-  private async reconcileDependent(
-    query: SharedQuery<Subscriber>,
-    span: Span,
-    tail: LogTail,
-    page: PageEvents,
-  ): Promise<void> {
-    try {
-      const events = await reconcile(query, windowOf(query, span), tail)
-      if (events.length > 0) page.events.set(query, [...events])
-    } catch (error) {
-      if (!(error instanceof TooManyChanges))
-        this.deps.log.error('subscriptions.reconcile_failed', { channel: query.channel, error })
-      page.resync.add(query)
+      if (position) this.#pauseSlowConsumers(query, position)
     }
   }
 
   /** Sends a text to the subscribers of a query that are not paused. */
-  private fanOut(query: SharedQuery<Subscriber>, text: SubscriptionText): void {
+  #fanOut(query: SharedQuery<Subscriber>, text: SubscriptionText): void {
     const [only] = query.subscribers
-    if (query.subscribers.size > 1) this.deps.publish(query.topic, text)
+    if (query.subscribers.size > 1) this.#deps.publish(query.topic, text)
     else if (only && !only.pausedAt) only.connection.send(text)
   }
 
   /** Pauses subscribers whose clients have not read what was sent up to the position. */
-  private pauseSlowConsumers(query: SharedQuery<Subscriber>, position: LogPosition): void {
+  #pauseSlowConsumers(query: SharedQuery<Subscriber>, position: LogPosition): void {
     for (const subscriber of query.subscribers)
       if (!subscriber.pausedAt && subscriber.connection.buffered > socketSlowBytes)
-        this.subscribers.pause(subscriber, position)
+        this.#subscribers.pause(subscriber, position)
   }
 
   /** What follows a cursor for a query; null where that is not known. */
-  private async stepSince(
-    watched: WatchedLog,
-    tail: LogTail,
-    query: SubscriptionQuery,
-    since: string,
-  ): Promise<Step | null> {
+  async #stepSince(watched: WatchedLog, tail: LogTail, query: SubscriptionQuery, since: string): Promise<Step | null> {
     await tail.refreshHistory()
-    let from = this.deps.cursors.parse(historyName(watched, tail), query.access, since)
+    let from = this.#deps.cursors.parse(historyName(watched, tail), query.access, since)
     const near = await tail.atPosition((position) => position)
     if (!from || !(await tail.isReachableFrom(from, near))) return null
     for (;;) {
-      const step = await this.catchUp.next(query, tail, from, near)
+      const step = await this.#catchUp.next(query, tail, from, near)
       // Changes that the query does not show are skipped, so that the cursor moves past them.
       if (!step || step.events.length > 0 || isAt(step.end, near)) return step
       from = step.end
     }
   }
 
-  private async joinSince(
+  async #joinSince(
     watched: WatchedLog,
     subscriber: Subscriber,
     query: SubscriptionQuery,
@@ -246,24 +187,24 @@ export class Delivery {
     onJoined: OnJoined,
   ): Promise<void> {
     const tail = await watched.tail
-    const first = await this.stepSince(watched, tail, query, since)
+    const first = await this.#stepSince(watched, tail, query, since)
     const isPaused = await tail.atPosition(async (end) => {
       if (!subscriber.connection.isOpen) return false
       const isEmpty = first?.events.length === 0
-      const rest = first && isEmpty ? await this.catchUp.next(query, tail, first.end, end) : null
+      const rest = first && isEmpty ? await this.#catchUp.next(query, tail, first.end, end) : null
       const isUpToDate = !first || (rest !== null && rest.events.length === 0 && isAt(rest.end, end))
       if (!subscriber.connection.isOpen) return false
-      this.subscribers.enter(subscriber, watched, watched.queries.get(query))
+      this.#subscribers.enter(subscriber, watched, watched.queries.get(query))
       const from = isEmpty ? first.end : (first?.from ?? end)
-      if (!isUpToDate) this.subscribers.pause(subscriber, from)
-      const cursor = this.formatCursor(watched, tail, query, isUpToDate ? end : from)
+      if (!isUpToDate) this.#subscribers.pause(subscriber, from)
+      const cursor = this.#formatCursor(watched, tail, query, isUpToDate ? end : from)
       onJoined({ cursor, recovered: first !== null })
       return !isUpToDate
     })
-    if (isPaused) await this.catchUp.run(subscriber, { isSlow: false, first: first?.events.length ? first : null })
+    if (isPaused) await this.#catchUp.run(subscriber, { isSlow: false, first: first?.events.length ? first : null })
   }
 
-  private async joinAtEnd(
+  async #joinAtEnd(
     watched: WatchedLog,
     subscriber: Subscriber,
     query: SubscriptionQuery,
@@ -274,25 +215,25 @@ export class Delivery {
       if (!subscriber.connection.isOpen) return
       // A subscriber that moves while it is paused has not received everything up to the end yet.
       const { pausedAt } = subscriber
-      this.subscribers.enter(subscriber, watched, watched.queries.get(query))
-      if (pausedAt) this.subscribers.pause(subscriber, pausedAt)
-      onJoined({ cursor: this.formatCursor(watched, tail, query, pausedAt ?? end) })
+      this.#subscribers.enter(subscriber, watched, watched.queries.get(query))
+      if (pausedAt) this.#subscribers.pause(subscriber, pausedAt)
+      onJoined({ cursor: this.#formatCursor(watched, tail, query, pausedAt ?? end) })
     })
     if (subscriber.pausedAt)
-      await this.catchUp.schedule(() => this.catchUp.run(subscriber, { isSlow: true, first: null }))
+      await this.#catchUp.schedule(() => this.#catchUp.run(subscriber, { isSlow: true, first: null }))
   }
 
-  private formatCursor(
+  #formatCursor(
     watched: WatchedLog,
     tail: LogTail,
     { access }: Pick<SubscriptionQuery, 'access'>,
     position: LogPosition,
   ): string {
-    return this.deps.cursors.format(historyName(watched, tail), access, position)
+    return this.#deps.cursors.format(historyName(watched, tail), access, position)
   }
 
-  private serializerOf(watched: WatchedLog, tail: LogTail): Serialize {
-    return createSerializer((access, position) => this.formatCursor(watched, tail, { access }, position))
+  #serializerOf(watched: WatchedLog, tail: LogTail): Serialize {
+    return createSerializer((access, position) => this.#formatCursor(watched, tail, { access }, position))
   }
 }
 

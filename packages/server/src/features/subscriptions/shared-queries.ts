@@ -43,24 +43,24 @@ export function affectsExists({ where, affectedBy }: Dependency, before: Row | n
 
 /** Indexes of conditions by table. */
 class TableIndexes<Entry> {
-  private readonly indexes = new Map<string, ExprIndex<Entry>>()
+  readonly #indexes = new Map<string, ExprIndex<Entry>>()
 
   get isEmpty(): boolean {
-    return this.indexes.size === 0
+    return this.#indexes.size === 0
   }
 
   get(key: string): ExprIndex<Entry> | undefined {
-    return this.indexes.get(key)
+    return this.#indexes.get(key)
   }
 
   open(key: string): ExprIndex<Entry> {
-    const index = this.indexes.get(key) ?? createExprIndex<Entry>()
-    this.indexes.set(key, index)
+    const index = this.#indexes.get(key) ?? createExprIndex<Entry>()
+    this.#indexes.set(key, index)
     return index
   }
 
   dropIfEmpty(key: string): void {
-    if (this.indexes.get(key)?.size === 0) this.indexes.delete(key)
+    if (this.#indexes.get(key)?.size === 0) this.#indexes.delete(key)
   }
 }
 
@@ -73,44 +73,47 @@ const dependencyKey = <Subscriber>({ query, dependency }: Dependent<Subscriber>)
   tableKey(dependency.table, query.call.address.instanceId)
 
 export class SharedQueries<Subscriber> {
-  private readonly queries = new Map<string, SharedQuery<Subscriber>>()
-  private readonly byTable = new TableIndexes<SharedQuery<Subscriber>>()
-  private readonly byDependency = new TableIndexes<Dependent<Subscriber>>()
-  private readonly dependentsOf = new Map<SharedQuery<Subscriber>, readonly Dependent<Subscriber>[]>()
+  readonly #queries = new Map<string, SharedQuery<Subscriber>>()
+  readonly #byTable = new TableIndexes<SharedQuery<Subscriber>>()
+  readonly #byDependency = new TableIndexes<Dependent<Subscriber>>()
+  readonly #dependentsOf = new Map<SharedQuery<Subscriber>, readonly Dependent<Subscriber>[]>()
+  readonly #classifier: Classifier
 
-  constructor(private readonly classifier: Classifier) {}
+  constructor(classifier: Classifier) {
+    this.#classifier = classifier
+  }
 
   get size(): number {
-    return this.queries.size
+    return this.#queries.size
   }
 
   /** The shared query of a subscription, created by its first subscriber. */
   get(query: SubscriptionQuery): SharedQuery<Subscriber> {
     const key = queryKey(query)
-    const found = this.queries.get(key)
+    const found = this.#queries.get(key)
     if (found) return found
     const shared: SharedQuery<Subscriber> = { ...query, key, topic: `query ${++topics}`, subscribers: new Set() }
-    this.queries.set(key, shared)
-    this.byTable.open(keyOf(shared.call)).add(shared.condition, shared)
+    this.#queries.set(key, shared)
+    this.#byTable.open(keyOf(shared.call)).add(shared.condition, shared)
     if (shared.dependencies.length === 0) return shared
     const dependents = shared.dependencies.map((dependency) => ({ query: shared, dependency }))
-    this.dependentsOf.set(shared, dependents)
-    for (const one of dependents) this.byDependency.open(dependencyKey(one)).add(one.dependency.where, one)
+    this.#dependentsOf.set(shared, dependents)
+    for (const one of dependents) this.#byDependency.open(dependencyKey(one)).add(one.dependency.where, one)
     return shared
   }
 
   /** Removes a query without subscribers. */
   drop(query: SharedQuery<Subscriber>): void {
-    if (query.subscribers.size > 0 || this.queries.get(query.key) !== query) return
-    this.queries.delete(query.key)
+    if (query.subscribers.size > 0 || this.#queries.get(query.key) !== query) return
+    this.#queries.delete(query.key)
     const key = keyOf(query.call)
-    this.byTable.get(key)?.remove(query.condition, query)
-    this.byTable.dropIfEmpty(key)
-    for (const one of this.dependentsOf.get(query) ?? []) {
-      this.byDependency.get(dependencyKey(one))?.remove(one.dependency.where, one)
-      this.byDependency.dropIfEmpty(dependencyKey(one))
+    this.#byTable.get(key)?.remove(query.condition, query)
+    this.#byTable.dropIfEmpty(key)
+    for (const one of this.#dependentsOf.get(query) ?? []) {
+      this.#byDependency.get(dependencyKey(one))?.remove(one.dependency.where, one)
+      this.#byDependency.dropIfEmpty(dependencyKey(one))
     }
-    this.dependentsOf.delete(query)
+    this.#dependentsOf.delete(query)
   }
 
   /** The queries that show a change, in no particular order. `skipped` are not classified. */
@@ -119,14 +122,14 @@ export class SharedQueries<Subscriber> {
     at: LogPoint,
     skipped: ReadonlySet<SharedQuery<Subscriber>>,
   ): Affected<Subscriber> | Promise<Affected<Subscriber>> {
-    const index = this.byTable.get(tableKey(change.table, change.instanceId))
+    const index = this.#byTable.get(tableKey(change.table, change.instanceId))
     if (!index) return none
     const candidates = candidatesOf(index, change)
     const known: [SharedQuery<Subscriber>, Classification][] = []
     const pending: [SharedQuery<Subscriber>, Promise<Classification | null>][] = []
     for (const query of candidates) {
       if (skipped.has(query)) continue
-      const classified = this.classifier.classify(query, change, at)
+      const classified = this.#classifier.classify(query, change, at)
       if (classified instanceof Promise) pending.push([query, classified.catch(orResync)])
       else if (classified) known.push([query, classified])
     }
@@ -136,10 +139,10 @@ export class SharedQueries<Subscriber> {
 
   /** The queries whose condition may have another result for some rows after these changes of other tables. */
   dependents(changes: readonly Change[]): ReadonlySet<SharedQuery<Subscriber>> {
-    if (this.byDependency.isEmpty) return noQueries
+    if (this.#byDependency.isEmpty) return noQueries
     const found = new Set<SharedQuery<Subscriber>>()
     for (const change of changes) {
-      const index = this.byDependency.get(tableKey(change.table, change.instanceId))
+      const index = this.#byDependency.get(tableKey(change.table, change.instanceId))
       if (!index) continue
       for (const { query, dependency } of candidatesOf(index, change))
         if (!found.has(query) && affectsExists(dependency, change.before, change.after)) found.add(query)

@@ -41,10 +41,10 @@ export const createSubscriber = (
 ): Subscriber => ({ connection, onUnrecoverable, query: null, log: null, pausedAt: null, catchUp: null })
 
 export class Subscribers {
-  private pausedCount = 0
+  #pausedCount = 0
 
   get paused(): number {
-    return this.pausedCount
+    return this.#pausedCount
   }
 
   enter(subscriber: Subscriber, log: WatchedLog, query: SharedQuery<Subscriber>): void {
@@ -64,7 +64,7 @@ export class Subscribers {
   leave(subscriber: Subscriber): void {
     const { query, log } = subscriber
     if (!query || !log) return
-    if (subscriber.pausedAt) this.pausedCount -= 1
+    if (subscriber.pausedAt) this.#pausedCount -= 1
     Object.assign(subscriber, { pausedAt: null, query: null, log: null, catchUp: null })
     subscriber.connection.unsubscribe(query.topic)
     query.subscribers.delete(subscriber)
@@ -75,7 +75,7 @@ export class Subscribers {
   /** Sends the subscriber nothing until it is caught up from the position. */
   pause(subscriber: Subscriber, position: LogPosition): void {
     if (!subscriber.pausedAt) {
-      this.pausedCount += 1
+      this.#pausedCount += 1
       if (subscriber.query) subscriber.connection.unsubscribe(subscriber.query.topic)
     }
     subscriber.pausedAt = position
@@ -83,7 +83,7 @@ export class Subscribers {
 
   resume(subscriber: Subscriber): void {
     if (!subscriber.pausedAt) return
-    this.pausedCount -= 1
+    this.#pausedCount -= 1
     subscriber.pausedAt = null
     if (subscriber.query) subscriber.connection.subscribe(subscriber.query.topic)
   }

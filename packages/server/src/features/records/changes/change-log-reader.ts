@@ -54,46 +54,45 @@ export class LoggedChange {
   readonly version: number
   /** The record as JSON, hidden fields included; null where there is none. */
   readonly afterText: string | null
-  private readonly beforeText: string | null
-  private parsedBefore: RecordRow | null | undefined
-  private parsedAfter: RecordRow | null | undefined
+  readonly #beforeText: string | null
+  #parsedBefore: RecordRow | null | undefined
+  #parsedAfter: RecordRow | null | undefined
+  #knownPosition: LogPosition | null = null
+  readonly #row: LogRow
+  readonly #batch: Batch
 
-  private knownPosition: LogPosition | null = null
-
-  constructor(
-    private readonly row: LogRow,
-    instanceId: string | null,
-    private readonly batch: Batch,
-  ) {
+  constructor(row: LogRow, instanceId: string | null, batch: Batch) {
+    this.#row = row
+    this.#batch = batch
     this.instanceId = row.owner ?? instanceId
     this.table = row.table
     this.id = row.id
     this.requestId = row.request
     this.atMs = Number(row.at)
     this.version = Number(row.version ?? 0)
-    this.beforeText = row.before
+    this.#beforeText = row.before
     this.afterText = row.after
   }
 
   /** The position after this change. */
   get position(): LogPosition {
-    this.knownPosition ??= { ...this.batch, seq: Number(this.row.seq), mark: markOf(this.row) }
-    return this.knownPosition
+    this.#knownPosition ??= { ...this.#batch, seq: Number(this.#row.seq), mark: markOf(this.#row) }
+    return this.#knownPosition
   }
 
   /** Characters that the log stores. */
   get size(): number {
-    return (this.beforeText?.length ?? 0) + (this.afterText?.length ?? 0)
+    return (this.#beforeText?.length ?? 0) + (this.afterText?.length ?? 0)
   }
 
   get before(): RecordRow | null {
-    this.parsedBefore ??= readBefore(this.beforeText, this.after)
-    return this.parsedBefore
+    this.#parsedBefore ??= readBefore(this.#beforeText, this.after)
+    return this.#parsedBefore
   }
 
   get after(): RecordRow | null {
-    this.parsedAfter ??= parse(this.afterText)
-    return this.parsedAfter
+    this.#parsedAfter ??= parse(this.afterText)
+    return this.#parsedAfter
   }
 }
 
