@@ -219,6 +219,7 @@ export class LiveQuery {
       const query = {
         ...parametersOf(this.#parts),
         limit: Math.min(wanted - rows.length, limitMax),
+        versions: '1',
         after,
       }
       const page = readPage(await transport.send('GET', this.#query.source.path, { query, signal }))

@@ -25,10 +25,10 @@ interface Write {
   /** The row with the write applied; null where it is deleted, undefined where the write does not concern it. */
   apply(row: Row | undefined): Row | null | undefined
   /** Of the server's answer. */
-  version?: string | undefined
+  version?: number | undefined
   isAnswered: boolean
   /** Lists that have received the change, or a newer one. */
-  readonly seenBy: Map<Observer, string | undefined>
+  readonly seenBy: Map<Observer, number | undefined>
 }
 
 /** A patch with its operators computed on the known row. */
@@ -56,7 +56,7 @@ export class Optimistic {
   }
 
   /** A list has received a change. */
-  confirm(path: string, observer: Observer, id: string, version: string | undefined): void {
+  confirm(path: string, observer: Observer, id: string, version: number | undefined): void {
     for (const write of this.#writes.get(path) ?? []) if (write.id === id) write.seenBy.set(observer, version)
   }
 

@@ -17,7 +17,7 @@ export interface Change extends Message {
   readonly changeType: 'added' | 'modified' | 'removed'
   readonly docId: string
   readonly data: (Record<string, unknown> & { readonly id: string }) | null
-  readonly version?: string
+  readonly version?: number
 }
 
 export interface Subscription {

@@ -68,7 +68,7 @@ export class Window {
   }
 
   /** Applies that a row has left the query's result. */
-  remove(id: string, version: string | undefined): void {
+  remove(id: string, version: number | undefined): void {
     const known = this.#byId.get(id)
     if (known && !isOlder(version, findVersion(known))) this.#drop(known)
   }

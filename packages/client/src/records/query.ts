@@ -31,7 +31,7 @@ export interface Source {
 
 interface ListAnswer {
   items: Row[]
-  versions?: string[]
+  versions?: number[]
   [member: string]: unknown
 }
 
@@ -108,7 +108,7 @@ export class Query {
   }
 
   async #list(query: Record<string, unknown>, options?: Call): Promise<Page> {
-    return readPage(await this.#read('', { ...parametersOf(this.parts), ...query }, options))
+    return readPage(await this.#read('', { ...parametersOf(this.parts), versions: '1', ...query }, options))
   }
 
   list(options: Call & { page?: number; offset?: number } = {}): Promise<Page> {
@@ -136,7 +136,7 @@ export class Query {
   ): Promise<Page> {
     const { sort: _, ...parameters } = parametersOf(this.parts)
     const [highlightPre, highlightPost] = options.highlight ?? []
-    const query = { q: text, ...parameters, offset: options.offset, highlightPre, highlightPost }
+    const query = { q: text, ...parameters, versions: '1', offset: options.offset, highlightPre, highlightPost }
     return readPage(await this.#read('/search', query, options))
   }
 

@@ -80,7 +80,7 @@ export async function runBatch(
 }
 
 const resultsOf = ({ data }: Reply): Row[] => {
-  const { results, versions } = data as { results: Row[]; versions?: (string | null)[] }
+  const { results, versions } = data as { results: Row[]; versions?: (number | null)[] }
   results.forEach((row, at) => {
     setVersion(row, versions?.[at])
   })
@@ -110,11 +110,9 @@ export async function runTransaction<Result>(
 function readsAndWritesOf(name: string, table: Table, operations: Operation[], options: Call) {
   const find = async (id: string): Promise<Row | null> => {
     const row = await table.find(id, options)
-    const ifMatch = row && findVersion(row)
-    operations.push({
-      table: name,
-      check: row ? { id, ...(ifMatch ? { ifMatch } : { exists: true }) } : { id, exists: false },
-    })
+    const version = row && findVersion(row)
+    const condition = typeof version === 'number' ? { ifMatch: `${version}` } : { exists: row !== null }
+    operations.push({ table: name, check: { id, ...condition } })
     return row
   }
   return {

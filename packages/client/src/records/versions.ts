@@ -1,15 +1,16 @@
 /** Versions of rows: which of two copies of a row is newer, and what `If-Match` takes. */
 
-const versions = new WeakMap<object, string>()
+const versions = new WeakMap<object, number>()
 
-/** Remembers the version with which a row was received. */
-export const setVersion = <Row extends object>(row: Row, version: string | null | undefined): Row => {
-  if (version) versions.set(row, version)
+/** Remembers the version with which a row was received: a number, or an `ETag` that begins with it. */
+export function setVersion<Row extends object>(row: Row, version: number | string | null | undefined): Row {
+  const digits = /\d+/.exec(`${version}`)
+  if (digits) versions.set(row, Number(digits[0]))
   return row
 }
 
 /** Undefined for a row whose version is not known. */
-export const findVersion = (row: object): string | undefined => versions.get(row)
+export const findVersion = (row: object): number | undefined => versions.get(row)
 
 /**
  * The version of a row that the client received, for `ifMatch`: from a read, a write or a live list. A copy of the row
@@ -18,15 +19,9 @@ export const findVersion = (row: object): string | undefined => versions.get(row
 export function versionOf(row: object): string {
   const version = versions.get(row)
   if (version === undefined) throw new TypeError('The row was not received from the client, or is a copy')
-  return version
+  return `${version}`
 }
 
-/** The change number in an `ETag` or a version. */
-const numberOf = (version: string): string => /\d+/.exec(version)?.[0] ?? ''
-
-/** Whether `left` is an older version of a row than `right`. Change numbers have no leading zeros. */
-export function isOlder(left: string | undefined, right: string | undefined): boolean {
-  if (left === undefined || right === undefined) return false
-  const [a, b] = [numberOf(left), numberOf(right)]
-  return a.length === b.length ? a < b : a.length < b.length
-}
+/** Whether `left` is an older version of a row than `right`; false where one of them is not known. */
+export const isOlder = (left: number | undefined, right: number | undefined): boolean =>
+  left !== undefined && right !== undefined && left < right
