@@ -7,7 +7,7 @@ import { type Environment, runCommand } from './command.ts'
 import { rootKey, tokenSecret } from './server.ts'
 import { type SpawnedServer, spawnServer } from './spawn.ts'
 
-/** Of commands that run beside a spawned server. */
+/** The environment of commands that run beside a spawned server. */
 export const environment: Environment = { PLINTH_SERVICE_KEY: rootKey, PLINTH_SECRET: tokenSecret }
 
 export const restore = (archive: string, dataFolder: string, ...words: string[]) =>

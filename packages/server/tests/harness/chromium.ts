@@ -1,24 +1,24 @@
-/** A headless Chromium of its own, driven over its debugging protocol. What its pages do is for the tests. */
+/** A headless Chromium, controlled with its debugging protocol. */
 import { describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Chromium {
-  /** Shows a page, once it is loaded. */
+  /** Opens a page; resolves once it has loaded. */
   open(url: string): Promise<void>
-  /** A passkey authenticator built into the machine, whose user agrees to everything. */
+  /** Adds a virtual platform authenticator that confirms every request. */
   addAuthenticator(): Promise<void>
   /** Grants pages of the origin permission to show notifications, without a prompt. */
   allowNotifications(origin: string): Promise<void>
-  /** Hands a message to the service worker of an origin's whole site, as the browser's push service would. */
+  /** Delivers a push message to the service worker of an origin. */
   deliverPush(origin: string, text: string): Promise<void>
-  /** Runs a function in the page; what it is given and gives back must be JSON. Rejects with what it throws. */
+  /** Runs a function in the page; arguments and result must be JSON. Rejects with the error of the function. */
   run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
   close(): Promise<void>
 }
 
-/** Describes what needs a real browser, by the path of its program; where there is none, says what is not run. */
+/** Describes tests that need a browser, and prints a notice if none is installed. */
 export function describeInBrowser(what: string, title: string, body: (chromium: string) => void): void {
   const chromium = process.env.PLINTH_TEST_CHROMIUM
   if (chromium !== undefined) describe(title, () => body(chromium))
@@ -47,12 +47,12 @@ const flags = [
   '--disable-sync',
 ]
 
-/** Must be closed. `program` is where Chromium is. */
+/** Starts the Chromium at `program`. Must be closed. */
 export async function openChromium(program: string): Promise<Chromium> {
   const profile = mkdtempSync(join(tmpdir(), 'plinth-browser-'))
   const child = Bun.spawn(
     [program, ...flags, `--user-data-dir=${profile}`, '--remote-debugging-port=0', 'about:blank'],
-    // What it leaves behind when it is killed goes with its profile.
+    // Temporary files are removed with the profile.
     { env: { ...process.env, TMPDIR: profile }, stdout: 'ignore', stderr: 'pipe' },
   )
   const end = async (): Promise<void> => {
@@ -116,7 +116,7 @@ export async function openChromium(program: string): Promise<Chromium> {
   }
 }
 
-/** The address of the one page, from what Chromium writes when it is ready. */
+/** The debugger URL of the page, from the output of Chromium. */
 async function debuggerUrl(stderr: ReadableStream<Uint8Array>): Promise<string> {
   let text = ''
   for await (const chunk of stderr) {
@@ -133,7 +133,7 @@ async function debuggerUrl(stderr: ReadableStream<Uint8Array>): Promise<string> 
   throw new Error(`Chromium did not start: ${text}`)
 }
 
-/** The protocol: numbered calls, their answers, and events. */
+/** The debugging protocol: numbered calls, their responses, and events. */
 async function connect(url: string) {
   const socket = new WebSocket(url)
   const waiting = new Map<number, { resolve: (result: Message['result']) => void; reject: (error: Error) => void }>()

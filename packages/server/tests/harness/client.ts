@@ -4,7 +4,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The parsed JSON body, or undefined where the body is not JSON. */
+  /** The parsed JSON body, or undefined if the body is not JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies freely; a wrong guess fails the test.
   readonly body: any
 }
@@ -12,7 +12,7 @@ export interface Answer {
 export type HeaderList = Readonly<Record<string, string>>
 
 export interface Client {
-  /** `body` is sent as JSON; a string in `raw` is sent as it is, with only the headers given. */
+  /** `body` is sent as JSON; `raw` is sent unchanged, with only the given headers. */
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>
   get(path: string, headers?: HeaderList): Promise<Answer>
   post(path: string, body: unknown, headers?: HeaderList): Promise<Answer>
@@ -49,7 +49,7 @@ export function createClient(baseUrl: () => string, credentials: HeaderList = {}
   }
 }
 
-/** How many responses have each status. */
+/** The number of responses by status. */
 export function countStatuses(responses: readonly Answer[]): Record<number, number> {
   const counts: Record<number, number> = {}
   for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1

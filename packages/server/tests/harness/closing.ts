@@ -1,7 +1,7 @@
-/** What a test opens is closed after it, last first. */
+/** Closes resources after each test, in reverse order. */
 import { afterEach } from 'bun:test'
 
-/** Gives what is to be called with each thing that was opened, and gives it back, for all tests of the file. */
+/** Returns a function that registers a resource to close and returns it. */
 export function closeAfterEach(): <T>(opened: T, close: (opened: T) => Promise<unknown>) => T {
   const closings: (() => Promise<unknown>)[] = []
   afterEach(async () => {

@@ -1,4 +1,4 @@
-/** Commands as people and programs run them: processes in a folder of their own for each test, none left behind. */
+/** Runs commands of the program as processes, in a separate folder for each test, and stops them afterwards. */
 import { afterAll, afterEach, beforeEach } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,20 +11,20 @@ const { PLINTH_SECRET, PLINTH_SERVICE_KEY, PLINTH_DATA, PLINTH_PORT, PLINTH_HOST
 export const environment: Env = rest
 
 export interface CommandLine {
-  /** Of the test that runs. */
+  /** The folder of the current test. */
   readonly folder: string
-  /** Starts the program with these arguments; what still runs when the test is over is ended. */
+  /** Starts the program with these arguments; stopped after the test if it is still running. */
   spawn(args: readonly string[], env?: Env): Bun.Subprocess<'ignore', 'pipe', 'pipe'>
-  /** Runs it to its end. */
+  /** Runs the program until it exits. */
   run(
     args: readonly string[],
     env?: Env,
   ): Promise<{ readonly out: string; readonly error: string; readonly code: number }>
-  /** Ends what still runs. */
+  /** Stops all running processes. */
   end(): Promise<void>
 }
 
-/** `endSignal` is SIGTERM for a launcher, which could not pass SIGKILL on and would leave its server behind. */
+/** `endSignal` is SIGTERM for a launcher, which cannot forward SIGKILL and would orphan its server. */
 export function openCommandLine(program: readonly string[], endSignal: 'SIGTERM' | 'SIGKILL'): CommandLine {
   const root = mkdtempSync(join(tmpdir(), 'plinth-command-'))
   const running = new Set<Bun.Subprocess>()

@@ -1,11 +1,11 @@
-/** Commands of the program as processes, for tests that look at what they print, or end them the hard way. */
+/** Runs commands of the program as processes, for tests of their output and tests that kill them. */
 import { join } from 'node:path'
 
 const main = join(import.meta.dir, '../../src/main.ts')
 
 export type Environment = Readonly<Record<string, string>>
 
-/** A command that runs, and what it prints. */
+/** A running command and its output. */
 export const startCommand = (words: readonly string[], environment: Environment = {}) =>
   Bun.spawn([process.execPath, main, ...words], {
     env: { PATH: process.env.PATH ?? '', ...environment },
@@ -14,7 +14,7 @@ export const startCommand = (words: readonly string[], environment: Environment 
     stderr: 'pipe',
   })
 
-/** Runs a command to its end. */
+/** Runs a command until it exits. */
 export async function runCommand(words: readonly string[], environment?: Environment) {
   const child = startCommand(words, environment)
   const [out, error, code] = await Promise.all([

@@ -1,23 +1,22 @@
-/** Configurations written in tests, through the program's own loader. */
+/** Parses configurations of tests with the loader of the program. */
 import type { TrustProxy } from '../../src/base/network/address.ts'
 import type { Config, Settings } from '../../src/config/config.ts'
 import { parseConfig } from '../../src/config/validate.ts'
 
-/** As a user would write it; unchecked here, since some tests write mistakes on purpose. */
+/** A configuration as written by a user; not typed, since some tests contain errors on purpose. */
 export type WrittenConfig = object
 
 /** Rules that allow every caller every operation. */
 export const open = { read: true, insert: true, update: true, delete: true } as const
 
-/** More requests than any test sends, for those that are not about limits. */
+/** A rate limit that no test reaches, for tests of other behavior. */
 const unlimited = { requests: 10_000_000 }
 
-/** Whether a configuration is being read, which tries its rules. */
+/** Whether a configuration is being loaded, which evaluates its rules with samples. */
 let isReading = false
 
 /**
- * A rule that is broken for its callers and passes when a configuration is read: broken in a way that samples do not
- * show.
+ * A rule that passes the evaluation with samples when the configuration is loaded, and is broken for real callers.
  */
 export const brokenLater =
   <Args extends unknown[], Result>(rule: (...args: Args) => Result) =>

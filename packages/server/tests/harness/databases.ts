@@ -1,4 +1,4 @@
-/** Databases of the PostgreSQL that runs beside the tests, each for one test. */
+/** Creates PostgreSQL databases, one for each test. */
 import pg from 'pg'
 
 export interface Database {
@@ -7,14 +7,14 @@ export interface Database {
   drop(): Promise<void>
 }
 
-/** The server to create databases on; one connection each, for as long as the tests run. */
+/** Connections for creating databases, one per server, kept open during the tests. */
 const servers = new Map<string, pg.Pool>()
 
 function connect(serverUrl: string): pg.Pool {
   const known = servers.get(serverUrl)
   if (known) return known
   const server = new pg.Pool({ connectionString: serverUrl, max: 1 })
-  // A server that a test started may end before this connection does.
+  // A server started by a test may stop before this connection is closed.
   server.on('error', () => undefined)
   servers.set(serverUrl, server)
   return server

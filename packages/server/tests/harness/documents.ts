@@ -1,6 +1,6 @@
 /**
- * Documents that are run as they are written: every fenced `sh` block goes word for word through bash, all of a
- * document in one shell, and what it prints must be what stands below it. Whom they talk to is the tests' business.
+ * Executes documents: every fenced `sh` block runs in bash, all blocks of a document in one shell, and the output must
+ * match the block below it.
  *
  * Below a block, ```json is compared as a subset (`"…"` is anything, as the last item of a list any further items) and
  * ```text line by line (`…` is anything within a line). A block that is not to be run is preceded by a comment that
@@ -15,7 +15,7 @@ interface Block {
   readonly expected: { readonly language: string; readonly text: string; readonly line: number } | null
 }
 
-/** A block of code as it stands in a document. */
+/** A block of code in a document. */
 export interface Fence {
   readonly language: string
   readonly text: string
@@ -23,7 +23,7 @@ export interface Fence {
   readonly skipped: boolean
 }
 
-/** Every fenced block. Throws where one is never closed. */
+/** Every fenced block. Throws if one is not closed. */
 export function parseFences(markdown: string): Fence[] {
   const fences: Fence[] = []
   const lines = markdown.split('\n')
@@ -43,7 +43,7 @@ export function parseFences(markdown: string): Fence[] {
   return fences
 }
 
-/** The blocks to run, each with the output that directly follows it, if any does. */
+/** The blocks to run, each with the output block that directly follows it, if any. */
 function parseBlocks(markdown: string): Block[] {
   const fences = parseFences(markdown)
   return fences.flatMap((fence, index) => {
@@ -54,7 +54,7 @@ function parseBlocks(markdown: string): Block[] {
   })
 }
 
-/** Where `actual` lacks something of `expected`, in words; null when it has everything. */
+/** Describes the first difference between `actual` and `expected`; null if `actual` matches. */
 function findMissing(expected: unknown, actual: unknown, path = '$'): string | null {
   if (expected === '…') return actual === undefined ? `${path} is missing` : null
   if (Array.isArray(expected)) {
@@ -108,13 +108,13 @@ function checkOutput({ expected, script }: Block, output: string): void {
   }
 }
 
-/** Runs all blocks in one shell, as a reader would; the outputs, one per block that ended well, and the last error. */
+/** Runs all blocks in one shell; returns the outputs of the successful blocks and the last error. */
 async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ outputs: string[]; failure: string }> {
   const mark = `---${crypto.randomUUID()}---`
   const script = blocks.map((block) => `${block.script}\nprintf '%s' '${mark}'\n`).join('')
   const shell = Bun.spawn(['bash', '-e', '-o', 'pipefail', '-c', script], {
     cwd: folder,
-    // Nothing of the developer's own: no proxy, no ~/.curlrc, no key left over from another server.
+    // Independent of the developer's environment: no proxy, no ~/.curlrc, no keys of other servers.
     env: { PATH: Bun.env.PATH ?? '', HOME: folder, LC_ALL: 'C.UTF-8' },
     stdout: 'pipe',
     stderr: 'pipe',
@@ -126,8 +126,8 @@ async function runBlocks(blocks: readonly Block[], folder: string): Promise<{ ou
 }
 
 /**
- * Runs the document at a path below the repository as a reader in `folder` would. Throws with the line of the first
- * block that fails.
+ * Runs a document of the repository with `folder` as the working directory. Throws with the line of the first block
+ * that fails.
  */
 export async function runDocument(repository: string, document: string, folder: string): Promise<void> {
   const blocks = parseBlocks(await Bun.file(join(repository, document)).text())

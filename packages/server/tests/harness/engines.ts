@@ -1,6 +1,6 @@
 /**
- * The engines every black-box test runs on: those of one machine, and PostgreSQL with Redis, and with S3, where `npm
- * run test:all` has started them. Another engine is another entry. Leaves starting servers to `scripts/test.ts`.
+ * The engines on which black-box tests run: the embedded ones, and PostgreSQL with Redis and S3 if `npm run test:all`
+ * has started them (`scripts/test.ts`).
  */
 import type { Settings } from '../../src/config/config.ts'
 import { createDatabase } from './databases.ts'
@@ -16,14 +16,14 @@ export interface Engine {
 export interface Storage {
   /** Settings of a server on this storage, beside its folder. */
   readonly settings: Partial<Settings>
-  /** Has time pass for what the engines time themselves, by clocks that no test can move. */
+  /** Simulates elapsed time for expiries that the engines themselves measure. */
   elapse(ms: number): Promise<void>
   remove(): Promise<void>
 }
 
 const nothing = async (): Promise<void> => {}
 
-/** Everything in the server's own folder and process. */
+/** The engine that stores everything in the folder and the process of the server. */
 const embedded: Engine = {
   name: 'sqlite-files-memory',
   openStorage: async () => ({ settings: {}, elapse: nothing, remove: nothing }),
@@ -35,7 +35,7 @@ const {
   PLINTH_TEST_S3_URL: s3Url,
 } = process.env
 
-/** A database of its own in PostgreSQL, keys of its own in Redis, and a bucket of its own in S3. */
+/** The engine with a separate PostgreSQL database, Redis prefix and S3 bucket for each server. */
 const shared = (databaseServer: string, redisUrl: string, s3Server: string | undefined): Engine => ({
   name: s3Server ? 'postgres-redis-s3' : 'postgres-redis-files',
   async openStorage() {
@@ -57,5 +57,5 @@ const shared = (databaseServer: string, redisUrl: string, s3Server: string | und
 export const engines: readonly Engine[] =
   databaseUrl && redisUrl ? [embedded, shared(databaseUrl, redisUrl, s3Url)] : [embedded]
 
-/** The one that several nodes can share; undefined where `npm run test:all` has not started it. */
+/** The engine that several nodes can share; undefined unless `npm run test:all` has started it. */
 export const sharedEngine: Engine | undefined = engines[1]

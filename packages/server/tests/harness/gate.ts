@@ -1,6 +1,6 @@
-/** A gate before a real server, to have it fail in ways that no server fails on demand: late, half, or once. */
+/** A proxy before a real server that injects failures: delayed, truncated or single responses. */
 
-/** Answers a request; `pass` asks the server behind the gate. */
+/** Responds to a request; `pass` forwards it to the server. */
 export type Answer = (request: Request, pass: () => Promise<Response>) => Promise<Response>
 
 export interface Gate {
@@ -8,7 +8,7 @@ export interface Gate {
   close(): Promise<void>
 }
 
-/** What is signed stays as it was signed, the name of the host included. */
+/** Forwards signed headers unchanged, including the host. */
 export function openGate(target: string, answer: Answer): Gate {
   const server = Bun.serve({
     hostname: '127.0.0.1',

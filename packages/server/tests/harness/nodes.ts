@@ -1,4 +1,4 @@
-/** Nodes: several servers on one storage. What they must agree on is for the tests. */
+/** Runs several servers (nodes) on one storage. */
 import type { Settings } from '../../src/config/config.ts'
 import type { Engine } from './engines.ts'
 import { type ServerOptions, startServer, type TestServer } from './server.ts'
@@ -26,7 +26,7 @@ export async function openSharedStorage(
   return { engine: { name: engine.name, openStorage: async () => one }, settings: shared, remove: storage.remove }
 }
 
-/** So many servers on one storage of the engine, started at once. Must be closed. */
+/** Starts this number of servers concurrently on one storage of the engine. Must be closed. */
 export async function openNodes(
   engine: Engine | undefined,
   count: number,
@@ -45,7 +45,7 @@ export async function openNodes(
   }
 }
 
-/** Asks until the answer has this status. */
+/** Repeats a request until the response has this status. */
 export async function untilStatus(status: number, node: TestServer, path: string): Promise<void> {
   for (let attempts = 0; attempts < 5000; attempts++) {
     if ((await node.anonymous.get(path)).status === status) return

@@ -1,6 +1,6 @@
 /**
- * An example of `examples/` with a page of its own, as its visitors meet it: started as its README says, on data of its
- * own, the README run twice, and Chromium where there is one. What its page does is for its own test.
+ * Starts an example with a page as its README describes, with separate data, and runs the README twice. The tests of
+ * the page use Chromium if it is installed.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
@@ -14,11 +14,11 @@ export const repository = join(import.meta.dir, '../../../..')
 export interface PageExample {
   /** Where the API listens. */
   readonly port: number
-  /** A value that the example wrote for shells, such as that of `export PAGE='http://…'`; `''` where there is none. */
+  /** A variable of the environment file of the example, such as `PAGE`; `''` if it is not set. */
   demo(name: string): string
-  /** Ends it at once; resolves when it is gone. */
+  /** Kills the example; resolves when it has ended. */
   kill(): Promise<void>
-  /** Serves the same data under the same addresses again. */
+  /** Serves the same data on the same ports again. */
   start(): Promise<void>
 }
 
@@ -76,7 +76,7 @@ export function describePageExample(
   }
 }
 
-/** A folder like the repository, but for the data of the example. */
+/** A folder that mirrors the repository, except for the data of the example. */
 function makeWorkFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `plinth-${name}-`))
   mkdirSync(join(folder, 'examples', name), { recursive: true })

@@ -1,4 +1,4 @@
-/** Compares messages with the protocol, as the reference documents it: nothing that is not in it may be sent. */
+/** Validates messages against the protocol of the reference; undocumented messages are errors. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -20,7 +20,7 @@ const unions = {
 export type Protocol = keyof typeof unions
 export type Side = 'client' | 'server'
 
-/** The types of the messages that one side sends, each with the name of its definition. */
+/** The message types of one side, each with the name of its definition. */
 export function messageTypes(protocol: Protocol, side: Side): ReadonlyMap<string, string> {
   const { anyOf = [] } = schema.$defs[unions[protocol][side]] ?? {}
   const names = anyOf.map(({ $ref = '' }) => $ref.slice('#/$defs/'.length))
@@ -29,12 +29,12 @@ export function messageTypes(protocol: Protocol, side: Side): ReadonlyMap<string
 
 const observed = new Set<string>()
 
-/** Notes that a side has sent a message of this type. */
+/** Records that a side has sent a message of this type. */
 export function observe(protocol: Protocol, side: Side, type: unknown): void {
   observed.add(`${protocol} ${side} ${type}`)
 }
 
-/** The types of a side that were never sent in this process. */
+/** The message types of a side that were never sent in this process. */
 export const unobserved = (protocol: Protocol, side: Side): readonly string[] =>
   [...messageTypes(protocol, side).keys()].filter((type) => !observed.has(`${protocol} ${side} ${type}`))
 
@@ -48,11 +48,11 @@ function validatorOf(definition: string): z.ZodType {
   return validator
 }
 
-/** The protocol of a socket's path; null for a path without one. */
+/** The protocol of a socket path; null for a path without one. */
 export const protocolOf = (path: string): Protocol | null =>
   path.startsWith('/api/room') ? 'rooms' : path.startsWith('/api/db/subscribe') ? 'subscriptions' : null
 
-/** Throws for a message that its protocol does not have, or has in another form. Several may come in one frame. */
+/** Throws for unknown or malformed messages. A frame may contain several messages. */
 export function checkMessage(protocol: Protocol, side: Side, message: unknown): void {
   const messages: readonly unknown[] = Array.isArray(message) ? message : [message]
   for (const one of messages) {

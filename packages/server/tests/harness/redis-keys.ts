@@ -1,4 +1,4 @@
-/** What tests do to the keys of a server in Redis. Its time cannot be moved, but what is left of it can. */
+/** Manipulates the keys of a server in Redis. Its clock cannot be moved, but expiries can be shortened. */
 import { Redis } from 'ioredis'
 
 /** Runs a script with all keys under a prefix as `KEYS`. */
@@ -12,7 +12,7 @@ async function withKeys(url: string, prefix: string, script: string, ...args: re
   }
 }
 
-/** As if this much time had passed: what would have ended by then is gone. */
+/** Simulates elapsed time: shortens expiries, and removes keys that would have expired. */
 export const ageKeys = (url: string, prefix: string, ms: number): Promise<void> =>
   withKeys(
     url,

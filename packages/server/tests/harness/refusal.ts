@@ -1,4 +1,4 @@
-/** What every refused request must look like, whatever it was refused for (rules ERR-1 to ERR-5). */
+/** Asserts the common format of error responses (rules ERR-1 to ERR-5). */
 import { expect } from 'bun:test'
 import type { Answer } from './client.ts'
 
@@ -15,11 +15,11 @@ const fieldCodes = new Set([
   'operator',
 ])
 
-/** Traces of the inside: SQL, engine words, stacks, files, JavaScript's own error texts. */
+/** Internal details that an error must not contain: SQL, engine names, stacks, files, JavaScript error texts. */
 const insideWords =
   /sqlite|constraint failed|syntax error|near "|no such (table|column)|SELECT .* FROM|INSERT INTO|at .+\.ts:\d+|node_modules|\/tmp\/|undefined is not|Cannot read|ZodError|JSON Parse error/i
 
-/** Asserts the status and the common form of a refusal; gives the body for closer looks. */
+/** Asserts the status and the format of an error response; returns the body. */
 export function expectRefusal(answer: Answer, status: number, names?: string): Answer['body'] {
   if (answer.status !== status)
     throw new Error(`expected a refusal with ${status}, got ${answer.status}: ${answer.text.slice(0, 500)}`)

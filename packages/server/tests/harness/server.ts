@@ -1,6 +1,6 @@
 /**
- * A real server inside the test process: a private data folder, a free port, a config written in the test. Owns its
- * life and its callers; what to ask it is the tests' business.
+ * A real server inside the test process, with a private data folder, a free port and the configuration of the test.
+ * Owns the life cycle of the server and provides clients for its callers.
  */
 import { afterAll, beforeAll, describe } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -32,29 +32,29 @@ export interface TestServer {
   readonly service: Client
   /** Everything the server has logged, as JSON lines. */
   logged(): string
-  /** What `plinth dev` would print a link with. */
+  /** The token of the setup link that `plinth dev` prints. */
   issueSetupToken(): Promise<string | null>
-  /** What the program declares, for tests that must miss none of it. */
+  /** Every declared endpoint, for tests that must cover all of them. */
   endpoints(): App['endpoints']
   as(claims: UserClaims | string): Client
-  /** A client that presents this service key. */
+  /** A client with this service key. */
   withKey(key: string): Client
   token(claims: UserClaims | string): Promise<string>
   open(): Promise<void>
   close(): Promise<void>
-  /** Closes and opens again on the same data, with another config where one is given. */
+  /** Closes and reopens the server on the same data, optionally with another configuration. */
   restart(config?: WrittenConfig): Promise<void>
   reload(config: WrittenConfig): Promise<void>
-  /** Has the server remove what is past its time, as it does by itself every now and then. */
+  /** Runs the periodic cleanup of the server. */
   tidy(): Promise<void>
   /** The settings of the server. */
   settings(): Settings
   /** Opens the blob store of the server a second time for `run`, and closes it afterwards. */
   withBlobs<T>(run: (blobs: Blobs) => Promise<T>): Promise<T>
-  /** Has time pass: on the clock, which must be a manual one, and for what the engines time themselves. */
+  /** Simulates elapsed time: advances the clock, which must be manual, and expiries measured by the engines. */
   elapse(ms: number): Promise<void>
   /**
-   * Every record of these tables as the root key sees them, with their totals: what a refused request must leave alone.
+   * Every record of these tables with their totals, to verify that a refused request changes nothing.
    */
   dump(...tables: readonly string[]): Promise<Readonly<Record<string, Dump>>>
 }
@@ -157,7 +157,7 @@ export function createServer(options: ServerOptions, engine: Engine): TestServer
   }
 }
 
-/** Signs a fresh token for each request, so that a manual clock may move between them. */
+/** Signs a new token for each request, so that a manual clock can advance between requests. */
 function createUserClient(url: () => string, sign: () => Promise<string>): Client {
   const signed = async () => createClient(url, { authorization: `Bearer ${await sign()}` })
   return {

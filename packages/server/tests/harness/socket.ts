@@ -11,7 +11,7 @@ export type Message = any
 
 export interface TestSocket {
   send(message: object): void
-  /** A frame as it is: text, or binary for bytes. */
+  /** Sends a raw frame: text for a string, binary for bytes. */
   sendFrame(data: string | Uint8Array<ArrayBuffer>): void
   /** The oldest message not yet taken; rejects when the socket closes without one. */
   next(): Promise<Message>
@@ -91,27 +91,27 @@ export async function openSocket(serverUrl: string, path: string, headers: Heade
   }
 }
 
-/** What has arrived at a socket that is read by hand. */
+/** The data received on a raw socket. */
 export interface Received {
   readonly messages: readonly Message[]
   readonly pings: number
-  /** Null until the other side has closed with one. */
+  /** The close code; null until a close frame is received. */
   readonly closeCode: number | null
 }
 
-/** A socket whose reading the test decides, and whose frames are made by hand. */
+/** A raw socket, whose frames and reading are controlled by the test. */
 export interface RawSocket {
   write(bytes: Uint8Array): void
-  /** Reads on until the test has seen enough; rejects when the connection ends before. */
+  /** Reads until the condition is met; rejects if the connection ends first. */
   readUntil(isEnough: (received: Received) => boolean): Promise<Received>
   /** Stops reading. */
   pause(): void
-  /** Reads on to the end of the connection. */
+  /** Reads until the connection ends. */
   readToEnd(): Promise<Received>
   destroy(): void
 }
 
-/** Opens a socket by hand; resolves once it is upgraded, with reading paused. */
+/** Opens a raw socket; resolves once it is upgraded, with reading paused. */
 export async function openRawSocket(serverUrl: string, path: string): Promise<RawSocket> {
   const { hostname, port } = new URL(serverUrl)
   const socket = connect(Number(port), hostname)
@@ -180,7 +180,7 @@ export function frame(
   return Buffer.concat([head, bytes])
 }
 
-/** Takes the whole frames from the front of what came; gives what is left. */
+/** Parses the complete frames at the start of the bytes; returns the rest. */
 function parseFrames(bytes: Buffer, into: { messages: Message[]; pings: number; closeCode: number | null }): Buffer {
   let at = 0
   while (at + 2 <= bytes.length) {

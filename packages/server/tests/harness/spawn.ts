@@ -1,4 +1,4 @@
-/** A server as a process of its own, for tests that end it the hard way. The same data folder can be served again. */
+/** Runs a server as a process, for tests that kill it. The same data folder can be served again. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const ownMain = join(import.meta.dir, '../../src/main.ts')
 
 export interface SpawnedServer {
   readonly url: string
-  /** Of the process that runs. */
+  /** The id of the running process. */
   readonly pid: number
   readonly dataFolder: string
   /** Settings with which another server can use the same storage. */
@@ -21,25 +21,25 @@ export interface SpawnedServer {
   readonly anonymous: Client
   readonly service: Client
   token(id: string): Promise<string>
-  /** Ends the process at once, as a power cut would; resolves when it is gone. */
+  /** Kills the process with SIGKILL; resolves when it has ended. */
   kill(): Promise<void>
-  /** Asks the process to end in peace; resolves with its exit code. */
+  /** Stops the process gracefully; resolves with its exit code. */
   terminate(): Promise<number>
-  /** Stops the process in the middle of whatever it does, until it is resumed. */
+  /** Suspends the process until it is resumed. */
   pause(): void
   resume(): void
-  /** Serves the same folder again, with more options of the command where they are given. */
+  /** Serves the same folder again, optionally with further command-line options. */
   start(more?: readonly string[]): Promise<void>
-  /** Ends what runs and removes the folder. */
+  /** Kills the process and removes the folder. */
   remove(): Promise<void>
 }
 
 export interface SpawnOptions {
-  /** Path of a module that the process loads before it does anything. */
+  /** The path of a module that the process loads first. */
   readonly preload?: string
-  /** The most file handles the process may have. */
+  /** The limit of file handles of the process. */
   readonly handles?: number
-  /** Path of the program, where it is not this repository's. */
+  /** The path of the program, by default that of this repository. */
   readonly main?: string
 }
 
@@ -132,8 +132,7 @@ export async function spawnServer(
 }
 
 /**
- * The address of the ready line; what is printed after it is read and dropped, so that the process never waits for a
- * reader.
+ * Reads the address from the ready line. Later output is discarded, so that the process never blocks on a full pipe.
  */
 async function readyUrl(stdout: ReadableStream<Uint8Array>): Promise<string> {
   const reader = stdout.getReader()

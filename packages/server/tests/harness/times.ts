@@ -1,2 +1,2 @@
-/** The same thing so many times over: requests that race, rows that fill a page. */
+/** Creates a number of items, such as concurrent requests or rows. */
 export const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n))

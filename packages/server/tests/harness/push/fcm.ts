@@ -23,7 +23,7 @@ export type FcmMessage = any
 export const projectId = 'demo-project'
 const clientEmail = 'push@demo-project.iam.example.com'
 
-/** Must be closed. Assertions are judged by the clock. */
+/** Must be closed. Assertions are validated with the clock. */
 export const openFcm = (clock: Clock = { now: () => Date.now() }): Fcm => new Fcm(clock)
 
 export class Fcm {

@@ -1,4 +1,4 @@
-/** A browser vendor's push service on this machine: gives out endpoints, takes messages, answers as a test says. */
+/** A local browser push service: provides endpoints, accepts messages, and returns scripted responses. */
 import { createPublicKey } from 'node:crypto'
 import { jwtVerify } from 'jose'
 import type { Clock } from '../../../src/base/clock.ts'
@@ -7,7 +7,7 @@ import { type Browser, decryptWebPush, newBrowser, subscriptionOf } from './web-
 
 export interface TakenMessage {
   readonly headers: Headers
-  /** As it arrived. */
+  /** The encrypted body. */
   readonly body: Uint8Array
   /** The decrypted payload, as a service worker receives it. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into messages freely; a wrong guess fails the test.
@@ -18,7 +18,7 @@ export interface SubscribedBrowser {
   /** The token to register. */
   readonly token: string
   readonly taken: readonly TakenMessage[]
-  /** The next answers of the push service for this browser, one each. */
+  /** The next responses of the push service for this browser. */
   answer(...responses: Response[]): void
 }
 
@@ -30,7 +30,7 @@ export interface PushEndpoint {
   close(): Promise<void>
 }
 
-/** Must be closed. Refuses with 403 what is not signed by this VAPID key for this very service. */
+/** Must be closed. Returns 403 for messages not signed with this VAPID key for this service. */
 export function openPushEndpoint(publicKey: string, clock: Clock): PushEndpoint {
   const point = Buffer.from(publicKey, 'base64url')
   const coordinates = { x: point.toString('base64url', 1, 33), y: point.toString('base64url', 33) }

@@ -1,4 +1,4 @@
-/** A browser's end of web push: the keys it gives out, and reading what was written for them (RFC 8291). */
+/** The browser side of web push: subscription keys and decryption of messages (RFC 8291). */
 import { createDecipheriv, createECDH, type ECDH, hkdfSync, randomBytes } from 'node:crypto'
 
 export interface Browser {
@@ -11,7 +11,7 @@ export function newBrowser(): Browser {
   return { ecdh, keys: { p256dh: ecdh.generateKeys(), auth: randomBytes(16) } }
 }
 
-/** The subscription as a page sends it to its server. */
+/** The subscription as sent by a page. */
 export const subscriptionOf = (endpoint: string, { keys }: Browser): string =>
   JSON.stringify({
     endpoint,

@@ -1,4 +1,4 @@
-/** Tables whose rules read others with `exists`, and what tests of memberships do with them. */
+/** Tables with rules that query other tables with `exists`, for tests of memberships. */
 import { and, exists, field, not, or } from '../../../src/access/filter.ts'
 import { open } from '../config.ts'
 import type { TestServer } from '../server.ts'

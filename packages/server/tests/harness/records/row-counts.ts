@@ -1,10 +1,10 @@
-/** What no request shows: rows of the platform's own tables, read from the database behind the server's back. */
+/** Reads rows of internal tables directly from the database of a running server. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestServer } from '../server.ts'
 
-/** The first row of a query on tables of a static namespace; `{table}` stands for a table's name in it. */
+/** The first row of a query in a static namespace; `{table}` is replaced by the name of the table. */
 export async function queryRow(
   server: TestServer,
   namespace: string,
@@ -25,6 +25,6 @@ export async function queryRow(
   }
 }
 
-/** How many rows a table of a static namespace has. */
+/** The number of rows of a table in a static namespace. */
 export const countRows = async (server: TestServer, namespace: string, table: string): Promise<number> =>
   (await queryRow(server, namespace, `SELECT count(*) AS n FROM {${table}}`)).n ?? 0

@@ -1,7 +1,6 @@
 /**
- * Kinds of access rules as they are configured, and a small model of what each says of a caller and a row, worked out
- * by hand: what the
- * matrix of rules compares the server with.
+ * Kinds of access rules, each with a hand-written model of its result for a caller and a row. The rule matrix compares
+ * the server with these models.
  */
 import { and, not, or } from '../../../src/access/filter.ts'
 import { brokenLater } from '../config.ts'
@@ -87,7 +86,7 @@ const schema = {
   rank: { type: 'number' },
 } as const
 
-/** Three tables for each kind: all rules of the kind, only the writing ones, only the reading one. */
+/** Three tables for each kind: with the rule on all operations, on writes only, and on reads only. */
 export const shapes = {
   all: ({ rule }: Kind) => ({ read: rule, insert: rule, update: rule, delete: rule }),
   write: ({ rule }: Kind) => ({ read: true, insert: rule, update: rule, delete: rule }),
@@ -107,10 +106,10 @@ export const matrixTables = Object.fromEntries(
   ),
 )
 
-/** The statuses that one caller gets at one table; `service` passes every rule. */
+/** The expected statuses of one caller on one table; `service` passes every rule. */
 export interface Model {
   readonly list: number
-  /** Ids of the rows the caller may read, in order. */
+  /** The ids of the rows that the caller may read, in order. */
   readonly visible: readonly string[]
   get(row: Row | null): number
   insert(row: Row): number

@@ -1,4 +1,4 @@
-/** Tables of requests and what must come of them. A refused one must also have changed nothing. */
+/** Table-driven tests of requests and their expected responses. A refused request must change nothing. */
 import { expect, test } from 'bun:test'
 import { type HeaderList, query } from '../client.ts'
 import { expectRefusal } from '../refusal.ts'
@@ -6,9 +6,9 @@ import type { TestServer } from '../server.ts'
 import type { UserClaims } from '../users/tokens.ts'
 
 export interface Scenario {
-  /** Starts with the rules it checks: `[DB-LIST-3] …`. */
+  /** Starts with the rules that it tests: `[DB-LIST-3] …`. */
   readonly name: string
-  /** `service`, or a user; anonymous when left out. */
+  /** `service`, or a user id; anonymous by default. */
   readonly as?: 'service' | UserClaims | undefined
   /** Default GET. */
   readonly method?: string
@@ -17,18 +17,18 @@ export interface Scenario {
   readonly headers?: HeaderList
   readonly body?: unknown
   readonly status: number
-  /** Contained in the answer: members of objects may be more, arrays are exact. */
+  /** A subset of the response: objects may have further members, arrays are exact. */
   readonly json?: unknown
   /** The ids of `items`, in order. */
   readonly ids?: readonly string[]
-  /** What a refusal must name. */
+  /** The text that the error must contain. */
   readonly names?: string
-  /** Member of a refusal's `data` to its code; exactly these. */
+  /** The codes of the error by member of `data`; exactly these. */
   readonly data?: Readonly<Record<string, string>>
   readonly lacks?: readonly string[]
 }
 
-/** `watched`: the tables a refused scenario must leave as they were. */
+/** `watched`: the tables that a refused scenario must not change. */
 export function runScenarios(server: TestServer, watched: readonly string[], scenarios: readonly Scenario[]): void {
   for (const scenario of scenarios)
     test(scenario.name, async () => {
@@ -41,7 +41,7 @@ export function runScenarios(server: TestServer, watched: readonly string[], sce
       if (refused) expectRefusal(answer, scenario.status, scenario.names)
       else if (answer.status !== scenario.status)
         throw new Error(`expected ${scenario.status}, got ${answer.status}: ${answer.text.slice(0, 500)}`)
-      // Bun's toMatchObject writes its matchers into what it compares.
+      // Bun's toMatchObject modifies the compared object.
       if (scenario.json !== undefined) expect(structuredClone(answer.body)).toMatchObject(scenario.json as object)
       if (scenario.ids) expect(answer.body.items.map(({ id }: { id: string }) => id)).toEqual([...scenario.ids])
       if (scenario.data) expect(codesOf(answer.body.data)).toEqual(scenario.data)
@@ -50,6 +50,6 @@ export function runScenarios(server: TestServer, watched: readonly string[], sce
     })
 }
 
-/** Field to code of a refusal's `data`. */
+/** The codes in the `data` of an error, by field. */
 export const codesOf = (data: Readonly<Record<string, { code: string }>> | undefined): Record<string, string> =>
   Object.fromEntries(Object.entries(data ?? {}).map(([field, { code }]) => [field, code]))

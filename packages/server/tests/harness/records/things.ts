@@ -13,6 +13,6 @@ export const thingFields = {
   secret: { type: 'string' },
 } as const
 
-/** The table, with further fields. */
+/** The table, with additional fields. */
 export const thingsWith = <const Fields extends object>(fields: Fields) =>
   ({ schema: { ...thingFields, ...fields }, hidden: ['secret'], search: ['name'], access: open }) as const

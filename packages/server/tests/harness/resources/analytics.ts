@@ -1,4 +1,4 @@
-/** What tests of analytics ask again and again, and the rows that no endpoint shows. */
+/** Common requests of analytics tests, and access to internal rows. */
 import { Database as Sqlite } from 'bun:sqlite'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -15,7 +15,7 @@ export interface SentEvent {
 export const track = (client: Client, ...events: readonly SentEvent[]): Promise<Answer> =>
   client.post('/api/analytics/track', { events })
 
-/** Throws for anything but 200. */
+/** Throws unless the response is 200. */
 export async function trackAll(client: Client, events: readonly SentEvent[]): Promise<void> {
   for (let at = 0; at < events.length; at += 100) {
     const { status, text } = await track(client, ...events.slice(at, at + 100))
@@ -29,7 +29,7 @@ export const queryEvents = (client: Client, params: Readonly<Record<string, unkn
 export const queryRequests = (client: Client, params: Readonly<Record<string, unknown>> = {}): Promise<Answer> =>
   client.get(`/api/analytics/query${query(params)}`)
 
-/** How many events there are, which a refused request must leave alone. */
+/** The number of events, to verify that a refused request changes nothing. */
 export async function countEvents(server: TestServer): Promise<number> {
   const { body } = await queryEvents(server.service, { metric: 'count', range: '90d' })
   return body.totalEvents
@@ -37,7 +37,7 @@ export async function countEvents(server: TestServer): Promise<number> {
 
 type Rows = readonly Readonly<Record<string, unknown>>[]
 
-/** Rows of a table of analytics beside a running server, with numbers as numbers. */
+/** Rows of an analytics table of a running server, with numeric columns as numbers. */
 export async function readRows(server: TestServer, table: string, condition = 'true'): Promise<Rows> {
   const { databaseUrl } = server.settings()
   const rows = databaseUrl

@@ -1,4 +1,4 @@
-/** How many bytes the answer of each endpoint may have, so that a new endpoint must say what bounds its own. */
+/** The limit of the response size of each endpoint; a new endpoint must be added here. */
 
 /**
  * `small`: below 64 KiB, the least that `limits.responseBytes` may be. `fixed`: more, but at most so many KiB, whatever

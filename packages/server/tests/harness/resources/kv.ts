@@ -1,4 +1,4 @@
-/** Key-value stores as tests use them: one function for each action, and everything that a namespace shows. */
+/** A key-value client for tests, with one function per action and a dump of all entries. */
 import type { Answer, Client } from '../client.ts'
 
 export interface Store {
@@ -6,13 +6,13 @@ export interface Store {
   set(key: unknown, value: unknown, more?: object): Promise<Answer>
   delete(key: unknown): Promise<Answer>
   list(options?: object): Promise<Answer>
-  /** Every key with its value, page by page: what a refused request must leave alone. */
+  /** Every key with its value, to verify that a refused request changes nothing. */
   dump(): Promise<Readonly<Record<string, unknown>>>
 }
 
 export const kvPath = (namespace: string): string => `/api/kv/${namespace}`
 
-/** A namespace, as this client may use it. */
+/** A namespace accessed with this client. */
 export function openStore(client: Client, namespace: string): Store {
   const perform = (command: object) => client.post(kvPath(namespace), command)
   const store: Store = {

@@ -1,7 +1,7 @@
-/** Statements for SQL databases, as the holder of a service key sends them. */
+/** Sends statements to SQL databases with a service key. */
 import type { Answer, Client } from '../client.ts'
 
-/** Runs `query` in a database; without `params` the request has none. What either is, is the test's choice. */
+/** Runs `query` in a database. Both arguments are unchecked, for tests of invalid requests. */
 export const exec = (
   server: { readonly service: Client },
   query: unknown,

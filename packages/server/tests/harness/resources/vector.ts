@@ -1,6 +1,6 @@
 /**
- * Where vector indexes are tested: on every engine with searches in memory, and on PostgreSQL with pgvector where `npm
- * test` has started one.
+ * The set-ups for tests of vector indexes: every engine with in-memory search, and PostgreSQL with pgvector if it is
+ * available.
  */
 import { afterAll, beforeAll, describe } from 'bun:test'
 import type { VectorConfig } from '../../../src/config/sections/define-vector.ts'
@@ -35,7 +35,7 @@ export const vectorKinds: readonly VectorKind[] = [
 
 type Indexes = Readonly<Record<string, VectorConfig>>
 
-/** The section of a configuration, with searches where the kind has them. */
+/** The vector section of a configuration for this kind. */
 export const onKind = ({ engine }: VectorKind, indexes: Indexes) => ({
   vector: Object.fromEntries(Object.entries(indexes).map(([name, index]) => [name, { engine, ...index }])),
 })
@@ -92,7 +92,7 @@ export function createNumbers(seed: number): () => number {
   }
 }
 
-/** As many numbers as a vector has, as they are stored. */
+/** The values of a vector, rounded as they are stored. */
 export const makeValues = (next: () => number, dimensions: number): number[] => [
   ...Float32Array.from({ length: dimensions }, next),
 ]

@@ -1,11 +1,11 @@
-/** Files over HTTP, for tests: forms, keys in paths, signed URLs. What should come of them is the tests' business. */
+/** Requests for files: forms, keys in paths, signed URLs, multipart and tus uploads. */
 import type { Answer, Client, HeaderList } from '../client.ts'
 import type { TestServer } from '../server.ts'
 
 export interface Upload {
   readonly key: string
   readonly content: string | Uint8Array
-  /** Media type of the form's part; none is `application/octet-stream`. */
+  /** The content type of the form part; by default `application/octet-stream`. */
   readonly type?: string
   readonly metadata?: Readonly<Record<string, string>>
 }
@@ -26,7 +26,7 @@ export const formOfUpload = ({ key, content, type = '', metadata }: Upload): For
     ['file', new Blob([content as BlobPart], { type })],
   ])
 
-/** A body whose length is not declared. */
+/** A body without Content-Length. */
 export const chunked = (text: string): ReadableStream<Uint8Array> =>
   new ReadableStream({
     start(controller) {
@@ -35,26 +35,26 @@ export const chunked = (text: string): ReadableStream<Uint8Array> =>
     },
   })
 
-/** A bucket's path. */
+/** The path of a bucket. */
 export const bucketPath = (bucket: string): string => `/api/storage/${bucket}`
 
-/** A file's path, with the slashes of its key escaped. */
+/** The path of a file, with the slashes of its key escaped. */
 export const filePath = (bucket: string, key: string): string => `${bucketPath(bucket)}/${encodeURIComponent(key)}`
 
 export const upload = (client: Client, bucket: string, file: Upload, query = ''): Promise<Answer> =>
   client.request('POST', `${bucketPath(bucket)}/upload${query}`, { raw: formOfUpload(file) })
 
-/** Uploads and throws where that is refused. */
+/** Uploads a file; throws if it is refused. Returns its metadata. */
 export async function store(client: Client, bucket: string, file: Upload): Promise<Answer['body']> {
   const { status, body, text } = await upload(client, bucket, file)
   if (status !== 201) throw new Error(`cannot store ${file.key}: ${status} ${text}`)
   return body
 }
 
-/** The path and query of a URL the server gave out. */
+/** The path and query of a URL returned by the server. */
 export const pathOf = (url: string): string => url.slice(new URL(url).origin.length)
 
-/** Every file of a bucket as the root key sees it, with its bytes: what a refused request must leave alone. */
+/** Every file of a bucket with its content, to verify that a refused request changes nothing. */
 export async function dumpBucket(server: TestServer, bucket: string): Promise<readonly object[]> {
   const { body } = await server.service.get(`${bucketPath(bucket)}?limit=1000`)
   return Promise.all(
@@ -84,7 +84,7 @@ export const uploadPart = (
   return client.request('POST', `${bucketPath(bucket)}/multipart/upload-part?${query}`, { raw: content, headers })
 }
 
-/** Begins an upload in parts and throws where that is refused; gives its id. */
+/** Creates a multipart upload and returns its id; throws if it is refused. */
 export async function createMultipart(client: Client, bucket: string, body: object): Promise<string> {
   const answer = await client.post(`${bucketPath(bucket)}/multipart/create`, body)
   if (answer.status !== 200) throw new Error(`cannot begin: ${answer.status} ${answer.text}`)
@@ -93,7 +93,7 @@ export async function createMultipart(client: Client, bucket: string, body: obje
 
 export const tusHeaders = { 'tus-resumable': '1.0.0' } as const
 
-/** `Upload-Metadata` of these members. */
+/** The `Upload-Metadata` header for these members. */
 export const tusMetadata = (members: Readonly<Record<string, string>>): string =>
   Object.entries(members)
     .map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
@@ -110,7 +110,7 @@ export const tusCreate = (
     headers: { ...tusHeaders, 'upload-length': String(length), 'upload-metadata': tusMetadata(members) },
   })
 
-/** Creates a tus upload with its first bytes. `length` is that of the content if none is given. */
+/** Creates a tus upload with its first bytes. `length` defaults to that of the content. */
 export function tusUpload(
   client: Client,
   bucket: string,

@@ -1,10 +1,10 @@
-/** What no request shows: how many blobs are staged, read from the database behind the server's back. */
+/** Counts staged blobs directly in the database of a running server. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import pg from 'pg'
 import type { TestServer } from '../server.ts'
 
-/** Blobs that nothing refers to, yet or any more. */
+/** The number of blobs that no file references, yet or any longer. */
 export async function countLooseBlobs(server: TestServer): Promise<number> {
   const { databaseUrl, dataFolder } = server.settings()
   if (databaseUrl === null) {

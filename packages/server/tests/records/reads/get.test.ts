@@ -53,7 +53,7 @@ describeServer('get', { config }, (server) => {
     [base],
     [
       {
-        name: '[DB-GET-1, DB-TABLE-2, DB-TABLE-11] the record without its hidden field',
+        name: '[DB-GET-1, DB-TABLE-2, DB-TABLE-11] get returns the record without its hidden field',
         path: `${base}/full`,
         status: 200,
         json: {
@@ -69,7 +69,7 @@ describeServer('get', { config }, (server) => {
         lacks: ['secret', 'sesame'],
       },
       {
-        name: '[KEY-13] the service key sees the hidden field',
+        name: '[KEY-13] the service key can read the hidden field',
         as: 'service',
         path: `${base}/full`,
         status: 200,
@@ -82,17 +82,22 @@ describeServer('get', { config }, (server) => {
         json: { id: 'bare', title: null, rank: null, done: null, due: null, tags: null },
       },
       {
-        name: '[DB-GET-1] an absent record',
+        name: '[DB-GET-1] an absent record returns 404',
         path: `${base}/nope`,
         status: 404,
         json: { message: 'Record not found', slug: 'not-found' },
       },
-      { name: '[DB-GET-1] an id of another case', path: `${base}/FULL`, status: 404 },
-      { name: '[DB-GET-1] an id no record can have', path: `${base}/${encodeURIComponent('a b/"c')}`, status: 404 },
-      { name: '[DB-GET-1] an id of 5,000 characters', path: `${base}/${'x'.repeat(5000)}`, status: 404 },
-      { name: '[DB-GET-1] an escaped letter is the letter', path: `${base}/%66ull`, status: 200, json: { id: 'full' } },
+      { name: '[DB-GET-1] ids are case-sensitive', path: `${base}/FULL`, status: 404 },
+      { name: '[DB-GET-1] an invalid id returns 404', path: `${base}/${encodeURIComponent('a b/"c')}`, status: 404 },
+      { name: '[DB-GET-1] an id of 5,000 characters returns 404', path: `${base}/${'x'.repeat(5000)}`, status: 404 },
       {
-        name: '[DB-GET-2] fields',
+        name: '[DB-GET-1] an escaped letter is equivalent to the letter',
+        path: `${base}/%66ull`,
+        status: 200,
+        json: { id: 'full' },
+      },
+      {
+        name: '[DB-GET-2] fields limits the returned fields',
         path: `${base}/full`,
         query: { fields: 'title,rank' },
         status: 200,
@@ -100,14 +105,14 @@ describeServer('get', { config }, (server) => {
         json: { title: 'T', rank: 1.5 },
       },
       {
-        name: '[DB-GET-2] an unknown field',
+        name: '[DB-GET-2] an unknown field is refused',
         path: `${base}/full`,
         query: { fields: 'nope' },
         status: 400,
         names: 'nope',
       },
       {
-        name: '[DB-GET-2] a hidden field',
+        name: '[DB-GET-2] a hidden field is refused',
         path: `${base}/full`,
         query: { fields: 'secret' },
         status: 400,
@@ -115,14 +120,20 @@ describeServer('get', { config }, (server) => {
         lacks: ['sesame'],
       },
       {
-        name: '[DB-GET-2] the service key may ask for a hidden field',
+        name: '[DB-GET-2] the service key can request a hidden field',
         as: 'service',
         path: `${base}/full`,
         query: { fields: 'secret' },
         status: 200,
         json: { secret: 'sesame' },
       },
-      { name: '[DB-GET-2] an empty fields', path: `${base}/full`, query: { fields: '' }, status: 400, names: 'fields' },
+      {
+        name: '[DB-GET-2] empty fields are refused',
+        path: `${base}/full`,
+        query: { fields: '' },
+        status: 400,
+        names: 'fields',
+      },
       { name: '[DB-GET-3] count is an endpoint', path: `${base}/count`, status: 200, json: { total: 3 } },
       { name: '[DB-GET-3] search is an endpoint', path: `${base}/search`, query: { q: 'x' }, status: 400 },
       {

@@ -69,7 +69,7 @@ describeServer('list', { config }, (server) => {
     [base],
     [
       list(
-        '[DB-LIST-1, DB-LIST-2, DB-LIST-4, DB-LIST-10] without parameters: page 1 by id, 100 a page',
+        '[DB-LIST-1, DB-LIST-2, DB-LIST-4, DB-LIST-10] without parameters returns page 1 ordered by id, with 100 per page',
         {},
         {
           ids: ids(1, 45),
@@ -94,7 +94,7 @@ describeServer('list', { config }, (server) => {
         },
       ),
       list(
-        '[DB-LIST-4] limit alone is offset mode',
+        '[DB-LIST-4] limit alone selects offset mode',
         { limit: 2 },
         { ids: ids(1, 2), json: { total: 45, page: 1, perPage: 2, ...offsetMode } },
       ),
@@ -104,7 +104,7 @@ describeServer('list', { config }, (server) => {
         { ids: ids(1, 3), json: { page: 1, perPage: 3 } },
       ),
       list(
-        '[DB-LIST-7] page and perPage',
+        '[DB-LIST-7] page and perPage select a page',
         { page: 2, perPage: 20 },
         {
           ids: ids(21, 40),
@@ -112,11 +112,15 @@ describeServer('list', { config }, (server) => {
         },
       ),
       list(
-        '[DB-LIST-7] the last page holds the rest',
+        '[DB-LIST-7] the last page contains the rest',
         { page: 3, perPage: 20 },
         { ids: ids(41, 45), json: { total: 45, page: 3 } },
       ),
-      list('[DB-LIST-7] page with limit', { page: 2, limit: 20 }, { ids: ids(21, 40), json: { page: 2, perPage: 20 } }),
+      list(
+        '[DB-LIST-7] page can be combined with limit',
+        { page: 2, limit: 20 },
+        { ids: ids(21, 40), json: { page: 2, perPage: 20 } },
+      ),
       list(
         '[DB-LIST-7] a page past the end is empty with the true total',
         { page: 9, perPage: 20 },
@@ -131,12 +135,12 @@ describeServer('list', { config }, (server) => {
         { ids: [], json: { total: 45 } },
       ),
       list(
-        '[DB-LIST-7] a page very far past the end',
+        '[DB-LIST-7] a page far past the end is empty',
         { page: 900719925474, perPage: 1000 },
         { ids: [], json: { total: 45 } },
       ),
       list(
-        '[DB-LIST-1] an empty table',
+        '[DB-LIST-1] an empty table returns an empty list',
         {},
         { path: empty, json: { items: [], total: 0, page: 1, perPage: 100, ...offsetMode } },
       ),
@@ -160,7 +164,7 @@ describeServer('list', { config }, (server) => {
         },
       ),
       list(
-        '[DB-LIST-5] after is cursor mode',
+        '[DB-LIST-5] after selects cursor mode',
         { after: '', limit: 10 },
         { ids: ids(1, 10), json: { hasMore: true, cursor: expect.any(String), ...cursorMode } },
       ),
@@ -170,12 +174,12 @@ describeServer('list', { config }, (server) => {
         { ids: ids(1, 45), json: { hasMore: false, ...cursorMode } },
       ),
       list(
-        '[DB-LIST-5] before is cursor mode',
+        '[DB-LIST-5] before selects cursor mode',
         { before: '', limit: 10 },
         { ids: ids(36, 45), json: { hasMore: true, cursor: expect.any(String), ...cursorMode } },
       ),
       list(
-        '[DB-LIST-5] cursor mode without limit gives 100',
+        '[DB-LIST-5] cursor mode returns 100 by default',
         { after: '' },
         { path: many, json: { hasMore: true, ...cursorMode } },
       ),
@@ -194,11 +198,11 @@ describeServer('list', { config }, (server) => {
         },
       ),
 
-      refused('[DB-LIST-8] page with after', { page: 1, after: '' }, 'after'),
-      refused('[DB-LIST-8] offset with after', { offset: 0, after: '' }, 'after'),
-      refused('[DB-LIST-8] page with before', { page: 1, before: '' }, 'before'),
-      refused('[DB-LIST-8] offset with before', { offset: 5, before: 'i01' }, 'before'),
-      refused('[DB-LIST-8] after with before', { after: '', before: '' }, 'after'),
+      refused('[DB-LIST-8] page with after is refused', { page: 1, after: '' }, 'after'),
+      refused('[DB-LIST-8] offset with after is refused', { offset: 0, after: '' }, 'after'),
+      refused('[DB-LIST-8] page with before is refused', { page: 1, before: '' }, 'before'),
+      refused('[DB-LIST-8] offset with before is refused', { offset: 5, before: 'i01' }, 'before'),
+      refused('[DB-LIST-8] after with before is refused', { after: '', before: '' }, 'after'),
       ...['0', '-1', '1.5', 'ten', '', ' ', '1e3', '0x10', 'NaN', 'Infinity', '1,2', '９'].flatMap((value) =>
         ['limit', 'perPage', 'page'].map((name) =>
           refused(`[DB-LIST-9] ${name}=${JSON.stringify(value)}`, { [name]: value }, name),
@@ -207,10 +211,10 @@ describeServer('list', { config }, (server) => {
       ...['-1', '0.5', 'x', '', '1e3', 'null'].map((value) =>
         refused(`[DB-LIST-9] offset=${JSON.stringify(value)}`, { offset: value }, 'offset'),
       ),
-      refused('[DB-LIST-9] a bad limit in cursor mode', { after: '', limit: '0' }, 'limit'),
+      refused('[DB-LIST-9] an invalid limit in cursor mode is refused', { after: '', limit: '0' }, 'limit'),
 
       list(
-        '[DB-LIST-14] fields',
+        '[DB-LIST-14] fields limits the returned fields',
         { fields: 'title', limit: 2 },
         {
           json: { items: [{ title: 'Title 1' }, { title: 'Title 2' }], total: 45 },
@@ -218,23 +222,23 @@ describeServer('list', { config }, (server) => {
         },
       ),
       list(
-        '[DB-LIST-14] fields in cursor mode',
+        '[DB-LIST-14] fields works in cursor mode',
         { fields: 'id,rank', after: '', limit: 1 },
         { json: { items: [{ id: 'i01', rank: 0 }] }, lacks: ['title', 'createdAt'] },
       ),
       list(
-        '[DB-LIST-14] fields may have spaces and repeat',
+        '[DB-LIST-14] fields may contain spaces and duplicates',
         { fields: ' id , id ', limit: 1 },
         { ids: ['i01'], lacks: ['title'] },
       ),
-      refused('[DB-LIST-14] an unknown field', { fields: 'title,nope' }, 'nope'),
-      refused('[DB-LIST-14] a field of another case', { fields: 'Title' }, 'Title'),
-      refused('[DB-LIST-14] an empty name', { fields: 'title,' }, 'fields'),
-      refused('[DB-LIST-14] __proto__', { fields: '__proto__' }, '__proto__'),
-      refused('[DB-LIST-14] SQL in a name', { fields: 'title" FROM items --' }, 'fields'),
+      refused('[DB-LIST-14] an unknown field is refused', { fields: 'title,nope' }, 'nope'),
+      refused('[DB-LIST-14] field names are case-sensitive', { fields: 'Title' }, 'Title'),
+      refused('[DB-LIST-14] an empty field name is refused', { fields: 'title,' }, 'fields'),
+      refused('[DB-LIST-14] the field __proto__ is refused', { fields: '__proto__' }, '__proto__'),
+      refused('[DB-LIST-14] SQL in a field name is refused', { fields: 'title" FROM items --' }, 'fields'),
 
       {
-        name: '[DB-LIST-15, RULE-5] total counts the rows the caller may read',
+        name: '[DB-LIST-15, RULE-5] total counts the rows that the caller may read',
         path: notes,
         as: { id: 'alice' },
         status: 200,
@@ -242,7 +246,7 @@ describeServer('list', { config }, (server) => {
         json: { total: 3 },
       },
       {
-        name: '[DB-LIST-15] total of a filter counts the rows the caller may read',
+        name: '[DB-LIST-15] the total of a filter counts the rows that the caller may read',
         path: notes,
         as: { id: 'bob' },
         query: { filter: [['id', '>', 'i05']], limit: 1 },
@@ -251,7 +255,7 @@ describeServer('list', { config }, (server) => {
         json: { total: 3 },
       },
       {
-        name: '[DB-LIST-7, RULE-5] pages cover exactly the rows the caller may read',
+        name: '[DB-LIST-7, RULE-5] pages contain exactly the rows that the caller may read',
         path: notes,
         as: { id: 'bob' },
         query: { page: 2, perPage: 4 },
@@ -259,22 +263,22 @@ describeServer('list', { config }, (server) => {
         ids: ['i08', 'i09'],
         json: { total: 6 },
       },
-      { name: '[DB-TABLE-1] an undeclared table', path: '/api/db/shared/tables/nope', status: 404 },
-      { name: '[DB-TABLE-1] an undeclared namespace', path: '/api/db/other/tables/items', status: 404 },
+      { name: '[DB-TABLE-1] an undeclared table returns 404', path: '/api/db/shared/tables/nope', status: 404 },
+      { name: '[DB-TABLE-1] an undeclared namespace returns 404', path: '/api/db/other/tables/items', status: 404 },
       {
-        name: '[DB-TABLE-1] an undeclared table, for the service key too',
+        name: '[DB-TABLE-1] an undeclared table returns 404 for the service key',
         as: 'service',
         path: '/api/db/shared/tables/_changes',
         status: 404,
       },
       {
-        name: '[DB-TABLE-1] a table called like a member of an object',
+        name: '[DB-TABLE-1] a table named like an object property returns 404',
         as: 'service',
         path: '/api/db/shared/tables/__proto__',
         status: 404,
       },
       {
-        name: '[DB-TABLE-1] a namespace called like a member of an object',
+        name: '[DB-TABLE-1] a namespace named like an object property returns 404',
         as: 'service',
         path: '/api/db/constructor/tables/items',
         status: 404,
