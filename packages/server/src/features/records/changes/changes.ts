@@ -56,7 +56,7 @@ export function createChangeLog(ref: Omit<TableRef, 'name'>, dialect: Dialect): 
     request TEXT NOT NULL, "table" TEXT NOT NULL, id TEXT NOT NULL, before TEXT, after TEXT, ${logVersion})`
   const byTime = sql`CREATE INDEX IF NOT EXISTS "_changes_at" ON ${dialect.target(log)} (at)`
   const removals = sql`CREATE INDEX IF NOT EXISTS "_changes_removed" ON ${dialect.target(log)}
-    (${own ? sql`${own.column}, ` : sql``}"table", id) WHERE after IS NULL`
+    (${own ? sql`${own.column}, ` : sql``}"table", id, seq) WHERE after IS NULL`
   return [create, byTime, removals, ...dialect.indexLog(log), ...histories]
 }
 
@@ -74,8 +74,12 @@ export const removedVersions = (table: TableRef, dialect: Dialect, ids: readonly
   const log = changeLog(table)
   const own = dialect.own(log)
   const mine = own ? sql`${own.column} = ${own.value} AND ` : sql``
-  return sql`SELECT id, max(version) AS version FROM ${dialect.target(log)}
-    WHERE ${mine}"table" = ${table.name} AND ${dialect.inList(ident('id'), ids, 'text')} AND after IS NULL GROUP BY id`
+  const removals = sql`FROM ${dialect.target(log)} WHERE ${mine}"table" = ${table.name} AND after IS NULL`
+  const [id] = ids
+  // The removals of one id are in the order of their versions. Without aggregation it takes a tenth of the time.
+  if (ids.length === 1 && id !== undefined)
+    return sql`SELECT id, version ${removals} AND id = ${id} ORDER BY seq DESC LIMIT 1`
+  return sql`SELECT id, max(version) AS version ${removals} AND ${dialect.inList(ident('id'), ids, 'text')} GROUP BY id`
 }
 
 /** A change as stored in the log. */
