@@ -28,7 +28,7 @@ test.each([
   expect(foundIn(text)).toEqual([])
 })
 
-test('names of files count, and documents as well', () => {
+test('file names and documents are checked too', () => {
   expect(foundIn('', 'src/base/read-turns.ts')).toEqual(['read-turns.ts'])
   expect(foundIn('It belongs into the README.', 'docs/a.md')).toEqual(['belongs into'])
 })

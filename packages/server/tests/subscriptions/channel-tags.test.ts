@@ -1,4 +1,4 @@
-/** Tags of channels: several subscriptions of one table over one socket; and the channel of an error. */
+/** Channel tags: several subscriptions of one table on one socket, and the channel in errors. */
 import { expect, test } from 'bun:test'
 import { open } from '../harness/config.ts'
 import { changeOf, itemsChannel, watch } from '../harness/records/live.ts'
@@ -10,7 +10,7 @@ const config = {
 }
 
 describeServer('tags of channels', { config }, (server) => {
-  test('[SUB-15] one socket subscribes to a table with several filters at once', async () => {
+  test('[SUB-15] one socket can subscribe to a table several times with different filters', async () => {
     const socket = await watch(server.url, { subscribe: null })
     const [low, high] = [`${itemsChannel}#low`, `${itemsChannel}#high`]
     socket.send({ type: 'subscribe', channel: low, filters: [['n', '<', 5]] })
@@ -46,7 +46,7 @@ describeServer('tags of channels', { config }, (server) => {
     await second.close()
   })
 
-  test('[SUB-15] broadcasts reach the channel without a tag only', async () => {
+  test('[SUB-15] broadcasts are sent to channels without a tag only', async () => {
     const socket = await watch(server.url)
     socket.send({ type: 'subscribe', channel: `${itemsChannel}#tag` })
     await socket.expect('subscribed')
@@ -62,7 +62,7 @@ describeServer('tags of channels', { config }, (server) => {
   })
 
   test.each(['#', '#a b', '#a#b', `#${'x'.repeat(33)}`, '#é'])(
-    '[SUB-15, SUB-16] the tag %j is no tag, and the error names the channel',
+    '[SUB-15, SUB-16] a malformed tag %j is refused, and the error names the channel',
     async (tag) => {
       const socket = await watch(server.url)
       const channel = itemsChannel + tag
