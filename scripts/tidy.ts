@@ -21,7 +21,7 @@ export const tidyChecks: Readonly<Record<string, (repository: Repository) => str
   'nothing is left unfinished': checkBanned,
   'nothing belongs to one machine': checkMachine,
   'links lead somewhere': checkLinks,
-  'folders listed as clean have no retired words': checkRetiredWords,
+  'no file contains a retired word': checkRetiredWords,
 }
 
 /** Every mistake as a line that begins with its place. */

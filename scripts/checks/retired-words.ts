@@ -1,6 +1,6 @@
 /**
  * Words that this repository has retired, and documents that comments must not cite because a clone does not contain
- * them. The patterns are the list; `clean-folders.ts` names the folders in which a match fails `npm run check`.
+ * them. A match in any file fails `npm run check`.
  *
  *     node scripts/run.mjs scripts/checks/retired-words.ts                counts per folder
  *     node scripts/run.mjs scripts/checks/retired-words.ts packages/server/src/http       every match in a folder
@@ -8,7 +8,6 @@
 import { basename, dirname } from 'node:path/posix'
 import { fileURLToPath } from 'node:url'
 import { isSource, type Repository, readRepository } from '../tidy/repository.ts'
-import { cleanFolders } from './clean-folders.ts'
 
 /** A match: where it is, the matched text, and what to write instead. */
 export interface RetiredWord {
@@ -168,11 +167,11 @@ function wordsIn(path: string, text: string): RetiredWord[] {
 export const findRetiredWords = (repository: Repository): RetiredWord[] =>
   [...repository].flatMap(([path, text]) => (isText(path) && !isList(path) ? wordsIn(path, text) : []))
 
-/** The matches in folders listed as clean. A folder is listed alone, without the folders below it. */
+/** Every match as an error message. */
 export const checkRetiredWords = (repository: Repository): string[] =>
-  findRetiredWords(repository)
-    .filter(({ path }) => cleanFolders.has(dirname(path)))
-    .map(({ path, line, found, remedy }) => `${path}:${line}: "${found}" is a retired word; ${remedy}`)
+  findRetiredWords(repository).map(
+    ({ path, line, found, remedy }) => `${path}:${line}: "${found}" is a retired word; ${remedy}`,
+  )
 
 function report(repository: Repository, folder: string | undefined): void {
   const matches = findRetiredWords(repository)
@@ -181,12 +180,10 @@ function report(repository: Repository, folder: string | undefined): void {
       if (path === folder || path.startsWith(`${folder}/`)) console.log(`${path}:${line}: "${found}"; ${remedy}`)
     return
   }
-  const counts = new Map([...repository.keys()].filter(isText).map((path) => [dirname(path), 0]))
+  const counts = new Map<string, number>()
   for (const { path } of matches) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
   for (const [name, count] of [...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
-    console.log(
-      `${String(count).padStart(5)}  ${name}${cleanFolders.has(name) ? '' : count === 0 ? '  (not listed)' : ''}`,
-    )
+    console.log(`${String(count).padStart(5)}  ${name}`)
   console.log(`${String(matches.length).padStart(5)}  in all`)
 }
 

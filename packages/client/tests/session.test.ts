@@ -137,13 +137,13 @@ describeServer('sessions of the client', { config, clock }, (server) => {
   test('a session that the server has ended ends, and listeners are called once', async () => {
     const client = connect()
     const { user } = await signUp(client)
-    const heard: (string | null)[] = []
-    client.auth.onChange((session) => heard.push(session?.user.id ?? null))
+    const sessions: (string | null)[] = []
+    client.auth.onChange((session) => sessions.push(session?.user.id ?? null))
     await server.service.post(`/api/auth/admin/users/${user.id}/revoke`, {})
     clock.advance(16 * minute)
     await expect(client.db().own.list()).rejects.toMatchObject({ status: 401 })
     expect(client.auth.session).toBeNull()
-    expect(heard).toEqual([null])
+    expect(sessions).toEqual([null])
   })
 
   test('a stale copy of a session takes over the newer one instead of ending it', async () => {

@@ -62,7 +62,7 @@ export class Window {
       this.#drop(known)
     }
     if (!this.covers(row)) return
-    this.#rows.splice(this.#placeOf(row), 0, row)
+    this.#rows.splice(this.#positionOf(row), 0, row)
     this.#byId.set(row.id, row)
     if (this.#rows.length > this.#limit + 2 * spareRows) this.#trim()
   }
@@ -79,12 +79,12 @@ export class Window {
   }
 
   #drop(row: Row): void {
-    this.#rows.splice(this.#placeOf(row), 1)
+    this.#rows.splice(this.#positionOf(row), 1)
     this.#byId.delete(row.id)
   }
 
   /** The index of the first row that does not come before `row`. */
-  #placeOf(row: Row): number {
+  #positionOf(row: Row): number {
     let [low, high] = [0, this.#rows.length]
     while (low < high) {
       const middle = (low + high) >> 1

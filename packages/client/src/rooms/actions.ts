@@ -48,18 +48,18 @@ export class Actions {
     return new Promise((resolve, reject) => {
       const fail = (error: PlinthError): void => {
         if (this.#pending.delete(message.requestId)) this.#onChange()
-        settle(() => reject(error))
+        finish(() => reject(error))
       }
       const timer = setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
       const onAbort = (): void => fail(failure('aborted', 'The action was aborted', signal?.reason))
-      const settle = (done: () => void): void => {
+      const finish = (done: () => void): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', onAbort)
         done()
       }
       this.#pending.set(message.requestId, {
         message,
-        resolve: (result) => settle(() => resolve(result)),
+        resolve: (result) => finish(() => resolve(result)),
         reject: fail,
         isAnswered: false,
       })

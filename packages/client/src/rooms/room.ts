@@ -88,14 +88,14 @@ export class Room {
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined
       const onAbort = (): void => this.#end(failure('aborted', 'The join was aborted', signal?.reason))
-      const settle = (): void => {
+      const cleanUp = (): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', onAbort)
       }
       this.#joins.push({
-        resolve: () => resolve(settle()),
+        resolve: () => resolve(cleanUp()),
         reject: (error) => {
-          settle()
+          cleanUp()
           reject(error)
         },
       })

@@ -59,7 +59,7 @@ const config = defineConfig({
         resign(room, player) {
           room.broadcast('resigned', player.id)
         },
-        say: (_room, _player, text?: string) => text?.length ?? 0,
+        chat: (_room, _player, text?: string) => text?.length ?? 0,
       },
     },
     lobby: { maxPlayers: 500 },

@@ -156,8 +156,8 @@ export const transferred: Promise<number> = client.db().transaction(async (tx) =
 // Rooms: the handlers' payloads and results, the latter as JSON
 export const moved: Promise<{ isFree: boolean; by: string; at: string }> = game.send('move', { x: 1, y: 2 })
 export const resigned: Promise<null> = game.send('resign')
-export const said: Promise<number> = game.send('say')
-export const saidText: Promise<number> = game.send('say', 'hello', { timeout: 1000 })
+export const chatted: Promise<number> = game.send('chat')
+export const chattedText: Promise<number> = game.send('chat', 'hello', { timeout: 1000 })
 export const predicted = game.predict('move', (shared, me, payload) => {
   shared[me] = payload.x satisfies number
 })
