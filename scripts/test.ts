@@ -33,7 +33,7 @@ const timeoutMs = 180_000
  */
 const slowFiles = [
   '**/*{crash,example,browser,outage,faults,simulation}.test.ts',
-  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms/lifetime,types/types}.test.ts',
+  '**/{backup,backup-attacks,cli-users,guides,launchers,rooms/lifetime,types/{types,declarations}}.test.ts',
   '**/{sql/limits,storage/memory,subscriptions/slow}.test.ts',
 ]
 

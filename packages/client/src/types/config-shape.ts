@@ -10,8 +10,8 @@ export type Untyped = any
 /** Whether nothing is known of a type: it is `unknown` or `any`. */
 type IsUntyped<T> = unknown extends T ? true : false
 
-/** A member of a section, without the `undefined` of an optional one; `never` if there is none. */
-type Member<T, Name extends string> = T extends { readonly [N in Name]?: infer Value } ? NonNullable<Value> : never
+/** A member of a section, without the `undefined` of an optional one; an object without members if there is none. */
+type Member<T, Name extends string> = Name extends keyof T ? NonNullable<T[Name]> : Record<never, never>
 
 /** The names that a section of the configuration declares; any name if the configuration is untyped. */
 type NamesOf<Config, Section extends string> =

@@ -118,6 +118,8 @@ export const mistakes = [
   post.tags.first,
   // @ts-expect-error an action that does not exist
   game.send('jump'),
+  // @ts-expect-error an action of rooms without actions
+  client.room('lobby', 'l1').send('jump'),
   // @ts-expect-error an action without its payload
   game.send('move'),
   // @ts-expect-error an action with a payload of another type

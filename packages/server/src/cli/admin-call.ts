@@ -1,6 +1,7 @@
 /** Calls a server's admin endpoints with its service key, for commands about users, keys and rooms. */
 import { EngineError } from '../engines/sql/error.ts'
 import { ApiError, type ErrorBody } from '../errors.ts'
+import { UsageError } from './command.ts'
 
 /** Throws `ApiError` if the server refuses, `EngineError` `unavailable` if no Plinth server responds. */
 export type AdminCall = <T>(method: string, path: string, body?: unknown) => Promise<T>
@@ -8,10 +9,27 @@ export type AdminCall = <T>(method: string, path: string, body?: unknown) => Pro
 /** Timeout of a request: a password hash behind many others, or a save that waits for its database. */
 const answerTimeoutMs = 30_000
 
+/** The value of the option `--url`, without a trailing slash. Throws `UsageError`. */
+export function parseAddress(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (!url || !['http:', 'https:'].includes(url.protocol))
+    throw new UsageError('--url must be an address such as http://127.0.0.1:4100.')
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
 /** `url` has no trailing slash, paths are relative to `base`; `silent` is the error if no Plinth server responds. */
-export function createAdminCall(to: { url: string; base: string; serviceKey: string; silent: string }): AdminCall {
+export function createAdminCall(to: {
+  url: string
+  base: string
+  /** Undefined to send none. */
+  serviceKey: string | undefined
+  silent: string
+}): AdminCall {
   const { url, base, serviceKey, silent } = to
-  const headers = { 'X-Platform-Service-Key': serviceKey, 'Content-Type': 'application/json' }
+  const headers = {
+    ...(serviceKey === undefined ? {} : { 'X-Platform-Service-Key': serviceKey }),
+    'Content-Type': 'application/json',
+  }
 
   async function fetchJson(path: string, options: RequestInit): Promise<{ response: Response; answer: unknown }> {
     try {

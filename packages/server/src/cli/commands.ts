@@ -12,6 +12,7 @@ import { restoreCommand } from './commands/restore.ts'
 import { roomsCommand } from './commands/rooms.ts'
 import { startCommand } from './commands/start.ts'
 import { tokenCommand } from './commands/token.ts'
+import { typesCommand } from './commands/types.ts'
 import { usersCommand } from './commands/users.ts'
 import { describeFailure } from './failure.ts'
 
@@ -41,6 +42,7 @@ const commands: readonly Command[] = [
   startCommand,
   initCommand,
   migrateCommand,
+  typesCommand,
   usersCommand,
   keysCommand,
   roomsCommand,

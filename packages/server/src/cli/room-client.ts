@@ -7,8 +7,7 @@ import { checkFolderFree } from '../engines/disk/folder-lock.ts'
 import { EngineError } from '../engines/sql/error.ts'
 import type { RoomKey, RoomOccupancy } from '../features/rooms/engine/ports.ts'
 import { roomListLimitMax } from '../limits/rooms.ts'
-import { createAdminCall } from './admin-call.ts'
-import { UsageError } from './command.ts'
+import { createAdminCall, parseAddress } from './admin-call.ts'
 import { findAddress } from './served-address.ts'
 
 /** A room in a list. */
@@ -45,14 +44,6 @@ export async function findRoomClient(
   const { settings } = await load(options, 'release')
   const { serviceKey, dataFolder, databaseUrl } = settings
   return createClient(given ?? (databaseUrl === null ? await findServed(dataFolder) : noServer()), serviceKey)
-}
-
-/** Without a trailing slash. */
-function parseAddress(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : null
-  if (!url || !['http:', 'https:'].includes(url.protocol))
-    throw new UsageError('--url must be an address such as http://127.0.0.1:4100.')
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
 async function findServed(dataFolder: string): Promise<string> {

@@ -60,6 +60,9 @@ export async function loadConfig(path: string, mode: Mode, rootKey: string): Pro
 /** Loads only the secret. Throws `ConfigError` if there is none yet. */
 export const loadSecret = (options: SettingOptions): Promise<string> => getSecret(options, process.env)
 
+/** The service key of the environment, for a server elsewhere; undefined if there is none. */
+export const findServiceKey = (): string | undefined => process.env.PLINTH_SERVICE_KEY || undefined
+
 /** Reads the location of a server's data, without its configuration. */
 export const loadDataLocation = (options: SettingOptions): DataLocation => readDataLocation(options, process.env)
 

@@ -1,0 +1,167 @@
+/** `plinth types`: from a configuration, and from a server. */
+import { expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openCommandLine } from '../harness/command-line.ts'
+
+const main = join(import.meta.dir, '../../src/main.ts')
+const commandLine = openCommandLine([process.execPath, main], 'SIGKILL')
+
+const config = `import { defineConfig } from 'plinth'
+export default defineConfig({
+  databases: {
+    shared: {
+      tables: {
+        posts: {
+          schema: {
+            title: { type: 'string', required: true, max: 9 },
+            state: { type: 'string', enum: ['open', "it's"], default: 'open' },
+            dueAt: { type: 'datetime' },
+            tags: { type: 'json', default: [] },
+            secret: { type: 'string' },
+          },
+          hidden: ['secret'],
+        },
+        loose: {},
+      },
+    },
+    team: { instance: true, access: () => true, tables: { posts: { schema: { done: { type: 'boolean', default: false } } } } },
+  },
+  storage: { buckets: { files: {} } },
+  rooms: { game: { actions: { move: () => 1 } }, lobby: {} },
+  api: { schemaEndpoint: 'authenticated' },
+})
+`
+
+const declarations = `/**
+ * Types of a Plinth server for its clients: \`createClient<Config>(url, …)\`. Written by \`plinth types\`; run it again
+ * when the configuration has changed.
+ */
+export interface Config {
+  readonly databases: {
+    readonly shared: {
+      readonly tables: {
+        readonly posts: {
+          readonly schema: {
+            readonly title: { readonly type: "string"; readonly required: true }
+            readonly state: { readonly type: "string"; readonly default: "open"; readonly enum: readonly ["open", "it's"] }
+            readonly dueAt: { readonly type: "datetime" }
+            readonly tags: { readonly type: "json"; readonly default: object }
+          }
+        }
+        readonly loose: {}
+      }
+    }
+    readonly team: {
+      readonly instance: true
+      readonly tables: {
+        readonly posts: {
+          readonly schema: {
+            readonly done: { readonly type: "boolean"; readonly default: false }
+          }
+        }
+      }
+    }
+  }
+  readonly storage: {
+    readonly buckets: {
+      readonly files: {}
+    }
+  }
+  readonly rooms: {
+    readonly game: {
+      readonly actions: {
+        readonly move: (room: never, player: never, payload: any) => any
+      }
+    }
+    readonly lobby: {
+      readonly actions: {}
+    }
+  }
+}
+`
+
+const fileOf = (name: string): string => join(commandLine.folder, name)
+
+/** The address of a server of the configuration above. */
+async function serve(env: Record<string, string>): Promise<string> {
+  const { stdout } = commandLine.spawn(['dev', '--port', '0', '--host', '127.0.0.1'], env)
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stdout) {
+    text += decoder.decode(chunk, { stream: true })
+    const url = /^Plinth is ready at (\S+)\n/m.exec(text)?.[1]
+    if (url !== undefined) return url
+  }
+  throw new Error(`The server ended:\n${text}`)
+}
+
+test('without a configuration it fails and writes nothing', async () => {
+  const { error, code } = await commandLine.run(['types'])
+  expect(code).toBe(1)
+  expect(error).toStartWith('There is no configuration at plinth.config.ts.')
+  expect(existsSync(fileOf('plinth.d.ts'))).toBe(false)
+})
+
+test('the types of the configuration are written, and not again while they are the same', async () => {
+  writeFileSync(fileOf('plinth.config.ts'), config)
+  expect(await commandLine.run(['types'])).toEqual({ out: 'Wrote plinth.d.ts\n', error: '', code: 0 })
+  expect(readFileSync(fileOf('plinth.d.ts'), 'utf8')).toBe(declarations)
+  expect(existsSync(fileOf('data'))).toBe(false)
+
+  expect(await commandLine.run(['types'])).toEqual({ out: 'plinth.d.ts is up to date.\n', error: '', code: 0 })
+
+  writeFileSync(fileOf('plinth.config.ts'), config.replace('title:', 'headline:'))
+  expect((await commandLine.run(['types'])).out).toBe('Wrote plinth.d.ts\n')
+  expect(readFileSync(fileOf('plinth.d.ts'), 'utf8')).toBe(declarations.replace('title', 'headline'))
+})
+
+test('names of sections that only the configuration contains are written too', async () => {
+  const sections = `kv: { cache: {} }, vector: { docs: { dimensions: 3 } }, sql: { reports: {} },
+    broadcasts: { 'typing:*': {}, news: {} }`
+  writeFileSync(fileOf('other.ts'), `export default { ${sections} }`)
+  expect((await commandLine.run(['types', '--config', 'other.ts', '--out', 'other.d.ts'])).code).toBe(0)
+  expect(readFileSync(fileOf('other.d.ts'), 'utf8')).toEndWith(`export interface Config {
+  readonly broadcasts: {
+    readonly news: {}
+    readonly "typing:*": {}
+  }
+  readonly kv: {
+    readonly cache: {}
+  }
+  readonly vector: {
+    readonly docs: {}
+  }
+  readonly sql: {
+    readonly reports: {}
+  }
+}
+`)
+})
+
+test('a server shows the same types to its service key', async () => {
+  const key = 'a-service-key-for-this-test'
+  writeFileSync(fileOf('plinth.config.ts'), config)
+  const url = await serve({ PLINTH_SERVICE_KEY: key })
+
+  const anonymous = await commandLine.run(['types', '--url', url])
+  expect(anonymous.code).toBe(1)
+  expect(anonymous.error).toContain(`Give the key of the server at ${url} as PLINTH_SERVICE_KEY.`)
+  expect(existsSync(fileOf('plinth.d.ts'))).toBe(false)
+
+  const service = await commandLine.run(['types', '--url', `${url}/`], { PLINTH_SERVICE_KEY: key })
+  expect(service).toEqual({ out: 'Wrote plinth.d.ts\n', error: '', code: 0 })
+  expect(readFileSync(fileOf('plinth.d.ts'), 'utf8')).toBe(declarations)
+})
+
+test('a server without the schema endpoint is reported with the remedy', async () => {
+  writeFileSync(fileOf('plinth.config.ts'), config.replace("schemaEndpoint: 'authenticated'", 'schemaEndpoint: false'))
+  const url = await serve({})
+  const { error, code } = await commandLine.run(['types', '--url', url])
+  expect(code).toBe(1)
+  expect(error).toContain(`The server at ${url} does not show its schema: set api.schemaEndpoint`)
+})
+
+test('an address that is none is a usage error', async () => {
+  expect((await commandLine.run(['types', '--url', 'example'])).code).toBe(2)
+})
