@@ -1,7 +1,7 @@
 /** Creates clients from a URL and a list of features. */
 import { Core } from './core/core.ts'
 import type { Feature } from './core/feature.ts'
-import type { Request } from './core/transport.ts'
+import type { Request } from './core/request.ts'
 import type { Client } from './types/client.ts'
 import type { ClientOptions } from './types/options.ts'
 
@@ -28,9 +28,7 @@ export function createClient<Config = unknown, Functions = unknown>(
   const core = new Core(url.replace(/\/+$/, ''), options)
   const client = {
     url: core.url,
-    async request(method: string, path: string, options?: Request) {
-      return (await core.transport.send(method, path, options)).data
-    },
+    request: (method: string, path: string, options?: Request) => core.json(method, path, options),
     close: () => core.close(),
   }
   for (const [member, feature] of Object.entries(members))

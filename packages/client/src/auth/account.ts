@@ -1,63 +1,57 @@
 /** The account of the signed-in user: profile, password, address, sessions, factors, passkeys and identities. */
-import type { AuthCalls, Json } from './calls.ts'
+import type { AuthCalls } from './calls.ts'
 import { parseFragment, runFlow } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
 import type { SignedIn, User } from './session.ts'
 
-export function createAccount(calls: AuthCalls) {
-  const { keeper } = calls
-  const post = async (path: string, body: object): Promise<void> => void (await calls.asUser('POST', path, body))
-  const remove = async (path: string, id: string): Promise<void> =>
-    void (await calls.asUser('DELETE', `${path}/${encodeURIComponent(id)}`))
-  const list = async (path: string, member = path): Promise<object[]> =>
-    (await calls.asUser('GET', path))[member] as object[]
+export function createAccount({ keeper, asUser, publicly, withDevice, verify, link }: AuthCalls) {
+  const post = <Data = void>(path: string, body?: object) => asUser<Data>('POST', path, body)
+  /** The list at a path, and the removal of one of its members. */
+  const collection = (path: string) => ({
+    list: async () => (await asUser<Record<string, object[]>>('GET', path))[path],
+    remove: (id: string) => asUser('DELETE', `${path}/${encodeURIComponent(id)}`),
+  })
+  const sessions = collection('sessions')
+  const identities = collection('identities')
   return {
     async updateProfile(patch: object): Promise<User> {
-      const { user } = await calls.asUser<{ user: User }>('PATCH', 'profile', patch)
+      const { user } = await asUser<{ user: User }>('PATCH', 'profile', patch)
       await keeper.setUser(user)
       return user
     },
     /** Ends all other sessions of the user. */
-    async changePassword(input: object): Promise<void> {
-      await keeper.start(await calls.asUser<SignedIn & Json>('POST', 'change-password', input))
-    },
+    changePassword: async (input: object) => keeper.start(await post<SignedIn>('change-password', input)),
     changeEmail: ({ email, password }: { email: string; password?: string }) =>
       post('change-email', { newEmail: email, password }),
-    verifyEmailChange: (token: string) => calls.verify('verify-email-change', token),
-    requestPasswordReset: (email: string) => calls.mail('request-password-reset', email),
-    resetPassword: async (token: string, newPassword: string): Promise<void> =>
-      void (await calls.publicly('reset-password', { token, newPassword })),
+    verifyEmailChange: (token: string) => verify('verify-email-change', token),
+    requestPasswordReset: async (email: string) => publicly('request-password-reset', await withDevice({ email })),
+    resetPassword: (token: string, newPassword: string) => publicly('reset-password', { token, newPassword }),
     requestEmailVerification: () => post('request-email-verification', {}),
-    verifyEmail: (token: string) => calls.verify('verify-email', token),
-    sessions: {
-      list: () => list('sessions'),
-      end: (id: string) => remove('sessions', id),
-    },
+    verifyEmail: (token: string) => verify('verify-email', token),
+    sessions: { list: sessions.list, end: sessions.remove },
     mfa: {
-      enrollTotp: () => calls.asUser('POST', 'mfa/totp/enroll'),
+      enrollTotp: () => post('mfa/totp/enroll'),
       confirmTotp: (factorId: string, code: string) => post('mfa/totp/verify', { factorId, code }),
-      removeTotp: async (code: string): Promise<void> => void (await calls.asUser('DELETE', 'mfa/totp', { code })),
-      list: () => list('mfa/factors', 'factors'),
+      removeTotp: (code: string) => asUser('DELETE', 'mfa/totp', { code }),
+      list: async () => (await asUser<{ factors: object[] }>('GET', 'mfa/factors')).factors,
     },
     passkeys: {
+      ...collection('passkeys'),
       async add(name?: string) {
-        const { options } = await calls.asUser<{ options: Json }>('POST', 'passkeys/register-options')
+        const { options } = await post<{ options: unknown }>('passkeys/register-options')
         const response = await useCredential('create', options)
-        return (await calls.asUser('POST', 'passkeys/register', { response, name })).passkey
+        return (await post<{ passkey: object }>('passkeys/register', { response, name })).passkey
       },
-      list: () => list('passkeys'),
-      remove: (id: string) => remove('passkeys', id),
     },
     identities: {
-      list: () => list('identities'),
+      list: identities.list,
+      unlink: identities.remove,
       /** Links a provider in a popup; with `popup: false` the page is left, and `completeRedirect` ends the flow. */
       async link(provider: string, options: { redirectUrl?: string; popup?: boolean } = {}) {
         const path = `oauth/${encodeURIComponent(provider)}/link`
-        const start = async (redirectUrl: string) =>
-          (await calls.asUser<{ url: string }>('POST', path, { redirectUrl })).url
-        return calls.link(parseFragment(await runFlow({ popup: true, start, ...options })).linkTicket)
+        const start = async (redirectUrl: string) => (await post<{ url: string }>(path, { redirectUrl })).url
+        return link(parseFragment(await runFlow({ popup: true, start, ...options })).linkTicket)
       },
-      unlink: (id: string) => remove('identities', id),
     },
   }
 }

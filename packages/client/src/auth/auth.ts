@@ -2,12 +2,12 @@
 import type { Core } from '../core/core.ts'
 import type { Feature } from '../core/feature.ts'
 import { createAccount } from './account.ts'
-import { AuthCalls } from './calls.ts'
+import { createCalls } from './calls.ts'
 import type { Session } from './session.ts'
 import { createSignIn } from './sign-in.ts'
 
 function createAuth(core: Core): object {
-  const calls = new AuthCalls(core)
+  const calls = createCalls(core)
   const { keeper } = calls
   return {
     get session() {

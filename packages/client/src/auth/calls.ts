@@ -2,8 +2,6 @@
 import type { Core } from '../core/core.ts'
 import { type Session, SessionKeeper, type SignedIn, type User } from './session.ts'
 
-export type Json = Record<string, unknown>
-
 export interface MfaRequired {
   readonly mfaRequired: true
   readonly mfaTicket: string
@@ -14,56 +12,53 @@ export type SignInResult =
   | { readonly session: Session }
   | { readonly mfa: { readonly ticket: string; readonly factors: readonly string[] } }
 
-export class AuthCalls {
-  readonly core: Core
-  readonly keeper: SessionKeeper
+export type AuthCalls = ReturnType<typeof createCalls>
 
-  constructor(core: Core) {
-    this.core = core
-    this.keeper = new SessionKeeper(core)
-    if (!core.options.getToken && !core.options.serviceKey) core.transport.credentials = this.keeper
-  }
+export function createCalls(core: Core) {
+  const keeper = new SessionKeeper(core)
+  if (!core.options.getToken && !core.options.serviceKey) core.credentials = keeper
 
   /** A request as the signed-in user. */
-  async asUser<Data = Json>(method: string, path: string, body?: object): Promise<Data> {
-    return (await this.core.transport.send(method, `/api/auth/${path}`, { body })).data as Data
-  }
+  const asUser = <Data = void>(method: string, path: string, body?: object): Promise<Data> =>
+    core.json(method, `/api/auth/${path}`, { body })
 
   /** A request without credentials. */
-  async publicly<Data = Json>(path: string, body: object): Promise<Data> {
-    return (await this.core.transport.send('POST', `/api/auth/${path}`, { body, isAnonymous: true })).data as Data
-  }
+  const publicly = <Data = void>(path: string, body: object): Promise<Data> =>
+    core.json('POST', `/api/auth/${path}`, { body, isAnonymous: true })
 
-  /** Requests a mail. With the device token, failed attempts from elsewhere do not rate-limit this device. */
-  async mail(path: string, email: string): Promise<void> {
-    await this.publicly(path, { email, deviceToken: await this.keeper.deviceToken() })
-  }
+  return {
+    core,
+    keeper,
+    asUser,
+    publicly,
 
-  /** A sign-in that may need a second factor. */
-  async signIn(path: string, body: object): Promise<SignInResult> {
-    const answer = await this.publicly<SignedIn | MfaRequired>(path, body)
-    if ('mfaRequired' in answer)
-      return { mfa: { ticket: answer.mfaTicket, factors: answer.factors.map(({ type }) => type) } }
-    return { session: await this.keeper.start(answer) }
-  }
+    /** A body with the device token, with which failed attempts from elsewhere do not rate-limit this device. */
+    withDevice: async <Body extends object>(body: Body) => ({ ...body, deviceToken: await keeper.deviceToken() }),
 
-  /** A sign-in that needs nothing more. */
-  async start(path: string, body: object): Promise<Session> {
-    return this.keeper.start(await this.publicly<SignedIn>(path, body))
-  }
+    /** A sign-in that may need a second factor. */
+    async signIn(path: string, body: object): Promise<SignInResult> {
+      const answer = await publicly<SignedIn | MfaRequired>(path, body)
+      if ('mfaRequired' in answer)
+        return { mfa: { ticket: answer.mfaTicket, factors: answer.factors.map(({ type }) => type) } }
+      return { session: await keeper.start(answer) }
+    },
 
-  /** Verifies an address; with the session of its user, that session continues. */
-  async verify(path: string, token: string): Promise<void> {
-    await this.keeper.ready
-    if (!this.keeper.session) return void (await this.publicly(path, { token }))
-    await this.asUser('POST', path, { token })
-    await this.keeper.setUser((await this.asUser<{ user: User }>('GET', 'me')).user)
-  }
+    /** A sign-in that needs nothing more. */
+    start: async (path: string, body: object): Promise<Session> => keeper.start(await publicly<SignedIn>(path, body)),
 
-  /** Completes the linking of a provider. */
-  async link(linkTicket: string | undefined): Promise<object> {
-    const { identity, user } = await this.asUser<{ identity: object; user: User }>('POST', 'identities', { linkTicket })
-    await this.keeper.setUser(user)
-    return identity
+    /** Verifies an address; with the session of its user, that session continues. */
+    async verify(path: string, token: string): Promise<void> {
+      await keeper.ready
+      if (!keeper.session) return publicly(path, { token })
+      await asUser('POST', path, { token })
+      await keeper.setUser((await asUser<{ user: User }>('GET', 'me')).user)
+    },
+
+    /** Completes the linking of a provider. */
+    async link(linkTicket: string | undefined): Promise<object> {
+      const { identity, user } = await asUser<{ identity: object; user: User }>('POST', 'identities', { linkTicket })
+      await keeper.setUser(user)
+      return identity
+    },
   }
 }

@@ -5,10 +5,10 @@
  * token while storage still holds that very token; a network error, a busy server or another tab never ends it.
  */
 import type { Core } from '../core/core.ts'
-import { failure, isPlinthError, PlinthError } from '../core/error.ts'
+import { failure, isPlinthError, type PlinthError } from '../core/error.ts'
 import { createListeners } from '../core/listeners.ts'
+import type { Credentials } from '../core/request.ts'
 import { defaultStorage, type SessionStorage } from '../core/session-storage.ts'
-import type { Credentials } from '../core/transport.ts'
 
 export interface User {
   readonly id: string
@@ -52,8 +52,8 @@ const endingSlugs = ['invalid-token', 'token-expired', 'session-ended', 'account
 function expiryOf(token: string): number {
   let lifetimeMs = lifetimeDefaultMs
   try {
-    const payload = (token.split('.')[1] as string).replace(/-/g, '+').replace(/_/g, '/')
-    const { iat, exp } = JSON.parse(atob(payload)) as { iat: number; exp: number }
+    const payload = token.split('.')[1] as string
+    const { iat, exp } = JSON.parse(atob(payload.replace(/-/g, '+').replace(/_/g, '/')))
     if (exp > iat) lifetimeMs = (exp - iat) * 1000
   } catch {
     // Not a JWT that this client can read.
@@ -61,10 +61,10 @@ function expiryOf(token: string): number {
   return Date.now() + lifetimeMs
 }
 
-function parseStored(text: string | null): StoredSession | null {
+function parseStored(text: string | null | undefined): StoredSession | null {
   try {
-    const stored = JSON.parse(text ?? 'null') as Partial<StoredSession> | null
-    return stored?.user?.id && stored.accessToken && stored.refreshToken ? (stored as StoredSession) : null
+    const stored = JSON.parse(text ?? 'null') as StoredSession
+    return stored.user.id && stored.accessToken && stored.refreshToken ? stored : null
   } catch {
     return null
   }
@@ -77,7 +77,9 @@ export class SessionKeeper implements Credentials {
   readonly #storage: SessionStorage
   readonly #key: string
   #current: StoredSession | null = null
-  #refreshing: Promise<void> | null = null
+  #refreshing: Promise<void> | undefined
+  /** Accesses to the storage, one after the other, so that none reads what an earlier one is about to replace. */
+  #accesses: Promise<unknown> = Promise.resolve()
 
   constructor(core: Core) {
     this.#core = core
@@ -98,19 +100,19 @@ export class SessionKeeper implements Credentials {
 
   /** The device token, which survives a sign-out. */
   async deviceToken(): Promise<string | undefined> {
-    return (await this.#tryStorage(() => this.#storage.get(`${this.#key}:device`))) ?? undefined
+    return (await this.#access((storage) => storage.get(`${this.#key}:device`))) ?? undefined
   }
 
   async token(): Promise<string | null> {
     await this.ready
     const { expiresAt = Infinity } = this.#current ?? {}
-    if (expiresAt - refreshAheadMs > Date.now()) return this.#current?.accessToken ?? null
-    try {
-      await this.refresh()
-    } catch (error) {
-      // Within the last minute the old token is still good.
-      if (!this.#current || expiresAt <= Date.now()) throw error
-    }
+    if (expiresAt - refreshAheadMs <= Date.now())
+      try {
+        await this.refresh()
+      } catch (error) {
+        // Within the last minute the old token is still good.
+        if (!this.#current || expiresAt <= Date.now()) throw error
+      }
     return this.#current?.accessToken ?? null
   }
 
@@ -124,61 +126,62 @@ export class SessionKeeper implements Credentials {
     this.#refreshing ??= this.ready
       .then(() => this.#exclusively(() => this.#refreshOnce()))
       .finally(() => {
-        this.#refreshing = null
+        this.#refreshing = undefined
       })
     return this.#refreshing
   }
 
   /** Starts the session of an answer. */
   async start({ deviceToken, ...answer }: SignedIn): Promise<Session> {
-    const session = { ...answer, expiresAt: expiryOf(answer.accessToken) }
-    if (deviceToken) await this.#tryStorage(() => this.#storage.set(`${this.#key}:device`, deviceToken))
-    await this.#tryStorage(() => this.#storage.set(this.#key, JSON.stringify(session)))
-    this.#set(session)
-    return session
+    if (deviceToken) void this.#access((storage) => storage.set(`${this.#key}:device`, deviceToken))
+    return this.#keep({ ...answer, expiresAt: expiryOf(answer.accessToken) })
   }
 
   /** Replaces the user of the session, after a change of the profile. */
   async setUser(user: User): Promise<void> {
     // Another tab may have refreshed meanwhile; its tokens are the valid ones.
     const latest = (await this.#read()) ?? this.#current
-    if (latest?.user.id !== user.id) return
-    const session = { ...latest, user }
-    await this.#tryStorage(() => this.#storage.set(this.#key, JSON.stringify(session)))
-    this.#set(session)
+    if (latest?.user.id === user.id) await this.#keep({ ...latest, user })
   }
 
   /** Forgets the session. Returns its refresh token. */
-  async end(): Promise<string | null> {
+  async end(): Promise<string | undefined> {
     await this.ready
-    const token = this.#current?.refreshToken ?? null
-    await this.#tryStorage(() => this.#storage.remove(this.#key))
+    const token = this.#current?.refreshToken
+    const removed = this.#access((storage) => storage.remove(this.#key))
     this.#set(null)
+    await removed
     return token
   }
 
+  async #keep(session: StoredSession): Promise<Session> {
+    const stored = this.#access((storage) => storage.set(this.#key, JSON.stringify(session)))
+    this.#set(session)
+    await stored
+    return session
+  }
+
   async #refreshOnce(): Promise<void> {
-    const mine = this.#current
     const stored = await this.#read()
     // Another tab has refreshed it already.
-    if (stored && stored.refreshToken !== mine?.refreshToken) {
+    if (stored && stored.refreshToken !== this.#current?.refreshToken) {
       this.#set(stored)
       if (stored.expiresAt - refreshAheadMs > Date.now()) return
     }
     const used = this.#current
     if (!used) return
+    const body = { refreshToken: used.refreshToken }
+    const isCurrent = () => this.#current?.refreshToken === used.refreshToken
     try {
-      const body = { refreshToken: used.refreshToken }
-      const { data } = await this.#core.transport.send('POST', '/api/auth/refresh', { body, isAnonymous: true })
-      const answer = data as SignedIn
+      const answer = await this.#core.json<SignedIn>('POST', '/api/auth/refresh', { body, isAnonymous: true })
       if (!answer?.accessToken) throw failure('invalid-answer', 'The response has no access token')
       // The user signed out or in as another one meanwhile.
-      if (this.#current?.refreshToken === used.refreshToken) await this.start(answer)
+      if (isCurrent()) await this.start(answer)
     } catch (error) {
-      if (!isPlinthError(error) || !endingSlugs.includes(error.slug)) throw error
+      if (!endingSlugs.includes((error as PlinthError).slug)) throw error
       const now = await this.#read()
       if (now && now.refreshToken !== used.refreshToken) this.#set(now)
-      else if (this.#current?.refreshToken === used.refreshToken) await this.end()
+      else if (isCurrent()) await this.end()
     }
   }
 
@@ -186,21 +189,12 @@ export class SessionKeeper implements Credentials {
   async #exclusively(work: () => Promise<void>): Promise<void> {
     const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
     if (!locks || !this.#storage.watch) return work()
-    const waiting = new AbortController()
-    const timer = setTimeout(() => waiting.abort(), lockWaitMs)
-    let hasLock = false
     try {
-      await locks.request(this.#key, { signal: waiting.signal }, () => {
-        hasLock = true
-        clearTimeout(timer)
-        return work()
-      })
+      await locks.request(this.#key, { signal: AbortSignal.timeout(lockWaitMs) }, work)
     } catch (error) {
+      if (isPlinthError(error)) throw error
       // A frozen tab can hold the lock for as long as it is frozen.
-      if (hasLock) throw error
       await work()
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -208,25 +202,19 @@ export class SessionKeeper implements Credentials {
     const previous = this.#current
     if (previous?.accessToken === next?.accessToken && previous?.user === next?.user) return
     this.#current = next
-    if (previous?.user.id !== next?.user.id) this.#core.identity.emit()
-    else this.#core.token.emit()
+    const { identity, token } = this.#core
+    ;(previous?.user.id === next?.user.id ? token : identity).emit()
     this.changes.emit(next)
   }
 
   async #read(): Promise<StoredSession | null> {
-    return parseStored((await this.#tryStorage(() => this.#storage.get(this.#key))) ?? null)
+    return parseStored(await this.#access((storage) => storage.get(this.#key)))
   }
 
   /** Storage that fails loses the session at the next page load, and never one that is in use. */
-  async #tryStorage<Value>(access: () => Value | Promise<Value>): Promise<Value | undefined> {
-    try {
-      return await access()
-    } catch {
-      return undefined
-    }
+  #access<Value>(access: (storage: SessionStorage) => Value | Promise<Value>): Promise<Value | undefined> {
+    const result = this.#accesses.then(() => access(this.#storage)).catch(() => undefined)
+    this.#accesses = result
+    return result
   }
 }
-
-/** The error of a call that needs a signed-in user. */
-export const signedOut = (): PlinthError =>
-  new PlinthError({ status: 401, slug: 'authentication-required', message: 'No user is signed in' })

@@ -11,33 +11,32 @@ export interface ErrorDetails {
   readonly cause?: unknown
 }
 
-/** Slugs under which nothing was changed, or nothing is known, and the same request may succeed later. */
-const retryableSlugs = ['network', 'timeout', 'rate-limited', 'unavailable']
+/** Statuses and slugs under which nothing was changed, or nothing is known, and the same request may succeed later. */
+const retryable: readonly unknown[] = [429, 502, 503, 504, 'network', 'timeout', 'rate-limited', 'unavailable']
 
 /** An error of the server, or a request that had no valid response. */
 export class PlinthError extends Error {
-  override readonly name = 'PlinthError'
+  declare readonly name: 'PlinthError'
   /** HTTP status; 0 where there was no response. */
-  readonly status: number
+  declare readonly status: number
   /** The server's `slug`, or `network`, `timeout`, `aborted`, `invalid-answer`, `feature-not-loaded`. */
-  readonly slug: string
+  declare readonly slug: string
   /** The server's details by field. */
-  readonly data?: unknown
+  declare readonly data?: unknown
   /** `X-Request-Id` of the response, under which the server logs it. */
-  readonly requestId?: string
+  declare readonly requestId?: string
   /** Whether the same request may succeed later. Repeat a write only if it is idempotent. */
-  readonly retryable: boolean
+  declare readonly retryable: boolean
   /** From `Retry-After`, in milliseconds. */
-  readonly retryAfterMs?: number
+  declare readonly retryAfterMs?: number
 
-  constructor({ status = 0, slug, message, data, requestId, retryAfterMs, cause }: ErrorDetails) {
-    super(message, cause === undefined ? undefined : { cause })
-    this.status = status
-    this.slug = slug
-    this.retryable = retryableSlugs.includes(slug) || (status > 501 && status < 505)
-    if (data !== undefined) this.data = data
-    if (requestId) this.requestId = requestId
-    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs
+  constructor({ message, status = 0, ...details }: ErrorDetails) {
+    super(message)
+    Object.assign(this, details, {
+      name: 'PlinthError',
+      status,
+      retryable: [status, details.slug].some((reason) => retryable.includes(reason)),
+    })
   }
 }
 

@@ -3,8 +3,8 @@
  * until it is stopped. Live lists and rooms define what their messages mean.
  */
 import type { Core } from './core.ts'
+import { backoffMs } from './deadline.ts'
 import { failure } from './error.ts'
-import { backoffMs } from './transport.ts'
 
 export type Message = { readonly type?: unknown; readonly [member: string]: unknown }
 
@@ -16,13 +16,13 @@ export interface SocketEvents {
   onMessage(message: Message): void
   /** The connection was lost; another attempt follows. */
   onDown(): void
-  /** The server ended the connection for good; no other attempt follows. */
-  onEnd(code: number, reason: string): void
+  /** The server ended the connection for good. Without it, attempts continue. */
+  onEnd?(): void
 }
 
 /** Interval of pings, and how long an answer may take, in milliseconds. The server closes sockets silent for 45 s. */
 const pingIntervalMs = 25_000
-const pongWaitMs = 10_000
+const answerWaitMs = 10_000
 
 /** Close codes after which another attempt would have the same result. */
 const finalCodes = [4000, 4003, 4004, 4005]
@@ -35,14 +35,17 @@ export class ReconnectingSocket {
   readonly #path: string
   readonly #events: SocketEvents
   readonly #cleanups: (() => void)[] = []
-  #socket: WebSocket | null = null
+  #socket: WebSocket | undefined
   #retry: ReturnType<typeof setTimeout> | undefined
   #ping: ReturnType<typeof setInterval> | undefined
-  #pong: ReturnType<typeof setTimeout> | undefined
+  #answer: ReturnType<typeof setTimeout> | undefined
   #attempts = 0
+  /** The token that the socket has sent; null where it has none. */
   #token: string | null = null
-  #isReady = false
+  /** Identifies the attempt in progress; an older one has no effect any more. */
+  #attempt: object | undefined
   #isStopped = true
+  isReady = false
 
   /** `path` begins with a slash. */
   constructor(core: Core, path: string, events: SocketEvents) {
@@ -51,16 +54,15 @@ export class ReconnectingSocket {
     this.#events = events
   }
 
-  get isReady(): boolean {
-    return this.#isReady
-  }
-
+  /** Throws if the runtime has no WebSocket. */
   start(): void {
     if (!this.#isStopped) return
+    const { options, token } = this.#core
+    if (!this.#WebSocket) throw failure('feature-not-loaded', 'Pass a `WebSocket`; this runtime has none')
     this.#isStopped = false
     this.#cleanups.push(
-      this.#core.token.add(() => void this.#renewAuth()),
-      (this.#core.options.lifecycle ?? pageLifecycle)((event) => (event === 'wake' ? this.#wake() : this.#sleep())),
+      token.add(() => void this.#renewAuth()),
+      (options.lifecycle ?? pageLifecycle)((event) => (event === 'wake' ? this.#wake() : this.#lose())),
     )
     void this.#connect()
   }
@@ -74,130 +76,133 @@ export class ReconnectingSocket {
   /** Connects again, with the current credentials. */
   restart(): void {
     if (this.#isStopped) return
-    this.#drop()
+    this.#lose()
     this.#attempts = 0
     void this.#connect()
   }
 
   /** Sends a message. Does nothing while the socket is not ready: `onReady` sends again what still matters. */
   send(message: object): void {
-    if (this.#isReady) this.#write(message)
+    if (this.isReady) this.#write(message)
+  }
+
+  get #WebSocket(): SocketConstructor | undefined {
+    return (this.#core.options.WebSocket ?? globalThis.WebSocket) as SocketConstructor | undefined
   }
 
   async #connect(): Promise<void> {
-    clearTimeout(this.#retry)
-    const { url, options, transport } = this.#core
-    const Constructor = (options.WebSocket ?? globalThis.WebSocket) as SocketConstructor | undefined
-    if (!Constructor) throw failure('feature-not-loaded', 'This runtime has no WebSocket; pass one as `WebSocket`')
     const attempt = {}
-    this.#current = attempt
-    let token: string | null = null
+    this.#attempt = attempt
+    const { url, options } = this.#core
+    let token: string | null
     try {
-      if (!options.serviceKey) token = (await transport.credentials?.token()) ?? null
+      token = await this.#core.accessToken()
     } catch {
       // The token could not be refreshed, because the server is away.
-      if (this.#current === attempt) this.#reconnect()
-      return
+      return this.#reconnect(attempt)
     }
-    if (this.#current !== attempt || this.#isStopped) return
+    if (this.#attempt !== attempt) return
     this.#token = token
-    const headers = options.serviceKey ? { headers: { 'X-Platform-Service-Key': options.serviceKey } } : undefined
-    const socket = new Constructor(url.replace(/^http/, 'ws') + this.#path, headers)
+    const headers = options.serviceKey && { headers: { 'X-Platform-Service-Key': options.serviceKey } }
+    const socket = new (this.#WebSocket as SocketConstructor)(url.replace(/^http/, 'ws') + this.#path, headers)
     this.#socket = socket
+    this.#awaitAnswer()
     socket.onopen = () => {
-      if (token === null) this.#ready()
-      else this.#write({ type: 'auth', token, ...this.#events.auth })
+      if (token) this.#write({ type: 'auth', token, ...this.#events.auth })
+      else this.#ready()
     }
-    socket.onmessage = ({ data }) => this.#receive(data)
-    socket.onclose = ({ code, reason }) => void this.#onClose(socket, code, reason)
+    socket.onmessage = ({ data }) => {
+      if (socket === this.#socket) this.#receive(data)
+    }
+    socket.onclose = ({ code }) => {
+      if (socket === this.#socket) void this.#onClose(code)
+    }
     socket.onerror = () => undefined
   }
 
-  /** Identifies the attempt in progress; an older one has no effect any more. */
-  #current: object | null = null
-
   #ready(): void {
-    this.#isReady = true
+    this.#hasAnswer()
+    this.isReady = true
     this.#attempts = 0
     this.#ping = setInterval(() => this.#checkAlive(), pingIntervalMs)
     this.#events.onReady()
   }
 
   #receive(data: unknown): void {
-    clearTimeout(this.#pong)
-    this.#pong = undefined
-    let parsed: unknown
-    try {
-      parsed = JSON.parse(String(data))
-    } catch {
-      return
-    }
-    for (const message of (Array.isArray(parsed) ? parsed : [parsed]) as Message[]) {
-      if (message?.type === 'auth_success' && !this.#isReady) this.#ready()
-      if (message) this.#events.onMessage(message)
+    this.#hasAnswer()
+    for (const message of [JSON.parse(String(data))].flat() as Message[]) {
+      if (message.type === 'auth_success' && !this.isReady) this.#ready()
+      this.#events.onMessage(message)
     }
   }
 
-  async #onClose(socket: WebSocket, code: number, reason: string): Promise<void> {
-    if (socket !== this.#socket) return
+  async #onClose(code: number): Promise<void> {
     const token = this.#token
-    this.#drop()
-    if (finalCodes.includes(code)) return this.#events.onEnd(code, reason)
-    this.#events.onDown()
+    if (this.#events.onEnd && finalCodes.includes(code)) {
+      this.#drop()
+      return this.#events.onEnd()
+    }
+    this.#lose()
     const attempt = {}
-    this.#current = attempt
-    // Decides whether the session has ended; if so, the identity changes.
-    if (code === authFailedCode && token) await this.#core.transport.credentials?.renew(token).catch(() => undefined)
-    if (this.#current === attempt) this.#reconnect()
+    this.#attempt = attempt
+    try {
+      // Decides whether the session has ended; if so, the identity changes.
+      if (code === authFailedCode && token) await this.#core.credentials?.renew(token)
+    } catch {
+      // The server is away.
+    }
+    this.#reconnect(attempt)
   }
 
-  #reconnect(): void {
-    if (this.#isStopped) return
-    this.#retry = setTimeout(() => void this.#connect(), backoffMs(this.#attempts++))
+  #reconnect(attempt: object): void {
+    if (this.#attempt === attempt) this.#retry = setTimeout(() => void this.#connect(), backoffMs(this.#attempts++))
   }
 
   /** Forgets the socket and closes it. */
   #drop(): void {
     const socket = this.#socket
-    this.#socket = null
-    this.#current = null
-    this.#isReady = false
+    this.#socket = undefined
+    this.#attempt = undefined
+    this.isReady = false
     clearTimeout(this.#retry)
     clearInterval(this.#ping)
-    clearTimeout(this.#pong)
-    this.#pong = undefined
+    this.#hasAnswer()
     socket?.close()
+  }
+
+  /** Drops a socket that is lost, replaced, or would be cut by the system while the app sleeps. */
+  #lose(): void {
+    this.#drop()
+    this.#events.onDown()
   }
 
   /** Sends a ping; without an answer the connection is dead, which TCP may report minutes later or never. */
   #checkAlive(): void {
     this.#write({ type: 'ping' })
     void this.#renewAuth()
-    this.#pong ??= setTimeout(() => {
-      const socket = this.#socket
-      if (socket) void this.#onClose(socket, 1006, '')
-    }, pongWaitMs)
+    this.#awaitAnswer()
+  }
+
+  #awaitAnswer(): void {
+    this.#answer ??= setTimeout(() => void this.#onClose(0), answerWaitMs)
+  }
+
+  #hasAnswer(): void {
+    clearTimeout(this.#answer)
+    this.#answer = undefined
   }
 
   /** Sends the current token if the socket has an older one, so that the server does not close it at its expiry. */
   async #renewAuth(): Promise<void> {
-    const { transport, options } = this.#core
-    const token = options.serviceKey ? null : await transport.credentials?.token().catch(() => null)
-    if (!token || token === this.#token || !this.#isReady || this.#token === null) return
+    const token = await this.#core.accessToken().catch(() => null)
+    if (!token || !this.#token || token === this.#token || !this.isReady) return
     this.#token = token
     this.#write({ type: 'auth', token })
   }
 
   #wake(): void {
-    if (this.#isReady) this.#checkAlive()
-    else if (!this.#socket && !this.#isStopped) this.restart()
-  }
-
-  /** Closes the socket until the app wakes: the system would cut it without a notice. */
-  #sleep(): void {
-    if (this.#isStopped) return
-    this.#drop()
-    this.#events.onDown()
+    if (this.isReady) this.#checkAlive()
+    else if (!this.#socket) this.restart()
   }
 
   #write(message: object): void {
@@ -205,17 +210,13 @@ export class ReconnectingSocket {
   }
 }
 
-/** Wakes when the device is online or the page visible again. */
+/** Wakes when the device is online or the visibility of the page changes. */
 function pageLifecycle(listener: (event: 'wake') => void): () => void {
-  if (typeof addEventListener !== 'function' || typeof document !== 'object') return () => undefined
-  const onOnline = (): void => listener('wake')
-  const onVisible = (): void => {
-    if (document.visibilityState === 'visible') listener('wake')
+  const wake = (): void => listener('wake')
+  const change = (method: 'addEventListener' | 'removeEventListener'): void => {
+    globalThis[method]?.('online', wake)
+    globalThis.document?.[method]('visibilitychange', wake)
   }
-  addEventListener('online', onOnline)
-  document.addEventListener('visibilitychange', onVisible)
-  return () => {
-    removeEventListener('online', onOnline)
-    document.removeEventListener('visibilitychange', onVisible)
-  }
+  change('addEventListener')
+  return () => change('removeEventListener')
 }

@@ -1,9 +1,9 @@
 /** Buckets: uploads, downloads, lists, metadata and URLs of files. */
 import type { Core } from '../core/core.ts'
+import type { Call } from '../core/deadline.ts'
 import { PlinthError } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
-import { localValues } from '../core/local-values.ts'
-import { type Call, queryString } from '../core/transport.ts'
+import { queryString, type Request } from '../core/request.ts'
 import type { FileData, FileListOptions, ImageOptions, UploadOptions } from '../types/files.ts'
 import { readBytes, uploadParts } from './parts.ts'
 import { uploadInChunks } from './tus.ts'
@@ -25,6 +25,9 @@ const fingerprintOf = (path: string, key: string, data: Blob): string | null =>
     ? `upload:${JSON.stringify([path, key, data.size, data.type, data.lastModified, (data as File).name])}`
     : null
 
+/** The encoded slash reaches every key, also one that looks like another path. */
+const pathOf = (key: string): string => `/${encodeURIComponent(key)}`
+
 export class Bucket {
   readonly #core: Core
   readonly #path: string
@@ -34,13 +37,9 @@ export class Bucket {
     this.#path = `/api/storage/${encodeURIComponent(name)}`
   }
 
-  /** The encoded slash reaches every key, also one that looks like another path. */
-  #pathOf(key: string): string {
-    return `${this.#path}/${encodeURIComponent(key)}`
-  }
-
-  async #json<Data = object>(method: string, path: string, options: Call & { body?: unknown } = {}): Promise<Data> {
-    return (await this.#core.transport.send(method, path, options)).data as Data
+  /** A request under the path of the bucket. */
+  #json<Data = object>(method: string, path: string, request?: Request): Promise<Data> {
+    return this.#core.json(method, this.#path + path, request)
   }
 
   async upload(key: string, data: FileData, options: UploadOptions = {}): Promise<object> {
@@ -60,7 +59,6 @@ export class Bucket {
     if (metadata) named.customMetadata = JSON.stringify(metadata)
     await uploadInChunks({
       core: this.#core,
-      values: localValues(this.#core),
       path,
       data: blob,
       metadata: named,
@@ -78,51 +76,51 @@ export class Bucket {
     if (metadata) form.append('metadata', JSON.stringify(metadata))
     form.append('file', data.type === contentType ? data : data.slice(0, data.size, contentType), 'file')
     onProgress?.({ sent: 0, total: data.size })
-    const reply = await this.#core.transport.send('POST', `${this.#path}/upload`, { raw: form, signal, timeout })
+    const file = await this.#json('POST', '/upload', { raw: form, signal, timeout })
     onProgress?.({ sent: data.size, total: data.size })
-    return reply.data as object
+    return file
   }
 
-  async download(key: string, options?: Call): Promise<Blob> {
-    return (await this.#core.transport.send('GET', this.#pathOf(key), { ...options, as: 'blob' })).data as Blob
+  download(key: string, options?: Call): Promise<Blob> {
+    return this.#json('GET', pathOf(key), { ...options, as: 'blob' })
   }
 
   async list({ prefix, cursor, limit, ...options }: FileListOptions = {}): Promise<object> {
-    const path = this.#path + queryString({ prefix, cursor, limit })
-    const { files, objects, cursor: next } = await this.#json<FileListAnswer>('GET', path, options)
+    const query = { prefix, cursor, limit }
+    const { files, objects, cursor: next } = await this.#json<FileListAnswer>('GET', '', { ...options, query })
     return { items: files ?? objects, cursor: next }
   }
 
   metadata(key: string): Promise<object> {
-    return this.#json('GET', `${this.#pathOf(key)}/metadata`)
+    return this.#json('GET', `${pathOf(key)}/metadata`)
   }
 
   setMetadata(key: string, metadata: object): Promise<object> {
-    return this.#json('PATCH', `${this.#pathOf(key)}/metadata`, { body: metadata })
+    return this.#json('PATCH', `${pathOf(key)}/metadata`, { body: metadata })
   }
 
   /** Rejects if one of several files was not deleted; `data` names it, and the others are deleted. */
   async delete(key: string | readonly string[]): Promise<void> {
-    if (typeof key === 'string') return void (await this.#json('DELETE', this.#pathOf(key)))
+    if (typeof key === 'string') return void (await this.#json('DELETE', pathOf(key)))
     const failed: object[] = []
     for (let at = 0; at < key.length; at += batchMax) {
       const body = { keys: key.slice(at, at + batchMax) }
-      failed.push(...(await this.#json<{ failed: object[] }>('POST', `${this.#path}/delete-batch`, { body })).failed)
+      failed.push(...(await this.#json<{ failed: object[] }>('POST', '/delete-batch', { body })).failed)
     }
     if (failed.length > 0)
       throw new PlinthError({ slug: 'not-deleted', message: `${failed.length} files were not deleted`, data: failed })
   }
 
   signedUrl(key: string, options?: object): Promise<object> {
-    return this.#json('POST', `${this.#path}/signed-url`, { body: { key, ...options } })
+    return this.#json('POST', '/signed-url', { body: { key, ...options } })
   }
 
   signedUploadUrl(key: string, options?: object): Promise<object> {
-    return this.#json('POST', `${this.#path}/signed-upload-url`, { body: { key, ...options } })
+    return this.#json('POST', '/signed-upload-url', { body: { key, ...options } })
   }
 
   url(key: string, image: ImageOptions = {}): string {
-    return this.#core.url + this.#pathOf(key) + queryString({ ...image })
+    return this.#core.url + this.#path + pathOf(key) + queryString(image)
   }
 }
 

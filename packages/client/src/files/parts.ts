@@ -1,6 +1,5 @@
 /** Uploads of a stream, whose size is not known before its end: numbered parts, sent one after the other. */
 import type { Core } from '../core/core.ts'
-import { queryString } from '../core/transport.ts'
 
 interface PartsUpload {
   readonly core: Core
@@ -36,19 +35,18 @@ export async function uploadParts(
   first: Blob,
   reader: ReadableStreamDefaultReader<Uint8Array>,
 ): Promise<object> {
-  const send = async (action: string, body: object): Promise<Record<string, unknown>> =>
-    (await core.transport.send('POST', `${path}/multipart/${action}`, { body, signal })).data as Record<string, unknown>
+  const send = (action: string, body: object): Promise<Record<string, unknown>> =>
+    core.json('POST', `${path}/multipart/${action}`, { body, signal })
   const { uploadId } = await send('create', { key, contentType, customMetadata: metadata })
   try {
     const parts: object[] = []
     let sent = 0
     for (let part = { data: first, isEnd: false }; ; part = await readBytes(reader, first.size)) {
       if (part.data.size > 0) {
-        const query = queryString({ uploadId, key, partNumber: `${parts.length + 1}` })
-        const type = { 'Content-Type': 'application/octet-stream' }
-        const request = { raw: part.data, headers: type, signal, timeout: partTimeoutMs, isRepeatable: true }
-        const { data } = await core.transport.send('POST', `${path}/multipart/upload-part${query}`, request)
-        parts.push(data as object)
+        const query = { uploadId, key, partNumber: parts.length + 1 }
+        const headers = { 'Content-Type': 'application/octet-stream' }
+        const request = { query, raw: part.data, headers, signal, timeout: partTimeoutMs, isRepeatable: true }
+        parts.push(await core.json<object>('POST', `${path}/multipart/upload-part`, request))
         sent += part.data.size
         onProgress(sent)
       }

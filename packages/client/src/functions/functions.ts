@@ -1,7 +1,7 @@
 /** The feature `functions`: calls functions of the server, once or as a stream. */
-import { PlinthError } from '../core/error.ts'
+import type { Call } from '../core/deadline.ts'
+import { failure, isPlinthError, PlinthError } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
-import type { Call } from '../core/transport.ts'
 
 /** The values of a stream of server-sent events. */
 async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<unknown> {
@@ -21,24 +21,26 @@ async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<u
       }
       if (done) return
     }
+  } catch (cause) {
+    throw isPlinthError(cause) ? cause : failure('network', 'The stream was interrupted', cause)
   } finally {
     // A consumer that stops early ends the request.
     await reader.cancel().catch(() => undefined)
   }
 }
 
+const pathOf = (name: string): string => `/api/fn/${encodeURIComponent(name)}`
+
 /** Functions of the server: `call` and `stream`. */
 export const functions: Feature = {
   name: 'functions',
-  install: ({ transport }) => ({
-    async call(name: string, input?: unknown, options?: Call) {
-      return (await transport.send('POST', `/api/fn/${encodeURIComponent(name)}`, { ...options, body: input ?? null }))
-        .data
-    },
-    async *stream(name: string, input?: unknown, options?: Call) {
-      const request = { ...options, body: input ?? null, as: 'stream' as const }
-      const { data } = await transport.send('POST', `/api/fn/${encodeURIComponent(name)}`, request)
-      if (data) yield* readEvents(data as ReadableStream<Uint8Array>)
+  install: (core) => ({
+    call: (name: string, input: unknown = null, options?: Call) =>
+      core.json('POST', pathOf(name), { ...options, body: input }),
+    async *stream(name: string, input: unknown = null, options?: Call) {
+      const request = { ...options, body: input, as: 'stream' as const }
+      const stream = await core.json<ReadableStream<Uint8Array> | null>('POST', pathOf(name), request)
+      if (stream) yield* readEvents(stream)
     },
   }),
 }

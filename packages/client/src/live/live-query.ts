@@ -2,13 +2,13 @@
  * A live list: subscribes, lists, applies what has changed since, and then follows the changes for as long as it is
  * used. After a disconnect it resumes; where the server no longer knows the changes, it lists again.
  */
-import type { Core } from '../core/core.ts'
-import { isPlinthError, type PlinthError } from '../core/error.ts'
+import { backoffMs, delay } from '../core/deadline.ts'
+import { deferred } from '../core/deferred.ts'
+import type { PlinthError } from '../core/error.ts'
 import { createListeners } from '../core/listeners.ts'
-import { backoffMs } from '../core/transport.ts'
-import { parametersOf, type Query, type QueryParts, type Row, readPage } from '../records/query.ts'
+import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
-import type { Observer, Optimistic } from './optimistic.ts'
+import type { Observer, TableWrites } from './optimistic.ts'
 import { orderOf } from './order.ts'
 import type { Change, Subscription, Subscriptions } from './subscriptions.ts'
 import { spareRows, Window } from './window.ts'
@@ -40,69 +40,68 @@ export function tagOf(text: string): string {
   return (hash >>> 0).toString(36) + (second >>> 0).toString(36)
 }
 
+/** What the lists of a client share. */
+export interface Shared {
+  readonly subscriptions: Subscriptions
+  /** The lists in use by key; equal queries share one. */
+  readonly active: Map<string, LiveQuery>
+  /** The optimistic writes of the table at a path. */
+  writesOf(path: string): TableWrites
+}
+
 export class LiveQuery {
   readonly key: string
-  readonly #core: Core
   readonly #query: Query
   readonly #parts: QueryParts
   readonly #limit: number
-  readonly #subscriptions: Subscriptions
-  readonly #optimistic: Optimistic
-  readonly #active: Map<string, LiveQuery>
+  readonly #shared: Shared
+  readonly #writes: TableWrites
   readonly #listeners = createListeners()
   readonly #subscription: Subscription
-  #cleanUp: (() => void) | undefined
-  #unwatch: (() => void) | null = null
   readonly #window: Window
   readonly #observer: Observer
-  /** Changes since a list request was sent; null while none is under way. */
-  #buffer: Change[] | null = null
+  readonly #projections = new WeakMap<Row, Row>()
+  #cleanUp: (() => void) | undefined
+  #unwatch: (() => void) | undefined
+  /** Changes since a list request was sent; undefined while none is under way. */
+  #buffer: Change[] | undefined
   /** The current list request; an older one is ignored. */
-  #listing: AbortController | null = null
+  #listing: AbortController | undefined
   #users = 0
-  #isActive = false
   #status: Status = 'loading'
   #error: PlinthError | undefined
-  #snapshot: Snapshot | null = null
+  #snapshot: Snapshot | undefined
   #first = deferred<readonly Row[]>()
-  readonly #isProjected: boolean
-  readonly #projections = new WeakMap<Row, Row>()
+  /** Whether the rows are those of the server, up to the changes that its cursor resumes. */
+  #isListed = false
+  #isConnected = false
 
-  /** `active`: the lists in use by key; equal queries share one. */
-  constructor(
-    query: Query,
-    key: string,
-    {
-      subscriptions,
-      optimistic,
-      active,
-    }: { subscriptions: Subscriptions; optimistic: Optimistic; active: Map<string, LiveQuery> },
-  ) {
+  constructor(query: Query, key: string, shared: Shared) {
     this.key = key
     this.#query = query
-    this.#core = query.source.core
-    this.#subscriptions = subscriptions
-    this.#optimistic = optimistic
-    this.#active = active
-    const { filter, orFilter, sort, fields, limit = limitDefault } = query.parts
+    this.#shared = shared
+    this.#writes = shared.writesOf(query.source.path)
+    const { filter, orFilter, sort, limit = limitDefault } = query.parts
     this.#limit = Math.min(limit, limitMax)
     // Rows are kept with what sorts and filters need, and shown with the selected fields.
     this.#parts = { filter, orFilter, sort, fields: [], limit: this.#limit + spareRows }
-    this.#isProjected = fields.length > 0
-    this.#window = new Window(orderOf(this.#parts), this.#limit)
+    this.#window = new Window(orderOf(sort), this.#limit)
     this.#observer = { window: this.#window, parts: this.#parts, changed: () => this.#changed() }
-    const tag = tagOf(JSON.stringify([filter, orFilter]))
+    const { channel } = query.source
+    const conditions = [...filter, ...orFilter].length > 0 && tagOf(JSON.stringify([filter, orFilter]))
     this.#subscription = {
-      channel: filter.length + orFilter.length > 0 ? `${query.source.channel}#${tag}` : query.source.channel,
+      channel: conditions ? `${channel}#${conditions}` : channel,
       filters: filter,
       orFilters: orFilter,
       onSubscribed: (recovered) => {
-        if (!recovered) void this.#list()
-        else if (!this.#listing) this.#setStatus('live')
+        this.#isConnected = true
+        if (!recovered || !this.#isListed) void this.#list()
+        else if (!this.#listing) this.#setLive([])
       },
       onChanges: (changes) => this.#apply(changes),
       onResync: () => void this.#list(),
       onDown: () => {
+        this.#isConnected = false
         if (this.#status === 'live') this.#setStatus('stale')
       },
       onRefused: (error) => this.#refuse(error),
@@ -124,59 +123,69 @@ export class LiveQuery {
 
   subscribe(listener: () => void): () => void {
     const remove = this.#listeners.add(listener)
-    if (this.#users++ === 0) this.#unwatch ??= this.#core.identity.add(() => this.#startOver())
+    this.#users++
+    this.#unwatch ??= this.#query.source.core.identity.add(() => this.#startOver())
     if (this.#status !== 'closed') this.#start()
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
       remove()
-      if (--this.#users === 0)
-        setTimeout(() => {
-          if (this.#users > 0) return
-          this.#stop()
-          this.#unwatch?.()
-          this.#unwatch = null
-        }, lingerMs)
+      if (--this.#users === 0) setTimeout(() => this.#leave(), lingerMs)
     }
   }
 
+  /** Forgets the rows: without a subscription, nothing says when they change or must no longer be shown. */
+  #leave(): void {
+    if (this.#users > 0) return
+    this.#unwatch?.()
+    this.#unwatch = undefined
+    this.#stop()
+    if (this.#status !== 'closed') this.#reset()
+  }
+
   #start(): void {
-    if (this.#isActive) return
-    this.#isActive = true
-    this.#active.set(this.key, this)
-    this.#cleanUp = this.#optimistic.watch(this.#query.source.path, this.#observer)
-    this.#subscriptions.add(this.#subscription)
+    if (this.#cleanUp) return
+    const { active, subscriptions } = this.#shared
+    active.set(this.key, this)
+    const unwatchWrites = this.#writes.watch(this.#observer)
+    this.#cleanUp = () => {
+      if (active.get(this.key) === this) active.delete(this.key)
+      unwatchWrites()
+      subscriptions.remove(this.#subscription)
+    }
+    subscriptions.add(this.#subscription)
   }
 
   #stop(): void {
-    if (!this.#isActive) return
-    this.#isActive = false
-    if (this.#active.get(this.key) === this) this.#active.delete(this.key)
     this.#cleanUp?.()
-    this.#subscriptions.remove(this.#subscription)
+    this.#cleanUp = undefined
+    this.#forgetRows()
+  }
+
+  #forgetRows(): void {
     this.#listing?.abort()
-    this.#listing = null
-    this.#buffer = null
-    if (this.#status !== 'closed') this.#status = this.#status === 'loading' ? 'loading' : 'stale'
-    this.#snapshot = null
+    this.#listing = undefined
+    this.#buffer = undefined
+    this.#isListed = false
+    this.#window.reset([], true)
+  }
+
+  #reset(): void {
+    if (this.#status !== 'loading') this.#first = deferred()
+    this.#error = undefined
+    this.#setStatus('loading')
   }
 
   /** Another user is signed in: shows nothing of the previous one, and asks again where that one was refused. */
   #startOver(): void {
-    this.#listing?.abort()
-    this.#listing = null
-    this.#buffer = null
-    this.#window.reset([], true)
-    if (this.#status === 'closed') this.#first = deferred()
-    this.#error = undefined
-    this.#setStatus('loading')
+    this.#forgetRows()
+    this.#reset()
     this.#start()
   }
 
   #refuse(error: PlinthError): void {
     this.#stop()
-    this.#window.reset([], true)
     this.#error = error
     this.#first.reject(error)
     this.#setStatus('closed')
@@ -186,48 +195,49 @@ export class LiveQuery {
   async #list(isRefill = false): Promise<void> {
     this.#listing?.abort()
     const listing = new AbortController()
+    const { signal } = listing
     this.#listing = listing
     if (this.#status === 'live' && !isRefill) this.#setStatus('stale')
-    for (let attempt = 0; this.#listing === listing; attempt++) {
-      this.#buffer = []
+    for (let attempt = 0; !signal.aborted; attempt++) {
+      const changes: Change[] = []
+      this.#buffer = changes
       try {
-        const { rows, isComplete } = await this.#readRows(listing.signal)
-        if (this.#listing !== listing) return
-        const changes = this.#buffer
-        this.#listing = null
-        this.#buffer = null
+        const { rows, isComplete } = await this.#readRows(signal)
+        if (signal.aborted) return
+        this.#listing = undefined
+        this.#buffer = undefined
         this.#window.reset(rows, isComplete)
+        this.#isListed = true
         this.#error = undefined
-        this.#status = 'live'
-        this.#apply(changes)
+        this.#setLive(changes)
         this.#first.resolve(this.current.items)
         return
-      } catch (error) {
-        if (this.#listing !== listing || !isPlinthError(error)) return
+      } catch (cause) {
+        const error = cause as PlinthError
+        if (signal.aborted) return
         if (!error.retryable && error.slug !== 'invalid-answer') return this.#refuse(error)
-        await new Promise((resolve) => setTimeout(resolve, error.retryAfterMs ?? backoffMs(attempt)))
+        await delay(error.retryAfterMs ?? backoffMs(attempt), signal)
       }
     }
   }
 
   /** The rows up to the limit, in several requests where the server's byte budget ends a page early. */
   async #readRows(signal: AbortSignal): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
-    const { transport } = this.#core
     const wanted = this.#parts.limit as number
+    const query = new Query(this.#query.source, this.#parts)
     const rows: Row[] = []
-    for (let after: unknown = ''; ; ) {
-      const query = {
-        ...parametersOf(this.#parts),
-        limit: Math.min(wanted - rows.length, limitMax),
-        versions: '1',
-        after,
-      }
-      const page = readPage(await transport.send('GET', this.#query.source.path, { query, signal }))
+    for (let after = ''; ; ) {
+      const page = await query.limit(Math.min(wanted - rows.length, limitMax)).page({ after, signal })
       rows.push(...page.items)
-      const hasMore = page.hasMore === true || page.truncated === true
-      if (!hasMore || rows.length >= wanted || page.cursor === null) return { rows, isComplete: !hasMore }
-      after = page.cursor
+      const isComplete = !page.hasMore && !page.truncated
+      if (isComplete || rows.length >= wanted || page.cursor === null) return { rows, isComplete }
+      after = page.cursor as string
     }
+  }
+
+  #setLive(changes: readonly Change[]): void {
+    this.#status = this.#isConnected ? 'live' : 'stale'
+    this.#apply(changes)
   }
 
   #apply(changes: readonly Change[]): void {
@@ -235,7 +245,7 @@ export class LiveQuery {
     for (const { changeType, docId, data, version } of changes) {
       if (changeType === 'removed' || !data) this.#window.remove(docId, version)
       else this.#window.put(setVersion(data, version))
-      this.#optimistic.confirm(this.#query.source.path, this.#observer, docId, version)
+      this.#writes.confirm(this.#observer, docId, version)
     }
     if (this.#window.needsRefill && !this.#listing && this.#status === 'live') void this.#list(true)
     this.#changed()
@@ -247,14 +257,14 @@ export class LiveQuery {
   }
 
   #changed(): void {
-    this.#snapshot = null
+    this.#snapshot = undefined
     this.#listeners.emit()
   }
 
   #takeSnapshot(): Snapshot {
-    const { rows, pending } = this.#optimistic.show(this.#query.source.path, this.#observer)
+    const { rows, pending } = this.#writes.show(this.#observer)
     const shown = rows.slice(0, this.#limit)
-    const items = this.#isProjected ? shown.map((row) => this.#project(row)) : shown
+    const items = this.#query.parts.fields.length > 0 ? shown.map((row) => this.#project(row)) : shown
     const snapshot = { items, status: this.#status, pending }
     return this.#error ? { ...snapshot, error: this.#error } : snapshot
   }
@@ -262,22 +272,9 @@ export class LiveQuery {
   #project(row: Row): Row {
     const known = this.#projections.get(row)
     if (known) return known
-    const projected: Record<string, unknown> = {}
-    for (const field of this.#query.parts.fields) projected[field] = row[field]
-    setVersion(projected, findVersion(row))
-    this.#projections.set(row, projected as Row)
-    return projected as Row
+    const fields = this.#query.parts.fields.map((field) => [field, row[field]])
+    const projected = setVersion(Object.fromEntries(fields) as Row, findVersion(row))
+    this.#projections.set(row, projected)
+    return projected
   }
-}
-
-function deferred<Value>() {
-  let resolve!: (value: Value) => void
-  let reject!: (error: unknown) => void
-  const promise = new Promise<Value>((onResolve, onReject) => {
-    resolve = onResolve
-    reject = onReject
-  })
-  // A refusal is also the list's `error`; not awaiting `ready` is no mistake.
-  promise.catch(() => undefined)
-  return { promise, resolve, reject }
 }

@@ -5,7 +5,7 @@ import type { Feature } from '../core/feature.ts'
 import type { Query } from '../records/query.ts'
 import type { Table } from '../records/table.ts'
 import { LiveQuery, type Snapshot } from './live-query.ts'
-import { Optimistic, optimisticWrites } from './optimistic.ts'
+import { optimisticWrites, TableWrites } from './optimistic.ts'
 import { Subscriptions } from './subscriptions.ts'
 
 /** One record as a list of at most one. */
@@ -28,18 +28,23 @@ function recordOf(list: LiveQuery): object {
 }
 
 function installLive(core: Core): object {
-  const subscriptions = new Subscriptions(core)
-  const optimistic = new Optimistic()
   const active = new Map<string, LiveQuery>()
+  const writes = new Map<string, TableWrites>()
+  const writesOf = (path: string): TableWrites => {
+    const found = writes.get(path) ?? new TableWrites()
+    writes.set(path, found)
+    return found
+  }
+  const shared = { subscriptions: new Subscriptions(core), active, writesOf }
 
   const live = (query: Query): LiveQuery => {
     if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`; make a list of each table')
     const key = JSON.stringify([query.source.channel, query.parts])
-    return active.get(key) ?? new LiveQuery(query, key, { subscriptions, optimistic, active })
+    return active.get(key) ?? new LiveQuery(query, key, shared)
   }
   core.parts.live = live
   core.parts.liveRecord = (table: Table, id: string) => recordOf(live(table.where('id', '==', id).limit(1)))
-  core.parts.optimistic = (table: Table) => optimisticWrites(optimistic, table)
+  core.parts.optimistic = (table: Table) => optimisticWrites(writesOf(table.source.path), table)
   return {}
 }
 

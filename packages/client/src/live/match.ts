@@ -1,10 +1,7 @@
 /** Whether a row matches a query: for rows that an optimistic write shows before the server has decided. */
 
 import type { QueryParts, Row, Tuple } from '../records/query.ts'
-import { compareText } from './order.ts'
-
-const order = (left: unknown, right: unknown): number =>
-  typeof left === 'string' && typeof right === 'string' ? compareText(left, right) : Number(left) - Number(right)
+import { compareValues as order } from './order.ts'
 
 function matchesTuple(row: Row, [field, op, value]: Tuple): boolean {
   const actual = row[field] ?? null

@@ -6,7 +6,6 @@ import type { QueryParts, Row } from '../records/query.ts'
 import type { Table, WriteOptions } from '../records/table.ts'
 import { findVersion, isOlder, setVersion } from '../records/versions.ts'
 import { matches } from './match.ts'
-import { orderOf } from './order.ts'
 import { createRecordId } from './record-id.ts'
 import type { Window } from './window.ts'
 
@@ -42,68 +41,56 @@ function applyPatch(row: Row, patch: object): Row {
   return setVersion(patched as Row, findVersion(row))
 }
 
-export class Optimistic {
-  readonly #writes = new Map<string, Write[]>()
-  readonly #observers = new Map<string, Set<Observer>>()
+/** The writes of a table that its lists show. */
+export class TableWrites {
+  #writes: Write[] = []
+  readonly #observers = new Set<Observer>()
 
-  /** Calls `changed` of the observer whenever the writes of a table change. */
-  watch(path: string, observer: Observer): () => void {
-    const observers = this.#observers.get(path) ?? new Set()
-    this.#observers.set(path, observers.add(observer))
-    return () => {
-      observers.delete(observer)
-    }
+  /** Calls `changed` of the observer whenever the writes change. */
+  watch(observer: Observer): () => void {
+    this.#observers.add(observer)
+    return () => this.#observers.delete(observer)
   }
 
   /** A list has received a change. */
-  confirm(path: string, observer: Observer, id: string, version: number | undefined): void {
-    for (const write of this.#writes.get(path) ?? []) if (write.id === id) write.seenBy.set(observer, version)
+  confirm(observer: Observer, id: string, version: number | undefined): void {
+    for (const write of this.#writes) if (write.id === id) write.seenBy.set(observer, version)
   }
 
-  /** The rows of a list with the writes of its table applied. */
-  show(path: string, observer: Observer): { rows: readonly Row[]; pending: number } {
+  /** The rows of a list with the writes applied. */
+  show(observer: Observer): { rows: readonly Row[]; pending: number } {
     const { window, parts } = observer
-    const writes = (this.#writes.get(path) ?? []).filter((write) => !hasSeen(write, observer))
-    if (writes.length === 0) return { rows: window.rows, pending: 0 }
     const changed = new Map<string, Row | null>()
     let pending = 0
-    for (const { id, apply } of writes) {
-      const next = apply(changed.get(id) ?? window.get(id))
+    for (const write of this.#writes) {
+      if (hasSeen(write, observer)) continue
+      const { id } = write
+      const next = write.apply(changed.get(id) ?? window.get(id))
       if (next === undefined) continue
-      const isShown = next !== null && matches(next, parts) && window.covers(next)
+      const isShown = next && matches(next, parts) && window.covers(next)
       if (isShown || window.get(id) || changed.has(id)) pending++
       changed.set(id, isShown ? next : null)
     }
+    if (changed.size === 0) return { rows: window.rows, pending }
     const rows = window.rows.filter(({ id }) => !changed.has(id))
     for (const row of changed.values()) if (row) rows.push(row)
-    return { rows: rows.sort(orderOf(parts)), pending }
+    return { rows: rows.sort(window.compare), pending }
   }
 
   /** Shows a write while `send` is under way. */
-  async run<Answer>(
-    path: string,
-    { id, apply }: Pick<Write, 'id' | 'apply'>,
-    send: () => Promise<Answer>,
-  ): Promise<Answer> {
+  async run<Answer>(id: string, apply: Write['apply'], send: () => Promise<Answer>): Promise<Answer> {
     const write: Write = { id, apply, isAnswered: false, seenBy: new Map() }
-    this.#writes.set(path, [...(this.#writes.get(path) ?? []), write])
-    this.#changed(path)
-    const drop = (): void => {
-      this.#writes.set(
-        path,
-        (this.#writes.get(path) ?? []).filter((other) => other !== write),
-      )
-      this.#changed(path)
-    }
+    this.#set([...this.#writes, write])
+    const drop = (): void => this.#set(this.#writes.filter((other) => other !== write))
     try {
       const answer = await send()
       write.isAnswered = true
       if (answer) {
-        write.version = findVersion(answer as object)
-        this.#fold(path, answer as unknown as Row)
+        write.version = findVersion(answer)
+        this.#fold(answer as unknown as Row)
       }
       setTimeout(drop, changeWaitMs)
-      this.#changed(path)
+      this.#set(this.#writes)
       return answer
     } catch (error) {
       drop()
@@ -112,43 +99,46 @@ export class Optimistic {
   }
 
   /** Replaces the row in lists that have it: a later request can already build on it. */
-  #fold(path: string, row: Row): void {
-    for (const { window, parts } of this.#observers.get(path) ?? []) {
+  #fold(row: Row): void {
+    for (const { window, parts } of this.#observers) {
       const known = window.get(row.id)
       if (known && matches(row, parts) && Object.keys(known).every((field) => field in row)) window.put(row)
     }
   }
 
-  #changed(path: string): void {
-    for (const observer of this.#observers.get(path) ?? []) observer.changed()
+  #set(writes: Write[]): void {
+    this.#writes = writes
+    for (const observer of this.#observers) observer.changed()
   }
 }
 
 function hasSeen({ isAnswered, version, seenBy, id }: Write, observer: Observer): boolean {
-  if (!isAnswered) return false
   const row = observer.window.get(id)
-  if (row && version !== undefined && !isOlder(findVersion(row), version)) return true
-  return seenBy.has(observer) && !isOlder(seenBy.get(observer), version)
+  return (
+    isAnswered &&
+    ((row && version !== undefined && !isOlder(findVersion(row), version)) ||
+      (seenBy.has(observer) && !isOlder(seenBy.get(observer), version)))
+  )
 }
 
 /** `insert`, `update` and `delete` of a table, shown at once. */
-export function optimisticWrites(optimistic: Optimistic, table: Table) {
-  const { path } = table.source
-  return {
-    insert(row: object, options?: WriteOptions): Promise<Row> {
-      const now = new Date().toISOString()
-      const sent = { id: createRecordId(), ...row } as Row
-      const shown = { createdAt: now, updatedAt: now, ...sent }
-      return optimistic.run(path, { id: sent.id, apply: (known) => known ?? shown }, () => table.insert(sent, options))
-    },
-    update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
-      if (typeof id !== 'string') return table.update(id, patch)
-      const apply = (row: Row | undefined) => row && applyPatch(row, patch as object)
-      return optimistic.run(path, { id, apply }, () => table.update(id, patch, options))
-    },
-    delete(id?: string | object, options?: WriteOptions): Promise<unknown> {
-      if (typeof id !== 'string') return table.delete(id)
-      return optimistic.run(path, { id, apply: (row) => row && null }, () => table.delete(id, options))
-    },
-  }
-}
+export const optimisticWrites = (writes: TableWrites, table: Table) => ({
+  insert(row: object, options?: WriteOptions): Promise<Row> {
+    const now = new Date().toISOString()
+    const sent = { id: createRecordId(), ...row } as Row
+    const shown = { createdAt: now, updatedAt: now, ...sent }
+    return writes.run(
+      sent.id,
+      (known) => known ?? shown,
+      () => table.insert(sent, options),
+    )
+  },
+  update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
+    const send = () => table.update(id, patch, options)
+    return typeof id === 'string' ? writes.run(id, (row) => row && applyPatch(row, patch as object), send) : send()
+  },
+  delete(id?: string | object, options?: WriteOptions): Promise<unknown> {
+    const send = () => table.delete(id, options)
+    return typeof id === 'string' ? writes.run(id, (row) => row && null, send) : send()
+  },
+})

@@ -3,29 +3,25 @@ import type { QueryParts, Row } from '../records/query.ts'
 
 export type Compare = (left: Row, right: Row) => number
 
-/** Ranks UTF-16 code units as the code points that they begin: surrogates after all others. */
-const rankOf = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
-
-export function compareText(left: string, right: string): number {
-  if (left === right) return 0
-  const length = Math.min(left.length, right.length)
-  for (let at = 0; at < length; at++) {
-    const [a, b] = [left.charCodeAt(at), right.charCodeAt(at)]
-    if (a !== b) return rankOf(a) - rankOf(b)
+function compareText(left: string, right: string): number {
+  for (let at = 0; at < left.length && at < right.length; at++) {
+    const order = (left.codePointAt(at) as number) - (right.codePointAt(at) as number)
+    if (order !== 0) return order
   }
   return left.length - right.length
 }
 
-function compareValues(left: unknown, right: unknown): number {
+const isNull = (value: unknown): boolean => value === null || value === undefined
+
+export function compareValues(left: unknown, right: unknown): number {
   if (left === right) return 0
-  if (left === null || left === undefined) return right === null || right === undefined ? 0 : -1
-  if (right === null || right === undefined) return 1
+  if (isNull(left) || isNull(right)) return Number(isNull(right)) - Number(isNull(left))
   if (typeof left === 'string' && typeof right === 'string') return compareText(left, right)
   return Number(left) - Number(right)
 }
 
 /** Compares rows in the order of a query. Every sort ends with the id, in the direction of the last key. */
-export function orderOf({ sort }: Pick<QueryParts, 'sort'>): Compare {
+export function orderOf(sort: QueryParts['sort']): Compare {
   const keys = [...sort, ['id', sort.at(-1)?.[1] ?? 'asc'] as const]
   return (left, right) => {
     for (const [field, direction] of keys) {

@@ -61,11 +61,6 @@ class LiveSocket {
       },
       onMessage: (message) => this.#receive(message),
       onDown: () => this.#onDown(),
-      onEnd: () => {
-        // A message that needs a signed-in user ends the socket of the other subscriptions too.
-        this.#onDown()
-        this.#socket.restart()
-      },
     })
   }
 

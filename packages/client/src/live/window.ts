@@ -10,7 +10,7 @@ import type { Compare } from './order.ts'
 export const spareRows = 20
 
 export class Window {
-  readonly #compare: Compare
+  readonly compare: Compare
   readonly #limit: number
   readonly #byId = new Map<string, Row>()
   #rows: Row[] = []
@@ -18,7 +18,7 @@ export class Window {
   #bound: Row | null = null
 
   constructor(compare: Compare, limit: number) {
-    this.#compare = compare
+    this.compare = compare
     this.#limit = limit
   }
 
@@ -37,7 +37,7 @@ export class Window {
 
   /** Whether a row at this place would be known. */
   covers(row: Row): boolean {
-    return this.#bound === null || this.#compare(row, this.#bound) <= 0
+    return this.#bound === null || this.compare(row, this.#bound) <= 0
   }
 
   /** Replaces all rows. A row that has not changed keeps its identity. */
@@ -62,7 +62,9 @@ export class Window {
       this.#drop(known)
     }
     if (!this.covers(row)) return
-    this.#rows.splice(this.#positionOf(row), 0, row)
+    // All but this row are in order, so that sorting takes as many comparisons as there are rows.
+    this.#rows.push(row)
+    this.#rows.sort(this.compare)
     this.#byId.set(row.id, row)
     if (this.#rows.length > this.#limit + 2 * spareRows) this.#trim()
   }
@@ -79,18 +81,7 @@ export class Window {
   }
 
   #drop(row: Row): void {
-    this.#rows.splice(this.#positionOf(row), 1)
+    this.#rows.splice(this.#rows.indexOf(row), 1)
     this.#byId.delete(row.id)
-  }
-
-  /** The index of the first row that does not come before `row`. */
-  #positionOf(row: Row): number {
-    let [low, high] = [0, this.#rows.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#compare(this.#rows[middle] as Row, row) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
   }
 }

@@ -11,8 +11,7 @@ interface Registration {
 }
 
 function createPush(core: Core): object {
-  const post = async (path: string, body: object): Promise<void> =>
-    void (await core.transport.send('POST', `/api/push/${path}`, { body }))
+  const post = (path: string, body: object) => core.json<void>('POST', `/api/push/${path}`, { body })
 
   const topic = (name: string, action: string) => post(`topic/${action}`, { topic: name })
 
@@ -24,8 +23,7 @@ function createPush(core: Core): object {
     async register({ serviceWorker, topics = [] }: Registration): Promise<void> {
       if ((await Notification.requestPermission()) !== 'granted')
         throw failure('permission-denied', 'The user or the browser does not allow notifications')
-      const { data } = await core.transport.send('GET', '/api/config')
-      const { push } = data as { push: { vapidPublicKey: string | null } | null }
+      const { push } = await core.json<{ push: { vapidPublicKey: string | null } | null }>('GET', '/api/config')
       if (!push?.vapidPublicKey) throw failure('push-not-configured', 'The server has no keys for web push')
       const worker =
         typeof serviceWorker === 'string' ? await navigator.serviceWorker.register(serviceWorker) : serviceWorker

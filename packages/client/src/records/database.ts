@@ -1,7 +1,7 @@
 /** Databases: the tables of a namespace, or of one instance of a dynamic namespace. */
 import type { Core } from '../core/core.ts'
+import type { Call } from '../core/deadline.ts'
 import type { Feature } from '../core/feature.ts'
-import type { Call } from '../core/transport.ts'
 import { Table } from './table.ts'
 import { type BatchResult, lazyMembers, runBatch, runTransaction } from './transaction.ts'
 
@@ -16,7 +16,7 @@ function openDatabase(core: Core, namespace = 'shared', instanceId?: string): ob
       channel: ['dblive', ...parts, name].join(':'),
     })
   const send = (operations: readonly object[], options: Call) =>
-    core.transport.post(`${path}/transaction`, { operations }, { ...options, query: { versions: '1' } })
+    core.post(`${path}/transaction`, { operations }, { ...options, query: { versions: '1' } })
   return lazyMembers(table, {
     table,
     batch: (build: (tx: object) => void, options?: Call): Promise<readonly BatchResult[]> =>

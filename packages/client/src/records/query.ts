@@ -1,8 +1,9 @@
 /** Queries: conditions, order and range of the records of a table. Immutable; each method returns a new query. */
 import type { Core } from '../core/core.ts'
+import type { Call } from '../core/deadline.ts'
 import { failure } from '../core/error.ts'
-import type { Call, Reply } from '../core/transport.ts'
-import { setVersion } from './versions.ts'
+import type { Reply } from '../core/request.ts'
+import { setVersions } from './versions.ts'
 
 export type Row = Record<string, unknown> & { readonly id: string }
 export type Tuple = readonly [field: string, op: string, value: unknown]
@@ -62,9 +63,7 @@ export const parametersOf = (parts: QueryParts): Record<string, unknown> => ({
 /** The page of an answer, whose rows know their versions. */
 export function readPage({ data }: Reply): Page {
   const { versions, ...page } = data as ListAnswer
-  page.items.forEach((row, at) => {
-    setVersion(row, versions?.[at])
-  })
+  setVersions(page.items, versions)
   return page
 }
 
@@ -104,7 +103,7 @@ export class Query {
 
   #read(path: string, query: Record<string, unknown>, options?: Call): Promise<Reply> {
     const { core, path: base } = this.source
-    return core.transport.send('GET', base + path, { ...options, query })
+    return core.send('GET', base + path, { ...options, query })
   }
 
   async #list(query: Record<string, unknown>, options?: Call): Promise<Page> {
@@ -166,7 +165,7 @@ export class Query {
     const { filter, orFilter } = this.parts
     if (filter.length + orFilter.length === 0) throw failure('invalid-input', `A ${action} by filter needs a \`where\``)
     const body = { action, filter, orFilter: nonEmpty(orFilter), limit: this.parts.limit, data }
-    return (await core.transport.post(`${path}/batch-by-filter`, body, options)).data
+    return (await core.post(`${path}/batch-by-filter`, body, options)).data
   }
 
   /** The live list of the query; lists of the same query share one subscription. */

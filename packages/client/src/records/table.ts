@@ -1,6 +1,7 @@
 /** Tables: single records, and every query of their rows. */
+import type { Call } from '../core/deadline.ts'
 import { isPlinthError } from '../core/error.ts'
-import type { Call, Reply } from '../core/transport.ts'
+import type { Reply } from '../core/request.ts'
 import { noParts, Query, type Row, type Source } from './query.ts'
 import { setVersion } from './versions.ts'
 
@@ -17,7 +18,7 @@ export class Table extends Query {
   async #send(method: string, id: string, options: WriteOptions = {}, body?: object): Promise<Row> {
     const { core, path } = this.source
     const headers = { 'If-Match': options.ifMatch }
-    return rowOf(await core.transport.send(method, `${path}/${encodeURIComponent(id)}`, { ...options, headers, body }))
+    return rowOf(await core.send(method, `${path}/${encodeURIComponent(id)}`, { ...options, headers, body }))
   }
 
   get(id: string, options?: Call): Promise<Row> {
@@ -35,13 +36,13 @@ export class Table extends Query {
 
   async insert(row: object, options?: WriteOptions): Promise<Row> {
     const { core, path } = this.source
-    return rowOf(await core.transport.post(path, row, options))
+    return rowOf(await core.post(path, row, options))
   }
 
   async upsert(row: object, options: WriteOptions = {}): Promise<Row> {
     const { core, path } = this.source
     const query = { upsert: 'true', conflictTarget: options.on }
-    return rowOf(await core.transport.post(path, row, { ...options, query }))
+    return rowOf(await core.post(path, row, { ...options, query }))
   }
 
   /** By id; by filter where the first argument is a patch. */

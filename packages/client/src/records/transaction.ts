@@ -2,12 +2,12 @@
  * Batches and transactions: operations on the tables of a namespace that the server executes together or not at all.
  * A transaction also sends the version of each row that it has read, and runs again if one of them has changed.
  */
+import { backoffMs, type Call, delay } from '../core/deadline.ts'
 import { isPlinthError } from '../core/error.ts'
-import type { Call, Reply } from '../core/transport.ts'
-import { backoffMs } from '../core/transport.ts'
+import type { Reply } from '../core/request.ts'
 import type { Row } from './query.ts'
 import type { Table } from './table.ts'
-import { findVersion, setVersion } from './versions.ts'
+import { findVersion, setVersions } from './versions.ts'
 
 interface Operation {
   readonly table: string
@@ -81,10 +81,7 @@ export async function runBatch(
 
 const resultsOf = ({ data }: Reply): Row[] => {
   const { results, versions } = data as { results: Row[]; versions?: (number | null)[] }
-  results.forEach((row, at) => {
-    setVersion(row, versions?.[at])
-  })
-  return results
+  return setVersions(results, versions)
 }
 
 export async function runTransaction<Result>(
@@ -102,7 +99,7 @@ export async function runTransaction<Result>(
       return result
     } catch (error) {
       if (attempt >= attempts || !isPlinthError(error, 'conflict')) throw error
-      await new Promise((resolve) => setTimeout(resolve, backoffMs(attempt - 3)))
+      await delay(backoffMs(attempt - 3), options.signal)
     }
   }
 }

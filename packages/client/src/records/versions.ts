@@ -9,6 +9,15 @@ export function setVersion<Row extends object>(row: Row, version: number | strin
   return row
 }
 
+/** Remembers the versions of the rows of an answer. */
+export function setVersions<Rows extends readonly object[]>(
+  rows: Rows,
+  versions: readonly (number | null)[] = [],
+): Rows {
+  for (const [at, row] of rows.entries()) setVersion(row, versions[at])
+  return rows
+}
+
 /** Undefined for a row whose version is not known. */
 export const findVersion = (row: object): number | undefined => versions.get(row)
 

@@ -1,8 +1,8 @@
 /** Actions that have not been answered yet, and the state with their predicted effects. */
 
-import { failure, type PlinthError } from '../core/error.ts'
+import { type Call, limitCall } from '../core/deadline.ts'
+import type { PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
-import type { Call } from '../core/transport.ts'
 import { produce, type State } from './state.ts'
 
 export type Predictor = (shared: State, me: string, payload: unknown) => void
@@ -45,29 +45,14 @@ export class Actions {
     { signal, timeout = sendTimeoutMs }: Call = {},
   ): Promise<unknown> {
     const message = { actionType, payload, requestId: randomId() }
-    return new Promise((resolve, reject) => {
-      const fail = (error: PlinthError): void => {
-        if (this.#pending.delete(message.requestId)) this.#onChange()
-        finish(() => reject(error))
-      }
-      const timer = setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
-      const onAbort = (): void => fail(failure('aborted', 'The action was aborted', signal?.reason))
-      const finish = (done: () => void): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', onAbort)
-        done()
-      }
-      this.#pending.set(message.requestId, {
-        message,
-        resolve: (result) => finish(() => resolve(result)),
-        reject: fail,
-        isAnswered: false,
-      })
-      signal?.addEventListener('abort', onAbort)
-      if (signal?.aborted) return onAbort()
+    let stop: () => void
+    return new Promise<unknown>((resolve, reject) => {
+      this.#pending.set(message.requestId, { message, resolve, reject, isAnswered: false })
+      stop = limitCall({ signal, timeout }, (error) => this.fail(message.requestId, error))
+      if (signal?.aborted) return
       send({ type: 'send', ...message })
       this.#onChange()
-    })
+    }).finally(() => stop())
   }
 
   succeed(requestId: string, result: unknown): void {
@@ -81,10 +66,11 @@ export class Actions {
 
   fail(requestId: string, error: PlinthError): void {
     this.#pending.get(requestId)?.reject(error)
+    this.#forget(requestId)
   }
 
   failAll(error: PlinthError): void {
-    for (const { reject } of [...this.#pending.values()]) reject(error)
+    for (const requestId of [...this.#pending.keys()]) this.fail(requestId, error)
   }
 
   /** A change has arrived, which contains the effects of the actions that were answered before. */

@@ -5,10 +5,12 @@
  * signed-in user.
  */
 import type { Core } from '../core/core.ts'
+import { type Call, limitCall } from '../core/deadline.ts'
+import { type Deferred, deferred } from '../core/deferred.ts'
 import { failure, PlinthError } from '../core/error.ts'
 import { createListeners, type Listeners } from '../core/listeners.ts'
+import { queryString } from '../core/request.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
-import { type Call, queryString } from '../core/transport.ts'
 import { Actions, type Predictor } from './actions.ts'
 import { applyDelta, freeze, type State } from './state.ts'
 import { StateMirror } from './state-mirror.ts'
@@ -46,8 +48,8 @@ export class Room {
   #epoch: unknown
   #versions = { shared: 0, player: 0 }
   /** The last error, which explains a close that follows. */
-  #error: PlinthError | null = null
-  #joins: { resolve(): void; reject(error: PlinthError): void }[] = []
+  #error: PlinthError | undefined
+  #joining: Deferred<void> | undefined
 
   constructor(core: Core, namespace: string, id: string) {
     this.#socket = new ReconnectingSocket(core, `/api/room${queryString({ namespace, id })}`, {
@@ -60,9 +62,10 @@ export class Room {
       onEnd: () => this.#end(this.#error ?? left()),
     })
     core.identity.add(() => {
-      if (this.#me) this.#end(failure('aborted', 'Another user is signed in'))
+      if (this.#me) this.#end(left())
+      else this.#socket.restart()
     })
-    core.cleanups.push(() => this.#end(failure('aborted', 'The client is closed')))
+    core.cleanups.push(() => this.#end(left()))
   }
 
   get status(): Status {
@@ -83,31 +86,17 @@ export class Room {
   }
 
   /** Resolves when the room is joined. Rejects if the server refuses; while it is away, waits. */
-  join({ signal, timeout }: Call = {}): Promise<void> {
-    if (this.#status === 'joined' || this.#status === 'reconnecting') return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      let timer: ReturnType<typeof setTimeout> | undefined
-      const onAbort = (): void => this.#end(failure('aborted', 'The join was aborted', signal?.reason))
-      const cleanUp = (): void => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', onAbort)
-      }
-      this.#joins.push({
-        resolve: () => resolve(cleanUp()),
-        reject: (error) => {
-          cleanUp()
-          reject(error)
-        },
-      })
-      if (timeout !== undefined)
-        timer = setTimeout(() => this.#end(failure('timeout', `Not joined in ${timeout} ms`)), timeout)
-      signal?.addEventListener('abort', onAbort)
-      if (signal?.aborted) return onAbort()
-      if (this.#status === 'joining') return
-      this.#error = null
+  async join(options: Call = {}): Promise<void> {
+    if (this.#status === 'joined' || this.#status === 'reconnecting') return
+    this.#socket.start()
+    this.#joining ??= deferred()
+    const { promise } = this.#joining
+    if (this.#status === 'closed') {
+      this.#error = undefined
       this.#setStatus('joining')
-      this.#socket.start()
-    })
+    }
+    const stop = limitCall(options, (error) => this.#end(error))
+    return promise.finally(stop)
   }
 
   /** Leaves at once, with all tabs of the user. */
@@ -122,8 +111,8 @@ export class Room {
   }
 
   /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */
-  send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
-    if (this.#status === 'closed') return Promise.reject(failure('not-joined', 'Join the room first'))
+  async send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
+    if (this.#status === 'closed') throw failure('not-joined', 'Join the room first')
     return this.#actions.add((message) => this.#sendJoined(message), action, payload, options)
   }
 
@@ -236,7 +225,8 @@ export class Room {
     this.#setStatus('joined')
     if (this.#presence !== undefined) this.setPresence(this.#presence)
     for (const message of this.#actions.unanswered) this.#socket.send(message)
-    for (const { resolve } of this.#joins.splice(0)) resolve()
+    this.#joining?.resolve()
+    this.#joining = undefined
   }
 
   /** Shows the state with the predictions of pending actions. */
@@ -250,7 +240,8 @@ export class Room {
     this.#epoch = undefined
     this.#presence = undefined
     this.#actions.failAll(error)
-    for (const { reject } of this.#joins.splice(0)) reject(error)
+    this.#joining?.reject(error)
+    this.#joining = undefined
     if (this.#status !== 'closed') this.#setStatus('closed')
   }
 

@@ -1,0 +1,41 @@
+/** Waiting: deadlines, abort signals, pauses and backoff. */
+import { failure, type PlinthError } from './error.ts'
+
+/** Options of every call. */
+export interface Call {
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds until the call fails with slug `timeout`, its retries included. */
+  readonly timeout?: number | undefined
+}
+
+/** Calls `fail` when the call is aborted or its time is over. Returns the function that ends both. */
+export function limitCall({ signal, timeout }: Call, fail: (error: PlinthError) => void): () => void {
+  const onAbort = (): void => fail(failure('aborted', 'The call was aborted', signal?.reason))
+  const timer =
+    timeout === undefined
+      ? undefined
+      : setTimeout(() => fail(failure('timeout', `No answer in ${timeout} ms`)), timeout)
+  signal?.addEventListener('abort', onAbort)
+  if (signal?.aborted) onAbort()
+  return () => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Waits; ends early when the signal aborts. */
+export async function delay(timeout: number, signal?: AbortSignal): Promise<void> {
+  let stop: (() => void) | undefined
+  await new Promise((resolve) => {
+    stop = limitCall({ signal, timeout }, resolve)
+  })
+  stop?.()
+}
+
+/** Longest wait between two attempts without `Retry-After`, and the base of its growth, in milliseconds. */
+const backoffMaxMs = 30_000
+const backoffBaseMs = 200
+
+/** Exponential backoff with full jitter, in milliseconds. */
+export const backoffMs = (attempt: number): number =>
+  Math.random() * Math.min(backoffMaxMs, backoffBaseMs * 2 ** (attempt + 1))

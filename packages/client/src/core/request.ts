@@ -1,0 +1,46 @@
+/** What a request consists of, and what answers it. */
+import type { Call } from './deadline.ts'
+
+/** Where access tokens come from: the feature `auth`, or `getToken`. */
+export interface Credentials {
+  /** The token of the next request, refreshed where it is about to expire; null for an anonymous request. */
+  token(): string | null | Promise<string | null>
+  /** After a 401 for `rejected`: another token if there is one now. */
+  renew(rejected: string): string | null | Promise<string | null>
+}
+
+export interface Request extends Call {
+  /** Values that are not text are sent as JSON; undefined and null are left out. */
+  readonly query?: object | undefined
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Sent as it is, in place of `body`. */
+  readonly raw?: BodyInit | undefined
+  readonly headers?: Readonly<Record<string, string | undefined>> | undefined
+  /** The key under which the server executes the request at most once, which makes a POST repeatable. */
+  readonly idempotencyKey?: string | undefined
+  /** Whether a write may be sent twice because it has the same effect. */
+  readonly isRepeatable?: boolean | undefined
+  /** Attempts after the first one, for a request that is repeatable. */
+  readonly retries?: number | undefined
+  /** Whether to send the request without credentials. */
+  readonly isAnonymous?: boolean | undefined
+  /** For the bytes of the response in place of its JSON. */
+  readonly as?: 'blob' | 'stream' | undefined
+}
+
+export interface Reply {
+  readonly headers: Headers
+  /** The parsed body, its `Blob`, or its stream; null where it is empty. */
+  readonly data: unknown
+}
+
+/** A query string with its question mark; empty where no value is set. */
+export function queryString(query: object = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined || value === null
+      ? []
+      : [name, typeof value === 'string' ? value : JSON.stringify(value)].map(encodeURIComponent).join('='),
+  )
+  return pairs.length > 0 ? `?${pairs.join('&')}` : ''
+}
