@@ -113,7 +113,10 @@ export interface Query<Row, Declaration = Untyped> {
   /** Limits the answer to these fields. */
   select<const Name extends FieldName<Declaration>>(...fields: Name[]): Query<Selected<Row, Name>, Declaration>
   limit(n: number): Query<Row, Declaration>
-  include(relations: object): Query<Row, Declaration>
+  /** Related records, by relation, in each row of the answer. */
+  include<const Relations extends { readonly [relation: string]: object }>(
+    relations: Relations,
+  ): Query<Row & { [Relation in keyof Relations]: Untyped }, Declaration>
   /** A page by number, with a total. */
   list(options?: ListOptions): Promise<ListPage<Row>>
   /** A page by cursor. */
@@ -162,7 +165,7 @@ export type TableOf<Config, Namespace extends string, Name> = Table<
 /** Changes of one table within a batch. */
 export interface BatchTable<Declaration = Untyped> {
   insert(row: Insert<Declaration>): void
-  upsert(row: Upsert<Declaration>): void
+  upsert(row: Upsert<Declaration>, options?: { on?: FieldName<Declaration> }): void
   update(id: string, patch: Patch<Declaration>, options?: { ifMatch?: string }): void
   delete(id: string, options?: { ifMatch?: string }): void
 }
@@ -189,13 +192,9 @@ export type Transaction<Config = unknown, Namespace extends string = 'shared'> =
     }
 
 /** A table within a transaction: reads at once, changes when the transaction is committed. */
-export interface TransactionTable<Row = Untyped, Declaration = Untyped> {
+export interface TransactionTable<Row = Untyped, Declaration = Untyped> extends BatchTable<Declaration> {
   get(id: string, options?: Call): Promise<Row>
   find(id: string, options?: Call): Promise<Row | null>
-  insert(row: Insert<Declaration>): void
-  upsert(row: Upsert<Declaration>, options?: UpsertOptions<Declaration>): void
-  update(id: string, patch: Patch<Declaration>): void
-  delete(id: string): void
 }
 
 export interface TransactionOptions extends Call {

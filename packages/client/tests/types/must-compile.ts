@@ -118,6 +118,11 @@ export async function iterate(): Promise<void> {
   for await (const post of posts.where('status', '==', 'draft')) post.title satisfies string
 }
 
+export const related: Promise<string | undefined> = posts
+  .include({ author: { fields: ['displayName'] }, comments: { limit: 3, count: true } })
+  .first()
+  .then((post) => post?.title ?? post?.comments.items[0].text)
+
 // Tables
 export const got: Promise<Post> = posts.get('p1')
 export const maybe: Promise<Post | null> = posts.find('p1')
@@ -145,6 +150,7 @@ export const batch = client.db().batch((tx) => {
   tx.posts.insert({ title: 'x', authorId: 'a' })
   tx.posts.update('p1', { views: increment(1) }, { ifMatch: '"1"' })
   tx.comments.delete('c1')
+  tx.comments.upsert({ postId: 'p1', authorId: 'a' }, { on: 'id' })
 })
 export const build = (tx: BatchBuilder<Config>): void => tx.comments.upsert({ postId: 'p1', authorId: 'a' })
 export const transferred: Promise<number> = client.db().transaction(async (tx) => {

@@ -64,6 +64,10 @@ export const mistakes = [
   posts.groupBy('titel'),
   // @ts-expect-error a measure that does not exist
   posts.aggregate({ n: { median: 'views' } }),
+  // @ts-expect-error a relation by its name alone
+  posts.include('comments'),
+  // @ts-expect-error a relation that was not included
+  posts.include({ author: {} }).first().then((row) => row?.comments),
   // @ts-expect-error a field that was not selected
   posts.select('id').first().then((row) => row?.title),
   // @ts-expect-error a required field is missing
