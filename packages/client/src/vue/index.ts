@@ -1,6 +1,6 @@
 /** Vue composables. They subscribe while their component, or another effect scope, is active. */
-import { computed, onScopeDispose, type Ref, type ShallowRef, shallowRef, toValue, watch } from 'vue'
-import { emptyList, emptyRecord, enterRoom, recordKeyOf, textKeyOf, watchRoom } from '../adapters/live-source.ts'
+import { computed, onScopeDispose, type Ref, type ShallowRef, shallowRef, toRaw, toValue, watch } from 'vue'
+import { coreOf, emptyList, emptyRecord, followRoom, isOnServer, readRoom, textKeyOf } from '../adapters/live-source.ts'
 import type { Session, User } from '../types/auth.ts'
 import type { Client } from '../types/client.ts'
 import type { Untyped } from '../types/config-shape.ts'
@@ -16,12 +16,25 @@ interface Live<State> {
   subscribe(listener: () => void): () => void
 }
 
-/** The state of what `open` returns, opened again whenever the key changes. */
-function follow<State>(key: () => string, open: () => Live<State> | null, empty: State): ShallowRef<State> {
+/** A value that is read again whenever `listen` calls back. On servers it is read once. */
+function observe<Value>(read: () => Value, listen: (listener: () => void) => () => void): Readonly<ShallowRef<Value>> {
+  const value = shallowRef(read()) as ShallowRef<Value>
+  if (!isOnServer())
+    onScopeDispose(
+      listen(() => {
+        value.value = read()
+      }),
+    )
+  return value
+}
+
+/** The state of what `open` returns, opened again whenever a key changes. On servers it is the empty state. */
+function follow<State>(keys: (() => unknown)[], open: () => Live<State> | null, empty: State): ShallowRef<State> {
   const state = shallowRef(empty) as ShallowRef<State>
+  if (isOnServer()) return state
   let stop: (() => void) | undefined
   watch(
-    key,
+    keys,
     () => {
       stop?.()
       const live = open()
@@ -37,17 +50,17 @@ function follow<State>(key: () => string, open: () => Live<State> | null, empty:
 }
 
 /** The result of a live query; null reads nothing. */
-export const useLive = <Row>(query: Source<Query<Row> | null>): Readonly<Ref<LiveListState<Row>>> =>
-  follow<LiveListState<Row>>(
-    () => textKeyOf(toValue(query)),
-    () => toValue(query)?.live() ?? null,
-    emptyList,
-  )
+export function useLive<Row>(query: Source<Query<Row> | null>): Readonly<Ref<LiveListState<Row>>> {
+  // A deep ref wraps what it contains in a proxy, through which the client cannot be used.
+  const read = () => toRaw(toValue(query))
+  const keys = [() => textKeyOf(read()), () => coreOf(read())]
+  return follow<LiveListState<Row>>(keys, () => read()?.live() ?? null, emptyList)
+}
 
 /** One record, kept up to date; null reads nothing. */
 export const useRecord = <Row>(table: Table<Row>, id: Source<string | null>): Readonly<Ref<LiveRecordState<Row>>> =>
   follow<LiveRecordState<Row>>(
-    () => recordKeyOf(table, toValue(id)),
+    [() => toValue(id)],
     () => {
       const value = toValue(id)
       return value === null ? null : table.liveRecord(value)
@@ -60,32 +73,16 @@ export function useSession({ auth }: Client<Untyped>): {
   session: Readonly<Ref<Session | null>>
   user: Readonly<Ref<User | null>>
 } {
-  const session = shallowRef(auth.session)
-  onScopeDispose(
-    auth.onChange((next) => {
-      session.value = next
-    }),
-  )
+  const session = observe(() => auth.session, auth.onChange)
   return { session, user: computed(() => session.value?.user ?? null) }
 }
 
 /** A room, joined as long as the scope is active. */
 export function useRoom(client: Client<Untyped>, namespace: string, id: string) {
   const room: Room = client.room(namespace, id)
-  const read = () => ({
-    status: room.status,
-    shared: room.shared.current,
-    player: room.player.current,
-    members: room.members.current,
-  })
-  const state = shallowRef(read())
-  const stop = watchRoom(room, () => {
-    state.value = read()
-  })
-  const leave = enterRoom(room)
-  onScopeDispose(() => {
-    stop()
-    leave()
-  })
-  return { room, state: state as Readonly<typeof state> }
+  const state = observe(
+    () => readRoom(room),
+    (listener) => followRoom(client, room, listener),
+  )
+  return { room, state }
 }
