@@ -238,7 +238,7 @@ for (const version of [19, 18] as const)
 
     function Board({ id }: { id: string }) {
       const { status, shared, members } = library.plinth.useRoom('board', id)
-      return h('p', null, `[${status} ${shared?.count} ${members.length}]`)
+      return h('p', null, `[${status} ${shared.count} ${members.length}]`)
     }
 
     test('components of a room join it once, and leave with the last of them', async () => {

@@ -13,10 +13,11 @@ const component = `
   let { group, live, session, room, record, client } = $props()
   const items = $derived(live(client.db().items.where('group', '==', group)))
   const user = session(client)
-  const first = $derived($items.items[0] ? record(client.db().items, $items.items[0].id) : record(client.db().items, null))
+  const first = $derived(record(client.db().items, $items.items[0]?.id ?? null))
   const board = room(client, 'board', 'svelte')
 </script>
-<p>[{$items.status}{#each $items.items as { text }}:{text}{/each}][{$user.user?.id ?? 'nobody'}][{$first.record?.text ?? 'none'}][{$board.status} {$board.shared.count}]</p>
+<p>[{$items.status}{#each $items.items as { text }}:{text}{/each}][{$user.user?.id ?? 'none'}][\
+{$first.record?.text ?? 'none'}][{$board.status} {$board.shared.count}]</p>
 `
 
 let dom: ReturnType<typeof openDom>
@@ -108,7 +109,7 @@ describeServer('Svelte stores', { config: config as object }, (server) => {
     expect(wire.current).toBe(before)
     expect(client.room('board', 'svelte').status).toBe('closed')
     const element = dom.container(html)
-    expect(element.textContent).toBe('[loading][nobody][none][closed ]')
+    expect(element.textContent).toBe('[loading][none][none][closed ]')
     const paragraph = element.querySelector('p')
     const app = svelte.hydrate(element, { group: 'e', client })
     await dom.shown(element, (text) => text.startsWith('[live]'))

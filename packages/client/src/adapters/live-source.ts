@@ -15,6 +15,14 @@ export const emptyList: LiveListState<never> = Object.freeze({
 /** The state of a record that is not read yet, or not at all. */
 export const emptyRecord: LiveRecordState<never> = Object.freeze({ record: null, status: 'loading' })
 
+/** What a room shows that is not joined, or of which there is none. */
+export const emptyRoom = Object.freeze({
+  status: 'closed' as Room['status'],
+  shared: Object.freeze({}) as Untyped,
+  player: Object.freeze({}) as Untyped,
+  members: emptyList.items as readonly object[],
+})
+
 interface QueryInternals {
   readonly source: { readonly channel: string; readonly core: { readonly url: string } }
   readonly parts: unknown
@@ -95,7 +103,7 @@ export function watchRoom(room: Room, listener: () => void): () => void {
 }
 
 /** What a room shows. */
-export const readRoom = (room: Room) => ({
+export const readRoom = (room: Room): typeof emptyRoom => ({
   status: room.status,
   shared: room.shared.current,
   player: room.player.current,

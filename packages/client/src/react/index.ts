@@ -16,8 +16,10 @@ import {
   coreOf,
   emptyList,
   emptyRecord,
+  emptyRoom,
   enterRoom,
   keyOf,
+  readRoom,
   recordKeyOf,
   textKeyOf,
   watchRoom,
@@ -119,19 +121,13 @@ export function useRoom(
   const room = useMemo<Room | null>(() => (id === null ? null : client.room(namespace, id)), [client, namespace, id])
   useEffect(() => (room ? enterRoom(client, room) : undefined), [client, room])
   const subscribe = useCallback((listener: () => void) => (room ? watchRoom(room, listener) : nothing), [room])
-  const status = useSyncExternalStore(
-    subscribe,
-    () => room?.status ?? 'closed',
-    () => 'closed',
-  )
-  const shared = useSyncExternalStore<Untyped>(subscribe, () => room?.shared.current, nothing)
-  const player = useSyncExternalStore<Untyped>(subscribe, () => room?.player.current, nothing)
-  const members = useSyncExternalStore(
-    subscribe,
-    () => room?.members.current ?? emptyList.items,
-    () => emptyList.items,
-  )
-  return { room, status, shared, player, members }
+  const part = <Name extends keyof typeof emptyRoom>(name: Name): (typeof emptyRoom)[Name] =>
+    useSyncExternalStore(
+      subscribe,
+      () => (room ? readRoom(room) : emptyRoom)[name],
+      () => emptyRoom[name],
+    )
+  return { room, status: part('status'), shared: part('shared'), player: part('player'), members: part('members') }
 }
 
 interface UploadState {

@@ -1,6 +1,27 @@
 /** Vue composables. They subscribe while their component, or another effect scope, is active. */
-import { computed, onScopeDispose, type Ref, type ShallowRef, shallowRef, toRaw, toValue, watch } from 'vue'
-import { coreOf, emptyList, emptyRecord, followRoom, isOnServer, readRoom, textKeyOf } from '../adapters/live-source.ts'
+import {
+  computed,
+  effectScope,
+  getCurrentInstance,
+  onMounted,
+  onScopeDispose,
+  type Ref,
+  type ShallowRef,
+  shallowRef,
+  toRaw,
+  toValue,
+  watch,
+} from 'vue'
+import {
+  coreOf,
+  emptyList,
+  emptyRecord,
+  emptyRoom,
+  followRoom,
+  isOnServer,
+  readRoom,
+  textKeyOf,
+} from '../adapters/live-source.ts'
 import type { Session, User } from '../types/auth.ts'
 import type { Client } from '../types/client.ts'
 import type { Untyped } from '../types/config-shape.ts'
@@ -16,35 +37,48 @@ interface Live<State> {
   subscribe(listener: () => void): () => void
 }
 
-/** A value that is read again whenever `listen` calls back. On servers it is read once. */
-function observe<Value>(read: () => Value, listen: (listener: () => void) => () => void): Readonly<ShallowRef<Value>> {
-  const value = shallowRef(read()) as ShallowRef<Value>
-  if (!isOnServer())
-    onScopeDispose(
-      listen(() => {
-        value.value = read()
-      }),
-    )
+/**
+ * Runs `start` now, or once the component is mounted where it is hydrated: until then it shows what the server
+ * rendered. On servers nothing starts.
+ */
+function onClient(start: () => unknown): void {
+  if (isOnServer()) return
+  if (getCurrentInstance()?.vnode.el) onMounted(start)
+  else start()
+}
+
+/** A value that is read again whenever `listen` calls back. */
+function observe<Value>(
+  empty: Value,
+  read: () => Value,
+  listen: (listener: () => void) => () => void,
+): Readonly<ShallowRef<Value>> {
+  const value = shallowRef(empty) as ShallowRef<Value>
+  const update = (): void => {
+    value.value = read()
+  }
+  let stop: (() => void) | undefined
+  onClient(() => {
+    stop = listen(update)
+    update()
+  })
+  onScopeDispose(() => stop?.())
   return value
 }
 
-/** The state of what `open` returns, opened again whenever a key changes. On servers it is the empty state. */
+/** The state of what `open` returns, opened again whenever a key changes. */
 function follow<State>(keys: (() => unknown)[], open: () => Live<State> | null, empty: State): ShallowRef<State> {
   const state = shallowRef(empty) as ShallowRef<State>
-  if (isOnServer()) return state
   let stop: (() => void) | undefined
-  watch(
-    keys,
-    () => {
-      stop?.()
-      const live = open()
-      state.value = live?.current ?? empty
-      stop = live?.subscribe(() => {
-        state.value = live.current
-      })
-    },
-    { immediate: true },
-  )
+  const reopen = (): void => {
+    stop?.()
+    const live = open()
+    state.value = live?.current ?? empty
+    stop = live?.subscribe(() => {
+      state.value = live.current
+    })
+  }
+  onClient(() => watch(keys, reopen, { immediate: true }))
   onScopeDispose(() => stop?.())
   return state
 }
@@ -73,7 +107,7 @@ export function useSession({ auth }: Client<Untyped>): {
   session: Readonly<Ref<Session | null>>
   user: Readonly<Ref<User | null>>
 } {
-  const session = observe(() => auth.session, auth.onChange)
+  const session = observe(null, () => auth.session, auth.onChange)
   return { session, user: computed(() => session.value?.user ?? null) }
 }
 
@@ -81,6 +115,7 @@ export function useSession({ auth }: Client<Untyped>): {
 export function useRoom(client: Client<Untyped>, namespace: string, id: string) {
   const room: Room = client.room(namespace, id)
   const state = observe(
+    emptyRoom,
     () => readRoom(room),
     (listener) => followRoom(client, room, listener),
   )
