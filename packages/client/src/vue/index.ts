@@ -1,7 +1,6 @@
 /** Vue composables. They subscribe while their component, or another effect scope, is active. */
 import {
   computed,
-  effectScope,
   getCurrentInstance,
   onMounted,
   onScopeDispose,
