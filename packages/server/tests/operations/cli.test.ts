@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { environment, openCommandLine } from '../harness/command-line.ts'
+import { followText } from '../harness/follow-text.ts'
 
 const launcher = join(import.meta.dir, '../../bin/plinth.mjs')
 /** Runs on Node, as npm starts it. */
@@ -18,36 +19,6 @@ async function serve(command: 'dev' | 'start', env?: Record<string, string>) {
   await out.until('\n')
   const url = /^Plinth is ready at (\S+)$/m.exec(out.text())?.[1] ?? ''
   return { child, url, out, error }
-}
-
-/** The text of a stream; `until` waits for a text after the one that it last waited for. */
-function followText(stream: ReadableStream<Uint8Array>) {
-  let text = ''
-  let seen = 0
-  let isOver = false
-  let wake = (): void => {}
-  const ended = (async () => {
-    const decoder = new TextDecoder()
-    for await (const chunk of stream) {
-      text += decoder.decode(chunk, { stream: true })
-      wake()
-    }
-    isOver = true
-    wake()
-  })()
-  return {
-    ended,
-    text: () => text,
-    async until(expected: string): Promise<void> {
-      while (!text.includes(expected, seen)) {
-        if (isOver) throw new Error(`ended before "${expected}":\n${text}`)
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-      seen = text.indexOf(expected, seen) + expected.length
-    },
-  }
 }
 
 const writeConfig = (text: string): void => writeFileSync(join(commandLine.folder, 'plinth.config.ts'), text)
@@ -223,6 +194,27 @@ describe('init', () => {
     expect({ error, code }).toEqual({ error: 'plinth.config.ts already exists; it was not changed.\n', code: 1 })
     expect(readdirSync(commandLine.folder).sort()).toEqual(['README.md', 'plinth.config.ts'])
     expect(readFileSync(join(commandLine.folder, 'README.md'), 'utf8')).toBe('mine')
+  })
+
+  test('adds missing scripts to a package.json, in its indentation', async () => {
+    const path = join(commandLine.folder, 'package.json')
+    const init = async (manifest: string) => {
+      rmSync(join(commandLine.folder, 'plinth.config.ts'), { force: true })
+      writeFileSync(path, manifest)
+      return { out: (await run(['init'])).out, manifest: readFileSync(path, 'utf8') }
+    }
+    const bare = await init('{\n\t"name": "app"\n}\n')
+    expect(bare.out).toEndWith('Added to package.json: the scripts dev and start\n\nNext: npm run dev\n')
+    expect(bare.manifest).toBe(
+      '{\n\t"name": "app",\n\t"scripts": {\n\t\t"dev": "plinth dev",\n\t\t"start": "plinth start"\n\t}\n}\n',
+    )
+    const own = '{"scripts":{"dev":"vite","start":"node ."}}'
+    expect(await init(own)).toEqual({ out: expect.stringContaining('Next: plinth dev'), manifest: own })
+    const half = await init('{"scripts":{"start":"node ."}}')
+    expect(half.out).toContain('Added to package.json: the script dev\n')
+    expect(JSON.parse(half.manifest)).toEqual({ scripts: { start: 'node .', dev: 'plinth dev' } })
+    for (const damaged of ['{', '[]', 'null'])
+      expect(await init(damaged)).toEqual({ out: expect.stringContaining('Next: plinth dev'), manifest: damaged })
   })
 
   test('creates the folder', async () => {

@@ -1,5 +1,5 @@
-/** `plinth init`: creates a small working configuration. Never overwrites existing files. */
-import { mkdir, writeFile } from 'node:fs/promises'
+/** `plinth init`: creates a small working configuration. Existing files are kept; a `package.json` gains scripts. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { ConfigError } from '../../config/issues.ts'
 import type { Command, Terminal } from '../command.ts'
@@ -12,7 +12,8 @@ export const initCommand: Command = {
   operands: ['[folder]'],
   options: {},
   details: `Writes ${configFile}, .gitignore and README.md into the folder (default: this one), which may
-contain other files. Existing files are not changed.`,
+contain other files. Existing files are not changed, except that a package.json gets the
+scripts dev and start if it has none of these names.`,
   async run({ operands: [folder = '.'], terminal }) {
     await mkdir(folder, { recursive: true })
     if (!(await writeNew(join(folder, configFile), configText)))
@@ -25,8 +26,9 @@ contain other files. Existing files are not changed.`,
       'Add the line data/ to it: that folder contains secrets.',
     )
     await writeOrKeep(terminal, join(folder, 'README.md'), readmeText, 'It was not needed.')
+    const hasScripts = await addScripts(terminal, join(folder, 'package.json'))
     const enter = relative('.', folder) === '' ? '' : `cd ${folder} && `
-    terminal.out(`\nNext: ${enter}plinth dev`)
+    terminal.out(`\nNext: ${enter}${hasScripts ? 'npm run dev' : 'plinth dev'}`)
     return 0
   },
 }
@@ -46,8 +48,43 @@ async function writeNew(path: string, text: string): Promise<boolean> {
   }
 }
 
+interface Manifest {
+  readonly scripts?: Readonly<Record<string, unknown>>
+}
+
+const scripts = { dev: 'plinth dev', start: 'plinth start' }
+
+/**
+ * Adds the scripts to a manifest that lacks them, in its own indentation. Returns whether `npm run dev` starts Plinth;
+ * false if there is no manifest or it does not parse.
+ */
+async function addScripts(terminal: Terminal, path: string): Promise<boolean> {
+  const text = await readFile(path, 'utf8').catch(() => null)
+  const manifest = text === null ? null : parseManifest(text)
+  if (text === null || manifest === null) return false
+  const missing = Object.entries(scripts).filter(([name]) => manifest.scripts?.[name] === undefined)
+  if (missing.length > 0) {
+    const changed = { ...manifest, scripts: { ...manifest.scripts, ...Object.fromEntries(missing) } }
+    const indentation = /^[ \t]+(?=")/m.exec(text)?.[0] ?? '  '
+    await writeFile(path, `${JSON.stringify(changed, null, indentation)}\n`)
+    const names = missing.map(([name]) => name).join(' and ')
+    terminal.out(`Added to ${path}: the script${missing.length > 1 ? 's' : ''} ${names}`)
+  }
+  return (manifest.scripts?.dev ?? scripts.dev) === scripts.dev
+}
+
+function parseManifest(text: string): Manifest | null {
+  try {
+    const manifest: unknown = JSON.parse(text)
+    return typeof manifest === 'object' && !Array.isArray(manifest) ? manifest : null
+  } catch {
+    return null
+  }
+}
+
 const ignoreText = `# Records, files and secrets of the server.
 data/
+node_modules/
 `
 
 const configText = `// The complete backend. Without a rule that allows it, only the service key may do something.
