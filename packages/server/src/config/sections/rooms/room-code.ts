@@ -42,6 +42,11 @@ export interface RoomPush {
   send(userId: string, message: Readonly<Record<string, unknown>>): Promise<unknown>
 }
 
+/** The `AbortSignal` of the types in use, or its members where a project has neither DOM nor Node.js types. */
+type PlatformAbortSignal = typeof globalThis extends { readonly AbortSignal: { readonly prototype: infer Signal } }
+  ? Signal
+  : { readonly aborted: boolean; readonly reason: unknown; throwIfAborted(): void }
+
 /** A room during one handler. All effects are applied after the handler has succeeded, or not at all. */
 export interface Room {
   readonly id: string
@@ -57,7 +62,7 @@ export interface Room {
   readonly db: RoomDatabase
   readonly push: RoomPush
   /** Aborted when the handler times out. */
-  readonly signal: AbortSignal
+  readonly signal: PlatformAbortSignal
   /** Sends a message to all joined sockets except those of the players in `except`. */
   broadcast(messageType: string, data?: unknown, options?: { readonly except?: string | readonly string[] }): void
   /** Replaces the metadata. */
