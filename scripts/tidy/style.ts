@@ -26,7 +26,7 @@ export function checkSize(repository: Repository): string[] {
   })
 }
 
-const plainName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*(?:\.test)?|plinth\.config)\.(?:ts|tsx|mjs)$/
+const plainName = /^(?:[a-z0-9]+(?:-[a-z0-9]+)*(?:\.test)?|(?:plinth|vite)\.config)\.(?:ts|tsx|mjs)$/
 const emptyWord = /(?:^|-)(?:utils?|helpers?|managers?|services?|misc|common)(?:[-.]|$)/
 
 export function checkNames(repository: Repository): string[] {
