@@ -28,12 +28,13 @@ const folders = ['packages', 'bench', 'examples', 'scripts']
 const timeoutMs = 180_000
 
 /**
- * Files of the slow lane: crash and fault injection, simulations, memory growth, whole examples, guides and browsers.
- * Each takes seconds by its nature; `npm run test:all` runs them.
+ * Files of the slow lane: crash and fault injection, simulations, memory growth, whole examples, guides, browsers and
+ * packages. Each takes seconds by its nature; `npm run test:all` runs them.
  */
 const slowFiles = [
   '**/*{crash,example,browser,outage,faults,simulation}.test.ts',
   '**/{backup,backup-attacks,cli-users,guides,launchers,rooms/lifetime,types/{types,declarations}}.test.ts',
+  '**/tests/packages/*.test.ts',
   '**/{sql/limits,storage/memory,subscriptions/slow}.test.ts',
 ]
 

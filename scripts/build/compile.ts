@@ -1,0 +1,91 @@
+/**
+ * Compiles a package from TypeScript to JavaScript and declarations, one file per module. Owns what `tsc` does not do:
+ * file names in `new URL('./x.ts', import.meta.url)` and in declarations are rewritten too.
+ */
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+export interface Compilation {
+  /** Of the repository. */
+  readonly root: string
+  /** Of the package. */
+  readonly folder: string
+  /** Modules to compile with everything that they import, relative to `folder`. */
+  readonly programs: readonly string[]
+  /** Those of them that users import, which get declarations. */
+  readonly entries: readonly string[]
+  /** Receives the files of `src/`. */
+  readonly out: string
+}
+
+/** A module named by its URL: the program of a thread or of a child process. */
+const urlPattern = /(new URL\(\s*')(\.[^']+)\.ts(',\s*import\.meta\.url\))/g
+
+/** Throws an Error with the compiler's messages. */
+export function compile({ root, folder, programs, entries, out }: Compilation): void {
+  const scratch = mkdtempSync(join(tmpdir(), 'plinth-build-'))
+  const run = (files: readonly string[], options: object): void => {
+    const project = join(scratch, 'tsconfig.json')
+    const compilerOptions = {
+      rootDir: folder,
+      outDir: join(scratch, 'out'),
+      typeRoots: [join(root, 'node_modules/@types')],
+      noEmit: false,
+      allowImportingTsExtensions: false,
+      rewriteRelativeImportExtensions: true,
+      // `npm run check` checks the types of the whole repository.
+      noCheck: true,
+      ...options,
+    }
+    const paths = files.map((file) => join(folder, file))
+    writeFileSync(
+      project,
+      JSON.stringify({ extends: join(root, 'tsconfig.json'), compilerOptions, files: paths, include: [] }),
+    )
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const { exitCode, stdout } = Bun.spawnSync([process.execPath, compiler, '-p', project])
+    if (exitCode !== 0) throw new Error(`${folder} does not compile:\n${stdout}`)
+  }
+  try {
+    run([...programs, ...findUrlModules(folder)], {})
+    if (entries.length > 0) run(entries, { declaration: true, emitDeclarationOnly: true })
+    rewriteNames(join(scratch, 'out/src'))
+    rmSync(out, { recursive: true, force: true })
+    renameSync(join(scratch, 'out/src'), out)
+  } finally {
+    rmSync(scratch, { recursive: true })
+  }
+}
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** Modules that no other module imports, because they are started by their URL; relative to the package. */
+function findUrlModules(folder: string): string[] {
+  const sources = filesIn(join(folder, 'src')).filter((path) => /(?<!\.test)\.ts$/.test(path))
+  return sources.flatMap((path) =>
+    [...readFileSync(path, 'utf8').matchAll(urlPattern)].map(([, , name]) =>
+      join(dirname(path), `${name}.ts`).slice(folder.length + 1),
+    ),
+  )
+}
+
+/** Names of modules in emitted files end in `.js`. Throws an Error if a module named by its URL was not emitted. */
+function rewriteNames(folder: string): void {
+  for (const path of filesIn(folder)) {
+    const text = readFileSync(path, 'utf8')
+    const rewritten = path.endsWith('.d.ts')
+      ? text.replace(/((?:from |import\(|import )['"]\.{1,2}\/[^'"]+)\.tsx?(?=['"])/g, '$1.js')
+      : rewriteUrls(text, dirname(path))
+    if (rewritten !== text) writeFileSync(path, rewritten)
+  }
+}
+
+const rewriteUrls = (text: string, folder: string): string =>
+  text.replace(urlPattern, (_, before: string, name: string, after: string) => {
+    if (!existsSync(join(folder, `${name}.js`))) throw new Error(`${join(folder, name)}.js was not emitted`)
+    return `${before}${name}.js${after}`
+  })
