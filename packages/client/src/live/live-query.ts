@@ -26,7 +26,10 @@ export interface Snapshot {
 /** Rows of a list without a limit, the server's largest page, and the largest limit. */
 const limitDefault = 100
 const limitMax = 1000
-/** How long a list without users stays subscribed, in milliseconds: components unmount and mount again. */
+/**
+ * How long a list without users stays subscribed and shared, in milliseconds: components unmount and mount again, and
+ * render before they subscribe.
+ */
 const lingerMs = 1_000
 
 /** A short name of a query, so that equal queries of all clients share one subscription on the server. */
@@ -68,6 +71,7 @@ export class LiveQuery {
   /** The current list request; an older one is ignored. */
   #listing: AbortController | undefined
   #users = 0
+  #lingering: ReturnType<typeof setTimeout> | undefined
   #status: Status = 'loading'
   #error: PlinthError | undefined
   #snapshot: Snapshot | undefined
@@ -106,6 +110,8 @@ export class LiveQuery {
       },
       onRefused: (error) => this.#refuse(error),
     }
+    shared.active.set(key, this)
+    this.#linger()
   }
 
   get current(): Snapshot {
@@ -131,17 +137,27 @@ export class LiveQuery {
       if (isOver) return
       isOver = true
       remove()
-      if (--this.#users === 0) setTimeout(() => this.#leave(), lingerMs)
+      if (--this.#users === 0) this.#linger()
     }
   }
 
-  /** Forgets the rows: without a subscription, nothing says when they change or must no longer be shown. */
-  #leave(): void {
-    if (this.#users > 0) return
-    this.#unwatch?.()
-    this.#unwatch = undefined
-    this.#stop()
-    if (this.#status !== 'closed') this.#reset()
+  /**
+   * Ends the list after a while if it is not used: without a subscription, nothing says when its rows change or must no
+   * longer be shown. A refused list is only shared no longer, so that other users read it again.
+   */
+  #linger(): void {
+    clearTimeout(this.#lingering)
+    this.#lingering = setTimeout(() => {
+      const isUsed = this.#users > 0
+      if (isUsed && this.#status !== 'closed') return
+      const { active } = this.#shared
+      if (active.get(this.key) === this) active.delete(this.key)
+      if (isUsed) return
+      this.#unwatch?.()
+      this.#unwatch = undefined
+      this.#stop()
+      if (this.#status !== 'closed') this.#reset()
+    }, lingerMs)
   }
 
   #start(): void {
@@ -150,7 +166,6 @@ export class LiveQuery {
     active.set(this.key, this)
     const unwatchWrites = this.#writes.watch(this.#observer)
     this.#cleanUp = () => {
-      if (active.get(this.key) === this) active.delete(this.key)
       unwatchWrites()
       subscriptions.remove(this.#subscription)
     }
@@ -186,6 +201,7 @@ export class LiveQuery {
 
   #refuse(error: PlinthError): void {
     this.#stop()
+    this.#linger()
     this.#error = error
     this.#first.reject(error)
     this.#setStatus('closed')

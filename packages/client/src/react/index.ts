@@ -12,7 +12,18 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react'
-import { emptyList, emptyRecord, enterRoom, keyOf, recordKeyOf, textKeyOf, watchRoom } from '../adapters/live-source.ts'
+import {
+  coreOf,
+  emptyList,
+  emptyRecord,
+  emptyRoom,
+  enterRoom,
+  keyOf,
+  readRoom,
+  recordKeyOf,
+  textKeyOf,
+  watchRoom,
+} from '../adapters/live-source.ts'
 import { isPlinthError, type PlinthError } from '../core/error.ts'
 import type { Session, User } from '../types/auth.ts'
 import type { Client } from '../types/client.ts'
@@ -38,21 +49,36 @@ export function usePlinth<Config = Untyped>(): Client<Config> {
 
 const nothing = (): void => undefined
 
+/** Clients whose stored session has been read. */
+const loaded = new WeakSet<object>()
+
 /** The signed-in user. `isLoading` until the stored session has been read. */
 export function useSession(): { session: Session | null; user: User | null; isLoading: boolean } {
   const { auth } = usePlinth()
-  const [isLoading, setLoading] = useState(true)
-  useEffect(() => {
-    let isMounted = true
-    void auth.ready.then(() => isMounted && setLoading(false))
-    return () => {
-      isMounted = false
-    }
-  }, [auth])
+  const subscribe = useCallback(
+    (listener: () => void) => {
+      let isMounted = true
+      void auth.ready.then(() => {
+        loaded.add(auth)
+        if (isMounted) listener()
+      })
+      const stop = auth.onChange(listener)
+      return () => {
+        isMounted = false
+        stop()
+      }
+    },
+    [auth],
+  )
   const session = useSyncExternalStore(
-    auth.onChange,
+    subscribe,
     () => auth.session,
     () => null,
+  )
+  const isLoading = useSyncExternalStore(
+    subscribe,
+    () => !loaded.has(auth),
+    () => true,
   )
   return { session, user: session?.user ?? null, isLoading }
 }
@@ -61,7 +87,7 @@ export function useSession(): { session: Session | null; user: User | null; isLo
 export function useLive<Row>(query: Query<Row> | null): LiveListState<Row> & { readonly isLoading: boolean } {
   const key = textKeyOf(query)
   // Queries are created while rendering; equal ones have one key.
-  const list = useMemo(() => query?.live() ?? null, [key])
+  const list = useMemo(() => query?.live() ?? null, [key, coreOf(query)])
   const state = useSyncExternalStore<LiveListState<Row>>(
     useCallback((listener) => list?.subscribe(listener) ?? nothing, [list]),
     () => list?.current ?? emptyList,
@@ -77,7 +103,7 @@ export function useRecord<Row>(
 ): LiveRecordState<Row> & { readonly isLoading: boolean } {
   const key = recordKeyOf(table, id)
   // Tables are created while rendering; equal ones have one key.
-  const record = useMemo(() => (id === null ? null : table.liveRecord(id)), [key])
+  const record = useMemo(() => (id === null ? null : table.liveRecord(id)), [key, coreOf(table)])
   const state = useSyncExternalStore<LiveRecordState<Row>>(
     useCallback((listener) => record?.subscribe(listener) ?? nothing, [record]),
     () => record?.current ?? emptyRecord,
@@ -93,52 +119,47 @@ export function useRoom(
 ): { room: Room | null; status: string; shared: Untyped; player: Untyped; members: readonly object[] } {
   const client = usePlinth()
   const room = useMemo<Room | null>(() => (id === null ? null : client.room(namespace, id)), [client, namespace, id])
-  useEffect(() => (room ? enterRoom(room) : undefined), [room])
+  useEffect(() => (room ? enterRoom(client, room) : undefined), [client, room])
   const subscribe = useCallback((listener: () => void) => (room ? watchRoom(room, listener) : nothing), [room])
-  const status = useSyncExternalStore(
-    subscribe,
-    () => room?.status ?? 'closed',
-    () => 'closed',
-  )
-  const shared = useSyncExternalStore<Untyped>(subscribe, () => room?.shared.current, nothing)
-  const player = useSyncExternalStore<Untyped>(subscribe, () => room?.player.current, nothing)
-  const members = useSyncExternalStore(
-    subscribe,
-    () => room?.members.current ?? emptyList.items,
-    () => emptyList.items,
-  )
-  return { room, status, shared, player, members }
+  const part = <Name extends keyof typeof emptyRoom>(name: Name): (typeof emptyRoom)[Name] =>
+    useSyncExternalStore(
+      subscribe,
+      () => (room ? readRoom(room) : emptyRoom)[name],
+      () => emptyRoom[name],
+    )
+  return { room, status: part('status'), shared: part('shared'), player: part('player'), members: part('members') }
 }
 
-/** Uploads one file at a time to a bucket, with its progress. */
-export function useUpload(bucket: string): {
-  upload: Bucket['upload']
+interface UploadState {
   progress: UploadProgress | null
   isUploading: boolean
   error?: PlinthError
-  abort(): void
-} {
+}
+
+/** Uploads to a bucket, also while unmounted. The state is that of the last upload; `abort` ends all of them. */
+export function useUpload(bucket: string): UploadState & { upload: Bucket['upload']; abort(): void } {
   const client = usePlinth()
-  const [state, setState] = useState<{ progress: UploadProgress | null; isUploading: boolean; error?: PlinthError }>({
-    progress: null,
-    isUploading: false,
-  })
-  const current = useRef<AbortController | null>(null)
-  const abort = useCallback(() => current.current?.abort(), [])
-  useEffect(() => abort, [abort])
+  const [state, setState] = useState<UploadState>({ progress: null, isUploading: false })
+  const [running] = useState(() => new Set<AbortController>())
+  const last = useRef<AbortController | null>(null)
+  const abort = useCallback(() => {
+    for (const controller of running) controller.abort()
+  }, [running])
   const upload = useCallback<Bucket['upload']>(
     async (key, data, options = {}) => {
       const { signal, onProgress } = options
       const controller = new AbortController()
-      signal?.addEventListener('abort', () => controller.abort())
-      if (signal?.aborted) controller.abort()
-      current.current = controller
-      const set = (next: typeof state): void => {
-        if (current.current === controller) setState(next)
+      const onAbort = (): void => controller.abort()
+      const set: typeof setState = (next) => {
+        if (last.current === controller) setState(next)
       }
+      signal?.addEventListener('abort', onAbort)
+      if (signal?.aborted) onAbort()
+      running.add(controller)
+      last.current = controller
       set({ progress: null, isUploading: true })
       try {
-        return await client.files(bucket as never).upload(key, data, {
+        const stored = await client.files(bucket as never).upload(key, data, {
           ...options,
           signal: controller.signal,
           onProgress(progress) {
@@ -146,16 +167,20 @@ export function useUpload(bucket: string): {
             onProgress?.(progress)
           },
         })
+        set(({ progress }) => ({ progress, isUploading: false }))
+        return stored
       } catch (error) {
-        set({ progress: null, isUploading: false, ...(isPlinthError(error) ? { error } : {}) })
+        const isShown = isPlinthError(error) && error.slug !== 'aborted'
+        set({ progress: null, isUploading: false, ...(isShown ? { error } : {}) })
         throw error
       } finally {
-        if (current.current === controller) setState((last) => ({ ...last, isUploading: false }))
+        signal?.removeEventListener('abort', onAbort)
+        running.delete(controller)
       }
     },
-    [client, bucket],
+    [client, bucket, running],
   )
-  return { upload, ...state, abort }
+  return { ...state, upload, abort }
 }
 
 /** Options for `useQuery` of TanStack Query: the rows of a query, read once. */

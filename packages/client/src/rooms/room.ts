@@ -62,7 +62,7 @@ export class Room {
       onEnd: () => this.#end(this.#error ?? left()),
     })
     core.identity.add(() => {
-      if (this.#me) this.#end(left())
+      if (this.#me) this.#startOver()
       else this.#socket.restart()
     })
     core.cleanups.push(() => this.#end(left()))
@@ -208,7 +208,12 @@ export class Room {
       this.#members = new Map((message.members as Member[]).map((one) => [one.memberId, one]))
     else if (type === 'member_join' || type === 'member_state') this.#members.set(memberId, { memberId, state })
     else if (type !== 'member_leave' || !this.#members.delete(memberId)) return
-    this.#memberList = Object.freeze([...this.#members.values()])
+    this.#showMembers(this.#members)
+  }
+
+  #showMembers(members: Map<string, Member>): void {
+    this.#members = members
+    this.#memberList = Object.freeze([...members.values()])
     this.#memberListeners.emit()
   }
 
@@ -243,6 +248,16 @@ export class Room {
     this.#joining?.reject(error)
     this.#joining = undefined
     if (this.#status !== 'closed') this.#setStatus('closed')
+  }
+
+  /** Another user is signed in: shows nothing of the previous one. */
+  #startOver(): void {
+    this.#end(left())
+    this.#truth = freeze({})
+    this.#versions = { shared: 0, player: 0 }
+    this.#show()
+    this.player.set(freeze({}))
+    this.#showMembers(new Map())
   }
 
   #setStatus(status: Status): void {

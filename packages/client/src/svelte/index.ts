@@ -1,5 +1,5 @@
 /** Svelte stores: `$list`, `$session`, `$room`. They subscribe while a component uses them. */
-import { emptyList, enterRoom, watchRoom } from '../adapters/live-source.ts'
+import { emptyList, emptyRecord, followRoom, isOnServer, readRoom } from '../adapters/live-source.ts'
 import type { Session, User } from '../types/auth.ts'
 import type { Client } from '../types/client.ts'
 import type { Untyped } from '../types/config-shape.ts'
@@ -12,30 +12,33 @@ export interface Readable<Value> {
   subscribe(run: (value: Value) => void): () => void
 }
 
-/** A store of what `read` returns, read again whenever `watch` calls back. */
+const nothing = (): void => undefined
+
+/** A store of what `read` returns, read again whenever `watch` calls back. On servers it is read once. */
 const store = <Value>(read: () => Value, watch: (listener: () => void) => () => void): Readable<Value> => ({
   subscribe(run) {
-    const stop = watch(() => run(read()))
+    const stop = isOnServer() ? nothing : watch(() => run(read()))
     run(read())
     return stop
   },
 })
 
-/** The result of a live query; null reads nothing. On servers, an empty list. */
+/** The result of a live query; null reads nothing. */
 export function live<Row>(query: Query<Row> | null): Readable<LiveListState<Row>> {
-  const list = query && typeof window === 'object' ? query.live() : null
-  return list
-    ? store(() => list.current, list.subscribe.bind(list))
-    : store<LiveListState<Row>>(
-        () => emptyList,
-        () => () => undefined,
-      )
+  const list = query?.live()
+  return store<LiveListState<Row>>(
+    () => list?.current ?? emptyList,
+    (listener) => list?.subscribe(listener) ?? nothing,
+  )
 }
 
-/** One record, kept up to date. */
-export function record<Row>(table: Table<Row>, id: string): Readable<LiveRecordState<Row>> {
-  const one = table.liveRecord(id)
-  return store(() => one.current, one.subscribe)
+/** One record, kept up to date; null reads nothing. */
+export function record<Row>(table: Table<Row>, id: string | null): Readable<LiveRecordState<Row>> {
+  const one = id === null ? null : table.liveRecord(id)
+  return store<LiveRecordState<Row>>(
+    () => one?.current ?? emptyRecord,
+    (listener) => one?.subscribe(listener) ?? nothing,
+  )
 }
 
 /** The signed-in user. */
@@ -49,19 +52,8 @@ export function room(
   id: string,
 ): Readable<{ room: Room; status: string; shared: Untyped; player: Untyped; members: readonly object[] }> {
   const one = client.room(namespace, id)
-  const read = () => ({
-    room: one,
-    status: one.status,
-    shared: one.shared.current,
-    player: one.player.current,
-    members: one.members.current,
-  })
-  return store(read, (listener) => {
-    const leave = enterRoom(one)
-    const stop = watchRoom(one, listener)
-    return () => {
-      stop()
-      leave()
-    }
-  })
+  return store(
+    () => ({ room: one, ...readRoom(one) }),
+    (listener) => followRoom(client, one, listener),
+  )
 }

@@ -124,6 +124,6 @@ test('threads and child processes of the installed server run: SQL, vectors, ima
   expect(upload.status).toBe(201)
   const image = await fetch(`${url}/api/storage/pictures/dot.png?width=10&format=webp`)
   expect({ status: image.status, type: image.headers.get('content-type') }).toEqual({ status: 200, type: 'image/webp' })
-  project.run(['npx', 'plinth', 'backup', 'copy.tar.gz', ...files], { PLINTH_SERVICE_KEY: serviceKey })
+  project.run(['npx', 'plinth', 'backup', 'copy.tar.gz', '--data', 'programs'], { PLINTH_SERVICE_KEY: serviceKey })
   expect(existsSync(join(project.folder, 'copy.tar.gz'))).toBe(true)
 })
