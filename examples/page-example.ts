@@ -1,9 +1,10 @@
 /**
  * Runs an example with a page: serves the `plinth.config.ts` of its folder in development mode and, on a second port,
- * the page as static files. Each example provides its welcome text and its shell variables.
+ * the page: static files, and its scripts bundled in memory. Each example provides its welcome text and its shell
+ * variables.
  */
 import { chmodSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openApp } from '../packages/server/src/app.ts'
 import { systemClock } from '../packages/server/src/base/clock.ts'
@@ -18,7 +19,7 @@ export interface PageExample {
   readonly folder: string
   /** Default ports, overridden by `--port` and `--page-port`. */
   readonly ports: readonly [api: number, page: number]
-  /** The files of `page/` that are served; `index.html` is also `/`. */
+  /** The files of `page/` that are served; `index.html` is also `/`. A script `map.ts` is served as `/map.js`. */
   readonly files: readonly string[]
   /** Called before the configuration is loaded, to create files that it reads. */
   prepare?(dataFolder: string): void
@@ -65,7 +66,8 @@ async function serve(example: PageExample): Promise<number> {
   const app = await openApp({ config, settings, log })
   const apiUrl = settings.publicUrl ?? app.url
   const routes = (await example.openRoutes?.({ apiUrl, settings })) ?? {}
-  const page = servePage(example, Number(pagePort), apiUrl, routes)
+  const scripts = await bundleScripts(example, apiUrl)
+  const page = servePage(example, Number(pagePort), { ...scripts, ...routes })
   const stopped = waitForShutdown({
     process,
     clock: systemClock,
@@ -95,21 +97,39 @@ function parseOptions({ folder, ports }: PageExample) {
   return values
 }
 
-/** Any static file server would do; this one also serves the URL of the API at `/settings.json`. */
-function servePage({ folder, files }: PageExample, port: number, apiUrl: string, routes: Routes) {
+/** Any static file server would do. */
+function servePage({ folder, files }: PageExample, port: number, routes: Routes) {
   const serveFile = (path: string) => () => new Response(Bun.file(path))
+  const staticFiles = files.filter((name) => !name.endsWith('.ts'))
   return Bun.serve({
     hostname: '127.0.0.1',
     port,
     routes: {
-      ...Object.fromEntries(files.map((name) => [`/${name}`, serveFile(join(folder, 'page', name))])),
+      ...Object.fromEntries(staticFiles.map((name) => [`/${name}`, serveFile(join(folder, 'page', name))])),
       '/': serveFile(join(folder, 'page/index.html')),
       '/page-example.css': serveFile(join(import.meta.dirname, 'page-example.css')),
-      '/settings.json': () => Response.json({ url: apiUrl }),
       ...Object.fromEntries(Object.entries(routes).map(([path, handle]) => [path, { GET: handle }])),
     },
     fetch: () => new Response('Not found', { status: 404 }),
   })
+}
+
+/** Bundles the scripts of the page with the client, as any bundler would. `process.env.PLINTH_URL` is the API's URL. */
+async function bundleScripts({ folder, files }: PageExample, apiUrl: string): Promise<Routes> {
+  const scripts = files.filter((name) => name.endsWith('.ts'))
+  const { outputs } = await Bun.build({
+    entrypoints: scripts.map((name) => join(folder, 'page', name)),
+    target: 'browser',
+    minify: { syntax: true, whitespace: true },
+    sourcemap: 'inline',
+    define: { 'process.env.PLINTH_URL': JSON.stringify(apiUrl) },
+  })
+  const serve = async (output: Bun.BuildArtifact) => {
+    const text = await output.text()
+    return () => new Response(text, { headers: { 'Content-Type': 'text/javascript; charset=utf-8' } })
+  }
+  const routes = outputs.map(async (output) => [`/${basename(output.path)}`, await serve(output)] as const)
+  return Object.fromEntries(await Promise.all(routes))
 }
 
 /** Readable by its owner only, because it may contain keys. */

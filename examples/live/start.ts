@@ -22,7 +22,7 @@ function signToken(id: string, secret: string): string {
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4300, 4301],
-  files: ['index.html', 'map.css', 'map.mjs', 'watch.mjs'],
+  files: ['index.html', 'map.css', 'map.ts'],
   async introduce({ apiUrl, pageUrl, settings }) {
     await fill(apiUrl, settings.serviceKey)
     const [marie, omar] = ['marie', 'omar'].map((id) => signToken(id, settings.secret))

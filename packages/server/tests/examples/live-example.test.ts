@@ -43,8 +43,17 @@ async function lastMessage(name: string): Promise<string> {
 
 /** Runs in a page: how often it has listed the view, and resumed without listing it. */
 async function readCounters(): Promise<readonly [listings: number, recovered: number]> {
-  const { listings, recovered } = document.body.dataset
-  return [Number(listings), Number(recovered)]
+  const listings = performance.getEntriesByType('resource').filter(({ name }) => name.includes('/tables/travellers?'))
+  const lines = [...document.querySelectorAll('#log li')]
+  return [listings.length, lines.filter(({ textContent }) => textContent?.includes('nothing was missed')).length]
+}
+
+/** Runs in a page. */
+async function press(name: string, label: string): Promise<void> {
+  const line = [...document.querySelectorAll('#list li')].find(({ textContent }) => textContent?.startsWith(name))
+  const button = [...(line?.querySelectorAll('button') ?? [])].find(({ textContent }) => textContent === label)
+  if (!button) throw new Error(`No button ${label} for ${name}`)
+  button.click()
 }
 
 describeInBrowser('the live example', 'two windows', (chromium) => {
@@ -124,6 +133,17 @@ describeInBrowser('the live example', 'two windows', (chromium) => {
     expect(await anonymous.run(lastMessage, 'Ada')).toBe('removed')
     await anonymous.run(choose, '')
     await bothShow()
+  })
+
+  test('owners hide and share their travelers with the buttons of the page', async () => {
+    const before = await view(null)
+    await marie.run(press, 'Ada', 'Hide')
+    const { ada: _, ...others } = before
+    await anonymous.run(untilShown, others)
+    await marie.run(press, 'Ada', 'Share')
+    await anonymous.run(untilShown, before)
+    await bothShow()
+    await expect(marie.run(press, 'Emil', 'Hide')).rejects.toThrow('No button')
   })
 
   test('windows resume after a crash of the server without missing a change', async () => {

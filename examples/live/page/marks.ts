@@ -1,0 +1,41 @@
+/** The drawing: a dot for every place, which together form the continents, and a mark for every traveler. */
+import { find } from '../../page-dom.ts'
+
+interface Position {
+  readonly lat: number
+  readonly lng: number
+}
+
+const northUp = (lat: number): number => -lat
+
+export function drawPlaces(places: readonly Position[]): void {
+  const dots = places.map(({ lat, lng }) => `M${lng} ${northUp(lat)}h0`)
+  find('land').setAttribute('d', dots.join(''))
+}
+
+/** Adds the mark of a traveler to the map. */
+export function createMark(id: string): SVGGElement {
+  const mark = createElement('g', { 'data-traveller': id })
+  mark.append(createElement('circle', { r: 2.2 }), createElement('text', { x: 3.4, y: 1.7 }))
+  find('travellers').append(mark)
+  return mark
+}
+
+export function moveMark(
+  mark: SVGGElement,
+  { name, placeId, shared, lat, lng }: Position & { name: string; placeId: string; shared: boolean },
+): void {
+  mark.setAttribute('class', shared ? 'traveller' : 'traveller hidden')
+  mark.dataset.place = placeId
+  mark.style.transform = `translate(${lng}px, ${northUp(lat)}px)`
+  if (mark.lastElementChild) mark.lastElementChild.textContent = name
+}
+
+function createElement<const Name extends keyof SVGElementTagNameMap>(
+  name: Name,
+  attributes: Readonly<Record<string, string | number>>,
+): SVGElementTagNameMap[Name] {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value))
+  return made
+}
