@@ -79,11 +79,13 @@ export function invalid(data: FieldErrors, message?: string): ApiError {
 export const invalidField = (field: string, code: FieldErrorCode, message: string): ApiError =>
   invalid({ [field]: { code, message } })
 
-export const authenticationRequired = (): ApiError => apiError('authentication-required', 'Authentication required')
+export const authenticationRequired = (data?: FieldErrors): ApiError =>
+  apiError('authentication-required', 'Authentication required', data)
 export const tokenExpired = (): ApiError => apiError('token-expired', 'Token expired')
 export const invalidToken = (): ApiError => apiError('invalid-token', 'Invalid token')
 export const invalidServiceKey = (): ApiError => apiError('invalid-service-key', 'Invalid service key')
-export const accessDenied = (message = 'Access denied'): ApiError => apiError('access-denied', message)
+export const accessDenied = (message = 'Access denied', data?: FieldErrors): ApiError =>
+  apiError('access-denied', message, data)
 
 /** 404; `what` is a noun of the API (`Record`, `Table`), never an id or a path. */
 export const notFound = (what: string, data?: FieldErrors): ApiError => apiError('not-found', `${what} not found`, data)

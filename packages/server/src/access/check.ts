@@ -4,7 +4,7 @@
  */
 import { EngineError } from '../engines/sql/error.ts'
 import type { DatabaseAddress } from '../engines/sql/sql.ts'
-import { type ApiError, accessDenied, authenticationRequired } from '../errors.ts'
+import { type ApiError, accessDenied, authenticationRequired, type FieldErrors } from '../errors.ts'
 import { asyncRuleTimeoutMs } from '../limits/api.ts'
 import { always, type Expr, never } from '../query/expr.ts'
 import type { Row } from '../query/matches.ts'
@@ -30,9 +30,14 @@ export interface Permissions {
   delete(): Expr
 }
 
-/** The error for a denied access: 401 for a caller without credentials, 403 for one with. */
-export const denied = (caller: Caller): ApiError =>
-  caller.kind === 'anonymous' ? authenticationRequired() : accessDenied()
+/**
+ * The error for a denied access: 401 for a caller without credentials, 403 for one with. `at` is the path of the denied
+ * operation in a batch.
+ */
+export function denied(caller: Caller, at = ''): ApiError {
+  const data: FieldErrors | undefined = at === '' ? undefined : { [at]: { code: 'unknown', message: 'is not allowed' } }
+  return caller.kind === 'anonymous' ? authenticationRequired(data) : accessDenied(undefined, data)
+}
 
 /** Returns the tree, unless it denies every row: then throws 401 or 403 before any row is read. */
 export function required(expr: Expr, caller: Caller): Expr {

@@ -69,6 +69,17 @@ const matrix: Readonly<Record<string, Access>> = {
     ...write,
     send: (client, base) => client.post(`${base}/batch-by-filter`, { action: 'delete' }),
   },
+  'records.transaction': {
+    ...write,
+    send: (client, base) =>
+      client.post(base.replace('/tables/denied', '/transaction'), {
+        operations: [
+          { table: 'denied', insert: { title: 'new' } },
+          { table: 'denied', update: { id: 'a', data: { title: 'x' } } },
+          { table: 'denied', delete: { id: 'a' } },
+        ],
+      }),
+  },
   'subscriptions.check': {
     ...anyone,
     send: (client) => client.get('/api/db/connect-check?namespace=shared&table=denied'),

@@ -127,6 +127,7 @@ describeServer(
         'records.search',
         'records.batch',
         'records.batchByFilter',
+        'records.transaction',
         'system.health',
         'system.config',
         'system.schema',

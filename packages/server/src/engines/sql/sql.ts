@@ -73,7 +73,7 @@ export interface WriteOptions {
    * The table the write concerns. A shared engine partitions its connections by it, so a locked table blocks only its
    * own writes. Without it, the writes of a namespace share one partition.
    */
-  readonly table?: string
+  readonly table?: string | undefined
   /**
    * True for schema changes: they wait for locks without limit and may take as long as building a large index takes.
    */

@@ -22,6 +22,7 @@ import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
+import { transactionEndpoint } from './writes/transaction-endpoint.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
 import type { OnCommitted } from './writes/write-context.ts'
 import { createWriteRunner } from './writes/write-runner.ts'
@@ -73,12 +74,14 @@ export function createRecords(deps: RecordsDeps): Records {
   const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
   const runWrite = createWriteRunner({ budget, onWrite: trimmer.markWritten, committed, clock })
   const generate = () => ({ id: newId, nowMs: clock.now() })
+  const writing = { resolve, runWrite, generate, limits }
 
   return {
     name: 'records',
     endpoints: [
       ...createReadEndpoints({ resolve, totals, limits }),
-      ...createWriteEndpoints({ resolve, runWrite, generate, limits }),
+      ...createWriteEndpoints(writing),
+      transactionEndpoint(writing),
     ],
     jobs: [{ name: 'records.trim', intervalMs: housekeepingIntervalMs, run: trimmer.run }],
     reconfigured: () => totals.clear(),

@@ -21,7 +21,7 @@ const all = <Name extends string>(bound: ResponseBound, ...names: readonly Name[
 export const responseBounds: Readonly<Record<string, ResponseBound>> = {
   ...all('page', 'records.list', 'records.search', 'storage.list', 'rooms.list', 'rooms.inspect', 'rooms.summaries'),
   ...all('page', 'admin.listUsers', 'analytics.events', 'push.logs', 'vector.perform'),
-  ...all('refused', 'records.batch', 'sql.exec', 'analytics.query'),
+  ...all('refused', 'records.batch', 'records.transaction', 'sql.exec', 'analytics.query'),
   ...all('item', 'records.get', 'records.insert', 'records.update'),
   // One value; a list of keys is a page.
   ...all('item', 'kv.perform'),

@@ -27,6 +27,8 @@ describeServer('write budget', { config, clock }, (server) => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expectRefusal(await alice.post(`${base}/batch`, { inserts: [{}] }), 429)
     expectRefusal(await alice.delete(`${base}/a`), 429)
+    const operations = [{ table: 'items', delete: { id: 'a' } }]
+    expectRefusal(await alice.post('/api/db/shared/transaction', { operations }), 429)
     expect((await alice.get(`${base}/a`)).body.rank).toBe(2)
     expect((await server.as('bob').patch(`${base}/a`, { rank: 4 })).status).toBe(200)
     for (let rank = 0; rank < 4; rank++) expect((await server.service.patch(`${base}/a`, { rank })).status).toBe(200)

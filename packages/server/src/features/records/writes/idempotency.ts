@@ -119,7 +119,7 @@ const isStorable = (error: unknown): error is ApiError =>
  * response as `replay` shows it to the caller now.
  */
 export async function writeOnce(
-  { database, namespace, table }: { database: Database; namespace: string; table: string },
+  { database, namespace, table }: { database: Database; namespace: string; table: string | undefined },
   key: IdempotencyKey | null,
   times: { nowMs: number; sinceMs: number },
   work: (tx: Transaction) => Promise<WriteResponse>,

@@ -19,8 +19,16 @@ export type ResponseShape =
   | { readonly kind: 'record'; readonly sent: SentFields; readonly hasAction: boolean }
   /** Lists of records, each in the order of the request. */
   | { readonly kind: 'batch'; readonly inserted: readonly SentFields[]; readonly updated: readonly SentFields[] }
+  /** The result of each operation on its table. */
+  | { readonly kind: 'transaction'; readonly operations: readonly ReplayedOperation[] }
   /** No field of any record: counts, or a confirmation. */
   | { readonly kind: 'plain' }
+
+/** An operation of a transaction; `sent` is empty where its result is not a record. */
+export interface ReplayedOperation {
+  readonly call: TableCall
+  readonly sent: SentFields
+}
 
 /** A stored response; `body` is JSON, or null without one. */
 export interface StoredBody {
@@ -57,13 +65,15 @@ function showStored({ call, readable }: Context, stored: RecordRow, sent: SentFi
   return showRecord(call, written, readable.has(row.id as string)).text
 }
 
-/** A stored error names no field that is hidden from the caller now. */
-function withoutHidden({ table, view }: TableCall, body: string): string {
-  if (view.showsHidden || table.hidden.size === 0) return body
+/** A stored error names no field that is hidden from the caller now. `callOf` returns the table of a path. */
+function withoutHidden(body: string, callOf: (path: string) => TableCall | undefined): string {
   const error = JSON.parse(body) as { data?: FieldErrors }
   if (error.data === undefined) return body
   // Within a batch, a name has its position before it: `inserts[3].title`.
-  const isShown = (name: string): boolean => !table.hidden.has(name.slice(name.lastIndexOf('.') + 1))
+  const isShown = (path: string): boolean => {
+    const call = callOf(path)
+    return !call || call.view.showsHidden || !call.table.hidden.has(path.slice(path.lastIndexOf('.') + 1))
+  }
   const data = Object.fromEntries(Object.entries(error.data).filter(([name]) => isShown(name)))
   return JSON.stringify({ ...error, data })
 }
@@ -100,8 +110,9 @@ export async function replayedBody(
   { status, body }: StoredBody,
 ): Promise<string | null> {
   if (body === null) return null
-  if (status >= 400) return withoutHidden(call, body)
+  if (status >= 400) return withoutHidden(body, (path) => callAt(path, shape) ?? call)
   if (shape.kind === 'plain') return body
+  if (shape.kind === 'transaction') return replayedTransaction(tx, shape.operations, body)
   const stored = JSON.parse(body) as RecordRow & StoredBatch
   const records = shape.kind === 'record' ? [stored] : [...stored.inserted, ...stored.updated]
   if (records.every(isAbridged)) return body
@@ -115,4 +126,40 @@ export async function replayedBody(
   const versions =
     stored.versions && `,"versions":${JSON.stringify(readableVersions(context, stored, stored.versions))}`
   return `{"inserted":${inserted},"updated":${updated},"deleted":${JSON.stringify(stored.deleted)}${versions ?? ''}}`
+}
+
+/** The table of an operation of a transaction by the path of an error, such as `operations[3].title`. */
+function callAt(path: string, shape: ResponseShape): TableCall | undefined {
+  const index = /^operations\[(\d+)\]/.exec(path)?.[1]
+  return shape.kind === 'transaction' ? shape.operations[Number(index)]?.call : undefined
+}
+
+async function replayedTransaction(
+  tx: Transaction,
+  operations: readonly ReplayedOperation[],
+  body: string,
+): Promise<string> {
+  const stored = JSON.parse(body) as {
+    readonly abridged?: true
+    readonly results: readonly RecordRow[]
+    readonly versions?: readonly (number | null)[]
+  }
+  if (stored.abridged) return body
+  const contexts = new Map<TableCall, Context>()
+  for (const [call, some] of Map.groupBy(stored.results.entries(), ([at]) => operations[at]?.call as TableCall)) {
+    const ids = new Set(some.flatMap(([, result]) => (isAbridged(result) ? [] : [result.id as string])))
+    contexts.set(call, { call, readable: ids.size > 0 ? await findReadable({ call, tx }, [...ids]) : ids })
+  }
+  const results: string[] = []
+  const versions: (number | null)[] = []
+  for (const [at, result] of stored.results.entries()) {
+    const { call, sent } = operations[at] as ReplayedOperation
+    const context = contexts.get(call) as Context
+    const isReadable = isAbridged(result)
+      ? !isNever(call.permissions.read())
+      : context.readable.has(result.id as string)
+    results.push(showStored(context, result, sent))
+    versions.push(isReadable ? (stored.versions?.[at] ?? null) : null)
+  }
+  return `{"results":[${results.join(',')}]${stored.versions ? `,"versions":${JSON.stringify(versions)}` : ''}}`
 }

@@ -82,7 +82,7 @@ function deferErrors<T>(parse: () => T): () => T {
 }
 
 /** Key of the advisory lock that serializes upserts of one value: the second one finds what the first has inserted. */
-const lockKeyOf = ({ call }: Write, { conflictTarget, conflictValue }: Upsert): string =>
+export const lockKeyOf = (call: TableCall, { conflictTarget, conflictValue }: Upsert): string =>
   JSON.stringify([call.address, call.table.name, conflictTarget, conflictValue])
 
 /** Reads and locks the existing records of upserts with one conflict target, by their values of it. */
@@ -94,7 +94,7 @@ async function lockTargets(write: Write, upserts: readonly Upsert[]): Promise<Ma
   const [first] = upserts
   const field = first && table.fields.get(first.conflictTarget)
   if (!first || !field) return found
-  await tx.lock(...upserts.map((upsert) => lockKeyOf(write, upsert)))
+  await tx.lock(...upserts.map((upsert) => lockKeyOf(call, upsert)))
   const existing = await readRows(write, {
     column: sql`${rows.name}.${ident(first.conflictTarget)}`,
     type: storedTypes[field.type],

@@ -23,7 +23,13 @@ export type RunWrite = (
   table: TableCall,
   shapeOf: () => ResponseShape,
   work: (write: Write) => Promise<WriteResponse>,
+  options?: RunWriteOptions,
 ) => Promise<Reply>
+
+export interface RunWriteOptions {
+  /** Whether the write concerns other tables as well, so that it uses no single table's share of the connections. */
+  readonly spansTables?: boolean
+}
 
 export interface WriteRunnerDeps {
   readonly budget: WriteBudget
@@ -34,7 +40,7 @@ export interface WriteRunnerDeps {
 }
 
 export function createWriteRunner({ budget, onWrite, committed, clock }: WriteRunnerDeps): RunWrite {
-  return (call, table, shapeOf, work) => {
+  return (call, table, shapeOf, work, { spansTables = false } = {}) => {
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
     onWrite(table.address)
@@ -43,7 +49,11 @@ export function createWriteRunner({ budget, onWrite, committed, clock }: WriteRu
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
       return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
     }
-    const target = { database: table.database, namespace: table.address.namespace, table: table.table.name }
+    const target = {
+      database: table.database,
+      namespace: table.address.namespace,
+      table: spansTables ? undefined : table.table.name,
+    }
     const times = { nowMs, sinceMs: nowMs - idempotencyRetentionMs }
     const replay: Replay = (tx, stored) => replayedBody(tx, table, shapeOf(), stored)
     return writeOnce(target, keyOf(call), times, run, replay)

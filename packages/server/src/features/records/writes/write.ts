@@ -46,7 +46,7 @@ export async function rowSatisfies({ call, tx }: Write, expr: Expr, row: RecordR
 }
 
 async function require(write: Write, expr: Expr, row: RecordRow): Promise<void> {
-  if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller)
+  if (!(await rowSatisfies(write, expr, row))) throw denied(write.call.caller, write.at)
 }
 
 /** Counts what a request adds to the change log. Throws 413 beyond the limit. */
@@ -334,6 +334,20 @@ export async function deleteRow(write: Write, { row, version: versionBefore }: V
   const version = nextVersion(versionBefore, write.nowMs)
   record(write, changeOf(call.table, id, row, null, version))
   return version
+}
+
+/**
+ * Whether a record that the caller may read exists, or has the version. A record that it may not read counts as absent.
+ */
+export async function holds(
+  write: Write,
+  id: string,
+  expected: { readonly ifMatch: string } | { readonly exists: boolean },
+): Promise<boolean> {
+  const row = await findRow(write, id)
+  const found = row && (await rowSatisfies(write, write.call.permissions.read(), row.row)) ? row : null
+  if ('exists' in expected) return (found !== null) === expected.exists
+  return found !== null && matchesVersion(expected.ifMatch, found.version)
 }
 
 /** Deletes a record visible to the caller and returns the version of its removal. Throws 404, 412, 401/403, 409. */

@@ -1,0 +1,50 @@
+/** The endpoint of transactions: operations on several tables of a namespace, all or nothing. */
+import { z } from 'zod'
+import { type Endpoint, endpoint } from '../../../http/endpoint.ts'
+import { flagParam } from '../../../http/input/query-schema.ts'
+import { batchOperationsMax } from '../../../limits/api.ts'
+import type { TableCall } from '../resolve-table.ts'
+import { common } from '../table-endpoint.ts'
+import type { WriteEndpointsDeps } from './endpoints.ts'
+import { runTransaction, transactionShape } from './transaction.ts'
+import { parseOperations, requireScopes, resolveTables, transactionBody } from './transaction-input.ts'
+
+const transactionReply = z.object({
+  results: z.array(z.object({})).meta({
+    description: 'In the order of the operations: the record, `{id}` for a delete, `{ok: true}` for a check',
+  }),
+  versions: z.array(z.int().nullable()).optional().meta({
+    description:
+      'With `versions=1`, in the order of the operations; null for checks and for what the caller may not read',
+  }),
+})
+
+export function transactionEndpoint({ resolve, runWrite, generate, limits }: WriteEndpointsDeps): Endpoint {
+  return endpoint({
+    ...common,
+    name: 'records.transaction',
+    method: 'POST',
+    paths: ['/api/db/:namespace/transaction', '/api/db/:namespace/:instanceId/transaction'],
+    summary: 'Change several tables in one transaction',
+    description: `1 to ${batchOperationsMax} operations in order; all or nothing. A condition that does not hold is 409. A service key needs \`db:table:{table}:write\` for every table that it changes, and \`db:table:{table}:read\` for every table that it checks.`,
+    query: z.object({ versions: flagParam('1: the response has `versions`') }),
+    body: transactionBody,
+    replies: { 200: { description: 'The results of the operations', schema: transactionReply } },
+    errors: [404, 409],
+    async handle(call) {
+      const { operations: bodies } = call.body
+      requireScopes(call.caller, bodies)
+      const calls = await resolveTables(bodies, (table) => resolve({ ...call, params: { ...call.params, table } }))
+      const operations = await parseOperations(bodies, calls, generate())
+      const [first] = calls.values()
+      const options = { bytesMax: limits.bytesMax(), showsVersions: call.query.versions }
+      return runWrite(
+        call,
+        first as TableCall,
+        () => transactionShape(operations),
+        (write) => runTransaction(write, operations, options),
+        { spansTables: calls.size > 1 },
+      )
+    },
+  })
+}
