@@ -1,5 +1,5 @@
 /** The templates of create-plinth: created, installed from the tarballs, type-checked, built and started. */
-import { afterAll, afterEach, describe, expect, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,15 +34,21 @@ function create(cwd: string, ...args: readonly string[]) {
   return { code: exitCode, out: stdout.toString(), error: stderr.toString() }
 }
 
-/** Creates a project from a template in the folder `app` and installs it. */
-function createInstalled(template: string): { readonly project: Project; inApp(command: string): readonly string[] } {
-  const project = newProject()
+/** A command in the folder `app` of a project. */
+const inApp = (command: string): readonly string[] => ['sh', '-c', `cd app && exec ${command}`]
+
+/** Creates the folder `app` from a template and installs its packages. */
+function install(project: Project, template: string): void {
   expect(create(project.folder, 'app', '--template', template)).toMatchObject({ code: 0, error: '' })
-  const inApp = (command: string): readonly string[] => ['sh', '-c', `cd app && exec ${command}`]
   const files = template === 'none' ? [tarballs.plinth.path] : [tarballs.plinth.path, tarballs.client.path]
   const options = '--prefer-offline --no-audit --no-fund --ignore-scripts'
   project.run(inApp(`npm install ${options} ${files.map((path) => `"${path}"`).join(' ')}`))
-  return { project, inApp }
+}
+
+function createInstalled(template: string): Project {
+  const project = newProject()
+  install(project, template)
+  return project
 }
 
 describe('the program', () => {
@@ -94,14 +100,14 @@ describe('the program', () => {
 })
 
 test('none: its types are right, and the server starts', async () => {
-  const { project, inApp } = createInstalled('none')
+  const project = createInstalled('none')
   project.run(inApp('npm run check'))
   const url = await readyUrl(project.start(inApp('npm run dev'), { PLINTH_PORT: '0' }))
   expect((await fetch(`${url}/api/health`)).status).toBe(200)
 })
 
 test('node: its types are right, and two programs share a live list', async () => {
-  const { project, inApp } = createInstalled('node')
+  const project = createInstalled('node')
   project.run(inApp('npm run check'))
   const url = await readyUrl(project.start(inApp('npm run dev'), { PLINTH_PORT: '0' }))
   const [first, second] = [1, 2].map(() => project.start(inApp('npm start'), { PLINTH_URL: url }))
@@ -115,27 +121,35 @@ test('node: its types are right, and two programs share a live list', async () =
 })
 
 describe('react-vite', () => {
-  test('its types are right, it builds, and `npm run dev` serves the page and the server', async () => {
-    const { project, inApp } = createInstalled('react-vite')
-    project.run(inApp('npm run build'))
-    const [script] = readdirSync(join(project.folder, 'app/dist/assets')).filter((name) => name.endsWith('.js'))
-    const bundle = readFileSync(join(project.folder, 'app/dist/assets', script ?? ''), 'utf8')
+  const app = openProject()
+  const url = { server: '' }
+
+  beforeAll(async () => {
+    install(app, 'react-vite')
+    url.server = await readyUrl(app.start(inApp('npx plinth dev'), { PLINTH_PORT: '0' }))
+    app.run(inApp('npm run build'), { VITE_PLINTH_URL: url.server })
+  })
+  afterAll(() => app.remove())
+
+  test('its types are right, and the page contains the client and nothing of the server', () => {
+    const [script] = readdirSync(join(app.folder, 'app/dist/assets')).filter((name) => name.endsWith('.js'))
+    const bundle = readFileSync(join(app.folder, 'app/dist/assets', script ?? ''), 'utf8')
     expect(bundle).toContain('signInAnonymously')
-    expect(bundle).not.toContain('authorId: auth.id')
-    const dev = project.start(inApp('npm run dev'), { PLINTH_PORT: '0' })
-    const url = await readyUrl(dev)
-    expect((await fetch(`${url}/api/health`)).status).toBe(200)
+    expect(bundle).not.toContain('schema:')
+  })
+
+  test('`npm run dev` serves the page and the server', async () => {
+    const data = { PLINTH_PORT: '0', PLINTH_DATA: 'data-of-dev' }
+    const dev = app.start(inApp('npm run dev'), data)
+    expect((await fetch(`${await readyUrl(dev)}/api/health`)).status).toBe(200)
     // Vite and the server become ready in either order.
     if (!dev.out.text().includes('Local:')) await dev.out.until('Local:')
   })
 
   describeInBrowser('the page of react-vite', 'the page', (chromium) => {
     test('signs a guest in and shows tasks of others live', async () => {
-      const { project, inApp } = createInstalled('react-vite')
-      const url = await readyUrl(project.start(inApp('npx plinth dev'), { PLINTH_PORT: '0' }))
-      project.run(inApp('npm run build'), { VITE_PLINTH_URL: url })
       const port = findFreePort()
-      const page = project.start(inApp(`npx vite preview --host 127.0.0.1 --port ${port} --strictPort`))
+      const page = app.start(inApp(`npx vite preview --host 127.0.0.1 --port ${port} --strictPort`))
       await page.out.until('Local:')
       const browser = await openChromium(chromium)
       try {
@@ -151,8 +165,10 @@ describe('react-vite', () => {
           ;(await find('.sign-in .primary')).click()
           await find('.status.live')
         })
-        const { accessToken, user } = await (await fetch(`${url}/api/auth/signin/anonymous`, { method: 'POST' })).json()
-        const inserted = await fetch(`${url}/api/db/shared/tables/tasks`, {
+        const { accessToken, user } = await (
+          await fetch(`${url.server}/api/auth/signin/anonymous`, { method: 'POST' })
+        ).json()
+        const inserted = await fetch(`${url.server}/api/db/shared/tables/tasks`, {
           method: 'POST',
           headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
           body: JSON.stringify({ title: 'From elsewhere', authorId: user.id }),
