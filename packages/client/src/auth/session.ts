@@ -124,7 +124,10 @@ export class SessionKeeper implements Credentials {
   /** Replaces the tokens. Concurrent calls share one request, also with other tabs where the browser has locks. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.ready
-      .then(() => this.#exclusively(() => this.#refreshOnce()))
+      .then(() => {
+        const old = this.#current?.refreshToken
+        return this.#exclusively(() => this.#refreshOnce(old))
+      })
       .finally(() => {
         this.#refreshing = undefined
       })
@@ -161,10 +164,11 @@ export class SessionKeeper implements Credentials {
     return session
   }
 
-  async #refreshOnce(): Promise<void> {
+  /** `old`: the refresh token when the refresh was requested, before this tab waited for the others. */
+  async #refreshOnce(old: string | undefined): Promise<void> {
     const stored = await this.#read()
     // Another tab has refreshed it already.
-    if (stored && stored.refreshToken !== this.#current?.refreshToken) {
+    if (stored && stored.refreshToken !== old) {
       this.#set(stored)
       if (stored.expiresAt - refreshAheadMs > Date.now()) return
     }

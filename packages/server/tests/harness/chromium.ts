@@ -4,17 +4,23 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export interface Chromium {
+/** A tab of a browser. */
+export interface Tab {
   /** Opens a page; resolves once it has loaded. */
   open(url: string): Promise<void>
+  /** Runs a function in the page; arguments and result must be JSON. Rejects with the error of the function. */
+  run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
+}
+
+export interface Chromium extends Tab {
+  /** Opens another tab, which shares the storage of its origin with the others. */
+  openTab(url: string): Promise<Tab>
   /** Adds a virtual platform authenticator that confirms every request. */
   addAuthenticator(): Promise<void>
   /** Grants pages of the origin permission to show notifications, without a prompt. */
   allowNotifications(origin: string): Promise<void>
   /** Delivers a push message to the service worker of an origin. */
   deliverPush(origin: string, text: string): Promise<void>
-  /** Runs a function in the page; arguments and result must be JSON. Rejects with the error of the function. */
-  run<Args extends readonly unknown[], T>(work: (...args: Args) => Promise<T>, ...args: Args): Promise<T>
   close(): Promise<void>
 }
 
@@ -61,13 +67,19 @@ export async function openChromium(program: string): Promise<Chromium> {
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
   }
   try {
-    const { send, next, disconnect } = await connect(await debuggerUrl(child.stderr))
+    const { host, url: firstPage } = await findDebugger(child.stderr)
+    const connections = [await connect(firstPage)]
+    const { send, next } = connections[0] as Connection
     return {
-      async open(url) {
-        await send('Page.enable')
-        const loaded = next('Page.loadEventFired')
-        await send('Page.navigate', { url })
-        await loaded
+      ...tabOf(connections[0] as Connection),
+      async openTab(url) {
+        const response = await fetch(`http://${host}/json/new`, { method: 'PUT' })
+        const { webSocketDebuggerUrl } = (await response.json()) as Target
+        const connection = await connect(webSocketDebuggerUrl)
+        connections.push(connection)
+        const tab = tabOf(connection)
+        await tab.open(url)
+        return tab
       },
       async addAuthenticator() {
         await send('WebAuthn.enable')
@@ -99,14 +111,8 @@ export async function openChromium(program: string): Promise<Chromium> {
         await send('ServiceWorker.deliverPushMessage', { origin, registrationId, data: text })
         await send('ServiceWorker.disable')
       },
-      async run(work, ...args) {
-        const expression = `(${work})(...${JSON.stringify(args)})`
-        const answer = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
-        if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails.exception))
-        return answer.result.value
-      },
       async close() {
-        disconnect()
+        for (const { disconnect } of connections) disconnect()
         await end()
       },
     }
@@ -116,19 +122,38 @@ export async function openChromium(program: string): Promise<Chromium> {
   }
 }
 
-/** The debugger URL of the page, from the output of Chromium. */
-async function debuggerUrl(stderr: ReadableStream<Uint8Array>): Promise<string> {
+type Connection = Awaited<ReturnType<typeof connect>>
+
+const tabOf = ({ send, next }: Connection): Tab => ({
+  async open(url) {
+    await send('Page.enable')
+    const loaded = next('Page.loadEventFired')
+    await send('Page.navigate', { url })
+    await loaded
+  },
+  async run(work, ...args) {
+    const expression = `(${work})(...${JSON.stringify(args)})`
+    const answer = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true })
+    if (answer.exceptionDetails) throw new Error(JSON.stringify(answer.exceptionDetails.exception))
+    return answer.result.value
+  },
+})
+
+interface Target {
+  readonly type: string
+  readonly webSocketDebuggerUrl: string
+}
+
+/** The debugger's address and the URL of the first page, from the output of Chromium. */
+async function findDebugger(stderr: AsyncIterable<Uint8Array>): Promise<{ host: string; url: string }> {
   let text = ''
   for await (const chunk of stderr) {
     text += Buffer.from(chunk).toString()
     const [, host] = /ws:\/\/([^/]+)\/devtools/.exec(text) ?? []
     if (host === undefined) continue
-    const targets = (await (await fetch(`http://${host}/json/list`)).json()) as {
-      type: string
-      webSocketDebuggerUrl: string
-    }[]
+    const targets = (await (await fetch(`http://${host}/json/list`)).json()) as Target[]
     const page = targets.find(({ type }) => type === 'page')
-    if (page) return page.webSocketDebuggerUrl
+    if (page) return { host, url: page.webSocketDebuggerUrl }
   }
   throw new Error(`Chromium did not start: ${text}`)
 }
