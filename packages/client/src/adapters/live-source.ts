@@ -1,4 +1,5 @@
 /** What the adapters of user interface libraries share: live results by key, and their state before the first one. */
+import { later } from '../core/later.ts'
 import type { Client } from '../types/client.ts'
 import type { Untyped } from '../types/config-shape.ts'
 import type { LiveListState, LiveRecordState } from '../types/live.ts'
@@ -88,7 +89,7 @@ export function enterRoom(client: Client<Untyped>, room: Room): () => void {
     isReleased = true
     stop()
     if (change(-1) === 0)
-      setTimeout(() => {
+      later(() => {
         if (roomUsers.get(room) === 0) room.disconnect()
       }, roomLingerMs)
   }

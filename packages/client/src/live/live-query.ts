@@ -2,9 +2,11 @@
  * A live list: subscribes, lists, applies what has changed since, and then follows the changes for as long as it is
  * used. After a disconnect it resumes; where the server no longer knows the changes, it lists again.
  */
+
 import { backoffMs, delay } from '../core/deadline.ts'
 import { deferred } from '../core/deferred.ts'
 import type { PlinthError } from '../core/error.ts'
+import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
 import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
@@ -147,7 +149,7 @@ export class LiveQuery {
    */
   #linger(): void {
     clearTimeout(this.#lingering)
-    this.#lingering = setTimeout(() => {
+    this.#lingering = later(() => {
       const isUsed = this.#users > 0
       if (isUsed && this.#status !== 'closed') return
       const { active } = this.#shared

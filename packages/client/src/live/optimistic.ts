@@ -2,6 +2,7 @@
  * Optimistic writes: shown by live lists before the server has decided, and taken back where it refuses. A list stops
  * showing a write when it has received the change itself.
  */
+import { later } from '../core/later.ts'
 import type { QueryParts, Row } from '../records/query.ts'
 import type { Table, WriteOptions } from '../records/table.ts'
 import { findVersion, isOlder, setVersion } from '../records/versions.ts'
@@ -89,7 +90,7 @@ export class TableWrites {
         write.version = findVersion(answer)
         this.#fold(answer as unknown as Row)
       }
-      setTimeout(drop, changeWaitMs)
+      later(drop, changeWaitMs)
       this.#set(this.#writes)
       return answer
     } catch (error) {

@@ -3,6 +3,7 @@
 import { type Call, limitCall } from '../core/deadline.ts'
 import type { PlinthError } from '../core/error.ts'
 import { randomId } from '../core/ids.ts'
+import { later } from '../core/later.ts'
 import { produce, type State } from './state.ts'
 
 export type Predictor = (shared: State, me: string, payload: unknown) => void
@@ -59,7 +60,7 @@ export class Actions {
     const action = this.#pending.get(requestId)
     if (!action || action.isAnswered) return
     action.isAnswered = true
-    if (this.predictors.has(action.message.actionType)) setTimeout(() => this.#forget(requestId), predictionTailMs)
+    if (this.predictors.has(action.message.actionType)) later(() => this.#forget(requestId), predictionTailMs)
     else this.#pending.delete(requestId)
     action.resolve(result)
   }
