@@ -91,29 +91,36 @@ export async function runTransaction<Result>(
   { attempts = attemptsDefault, ...options }: Call & { readonly attempts?: number } = {},
 ): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
-    const operations: Operation[] = []
-    const members = lazyMembers((name) => readsAndWritesOf(name, findTable(name), operations, options))
+    // What was read is from before every write, in whatever order the work reads and writes.
+    const checks: Operation[] = []
+    const writes: Operation[] = []
+    const members = lazyMembers((name) => readsAndWritesOf(name, findTable(name), checks, writes, options))
     const result = await work(members)
     try {
+      const operations = [...checks, ...writes]
       if (operations.length > 0) await send(operations, options)
       return result
     } catch (error) {
-      if (attempt >= attempts || !isPlinthError(error, 'conflict')) throw error
+      if (attempt >= attempts || !isOutdated(error)) throw error
       await delay(backoffMs(attempt - 3), options.signal)
     }
   }
 }
 
-function readsAndWritesOf(name: string, table: Table, operations: Operation[], options: Call) {
+/** Whether a condition did not hold; the other conflicts, such as a duplicate, name a field or none. */
+const isOutdated = (error: unknown): boolean =>
+  isPlinthError(error, 'conflict') && Object.keys(error.data ?? {}).some((path) => path.endsWith(']'))
+
+function readsAndWritesOf(name: string, table: Table, checks: Operation[], writes: Operation[], options: Call) {
   const find = async (id: string): Promise<Row | null> => {
     const row = await table.find(id, options)
     const version = row && findVersion(row)
     const condition = typeof version === 'number' ? { ifMatch: `${version}` } : { exists: row !== null }
-    operations.push({ table: name, check: { id, ...condition } })
+    checks.push({ table: name, check: { id, ...condition } })
     return row
   }
   return {
-    ...writesOf(name, operations),
+    ...writesOf(name, writes),
     find,
     async get(id: string): Promise<Row> {
       // Outside of the transaction's operations, `get` rejects for a row that does not exist.
