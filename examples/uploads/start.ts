@@ -8,7 +8,7 @@ import { runPageExample } from '../page-example.ts'
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4400, 4401],
-  files: ['index.html', 'drawer.css', 'drawer.mjs', 'resumable.mjs', 'session.mjs'],
+  files: ['index.html', 'drawer.css', 'drawer.ts'],
   introduce: ({ apiUrl, pageUrl }) => ({
     // No secrets: users of the page sign in anonymously.
     environment: {

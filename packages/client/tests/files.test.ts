@@ -117,6 +117,33 @@ describeServer('files of the client', { config }, (server) => {
     expect(await same(await box.download('resumed'), data)).toBe(true)
   })
 
+  test('a canceled upload is deleted on the server, and a later one begins anew', async () => {
+    const storage = memoryStorage()
+    const requests: [method: string, url: string][] = []
+    const recording = (input: string | URL | Request, init?: RequestInit) => {
+      requests.push([init?.method ?? 'GET', String(input)])
+      return fetch(input, init)
+    }
+    const own = connect({ storage, fetch: recording }).files('box')
+    const file = new File([bytes(17 * megabyte, 7)], 'video', { lastModified: 1 })
+    const abort = new AbortController()
+    const uploading = own.upload('canceled', file, {
+      signal: abort.signal,
+      onProgress: ({ sent }) => sent > 5 * megabyte && abort.abort(),
+    })
+    await expect(uploading).rejects.toMatchObject({ slug: 'aborted' })
+    const [, location = ''] = requests.find(([method]) => method === 'PATCH') ?? []
+    const { name, size, type, lastModified } = file
+    await own.cancelUpload('canceled', { name, size, type, lastModified })
+    const headers = { 'Tus-Resumable': '1.0.0', 'X-Platform-Service-Key': rootKey }
+    expect((await fetch(location, { method: 'HEAD', headers })).status).toBe(404)
+    await own.cancelUpload('canceled', file)
+    expect(requests.filter(([method]) => method === 'DELETE')).toEqual([['DELETE', location]])
+    requests.length = 0
+    await own.upload('canceled', file)
+    expect(requests[0]?.[0]).toBe('POST')
+  })
+
   test('a refused upload is refused at once', async () => {
     const anonymous = createClient<typeof config>(server.url, [files], { storage: memoryStorage() })
     for (const size of [10, 6 * megabyte])

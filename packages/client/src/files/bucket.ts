@@ -4,9 +4,9 @@ import type { Call } from '../core/deadline.ts'
 import { PlinthError } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import { queryString, type Request } from '../core/request.ts'
-import type { FileData, FileListOptions, ImageOptions, UploadOptions } from '../types/files.ts'
+import type { FileData, FileIdentity, FileListOptions, ImageOptions, UploadOptions } from '../types/files.ts'
 import { readBytes, uploadParts } from './parts.ts'
-import { uploadInChunks } from './tus.ts'
+import { cancelUpload, uploadInChunks } from './tus.ts'
 
 /** From this size on, an upload is resumable. */
 const resumableBytes = 5 * 1024 * 1024
@@ -19,11 +19,9 @@ interface FileListAnswer {
   readonly cursor: string | null
 }
 
-/** What recognizes the same file after the page was loaded again; null for data without a name and a date. */
-const fingerprintOf = (path: string, key: string, data: Blob): string | null =>
-  'lastModified' in data
-    ? `upload:${JSON.stringify([path, key, data.size, data.type, data.lastModified, (data as File).name])}`
-    : null
+/** What recognizes the same file after the page was loaded again. */
+const fingerprintOf = (path: string, key: string, { size, type, lastModified, name }: FileIdentity): string =>
+  `upload:${JSON.stringify([path, key, size, type, lastModified, name])}`
 
 /** The encoded slash reaches every key, also one that looks like another path. */
 const pathOf = (key: string): string => `/${encodeURIComponent(key)}`
@@ -62,7 +60,7 @@ export class Bucket {
       path,
       data: blob,
       metadata: named,
-      fingerprint: options.resume === false ? null : fingerprintOf(path, key, blob),
+      fingerprint: options.resume !== false && 'lastModified' in blob ? fingerprintOf(path, key, blob as File) : null,
       signal,
       onProgress: progress(blob.size),
     })
@@ -79,6 +77,10 @@ export class Bucket {
     const file = await this.#json('POST', '/upload', { raw: form, signal, timeout })
     onProgress?.({ sent: data.size, total: data.size })
     return file
+  }
+
+  cancelUpload(key: string, file: FileIdentity): Promise<void> {
+    return cancelUpload(this.#core, fingerprintOf(`${this.#path}/uploads/tus`, key, file))
   }
 
   download(key: string, options?: Call): Promise<Blob> {

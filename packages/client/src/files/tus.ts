@@ -28,6 +28,7 @@ const chunkTimeoutMs = 120_000
 /** Failures in a row without progress after which an upload is given up; with backoff about four minutes. */
 const failuresMax = 14
 
+const tusVersion = { 'Tus-Resumable': '1.0.0' }
 const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
 
 export async function uploadInChunks(upload: TusUpload): Promise<void> {
@@ -36,7 +37,7 @@ export async function uploadInChunks(upload: TusUpload): Promise<void> {
   const send = (method: string, to: string, headers: Record<string, string>, raw?: Blob): Promise<Reply> =>
     core.send(method, to, {
       raw,
-      headers: { 'Tus-Resumable': '1.0.0', 'Content-Type': 'application/offset+octet-stream', ...headers },
+      headers: { ...tusVersion, 'Content-Type': 'application/offset+octet-stream', ...headers },
       signal,
       timeout: chunkTimeoutMs,
       retries: 0,
@@ -75,4 +76,16 @@ export async function uploadInChunks(upload: TusUpload): Promise<void> {
       await delay(retryAfterMs, signal)
     }
   if (fingerprint) await values.set(fingerprint, null)
+}
+
+/** Deletes what the server has of the unfinished upload with this fingerprint, and forgets it. */
+export async function cancelUpload(core: Core, fingerprint: string): Promise<void> {
+  const values = localValues(core)
+  const location = await values.get(fingerprint)
+  if (!location) return
+  await core.send('DELETE', location, { headers: tusVersion, isRepeatable: true }).catch((error: PlinthError) => {
+    // Expired, or deleted by an attempt whose answer was lost.
+    if (![404, 410].includes(error.status)) throw error
+  })
+  await values.set(fingerprint, null)
 }

@@ -23,8 +23,27 @@ export interface FileListOptions extends Call {
   limit?: number
 }
 
+/** A file of a list. */
+export interface StoredFile {
+  key: string
+  /** In bytes. */
+  size: number
+  contentType: string
+  etag: string
+  /** RFC 3339 in UTC with milliseconds. */
+  uploaded: string
+}
+
+/** What recognizes a file of a device without reading it; a `File` is one. */
+export interface FileIdentity {
+  readonly name: string
+  readonly size: number
+  readonly type: string
+  readonly lastModified: number
+}
+
 export interface FileList {
-  items: object[]
+  items: StoredFile[]
   cursor: string | null
 }
 
@@ -42,6 +61,8 @@ export interface ImageOptions {
 
 export interface Bucket {
   upload(key: string, data: FileData, options?: UploadOptions): Promise<object>
+  /** Forgets an interrupted upload of a file, and deletes what the server has of it. */
+  cancelUpload(key: string, file: FileIdentity): Promise<void>
   download(key: string, options?: Call): Promise<Blob>
   list(options?: FileListOptions): Promise<FileList>
   metadata(key: string): Promise<object>
