@@ -14,3 +14,14 @@ export function make<const Name extends keyof HTMLElementTagNameMap>(
   made.append(...children)
   return made
 }
+
+export function createSvg<const Name extends keyof SVGElementTagNameMap>(
+  name: Name,
+  attributes: Readonly<Record<string, string | number>> = {},
+  ...children: (string | Node)[]
+): SVGElementTagNameMap[Name] {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name)
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value))
+  made.append(...children)
+  return made
+}

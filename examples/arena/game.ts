@@ -41,8 +41,10 @@ interface Position {
   y: number
 }
 
+export type Direction = keyof typeof steps
+
 /** The shared state. */
-interface Arena {
+export interface Arena {
   field: readonly string[]
   phase: 'waiting' | 'playing' | 'break'
   round: number
@@ -63,6 +65,20 @@ const isAt = ({ x, y }: Position) => {
 const isFloor = ({ x, y }: Position): boolean => field[y]?.[x] === '.'
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T
+
+/**
+ * Moves a player one step, unless a wall or a player is in the way; the page predicts its steps with it. Returns the new
+ * position; null if the player has not moved.
+ */
+export function move({ players }: Arena, id: string, to: Direction): Position | null {
+  const mark = players[id]
+  if (!mark) return null
+  const [dx, dy] = steps[to]
+  const position = { x: mark.x + dx, y: mark.y + dy }
+  if (!isFloor(position) || Object.values(players).some(isAt(position))) return null
+  Object.assign(mark, position)
+  return position
+}
 
 /** A random free position. */
 function findFreePosition({ players, gems }: Arena): Position {
@@ -132,8 +148,8 @@ export function onLeave(room: Room, player: RoomPlayer): void {
 
 export const actions = {
   /** Moves one step, unless a wall or a player is in the way. Returns the position of the player. */
-  step(room: Room, player: RoomPlayer, payload: { to?: unknown } | null): Position {
-    const to = payload?.to
+  step(room: Room, player: RoomPlayer, payload: { to: Direction }): Position {
+    const to: unknown = payload?.to
     const arena = arenaOf(room)
     const mark = arena.players[player.id]
     if (typeof to !== 'string' || !Object.hasOwn(steps, to) || !mark)
@@ -142,17 +158,13 @@ export const actions = {
     if (nowMs - (room.server.steppedAtMs[player.id] ?? 0) < stepLeastMs)
       throw new Error('Steps are limited to one per 70 ms')
     room.server.steppedAtMs[player.id] = nowMs
-    const [dx, dy] = steps[to as keyof typeof steps]
-    const position = { x: mark.x + dx, y: mark.y + dy }
-    if (isFloor(position) && !Object.values(arena.players).some(isAt(position))) {
-      Object.assign(mark, position)
-      collectGem(room, player, position)
-    }
+    const position = move(arena, player.id, to as Direction)
+    if (position) collectGem(room, player, position)
     return { x: mark.x, y: mark.y }
   },
 
-  rename(room: Room, player: RoomPlayer, payload: { name?: unknown } | null): void {
-    const name = payload?.name
+  rename(room: Room, player: RoomPlayer, payload: { name: string }): void {
+    const name: unknown = payload?.name
     const text = typeof name === 'string' ? name.replace(/\s+/g, ' ').trim() : ''
     const mark = arenaOf(room).players[player.id]
     if (text === '' || [...text].length > nameChars || !mark)

@@ -1,5 +1,5 @@
 /**
- * Starts the arena: the server with plinth.config.ts, and the page as static files on a port of its own. Prints the
+ * Starts the arena: the server with plinth.config.ts, and the page on a port of its own. Prints the
  * addresses.
  *
  * node scripts/run.mjs examples/arena/start.ts [--port 4310] [--page-port 4311] [--data examples/arena/data]
@@ -9,7 +9,7 @@ import { runPageExample } from '../page-example.ts'
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4310, 4311],
-  files: ['index.html', 'arena.css', 'arena.mjs', 'room.mjs', 'user.mjs'],
+  files: ['index.html', 'arena.css', 'arena.ts'],
   introduce: ({ apiUrl, pageUrl, settings }) => ({
     environment: {
       PAGE: pageUrl,

@@ -1,5 +1,5 @@
 /** The drawing: a dot for every place, which together form the continents, and a mark for every traveler. */
-import { find } from '../../page-dom.ts'
+import { createSvg, find } from '../../page-dom.ts'
 
 interface Position {
   readonly lat: number
@@ -15,8 +15,12 @@ export function drawPlaces(places: readonly Position[]): void {
 
 /** Adds the mark of a traveler to the map. */
 export function createMark(id: string): SVGGElement {
-  const mark = createElement('g', { 'data-traveller': id })
-  mark.append(createElement('circle', { r: 2.2 }), createElement('text', { x: 3.4, y: 1.7 }))
+  const mark = createSvg(
+    'g',
+    { 'data-traveller': id },
+    createSvg('circle', { r: 2.2 }),
+    createSvg('text', { x: 3.4, y: 1.7 }),
+  )
   find('travellers').append(mark)
   return mark
 }
@@ -29,13 +33,4 @@ export function moveMark(
   mark.dataset.place = placeId
   mark.style.transform = `translate(${lng}px, ${northUp(lat)}px)`
   if (mark.lastElementChild) mark.lastElementChild.textContent = name
-}
-
-function createElement<const Name extends keyof SVGElementTagNameMap>(
-  name: Name,
-  attributes: Readonly<Record<string, string | number>>,
-): SVGElementTagNameMap[Name] {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', name)
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value))
-  return made
 }

@@ -53,8 +53,14 @@ export interface StateView {
   on(path: string, listener: (value: Untyped) => void): () => void
 }
 
+/** A member of a room: the id of its user, and its presence. */
+export interface RoomMember {
+  readonly memberId: string
+  readonly state: Untyped
+}
+
 export interface RoomMembers {
-  readonly current: readonly object[]
+  readonly current: readonly RoomMember[]
   subscribe(listener: () => void): () => void
 }
 

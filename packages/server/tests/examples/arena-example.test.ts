@@ -130,6 +130,15 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     return places
   }
 
+  /** Moves the player of a window by one step; resolves when the server has it. The page moves it before. */
+  async function walk(window: Chromium): Promise<void> {
+    const user = await window.run(userOf)
+    const { places: before } = await readRoom()
+    await window.run(step)
+    let after = before
+    while (after[user] === before[user]) after = (await readRoom()).places
+  }
+
   async function bothShowNames(names: Places): Promise<void> {
     for (const window of [ann, bob]) await window.run(untilShown, 'names', names)
   }
@@ -139,7 +148,7 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     bob = await openChromium(chromium)
     for (const window of [ann, bob]) {
       await window.open(`${example.demo('PAGE')}/`)
-      await window.run(untilShown, 'state', 'open')
+      await window.run(untilShown, 'state', 'joined')
     }
   })
 
@@ -151,7 +160,7 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
   test('players see each other move', async () => {
     for (const window of [ann, bob]) {
       const before = await bothShow()
-      await window.run(step)
+      await walk(window)
       const after = await bothShow()
       const user = await window.run(userOf)
       expect(Object.keys(before)).toHaveLength(2)
@@ -162,7 +171,7 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
   test('a player collects a gem by moving to it', async () => {
     const user = await ann.run(userOf)
     const { gems: before } = await readRoom()
-    while ((await readRoom()).gems[user] === before[user]) await ann.run(step)
+    while ((await readRoom()).gems[user] === before[user]) await walk(ann)
     expect((await readRoom()).gems[user]).toBeGreaterThan(before[user] as number)
     await bothShow()
   })
@@ -182,14 +191,14 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     await bob.run(rename, 'Bob')
     await bothShowNames(Object.fromEntries(Object.entries({ [first]: 'Ann', [second]: 'Bob' }).sort()))
     await example.kill()
-    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'connecting')
+    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'reconnecting')
     await example.start()
-    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'open')
+    for (const window of [ann, bob]) await window.run(untilShown, 'state', 'joined')
     expect(await bothShow()).toEqual(places)
     expect((await readRoom()).gems).toEqual(gems)
     expect(await ann.run(userOf)).toEqual(first)
     expect(await bob.run(userOf)).toEqual(second)
-    await bob.run(step)
+    await walk(bob)
     const after = await bothShow()
     expect(Object.keys(after).filter((id) => after[id] !== places[id])).toEqual([second])
   })
@@ -198,7 +207,7 @@ describeInBrowser('the arena example', 'two windows', (chromium) => {
     const user = await ann.run(userOf)
     const { [user]: place } = await bothShow()
     await bob.run(leave)
-    await bob.run(untilShown, 'state', 'left')
+    await bob.run(untilShown, 'state', 'closed')
     await ann.run(untilShown, 'places', { [user]: place })
   })
 })
