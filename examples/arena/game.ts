@@ -67,8 +67,8 @@ const isFloor = ({ x, y }: Position): boolean => field[y]?.[x] === '.'
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T
 
 /**
- * Moves a player one step, unless a wall or a player is in the way; the page predicts its steps with it. Returns the new
- * position; null if the player has not moved.
+ * Moves a player one step, unless a wall or a player is in the way; the page predicts its steps with it. Returns the
+ * new position; null if the player has not moved.
  */
 export function move({ players }: Arena, id: string, to: Direction): Position | null {
   const mark = players[id]

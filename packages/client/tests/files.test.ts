@@ -117,7 +117,7 @@ describeServer('files of the client', { config }, (server) => {
     expect(await same(await box.download('resumed'), data)).toBe(true)
   })
 
-  test('a canceled upload is deleted on the server, and a later one begins anew', async () => {
+  test('a canceled upload is deleted on the server, and a later one starts over', async () => {
     const storage = memoryStorage()
     const requests: [method: string, url: string][] = []
     const recording = (input: string | URL | Request, init?: RequestInit) => {
