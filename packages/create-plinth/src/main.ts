@@ -85,10 +85,16 @@ const isUsageError = (error: unknown): error is Error =>
   error instanceof ProjectError ||
   (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS'))
 
+/** The message for an error that the user caused: a mistake, or Ctrl-C or Ctrl-D at a prompt. Throws any other. */
+function describe(error: unknown): string {
+  if (isUsageError(error)) return error.message
+  if (error instanceof Error && error.name === 'AbortError') return '\nCancelled; nothing was created.'
+  throw error
+}
+
 try {
   process.exitCode = await main()
 } catch (error) {
-  if (!isUsageError(error)) throw error
-  console.error(error.message)
+  console.error(describe(error))
   process.exitCode = 1
 }

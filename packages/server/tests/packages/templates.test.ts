@@ -94,6 +94,41 @@ describe('the program', () => {
     expect(readdirSync(join(folder, 'app'))).toEqual(['notes.txt'])
   })
 
+  /** Runs the program at a terminal; answers each prompt as it appears. Resolves with the exit code. */
+  async function createAtTerminal(cwd: string, answers: readonly string[]) {
+    const waiting = [...answers]
+    const decoder = new TextDecoder()
+    let out = ''
+    const child = Bun.spawn(['node', join(unpacked, 'dist/main.js')], {
+      cwd,
+      terminal: {
+        data(terminal, data) {
+          const text = decoder.decode(data, { stream: true })
+          out += text
+          if (/\): /.test(text) && waiting.length > 0) terminal.write(waiting.shift() ?? '')
+        },
+      },
+    })
+    return { code: await child.exited, out }
+  }
+
+  test('prompts for the folder and the template at a terminal', async () => {
+    const { folder } = newProject()
+    const { code, out } = await createAtTerminal(folder, ['web\r', 'vue\r', '2\r'])
+    expect(out).toContain('There is no template vue.')
+    expect(out).toContain('Created web from the template node.')
+    expect(code).toBe(0)
+    expect(existsSync(join(folder, 'web/src/main.ts'))).toBe(true)
+  })
+
+  test('creates nothing when a prompt is cancelled', async () => {
+    const { folder } = newProject()
+    const { code, out } = await createAtTerminal(folder, ['web\r', '\x03'])
+    expect(out).toContain('Cancelled; nothing was created.')
+    expect(code).toBe(1)
+    expect(readdirSync(folder)).toEqual(['package.json'])
+  })
+
   test('prints its help', () => {
     expect(create(unpacked, '--help')).toMatchObject({ code: 0, out: expect.stringContaining('react-vite') })
   })
