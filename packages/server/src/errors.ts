@@ -149,7 +149,7 @@ export const unsupportedVersion = (message: string, headers: Readonly<Record<str
 export const pushNotConfigured = (): ApiError => apiError('push-not-configured', 'Push is not configured')
 
 /** 401 for a wrong password, code or ticket; the same words whether or not there is such an account. */
-export const invalidCredentials = (message = 'Invalid e-mail or password'): ApiError =>
+export const invalidCredentials = (message = 'Invalid email or password'): ApiError =>
   apiError('invalid-credentials', message)
 /** 403 for operations that require a recent sign-in. */
 export const signInAgain = (): ApiError => apiError('sign-in-again', 'Sign in again to do this')

@@ -12,7 +12,7 @@ export const tokenCommand: Command = {
   summary: 'Print an access token, to test access rules',
   operands: ['<userId>'],
   options: {
-    email: { value: '<address>', help: "The user's e-mail address, treated as verified" },
+    email: { value: '<address>', help: "The user's email address, treated as verified" },
     name: { value: '<text>', help: "The user's display name" },
     role: { value: '<word>', help: "The user's role (default user)" },
     claims: { value: '<json>', help: 'Custom claims, such as \'{"teams":["a"]}\': auth.custom in rules' },

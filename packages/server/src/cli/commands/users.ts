@@ -1,4 +1,4 @@
-/** `plinth users`: manages users by id or e-mail, whether the server runs or not. */
+/** `plinth users`: manages users by id or email, whether the server runs or not. */
 import { notFound } from '../../errors.ts'
 import type { ListedUser, UserPage } from '../../features/users/admin/admin.ts'
 import type { UpdateInput } from '../../features/users/admin/input.ts'
@@ -12,7 +12,7 @@ export const usersCommand: Command = {
   summary: 'List, create, change, disable, enable, delete or sign out users',
   operands: ['<action>', '[user]'],
   options: {
-    email: { value: '<address>', help: 'create, update: the e-mail address' },
+    email: { value: '<address>', help: 'create, update: the email address' },
     password: { value: '<text>', help: 'create, update, password: the password' },
     role: { value: '<word>', help: 'create, update: the role (default user)' },
     name: { value: '<text>', help: 'create, update: the display name' },
@@ -20,8 +20,8 @@ export const usersCommand: Command = {
     unverified: { help: 'create, update: mark the address as unverified' },
     ...configOptions,
   },
-  details: `Actions; a user is named by id or e-mail address:
-  list              All users, newest first: id, e-mail, role, time, disabled
+  details: `Actions; a user is named by id or email address:
+  list              All users, newest first: id, email, role, time, disabled
   create            Create a user with --email; \`--role admin\` for an administrator
   update <user>     Change the given fields; a new address is treated as verified
   password <user>   Set a password, which ends all sessions
@@ -140,7 +140,7 @@ function getAction({ operands: [name = '', user], options }: Call): Action {
     throw new UsageError(`"${name}" is not an action of \`plinth users\`. Available: ${names}.`)
   }
   if (single.has(name) && user === undefined)
-    throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an e-mail.`)
+    throw new UsageError(`\`plinth users ${name}\` needs a user: an id or an email.`)
   if (general.has(name) && user !== undefined) throw new UsageError(`\`plinth users ${name}\` does not take "${user}".`)
   const given = ['email', 'password', 'role', 'name', 'verified', 'unverified'].filter(
     (option) => options[option] !== undefined,

@@ -70,7 +70,7 @@ export interface UsersDeps {
 export interface Users extends Feature, Authentication {
   close(): Promise<void>
   /**
-   * The user with current role, claims and e-mail, to authorize something signed earlier; null if the user was disabled
+   * The user with current role, claims and email, to authorize something signed earlier; null if the user was disabled
    * or deleted.
    */
   readonly reloadUser: (user: UserCaller) => Promise<UserCaller | null>

@@ -161,7 +161,7 @@ const typeNames: Readonly<Record<string, string>> = {
 const formatNames: Readonly<Record<string, string>> = {
   regex: 'does not have the required form',
   datetime: 'must be an ISO 8601 timestamp',
-  email: 'must be an e-mail address',
+  email: 'must be an email address',
   url: 'must be a URL',
 }
 

@@ -198,7 +198,7 @@ describeServer('sign-in', { config }, (server) => {
     for (const answer of answers)
       expect(expectRefusal(answer, 401)).toEqual({
         code: 401,
-        message: 'Invalid e-mail or password',
+        message: 'Invalid email or password',
         slug: 'invalid-credentials',
       })
   })
@@ -209,7 +209,7 @@ describeServer('sign-in', { config }, (server) => {
     await server.service.patch(`${admin}/${id}`, { disabled: true })
     expect(expectRefusal(await signIn(server, email), 403).message).toBe('Account is disabled')
     expect(expectRefusal(await signIn(server, email, 'another password'), 401).message).toBe(
-      'Invalid e-mail or password',
+      'Invalid email or password',
     )
     await server.service.patch(`${admin}/${id}`, { disabled: false })
     expect((await signIn(server, email)).status).toBe(200)

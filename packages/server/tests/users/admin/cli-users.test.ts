@@ -158,7 +158,7 @@ describe('users', () => {
     expect(await refused('disable', 'unknown@example.com')).toBe('User not found\n')
     expect(await refused('revoke', 'unknown')).toBe('User not found\n')
     const again = ['create', '--email', 'ANN@example.com', '--password', password]
-    expect(await refused(...again)).toBe('A user with this e-mail address exists\n')
+    expect(await refused(...again)).toBe('A user with this email address exists\n')
     expect(await refused('create', '--email', 'b@example.com', '--password', 'short')).toStartWith('password: ')
     expect(await refused('create', '--email', 'malformed', '--password', password)).toStartWith('email: ')
     expect((await lines(['users', 'list'])).length).toBe(1)

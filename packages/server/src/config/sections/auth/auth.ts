@@ -52,7 +52,7 @@ export interface MailConfig {
   readonly appName: string | null
   /** Pages of the app; the token is added as `?token=`. */
   readonly links: Readonly<Partial<Record<MailLink, string | undefined>>>
-  /** Whether a sign-up with an e-mail sends a verification link. */
+  /** Whether a sign-up with an email sends a verification link. */
   readonly verifiesSignups: boolean
   /** Templates by language tag and template name. */
   readonly templates: Readonly<Record<string, Readonly<Record<string, MailTemplateConfig>>>>

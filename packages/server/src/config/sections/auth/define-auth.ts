@@ -26,7 +26,7 @@ export interface ProvidersOptions {
   readonly github?: ProviderOptions & OtherEndpoints
   readonly discord?: ProviderOptions & OtherEndpoints
   /**
-   * `tenant` restricts who may sign in; default `common`. An e-mail counts as verified only with the optional claim
+   * `tenant` restricts who may sign in; default `common`. An email counts as verified only with the optional claim
    * `xms_edov`, which is added in the token configuration of the app registration.
    */
   readonly microsoft?: ProviderOptions & OtherIssuer & { readonly tenant?: string }
@@ -60,7 +60,7 @@ export interface MailOptions {
   }
   /** Name of the app in mails. */
   readonly appName?: string
-  /** Whether a sign-up with an e-mail sends a verification link; default false. */
+  /** Whether a sign-up with an email sends a verification link; default false. */
   readonly verifySignups?: boolean
   /** Pages of the app that mails link to; the token is added as `?token=`. */
   readonly links?: {

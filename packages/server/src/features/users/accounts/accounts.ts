@@ -53,11 +53,11 @@ export interface Accounts {
   findByEmail(on: Reader, email: string, lock?: 'lock'): Promise<Account | null>
   /** Newest first. */
   list(on: Reader, page: AccountsPage): Promise<ListedAccount[]>
-  /** Throws `EngineError` `unique` if the id or the e-mail is taken. */
+  /** Throws `EngineError` `unique` if the id or the email is taken. */
   insert(tx: Transaction, account: NewAccount): Promise<Account>
   /**
    * Writes the fields that differ, and the public record. `account` was read in this transaction. Open connections
-   * receive changes of role, claims and e-mail. Throws `EngineError` `unique` if the e-mail is taken.
+   * receive changes of role, claims and email. Throws `EngineError` `unique` if the email is taken.
    */
   update(tx: Transaction, account: Account, changes: Partial<Account>): Promise<Account>
   /**
@@ -70,7 +70,7 @@ export interface Accounts {
 /** Writes the public record of a user within the transaction; null means no record. */
 export type SyncPublicUser = (tx: Transaction, before: PublicUser | null, after: PublicUser | null) => Promise<void>
 
-/** Called in a transaction that changes what access rules see of a user: role, claims or verified e-mail. */
+/** Called in a transaction that changes what access rules see of a user: role, claims or verified email. */
 export type OnAuthChanged = (tx: Transaction, userId: string) => void
 
 const seenByRules = (account: Account): string =>

@@ -1,5 +1,5 @@
 /**
- * * Rate limits of passwords, codes and mails per e-mail address. Attempts count by address and source first, so that
+ * Rate limits of passwords, codes and mails per email address. Attempts count by address and source first, so that
  * one source cannot exhaust the limit of the owner, and by address alone under a larger bound, so that many sources
  * together stay bounded. Devices that signed in before have a separate limit.
  *

@@ -61,9 +61,9 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'POST',
       paths: ['/api/auth/signup'],
       tag,
-      summary: 'Sign up with e-mail and password',
+      summary: 'Sign up with email and password',
       description:
-        'With the access token of an anonymous user, upgrades that account: it gets the e-mail and the password and keeps its id.',
+        'With the access token of an anonymous user, upgrades that account: it gets the email and the password and keeps its id.',
       credentials: 'public',
       rateLimit: 'signup',
       body: signUpBody,
@@ -82,7 +82,7 @@ export function createAccountEndpoints(accounts: PasswordAccounts, config: () =>
       method: 'POST',
       paths: ['/api/auth/signin'],
       tag,
-      summary: 'Sign in with e-mail and password',
+      summary: 'Sign in with email and password',
       description:
         'If the user has a second factor, returns a ticket for `POST /api/auth/mfa/verify` instead of tokens.',
       credentials: 'public',

@@ -71,7 +71,7 @@ function containsDangerousName(value: unknown): boolean {
 }
 
 /**
- * * A JSON object of a bounded size. Names are checked before `z.record`, which would drop a member `__proto__` instead
+ * A JSON object of a bounded size. Names are checked before `z.record`, which would drop a member `__proto__` instead
  * of rejecting it.
  */
 const objectField = (bytesMax: number): z.ZodType<JsonObject> =>

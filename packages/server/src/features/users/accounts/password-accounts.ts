@@ -1,5 +1,5 @@
 /**
- * Self-service accounts: sign-up with e-mail and password or anonymously, sign-in by password, change of the password,
+ * Self-service accounts: sign-up with email and password or anonymously, sign-in by password, change of the password,
  * and the profile.
  */
 import type { UserCaller } from '../../../access/caller.ts'
@@ -54,7 +54,7 @@ type Deps = Pick<
   UsersParts,
   'database' | 'accounts' | 'passwords' | 'completeSignIn' | 'sessions' | 'oneTimeTokens' | 'attempts' | 'config'
 > & {
-  /** Called for each sign-up with an e-mail. */
+  /** Called for each sign-up with an email. */
   readonly welcome: EmailVerification['welcome']
 }
 

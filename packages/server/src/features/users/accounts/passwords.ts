@@ -1,5 +1,5 @@
 /**
- * * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time. A password is
+ * Passwords: validation, hashing and verification. Hashing runs off the event loop, a few at a time. A password is
  * never logged and never stored.
  */
 import { createSemaphore } from '../../../base/concurrency/semaphore.ts'

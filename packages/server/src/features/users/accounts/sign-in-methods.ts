@@ -6,7 +6,7 @@ import { usersTable } from '../migrations.ts'
 import type { Account } from './accounts.ts'
 
 /**
- * Whether the account has a sign-in method: a password, a verified e-mail (if the server sends mail), an identity or a
+ * Whether the account has a sign-in method: a password, a verified email (if the server sends mail), an identity or a
  * passkey.
  */
 export async function hasSignInMethod(

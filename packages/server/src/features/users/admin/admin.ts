@@ -63,11 +63,11 @@ export interface UserAdmin {
     readonly email: string | null
   }): Promise<UserPage>
   get(id: string): Promise<AdminView>
-  /** Rejects with 400, and with 409 if the e-mail is taken. */
+  /** Rejects with 400, and with 409 if the email is taken. */
   create(input: CreateInput): Promise<AdminView>
   /**
    * Replaces the given fields. Disabling and a new password end every session and invalidate every pending one-time
-   * token; a new address invalidates the tokens. Rejects with 400, and with 409 if the e-mail is taken.
+   * token; a new address invalidates the tokens. Rejects with 400, and with 409 if the email is taken.
    */
   update(id: string, input: UpdateInput): Promise<AdminView>
   /** Replaces all custom claims. Open sockets get them at once, requests with the next access token. */
@@ -142,7 +142,7 @@ export function createUserAdmin(deps: UserAdminDeps): UserAdmin {
     const isNew = email !== undefined && email !== account.email
     const isVerified = emailVerified ?? (isNew || account.emailVerifiedAtMs !== null)
     if (isVerified && email === undefined && account.email === null)
-      throw invalidField('emailVerified', 'required', 'cannot be true: the user has no e-mail address')
+      throw invalidField('emailVerified', 'required', 'cannot be true: the user has no email address')
     const isSame = !isNew && isVerified === (account.emailVerifiedAtMs !== null)
     return {
       ...(isNew ? { email, isAnonymous: false } : {}),

@@ -27,7 +27,7 @@ const common = {
 const listQuery = z.object({
   limit: limitParam({ default: userListLimitDefault, max: userListLimitMax }),
   cursor: cursorParam('`cursor` of the previous page; 0 for the first page'),
-  email: textParam('Only the user with this e-mail'),
+  email: textParam('Only the user with this email'),
 })
 
 const importBody = z.strictObject({ users: z.array(z.unknown()).max(importUsersMax) })

@@ -101,9 +101,9 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
       try {
         const candidate = parseEntry(entry)
         const { id, email } = candidate.account
-        // An id contains no @, so ids and e-mails cannot collide.
+        // An id contains no @, so ids and emails cannot collide.
         if (taken.has(id) || taken.has(email))
-          throw invalidEntry('Another entry of this batch has the same id or e-mail')
+          throw invalidEntry('Another entry of this batch has the same id or email')
         taken.add(id).add(email)
         parsed.push(candidate)
       } catch (error) {
@@ -114,7 +114,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
     return parsed
   }
 
-  /** The existing user with the id or the e-mail. */
+  /** The existing user with the id or the email. */
   async function findExisting({ account: { id, email } }: Candidate): Promise<{ readonly id: string } | null> {
     return (await accounts.findByEmail(database, email)) ?? (await accounts.find(database, id))
   }
@@ -171,7 +171,7 @@ export function createImport({ database, accounts, passwords, clock }: ImportDep
 
 const invalidEntry = (message: string): ApiError => apiError('invalid-input', message)
 
-/** The result of an invalid entry, with its id and e-mail if they are usable. */
+/** The result of an invalid entry, with its id and email if they are usable. */
 function failed(entry: unknown, { message, data }: ApiError): ImportResult {
   const { id, email } = (typeof entry === 'object' && entry !== null ? entry : {}) as Record<string, unknown>
   return {

@@ -1,4 +1,4 @@
-/** Schemas of the admin endpoints and the import. E-mails and passwords are validated separately. */
+/** Schemas of the admin endpoints and the import. Emails and passwords are validated separately. */
 import { z } from 'zod'
 import {
   avatarUrlField,

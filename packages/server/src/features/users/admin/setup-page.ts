@@ -1,5 +1,5 @@
 /**
- * The page of the set-up link: a form for the e-mail and password of the first administrator. The token is in the
+ * The page of the set-up link: a form for the email and password of the first administrator. The token is in the
  * fragment of the link, which browsers never send; the page posts it in a request body.
  */
 import { createHash } from 'node:crypto'
@@ -74,7 +74,7 @@ export const setupPage = `<!doctype html>
 <body>
 <h1>First administrator</h1>
 <form>
-<label>E-mail <input name="email" type="email" required autocomplete="username"></label>
+<label>Email <input name="email" type="email" required autocomplete="username"></label>
 <label>Password <input name="password" type="password" required minlength="8" autocomplete="new-password"></label>
 <button>Create</button>
 </form>

@@ -38,7 +38,7 @@ export interface Setup {
   isNeeded(): Promise<boolean>
   /**
    * * Creates the first administrator and signs in. Of any number of concurrent attempts with any number of tokens, one
-   * succeeds. Rejects with 401 if the token is invalid or there is an administrator, 400, and 409 if the e-mail is
+   * succeeds. Rejects with 401 if the token is invalid or there is an administrator, 400, and 409 if the email is
    * taken.
    */
   setUp(input: SetupInput, client: ClientInfo): Promise<SignedIn | MfaRequired>

@@ -1,4 +1,4 @@
-/** Normalization of e-mail addresses: spellings of the same mailbox are stored and compared as one address. */
+/** Normalization of email addresses: spellings of the same mailbox are stored and compared as one address. */
 import { domainToASCII } from 'node:url'
 import { EngineError } from '../../../engines/sql/error.ts'
 import { type ApiError, conflict, invalidField } from '../../../errors.ts'
@@ -10,11 +10,11 @@ const domainPattern = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0
 
 /**
  * The address, trimmed, in NFKC and lower case, with its domain in ASCII. Throws 400 naming `field` if it is not an
- * e-mail address.
+ * email address.
  */
 export function normalizeEmail(text: string, field = 'email'): string {
   const email = findEmail(text)
-  if (email === null) throw invalidField(field, 'pattern', 'must be an e-mail address')
+  if (email === null) throw invalidField(field, 'pattern', 'must be an email address')
   return email
 }
 
@@ -33,7 +33,7 @@ function findEmail(text: string): string | null {
 
 /** 409 for the address of another user. */
 export const emailTaken = (): ApiError =>
-  conflict('A user with this e-mail address exists', { email: { code: 'unique', message: 'is taken' } })
+  conflict('A user with this email address exists', { email: { code: 'unique', message: 'is taken' } })
 
 /**
  * Runs a write that assigns an address. Of concurrent writes the unique index accepts one; the others reject with 409.

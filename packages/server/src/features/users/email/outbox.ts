@@ -1,5 +1,5 @@
 /**
- * * Mail transport of development mode without a mail server: logs each mail and saves it as an `.eml` file in a folder
+ * Mail transport of development mode without a mail server: logs each mail and saves it as an `.eml` file in a folder
  * of the data folder.
  */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'

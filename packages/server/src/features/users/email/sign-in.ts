@@ -1,5 +1,5 @@
 /**
- * * Sign-in by mail, with a link or a six-digit code. Both prove ownership of the mailbox, so they also create accounts
+ * Sign-in by mail, with a link or a six-digit code. Both prove ownership of the mailbox, so they also create accounts
  * if sign-up is open.
  */
 import type { Transaction } from '../../../engines/sql/sql.ts'

@@ -1,5 +1,5 @@
 /**
- * * Second factors: enrollment, verification at sign-in, and removal. Owns what a code or a recovery code redeemProof
+ * Second factors: enrollment, verification at sign-in, and removal. Owns what a code or a recovery code redeemProof
  * and how many attempts are allowed; `complete-sign-in` decides when a sign-in needs one.
  */
 import type { Counters } from '../../../engines/cluster/cluster.ts'

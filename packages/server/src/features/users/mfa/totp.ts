@@ -1,5 +1,5 @@
 /**
- * * Time-based one-time passwords (RFC 6238) with the parameters that every authenticator app supports: SHA-1, six
+ * Time-based one-time passwords (RFC 6238) with the parameters that every authenticator app supports: SHA-1, six
  * digits, steps of 30 seconds. Stateless; `factors` records used steps.
  */
 import { Secret, TOTP } from 'otpauth'

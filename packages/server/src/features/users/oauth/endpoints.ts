@@ -29,7 +29,7 @@ const callbackShape = z.object({ code: parameter, state: parameter, iss: paramet
 const linkBody = z.strictObject({ redirectUrl: z.string().max(redirectUrlCharsMax) })
 
 const errorMessages: Readonly<Record<OAuthError, string>> = {
-  'account-exists': 'An account with this e-mail exists. Sign in to it and link the provider there',
+  'account-exists': 'An account with this email exists. Sign in to it and link the provider there',
   'account-disabled': 'Account is disabled',
   'signup-disabled': 'Sign-up is disabled',
   'access-denied': 'The sign-in was cancelled',

@@ -1,5 +1,5 @@
 /**
- * * The OAuth flow of one browser: from the redirect to the provider to its callback. `connection` verifies the
+ * The OAuth flow of one browser: from the redirect to the provider to its callback. `connection` verifies the
  * response of the provider; `identities` maps the profile to an account.
  *
  * The callback is bound to the browser that started the flow: the one-time token of the flow is in a cookie, and only

@@ -1,8 +1,8 @@
 /**
- * * Identities: the mapping from a person at a provider to an account. Owns the table, and is the only place that turns
+ * Identities: the mapping from a person at a provider to an account. Owns the table, and is the only place that turns
  * a provider profile into an account; `flow` verifies the profile.
  *
- * Prevents account takeover through providers that let users claim any address, and pre-hijacking: an e-mail counts
+ * Prevents account takeover through providers that let users claim any address, and pre-hijacking: an email counts
  * only if the provider verified it, and matches only an account that has verified it too. The first verification of an
  * address by mail removes all identities linked before (`email/ownership`).
  */
@@ -118,7 +118,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
     if (account.email !== null) return changes
     if (!(await accounts.findByEmail(tx, email))) return { ...changes, ...verified }
     if (account.isAnonymous)
-      throw conflict('An account with this e-mail exists; sign in to it and link the provider there')
+      throw conflict('An account with this email exists; sign in to it and link the provider there')
     return changes
   }
 
@@ -159,7 +159,7 @@ export function createIdentities({ database, accounts, completeSignIn, clock, co
   }
 }
 
-/** Attempts at a write that conflicts with a concurrent one on the same e-mail or identity. */
+/** Attempts at a write that conflicts with a concurrent one on the same email or identity. */
 const attemptsMax = 3
 
 /**

@@ -31,7 +31,7 @@ export const oidcKinds: ReadonlyMap<string, OidcKind> = new Map(
     apple: {
       issuer: () => 'https://appleid.apple.com',
       scope: 'openid email name',
-      // Apple sends the name and e-mail scopes only by form post.
+      // Apple sends the name and email scopes only by form post.
       parameters: { response_mode: 'form_post' },
       tokenParameters: async (config, clock) => ({ client_secret: await signAppleSecret(config, clock) }),
     },

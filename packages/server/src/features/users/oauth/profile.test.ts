@@ -11,7 +11,7 @@ import {
 const claims = { iss: 'https://issuer.example', sub: 'p1', email: 'Ada@Example.com', email_verified: true }
 
 describe('a profile', () => {
-  test('[OAUTH-8] has the normalized e-mail, and the issuer in its subject', () => {
+  test('[OAUTH-8] has the normalized email, and the issuer in its subject', () => {
     expect(parseOidcProfile({ ...claims, name: ' Ada\u0000\n ', picture: 'https://images.example/a b' })).toEqual({
       subject: 'https://issuer.example p1',
       email: 'ada@example.com',
@@ -50,7 +50,7 @@ describe('a profile', () => {
       expect(parseOidcProfile({ ...claims, email })).toMatchObject({ email: null, isEmailVerified: false })
   })
 
-  test('[OAUTH-18] for Microsoft only xms_edov marks an e-mail as verified', () => {
+  test('[OAUTH-18] for Microsoft only xms_edov marks an email as verified', () => {
     const profile = (more: object) => parseOidcProfile({ ...claims, ...more }, 'xms_edov').isEmailVerified
     expect([profile({}), profile({ xms_edov: false }), profile({ xms_edov: '0' })]).toEqual([false, false, false])
     expect([profile({ xms_edov: true }), profile({ xms_edov: '1' }), profile({ xms_edov: 1 })]).toEqual([

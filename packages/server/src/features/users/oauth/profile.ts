@@ -8,7 +8,7 @@ import { avatarUrlCharsMax, displayNameCharsMax, oauthSubjectCharsMax } from '..
 import { normalizeEmail } from '../email/normalize.ts'
 
 export interface OAuthProfile {
-  /** Permanent id of the person at the provider; never an e-mail, which can be reassigned. */
+  /** Permanent id of the person at the provider; never an email, which can be reassigned. */
   readonly subject: string
   /** Normalized; null if the provider sent no valid address. */
   readonly email: string | null
@@ -32,12 +32,12 @@ const claimsShape = z.object({
 })
 
 /**
- * * The claim that marks the e-mail as verified. Microsoft lets tenants set any address as `email`, and sets `xms_edov`
+ * The claim that marks the email as verified. Microsoft lets tenants set any address as `email`, and sets `xms_edov`
  * if the tenant has proved ownership of its domain.
  */
 export type VerifiedClaim = 'email_verified' | 'xms_edov'
 
-/** Parses ID token claims, merged with those of the userinfo endpoint if the token has no e-mail. Throws if invalid. */
+/** Parses ID token claims, merged with those of the userinfo endpoint if the token has no email. Throws if invalid. */
 export function parseOidcProfile(raw: unknown, verifiedClaim: VerifiedClaim = 'email_verified'): OAuthProfile {
   const claims = claimsShape.parse(raw)
   const { iss, sub, email, name, picture } = claims

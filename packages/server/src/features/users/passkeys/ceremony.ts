@@ -99,7 +99,7 @@ const algorithms = [-8, -7, -257]
 const userVerification = 'required'
 
 /**
- * * Loaded lazily: with its certificates and ASN.1 the library takes 0.2 s and 20 MB, which a server without passkeys
+ * Loaded lazily: with its certificates and ASN.1 the library takes 0.2 s and 20 MB, which a server without passkeys
  * need not pay.
  */
 const loadLibrary = () => import('@simplewebauthn/server')
@@ -225,7 +225,7 @@ function readClientData(party: RelyingParty, encoded: string): { challenge: stri
 }
 
 /**
- * * The attestation object without its statement. Attestation is not requested, but some authenticators send it.
+ * The attestation object without its statement. Attestation is not requested, but some authenticators send it.
  * Verifying it would mean fetching URLs from certificates that anyone can write.
  */
 async function stripAttestation(encoded: string): Promise<string> {

@@ -35,7 +35,7 @@ export interface Passkeys {
   registerOptions(caller: SessionCaller): Promise<object>
   /** Stores the new passkey. Rejects with 400 if the response is invalid, 409 if the passkey is registered already. */
   register(userId: string, response: RegistrationResponse, name: string): Promise<Passkey>
-  /** Options for `navigator.credentials.get`; an e-mail restricts them to the passkeys of that user. */
+  /** Options for `navigator.credentials.get`; an email restricts them to the passkeys of that user. */
   authOptions(email: string | null): Promise<object>
   /**
    * Signs in with the strength of two factors. Rejects with 401 for an invalid response, 403 for a disabled account.

@@ -20,7 +20,7 @@ export type Authenticate = (token: string) => UserCaller | Promise<UserCaller>
 export interface Authentication {
   readonly authenticate: Authenticate
   /**
-   * The caller with the current role, claims and e-mail of the user, for connections that outlive a request: a token
+   * The caller with the current role, claims and email of the user, for connections that outlive a request: a token
    * keeps the role and claims of its issue. Rejects with 401 if the session has ended.
    */
   refreshClaims(caller: UserCaller): Promise<UserCaller>
@@ -47,7 +47,7 @@ export function createAuthentication(deps: {
   const known = createLru<string, CachedToken>(tokenCacheEntriesMax)
 
   /**
-   * Current role, claims and verified e-mail of the user; null if the session has ended or the user was disabled or
+   * Current role, claims and verified email of the user; null if the session has ended or the user was disabled or
    * deleted. A token without a session keeps its own claims.
    */
   async function findClaims({ auth, sessionId }: UserCaller): Promise<Claims | null> {
@@ -114,7 +114,7 @@ export function createAuthentication(deps: {
 }
 
 /**
- * The caller with the current e-mail of the account. Verification and changes of the address apply at once; role and
+ * The caller with the current email of the account. Verification and changes of the address apply at once; role and
  * claims stay those of the token.
  */
 function withEmail(caller: UserCaller, { email, emailVerified }: Claims): UserCaller {

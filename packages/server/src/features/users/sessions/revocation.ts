@@ -23,7 +23,7 @@ export interface RevocationEpoch {
 export interface Revocation {
   /** Revokes on every node once the transaction has committed. */
   revoke(tx: Transaction, target: Revoked): void
-  /** Notifies every node, once the transaction has committed, that role, claims or e-mail of a user changed. */
+  /** Notifies every node, once the transaction has committed, that role, claims or email of a user changed. */
   change(tx: Transaction, userId: string): void
   /** The epoch of a user. The same object until it is evicted, which makes it stale. */
   epochOf(userId: string): RevocationEpoch
@@ -32,7 +32,7 @@ export interface Revocation {
    * unsubscribes.
    */
   onRevoked(listener: (target: Revoked) => void): () => void
-  /** Like `onRevoked`, for changed roles, claims and e-mails. */
+  /** Like `onRevoked`, for changed roles, claims and emails. */
   onChanged(listener: (userId: string) => void): () => void
   close(): void
 }

@@ -80,7 +80,7 @@ export function createFirstSigningKey(secret: string): SigningKeys {
 }
 
 /**
- * * Retires the signing key and records a new generation. Returns its id; running servers pick it up at their next
+ * Retires the signing key and records a new generation. Returns its id; running servers pick it up at their next
  * reload. Throws 409 if too many generations are still valid.
  */
 export async function rotateSigningKeys(database: Database, clock: Clock): Promise<string> {

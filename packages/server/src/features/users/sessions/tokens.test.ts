@@ -121,7 +121,7 @@ describe('the caller of a token', () => {
     expect({ ...custom }).toEqual({})
   })
 
-  test('[TOKEN-11, USER-19] has an e-mail only if the token marks it as verified', async () => {
+  test('[TOKEN-11, USER-19] has an email only if the token marks it as verified', async () => {
     expect((await callerOf(tokens.signAccess(ada))).auth).toMatchObject({ email: null, emailVerified: false })
     const verified = await callerOf(tokens.signAccess({ ...ada, emailVerified: true }))
     expect(verified.auth).toMatchObject({ email: ada.email, emailVerified: true })

@@ -1,5 +1,5 @@
 /**
- * * Access and refresh tokens: their claims, signing and verification. A token is verified by its signature, its claims
+ * Access and refresh tokens: their claims, signing and verification. A token is verified by its signature, its claims
  * and the clock alone; `revocation` handles tokens that end early, and `signing-keys` provides the keys.
  */
 import { sign as signBytes } from 'node:crypto'
@@ -19,7 +19,7 @@ import type { SigningKey, SigningKeys } from './signing-keys.ts'
 export interface AccessTokenSubject {
   readonly id: string
   readonly email?: string | null
-  /** Default false. Access rules see the e-mail only if true. */
+  /** Default false. Access rules see the email only if true. */
   readonly emailVerified?: boolean
   readonly displayName?: string | null
   readonly role?: string
@@ -180,7 +180,7 @@ function refuse(cause: unknown): never {
   throw cause instanceof errors.JWTExpired ? tokenExpired() : invalidToken()
 }
 
-/** The e-mail as access rules see it: hidden until verified, since anyone can sign up with any address. */
+/** The email as access rules see it: hidden until verified, since anyone can sign up with any address. */
 export function verifiedEmail(email: string | null, isVerified: boolean): Pick<Auth, 'email' | 'emailVerified'> {
   return isVerified && email !== null ? { email, emailVerified: true } : { email: null, emailVerified: false }
 }
