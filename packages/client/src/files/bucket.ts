@@ -43,7 +43,8 @@ export class Bucket {
   async upload(key: string, data: FileData, options: UploadOptions = {}): Promise<object> {
     const { contentType, metadata, onProgress, signal } = options
     const progress = (total: number | null) => (sent: number) => onProgress?.({ sent, total })
-    if (data instanceof ReadableStream) {
+    // React Native has no `ReadableStream`.
+    if (globalThis.ReadableStream && data instanceof ReadableStream) {
       const reader = data.getReader()
       const first = await readBytes(reader, resumableBytes)
       if (first.isEnd) return this.#uploadDirectly(key, first.data, options)

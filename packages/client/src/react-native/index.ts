@@ -41,9 +41,16 @@ const storageOf = (storage: AsyncStorage | SessionStorage): SessionStorage =>
 export const reactNative = ({ AppState, storage, NetInfo }: ReactNativeOptions): ClientOptions => ({
   storage: storageOf(storage),
   lifecycle(listener) {
-    const app = AppState.addEventListener('change', (state) => listener(state === 'background' ? 'sleep' : 'wake'))
+    const wake = (): void => {
+      if (AppState.currentState !== 'background') listener('wake')
+    }
+    const app = AppState.addEventListener('change', (state) => {
+      if (state === 'background') listener('sleep')
+      else wake()
+    })
+    // Networks change in the background too, where a socket would be cut again.
     const stopNetwork = NetInfo?.addEventListener(({ isConnected }) => {
-      if (isConnected) listener('wake')
+      if (isConnected) wake()
     })
     return () => {
       app.remove()
