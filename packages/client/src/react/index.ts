@@ -17,7 +17,6 @@ import {
   emptyList,
   emptyRecord,
   emptyRoom,
-  enterRoom,
   keyOf,
   readRoom,
   recordKeyOf,
@@ -119,7 +118,7 @@ export function useRoom(
 ): { room: Room | null; status: string; shared: Untyped; player: Untyped; members: readonly object[] } {
   const client = usePlinth()
   const room = useMemo<Room | null>(() => (id === null ? null : client.room(namespace, id)), [client, namespace, id])
-  useEffect(() => (room ? enterRoom(client, room) : undefined), [client, room])
+  useEffect(() => room?.retain(), [room])
   const subscribe = useCallback((listener: () => void) => (room ? watchRoom(room, listener) : nothing), [room])
   const part = <Name extends keyof typeof emptyRoom>(name: Name): (typeof emptyRoom)[Name] =>
     useSyncExternalStore(

@@ -8,6 +8,7 @@ import type { Core } from '../core/core.ts'
 import { type Call, limitCall } from '../core/deadline.ts'
 import { type Deferred, deferred } from '../core/deferred.ts'
 import { failure, PlinthError } from '../core/error.ts'
+import { later } from '../core/later.ts'
 import { createListeners, type Listeners } from '../core/listeners.ts'
 import { queryString } from '../core/request.ts'
 import { type Message, ReconnectingSocket } from '../core/socket.ts'
@@ -30,6 +31,9 @@ const errorOf = ({ code, message }: Message): PlinthError =>
 
 const left = (): PlinthError => failure('aborted', 'The room was left')
 
+/** How long a room without users stays joined, in milliseconds: components unmount and mount again. */
+const lingerMs = 1_000
+
 export class Room {
   readonly shared = new StateMirror()
   readonly player = new StateMirror()
@@ -43,6 +47,7 @@ export class Room {
   #members = new Map<string, Member>()
   #memberList: readonly Member[] = []
   #presence: unknown
+  #users = 0
   /** The shared state without predictions. */
   #truth: State = freeze({})
   #epoch: unknown
@@ -64,6 +69,7 @@ export class Room {
     core.identity.add(() => {
       if (this.#me) this.#startOver()
       else this.#socket.restart()
+      if (this.#users > 0) this.#joinQuietly()
     })
     core.cleanups.push(() => this.#end(left()))
   }
@@ -108,6 +114,26 @@ export class Room {
   /** Disconnects; the player keeps the seat for the room's reconnect grace, and other tabs stay. */
   disconnect(): void {
     this.#end(left())
+  }
+
+  /** Keeps the room joined, also as each user who signs in, until the returned function is called. */
+  retain(): () => void {
+    this.#users++
+    this.#joinQuietly()
+    let isReleased = false
+    return () => {
+      if (isReleased) return
+      isReleased = true
+      this.#users--
+      later(() => {
+        if (this.#users === 0) this.disconnect()
+      }, lingerMs)
+    }
+  }
+
+  /** A refusal is visible in the status. */
+  #joinQuietly(): void {
+    this.join().catch(() => undefined)
   }
 
   /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */

@@ -54,6 +54,6 @@ export function room(
   const one = client.room(namespace, id)
   return store(
     () => ({ room: one, ...readRoom(one) }),
-    (listener) => followRoom(client, one, listener),
+    (listener) => followRoom(one, listener),
   )
 }

@@ -99,6 +99,11 @@ export interface Room<Actions = Untyped> {
   setPresence(state: unknown): void
   /** Disconnects without leaving: the seat is kept for the reconnect grace of the room, and other tabs stay. */
   disconnect(): void
+  /**
+   * Keeps the room joined, also as each user who signs in, until the returned function is called. A second after the
+   * last of them it disconnects.
+   */
+  retain(): () => void
   /** Applies an action to the shared state at once, until the server has answered. */
   predict<const Name extends ActionName<Actions>>(
     action: Name,

@@ -37,47 +37,28 @@ interface Live<State> {
 }
 
 /**
- * Runs `start` now, or once the component is mounted where it is hydrated: until then it shows what the server
- * rendered. On servers nothing starts.
+ * The state of what `open` returns, opened again whenever a key changes. Where a component is hydrated, it is opened
+ * once that is mounted, so that it shows first what the server has rendered; on servers it is not opened.
  */
-function onClient(start: () => unknown): void {
-  if (isOnServer()) return
-  if (getCurrentInstance()?.vnode.el) onMounted(start)
-  else start()
-}
-
-/** A value that is read again whenever `listen` calls back. */
-function observe<Value>(
-  empty: Value,
-  read: () => Value,
-  listen: (listener: () => void) => () => void,
-): Readonly<ShallowRef<Value>> {
-  const value = shallowRef(empty) as ShallowRef<Value>
-  const update = (): void => {
-    value.value = read()
-  }
-  let stop: (() => void) | undefined
-  onClient(() => {
-    stop = listen(update)
-    update()
-  })
-  onScopeDispose(() => stop?.())
-  return value
-}
-
-/** The state of what `open` returns, opened again whenever a key changes. */
-function follow<State>(keys: (() => unknown)[], open: () => Live<State> | null, empty: State): ShallowRef<State> {
+function follow<State>(
+  empty: State,
+  open: () => Live<State> | null | undefined,
+  keys: (() => unknown)[] = [],
+): Readonly<ShallowRef<State>> {
   const state = shallowRef(empty) as ShallowRef<State>
   let stop: (() => void) | undefined
   const reopen = (): void => {
     stop?.()
     const live = open()
-    state.value = live?.current ?? empty
-    stop = live?.subscribe(() => {
-      state.value = live.current
-    })
+    const update = (): void => {
+      state.value = live ? live.current : empty
+    }
+    update()
+    stop = live?.subscribe(update)
   }
-  onClient(() => watch(keys, reopen, { immediate: true }))
+  const start = () => watch(keys, reopen, { immediate: true })
+  if (getCurrentInstance()?.vnode.el) onMounted(start)
+  else if (!isOnServer()) start()
   onScopeDispose(() => stop?.())
   return state
 }
@@ -86,37 +67,41 @@ function follow<State>(keys: (() => unknown)[], open: () => Live<State> | null, 
 export function useLive<Row>(query: Source<Query<Row> | null>): Readonly<Ref<LiveListState<Row>>> {
   // A deep ref wraps what it contains in a proxy, through which the client cannot be used.
   const read = () => toRaw(toValue(query))
-  const keys = [() => textKeyOf(read()), () => coreOf(read())]
-  return follow<LiveListState<Row>>(keys, () => read()?.live() ?? null, emptyList)
+  return follow<LiveListState<Row>>(emptyList, () => read()?.live(), [() => textKeyOf(read()), () => coreOf(read())])
 }
 
 /** One record, kept up to date; null reads nothing. */
-export const useRecord = <Row>(table: Table<Row>, id: Source<string | null>): Readonly<Ref<LiveRecordState<Row>>> =>
-  follow<LiveRecordState<Row>>(
-    [() => toValue(id)],
-    () => {
-      const value = toValue(id)
-      return value === null ? null : table.liveRecord(value)
-    },
-    emptyRecord,
-  )
+export function useRecord<Row>(table: Table<Row>, id: Source<string | null>): Readonly<Ref<LiveRecordState<Row>>> {
+  const read = () => toValue(id)
+  const open = () => {
+    const value = read()
+    return value === null ? null : table.liveRecord(value)
+  }
+  return follow<LiveRecordState<Row>>(emptyRecord, open, [read])
+}
 
 /** The signed-in user. */
 export function useSession({ auth }: Client<Untyped>): {
   session: Readonly<Ref<Session | null>>
   user: Readonly<Ref<User | null>>
 } {
-  const session = observe(null, () => auth.session, auth.onChange)
+  const session = follow<Session | null>(null, () => ({
+    get current() {
+      return auth.session
+    },
+    subscribe: auth.onChange,
+  }))
   return { session, user: computed(() => session.value?.user ?? null) }
 }
 
 /** A room, joined as long as the scope is active. */
 export function useRoom(client: Client<Untyped>, namespace: string, id: string) {
   const room: Room = client.room(namespace, id)
-  const state = observe(
-    emptyRoom,
-    () => readRoom(room),
-    (listener) => followRoom(client, room, listener),
-  )
+  const state = follow(emptyRoom, () => ({
+    get current() {
+      return readRoom(room)
+    },
+    subscribe: (listener) => followRoom(room, listener),
+  }))
   return { room, state }
 }
