@@ -1,6 +1,6 @@
 /**
- * An app on a runtime without the globals that Hermes lacks, run as `hermes-app.ts URL`. Imports the client once they are
- * removed. Prints what it has seen as JSON.
+ * An app on a runtime without the globals that Hermes lacks, run as `hermes-app.ts URL`. Imports the client once they
+ * are removed. Prints what it has seen as JSON.
  */
 import { createPhone } from './phone.ts'
 
