@@ -23,7 +23,7 @@ function loadOrCreateKeys(dataFolder: string): { publicKey: string; privateKey: 
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4500, 4501],
-  files: ['index.html', 'page.mjs', 'worker.mjs'],
+  files: ['index.html', 'push.css', 'page.ts', 'worker.ts'],
   prepare(dataFolder) {
     if (process.env.VAPID_PUBLIC_KEY) return
     const { publicKey, privateKey } = loadOrCreateKeys(dataFolder)
