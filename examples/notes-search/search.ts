@@ -1,9 +1,10 @@
 /**
  * Hybrid search: runs a full-text search and a vector search in parallel, and combines the results by rank.
  */
-import { ApiError, type Backend } from './backend.ts'
+import { isPlinthError } from 'plinth-client'
 import type { Embedding } from './embedding.ts'
 import type { Note } from './notes.ts'
+import type { Plinth } from './plinth.ts'
 
 export interface Hit extends Note {
   /** The rank in each list, from 1; null if it is not in the list. */
@@ -42,17 +43,16 @@ export function fuse(lists: readonly (readonly string[])[]): string[] {
 
 export type Search = (query: string, kind: Kind) => Promise<Results>
 
-export function createSearch(backend: Backend, embedding: Embedding): Search {
-  const notes = '/api/db/shared/tables/notes'
+export function createSearch(plinth: Plinth, embedding: Embedding): Search {
+  const { notes } = plinth.db()
 
   async function findByWords(query: string, kind: Kind): Promise<readonly Note[]> {
-    const filter = kind === null ? '' : `&filter=${encodeURIComponent(JSON.stringify([['kind', '==', kind]]))}`
+    const ofKind = kind === null ? notes : notes.where('kind', '==', kind)
     try {
-      const path = `${notes}/search?q=${encodeURIComponent(query)}&limit=${candidates}${filter}`
-      return (await backend.get<{ items: Note[] }>(path)).items
+      return (await ofKind.limit(candidates).search(query)).items
     } catch (error) {
       // The query has more words than a search accepts; no note contains them all.
-      if (error instanceof ApiError && error.status === 400) return []
+      if (isPlinthError(error) && error.status === 400) return []
       throw error
     }
   }
@@ -62,15 +62,14 @@ export function createSearch(backend: Backend, embedding: Embedding): Search {
     // A text without words has no similar notes.
     if (vector.every((value) => value === 0)) return []
     const filter = kind === null ? {} : { filter: { kind } }
-    const command = { action: 'search', vector, topK: candidates, ...filter }
-    const { matches } = await backend.post<{ matches: { id: string }[] }>('/api/vector/notes', command)
+    const body = { action: 'search', vector, topK: candidates, ...filter }
+    const { matches } = await plinth.request<{ matches: { id: string }[] }>('POST', '/api/vector/notes', { body })
     return matches.map(({ id }) => id)
   }
 
   async function fetchNotes(ids: readonly string[]): Promise<readonly Note[]> {
     if (ids.length === 0) return []
-    const filter = encodeURIComponent(JSON.stringify([['id', 'in', ids]]))
-    return (await backend.get<{ items: Note[] }>(`${notes}?filter=${filter}&limit=${ids.length}`)).items
+    return (await notes.where('id', 'in', ids).limit(ids.length).list()).items
   }
 
   return async (query, kind) => {

@@ -5,10 +5,10 @@
  * node scripts/run.mjs examples/notes-search/start.ts [--port 4600] [--page-port 4601] [--data <folder>]
  */
 import { runPageExample } from '../page-example.ts'
-import { createBackend } from './backend.ts'
 import { createEmbedding } from './embedding.ts'
 import { fill, textOf } from './fill.ts'
 import { readNotes } from './notes.ts'
+import { connect } from './plinth.ts'
 import { createSearch, type Kind, type Search } from './search.ts'
 
 const queryCharsMax = 200
@@ -38,12 +38,12 @@ const notes = readNotes()
 await runPageExample({
   folder: import.meta.dirname,
   ports: [4600, 4601],
-  files: ['index.html', 'search.css', 'search.mjs'],
+  files: ['index.html', 'search.css', 'search.ts'],
   async openRoutes({ apiUrl, settings }) {
     const embedding = createEmbedding(notes.map(textOf))
-    const backend = createBackend(apiUrl, settings.serviceKey)
-    await fill(backend, notes, embedding)
-    const search = createSearch(backend, embedding)
+    const plinth = connect(apiUrl, settings.serviceKey)
+    await fill(plinth, notes, embedding)
+    const search = createSearch(plinth, embedding)
     return { '/search': (request) => handleSearch(request, search) }
   },
   introduce: ({ apiUrl, pageUrl, settings }) => ({

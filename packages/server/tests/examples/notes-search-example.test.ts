@@ -84,7 +84,7 @@ describe('search', () => {
     expect(key.length).toBeGreaterThan(16)
     for (const path of [
       '/',
-      '/search.mjs',
+      '/search.js',
       '/search.css',
       '/search?q=bread',
       '/search?q=',
