@@ -1,21 +1,21 @@
 /** The account of the signed-in user: profile, password, address, sessions, factors, passkeys and identities. */
-import type { AuthCalls } from './calls.ts'
+import { asUser, fromDevice, link, publicly, verify } from './calls.ts'
 import { parseFragment, runFlow } from './oauth.ts'
 import { useCredential } from './passkeys.ts'
-import type { SignedIn, User } from './session.ts'
+import type { SessionKeeper, SignedIn, User } from './session.ts'
 
-export function createAccount({ keeper, asUser, publicly, withDevice, verify, link }: AuthCalls) {
-  const post = <Data = void>(path: string, body?: object) => asUser<Data>('POST', path, body)
+export function createAccount(keeper: SessionKeeper) {
+  const post = <Data = void>(path: string, body?: object) => asUser<Data>(keeper, 'POST', path, body)
   /** The list at a path, and the removal of one of its members. */
   const collection = (path: string) => ({
-    list: async () => (await asUser<Record<string, object[]>>('GET', path))[path],
-    remove: (id: string) => asUser('DELETE', `${path}/${encodeURIComponent(id)}`),
+    list: async () => (await asUser<Record<string, object[]>>(keeper, 'GET', path))[path],
+    remove: (id: string) => asUser(keeper, 'DELETE', `${path}/${encodeURIComponent(id)}`),
   })
   const sessions = collection('sessions')
   const identities = collection('identities')
   return {
     async updateProfile(patch: object): Promise<User> {
-      const { user } = await asUser<{ user: User }>('PATCH', 'profile', patch)
+      const { user } = await asUser<{ user: User }>(keeper, 'PATCH', 'profile', patch)
       await keeper.setUser(user)
       return user
     },
@@ -23,17 +23,17 @@ export function createAccount({ keeper, asUser, publicly, withDevice, verify, li
     changePassword: async (input: object) => keeper.start(await post<SignedIn>('change-password', input)),
     changeEmail: ({ email, password }: { email: string; password?: string }) =>
       post('change-email', { newEmail: email, password }),
-    verifyEmailChange: (token: string) => verify('verify-email-change', token),
-    requestPasswordReset: async (email: string) => publicly('request-password-reset', await withDevice({ email })),
-    resetPassword: (token: string, newPassword: string) => publicly('reset-password', { token, newPassword }),
+    verifyEmailChange: (token: string) => verify(keeper, 'verify-email-change', token),
+    requestPasswordReset: (email: string) => fromDevice(keeper, 'request-password-reset', { email }),
+    resetPassword: (token: string, newPassword: string) => publicly(keeper, 'reset-password', { token, newPassword }),
     requestEmailVerification: () => post('request-email-verification', {}),
-    verifyEmail: (token: string) => verify('verify-email', token),
+    verifyEmail: (token: string) => verify(keeper, 'verify-email', token),
     sessions: { list: sessions.list, end: sessions.remove },
     mfa: {
       enrollTotp: () => post('mfa/totp/enroll'),
       confirmTotp: (factorId: string, code: string) => post('mfa/totp/verify', { factorId, code }),
-      removeTotp: (code: string) => asUser('DELETE', 'mfa/totp', { code }),
-      list: async () => (await asUser<{ factors: object[] }>('GET', 'mfa/factors')).factors,
+      removeTotp: (code: string) => asUser(keeper, 'DELETE', 'mfa/totp', { code }),
+      list: async () => (await asUser<{ factors: object[] }>(keeper, 'GET', 'mfa/factors')).factors,
     },
     passkeys: {
       ...collection('passkeys'),
@@ -50,7 +50,7 @@ export function createAccount({ keeper, asUser, publicly, withDevice, verify, li
       async link(provider: string, options: { redirectUrl?: string; popup?: boolean } = {}) {
         const path = `oauth/${encodeURIComponent(provider)}/link`
         const start = async (redirectUrl: string) => (await post<{ url: string }>(path, { redirectUrl })).url
-        return link(parseFragment(await runFlow({ popup: true, start, ...options })).linkTicket)
+        return link(keeper, parseFragment(await runFlow({ popup: true, start, ...options })).linkTicket)
       },
     },
   }

@@ -2,13 +2,13 @@
 import type { Core } from '../core/core.ts'
 import type { Feature } from '../core/feature.ts'
 import { createAccount } from './account.ts'
-import { createCalls } from './calls.ts'
-import type { Session } from './session.ts'
+import { publicly } from './calls.ts'
+import { type Session, SessionKeeper } from './session.ts'
 import { createSignIn } from './sign-in.ts'
 
 function createAuth(core: Core): object {
-  const calls = createCalls(core)
-  const { keeper } = calls
+  const keeper = new SessionKeeper(core)
+  if (!core.options.getToken && !core.options.serviceKey) core.credentials = keeper
   return {
     get session() {
       return keeper.session
@@ -18,8 +18,8 @@ function createAuth(core: Core): object {
     },
     ready: keeper.ready,
     onChange: (listener: (session: Session | null) => void) => keeper.changes.add(listener),
-    ...createSignIn(calls),
-    ...createAccount(calls),
+    ...createSignIn(keeper),
+    ...createAccount(keeper),
     async refresh(): Promise<Session | null> {
       await keeper.refresh()
       return keeper.session
@@ -27,7 +27,7 @@ function createAuth(core: Core): object {
     /** Also while the server is away: this device forgets the session first. */
     async signOut(): Promise<void> {
       const refreshToken = await keeper.end()
-      if (refreshToken) await calls.publicly('signout', { refreshToken }).catch(() => undefined)
+      if (refreshToken) await publicly(keeper, 'signout', { refreshToken }).catch(() => undefined)
     },
   }
 }

@@ -2,15 +2,15 @@
  * Sign-in through a provider, in a redirect or a popup. Tokens in the URL are accepted only in a tab that has started
  * a sign-in, so that a link cannot sign a user in to another person's account.
  */
-import { failure, PlinthError } from '../core/error.ts'
-import { randomId } from '../core/ids.ts'
+import { delay } from '../core/deadline.ts'
+import { failure } from '../core/error.ts'
 import type { SignedIn } from './session.ts'
 
-/** Key of the tab's `sessionStorage` for the sign-in that it has started: a channel name for popups, or empty. */
+/** Key of the tab's `sessionStorage` for the sign-in that it has started. */
 const flowKey = 'plinth:oauth'
 
-/** How often an opener checks whether its popup is closed, in milliseconds. */
-const popupPollMs = 500
+/** How often an opener checks where its popup is, in milliseconds: before scripts of the page change its URL. */
+const popupPollMs = 30
 
 const pageUrl = (): string => location.href.replace(/#.*/, '')
 
@@ -26,57 +26,49 @@ export interface Flow {
 export async function runFlow({ start, redirectUrl = pageUrl(), popup }: Flow): Promise<string> {
   if (popup) return openPopup(start(redirectUrl))
   const url = await start(redirectUrl)
-  sessionStorage.setItem(flowKey, 'redirect')
+  sessionStorage.setItem(flowKey, '1')
   location.assign(url)
   return new Promise(() => undefined)
 }
 
 /** The popup is opened before anything is awaited, since browsers allow popups only in response to a click. */
 async function openPopup(url: string | Promise<string>): Promise<string> {
-  const channel = new BroadcastChannel(`${flowKey}:${randomId()}`)
-  // A popup starts with a copy of this tab's storage.
-  sessionStorage.setItem(flowKey, channel.name)
   const popup = open('', '_blank', 'popup,width=480,height=640')
-  sessionStorage.removeItem(flowKey)
-  let poll: ReturnType<typeof setInterval> | undefined
   try {
     if (popup) popup.location = await url
-    return await new Promise<string>((resolve, reject) => {
-      channel.onmessage = ({ data }) => resolve(String(data))
-      poll = setInterval(() => {
-        if (!popup || popup.closed) reject(failure('aborted', 'The popup was closed or blocked'))
-      }, popupPollMs)
-    })
-  } catch (error) {
-    popup?.close()
-    throw error
+    for (;;) {
+      if (!popup || popup.closed) throw failure('aborted', 'The popup was closed or blocked')
+      const fragment = fragmentOf(popup)
+      if (fragment) return fragment
+      await delay(popupPollMs)
+    }
   } finally {
-    clearInterval(poll)
-    channel.close()
+    popup?.close()
   }
 }
 
-/**
- * The fragment with which a provider's sign-in returned to this page; null where there is none. A popup passes it to
- * its opener and closes.
- */
-export function takeFragment(): string | null {
-  const flow = sessionStorage.getItem(flowKey)
-  const fragment = location.hash.slice(1)
-  if (!flow || !/(?:^|&)(?:accessToken|mfaTicket|linkTicket|error)=/.test(fragment)) return null
+/** The fragment with which a provider returned to a window. */
+function fragmentOf(page: Window): string | undefined {
+  try {
+    return /^#((?:.*&)?(?:accessToken|mfaTicket|linkTicket|error)=.*)/.exec(page.location.hash)?.[1]
+  } catch {
+    // The location of another origin cannot be read.
+    return undefined
+  }
+}
+
+/** The fragment with which a provider's sign-in returned to this page. */
+export function takeFragment(): string | undefined {
+  const fragment = fragmentOf(window)
+  if (!fragment || !sessionStorage.getItem(flowKey)) return undefined
   sessionStorage.removeItem(flowKey)
   history.replaceState(history.state, '', pageUrl())
-  if (flow === 'redirect') return fragment
-  const channel = new BroadcastChannel(flow)
-  channel.postMessage(fragment)
-  channel.close()
-  close()
-  return null
+  return fragment
 }
 
 /** What a fragment contains: tokens, or a ticket. Throws the error that it states. */
 export function parseFragment(fragment: string): Partial<SignedIn> & { mfaTicket?: string; linkTicket?: string } {
   const { error, message, ...members } = Object.fromEntries(new URLSearchParams(fragment)) as Record<string, string>
-  if (error) throw new PlinthError({ slug: error, message: message ?? error })
+  if (error) throw failure(error, message ?? error)
   return members as never
 }

@@ -7,8 +7,8 @@
 import type { Core } from '../core/core.ts'
 import { failure, isPlinthError, type PlinthError } from '../core/error.ts'
 import { createListeners } from '../core/listeners.ts'
+import { createLocalValues, type LocalValues } from '../core/local-values.ts'
 import type { Credentials } from '../core/request.ts'
-import { defaultStorage, type SessionStorage } from '../core/session-storage.ts'
 
 export interface User {
   readonly id: string
@@ -61,9 +61,9 @@ function expiryOf(token: string): number {
   return Date.now() + lifetimeMs
 }
 
-function parseStored(text: string | null | undefined): StoredSession | null {
+function parseStored(text: string | null): StoredSession | null {
   try {
-    const stored = JSON.parse(text ?? 'null') as StoredSession
+    const stored = JSON.parse(text as string) as StoredSession
     return stored.user.id && stored.accessToken && stored.refreshToken ? stored : null
   } catch {
     return null
@@ -73,24 +73,21 @@ function parseStored(text: string | null | undefined): StoredSession | null {
 export class SessionKeeper implements Credentials {
   readonly ready: Promise<Session | null>
   readonly changes = createListeners<[session: Session | null]>()
-  readonly #core: Core
-  readonly #storage: SessionStorage
-  readonly #key: string
+  readonly core: Core
+  readonly #values: LocalValues
   #current: StoredSession | null = null
   #refreshing: Promise<void> | undefined
-  /** Accesses to the storage, one after the other, so that none reads what an earlier one is about to replace. */
-  #accesses: Promise<unknown> = Promise.resolve()
 
   constructor(core: Core) {
-    this.#core = core
-    this.#storage = core.options.storage ?? defaultStorage()
-    this.#key = `plinth:${core.url}`
+    this.core = core
+    this.#values = createLocalValues(core)
     this.ready = this.#read().then((stored) => {
       // A sign-in during the read wins.
       if (!this.#current) this.#set(stored)
       return this.session
     })
-    const stop = this.#storage.watch?.(this.#key, (text) => this.#set(parseStored(text)))
+    const { storage, keyOf } = this.#values
+    const stop = storage.watch?.(keyOf(''), (text) => this.#set(parseStored(text)))
     if (stop) core.cleanups.push(stop)
   }
 
@@ -100,7 +97,7 @@ export class SessionKeeper implements Credentials {
 
   /** The device token, which survives a sign-out. */
   async deviceToken(): Promise<string | undefined> {
-    return (await this.#access((storage) => storage.get(`${this.#key}:device`))) ?? undefined
+    return (await this.#values.get('device')) ?? undefined
   }
 
   async token(): Promise<string | null> {
@@ -136,7 +133,7 @@ export class SessionKeeper implements Credentials {
 
   /** Starts the session of an answer. */
   async start({ deviceToken, ...answer }: SignedIn): Promise<Session> {
-    if (deviceToken) void this.#access((storage) => storage.set(`${this.#key}:device`, deviceToken))
+    if (deviceToken) void this.#values.set('device', deviceToken)
     return this.#keep({ ...answer, expiresAt: expiryOf(answer.accessToken) })
   }
 
@@ -151,14 +148,14 @@ export class SessionKeeper implements Credentials {
   async end(): Promise<string | undefined> {
     await this.ready
     const token = this.#current?.refreshToken
-    const removed = this.#access((storage) => storage.remove(this.#key))
+    const removed = this.#values.set('', null)
     this.#set(null)
     await removed
     return token
   }
 
   async #keep(session: StoredSession): Promise<Session> {
-    const stored = this.#access((storage) => storage.set(this.#key, JSON.stringify(session)))
+    const stored = this.#values.set('', JSON.stringify(session))
     this.#set(session)
     await stored
     return session
@@ -177,8 +174,8 @@ export class SessionKeeper implements Credentials {
     const body = { refreshToken: used.refreshToken }
     const isCurrent = () => this.#current?.refreshToken === used.refreshToken
     try {
-      const answer = await this.#core.json<SignedIn>('POST', '/api/auth/refresh', { body, isAnonymous: true })
-      if (!answer?.accessToken) throw failure('invalid-answer', 'The response has no access token')
+      const answer = await this.core.json<SignedIn>('POST', '/api/auth/refresh', { body, isAnonymous: true })
+      if (!answer?.accessToken) throw failure('invalid-answer', 'No access token')
       // The user signed out or in as another one meanwhile.
       if (isCurrent()) await this.start(answer)
     } catch (error) {
@@ -192,9 +189,10 @@ export class SessionKeeper implements Credentials {
   /** Runs `work` in one tab at a time. Never runs code of the application. */
   async #exclusively(work: () => Promise<void>): Promise<void> {
     const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
-    if (!locks || !this.#storage.watch) return work()
+    const { storage, keyOf } = this.#values
+    if (!locks || !storage.watch) return work()
     try {
-      await locks.request(this.#key, { signal: AbortSignal.timeout(lockWaitMs) }, work)
+      await locks.request(keyOf(''), { signal: AbortSignal.timeout(lockWaitMs) }, work)
     } catch (error) {
       if (isPlinthError(error)) throw error
       // A frozen tab can hold the lock for as long as it is frozen.
@@ -206,19 +204,12 @@ export class SessionKeeper implements Credentials {
     const previous = this.#current
     if (previous?.accessToken === next?.accessToken && previous?.user === next?.user) return
     this.#current = next
-    const { identity, token } = this.#core
+    const { identity, token } = this.core
     ;(previous?.user.id === next?.user.id ? token : identity).emit()
     this.changes.emit(next)
   }
 
   async #read(): Promise<StoredSession | null> {
-    return parseStored(await this.#access((storage) => storage.get(this.#key)))
-  }
-
-  /** Storage that fails loses the session at the next page load, and never one that is in use. */
-  #access<Value>(access: (storage: SessionStorage) => Value | Promise<Value>): Promise<Value | undefined> {
-    const result = this.#accesses.then(() => access(this.#storage)).catch(() => undefined)
-    this.#accesses = result
-    return result
+    return parseStored(await this.#values.get(''))
   }
 }

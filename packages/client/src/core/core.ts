@@ -182,7 +182,7 @@ function readReply({ ok, status, headers }: Response, text: string): Reply {
     status,
     ...(!ok && typeof error?.slug === 'string'
       ? { slug: error.slug, message: String(error.message), data: error.data }
-      : { slug: 'invalid-answer', message: `The response with status ${status} is not one of Plinth` }),
+      : { slug: 'invalid-answer', message: `Status ${status} without an answer of Plinth` }),
     requestId: headers.get('x-request-id') ?? undefined,
     retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
   })

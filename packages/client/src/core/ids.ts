@@ -1,5 +1,5 @@
 /** Identifiers that have to be unique, and need not be secret. */
 
-/** A random text. `crypto` is missing in Hermes, and `randomUUID` in pages without TLS. */
+/** A UUID of version 4. Without `crypto`, which is missing in Hermes and in pages without TLS. */
 export const randomId = (): string =>
-  globalThis.crypto?.randomUUID?.() ?? `${Math.random()}${Math.random()}${Date.now()}`.replace(/\./g, '')
+  'xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx'.replace(/x/g, () => ((Math.random() * 16) | 0).toString(16))

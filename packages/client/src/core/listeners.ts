@@ -5,7 +5,6 @@ export interface Listeners<Args extends readonly unknown[] = []> {
   add(listener: (...args: Args) => void): () => void
   /** Calls every listener. One that throws is logged and does not affect the others or the caller. */
   emit(...args: Args): void
-  readonly size: number
 }
 
 export function createListeners<Args extends readonly unknown[] = []>(): Listeners<Args> {
@@ -26,9 +25,6 @@ export function createListeners<Args extends readonly unknown[] = []>(): Listene
         } catch (error) {
           console.error(error)
         }
-    },
-    get size() {
-      return all.size
     },
   }
 }

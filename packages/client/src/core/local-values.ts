@@ -1,31 +1,26 @@
-/** Small values that a device keeps, such as unfinished uploads. Losing one is never an error. */
+/** Values that a device keeps for one server: the session, unfinished uploads. Failing storage is never an error. */
 import type { Core } from './core.ts'
 import { defaultStorage } from './session-storage.ts'
 
-export interface LocalValues {
-  get(name: string): Promise<string | null>
-  /** Null removes the value. */
-  set(name: string, value: string | null): Promise<void>
-}
+export type LocalValues = ReturnType<typeof createLocalValues>
 
 /** Values of this server, in the storage of the session. */
-export function localValues(core: Core): LocalValues {
-  const storage = core.options.storage ?? defaultStorage()
-  const keyOf = (name: string): string => `plinth:${core.url}:${name}`
+export function createLocalValues({ url, options }: Core) {
+  const storage = options.storage ?? defaultStorage()
+  const keyOf = (name: string): string => `plinth:${url}${name && `:${name}`}`
+  /** One access after the other, so that none reads what an earlier one is about to replace. */
+  let accesses: Promise<unknown> = Promise.resolve()
+  const access = <Value>(run: () => Value | Promise<Value>): Promise<Value | undefined> => {
+    const result = accesses.then(run).catch(() => undefined)
+    accesses = result
+    return result
+  }
   return {
-    async get(name) {
-      try {
-        return await storage.get(keyOf(name))
-      } catch {
-        return null
-      }
-    },
-    async set(name, value) {
-      try {
-        await (value === null ? storage.remove(keyOf(name)) : storage.set(keyOf(name), value))
-      } catch {
-        // Storage is full or forbidden.
-      }
-    },
+    storage,
+    keyOf,
+    get: async (name: string): Promise<string | null> => (await access(() => storage.get(keyOf(name)))) ?? null,
+    /** Null removes the value. */
+    set: (name: string, value: string | null): Promise<void> =>
+      access(() => (value === null ? storage.remove(keyOf(name)) : storage.set(keyOf(name), value))),
   }
 }

@@ -48,10 +48,7 @@ export function browserStorage(): SessionStorage {
 /** `localStorage` where there is one that may be read, otherwise memory. */
 export function defaultStorage(): SessionStorage {
   try {
-    if (typeof localStorage === 'object' && localStorage && typeof addEventListener === 'function') {
-      localStorage.getItem('')
-      return browserStorage()
-    }
+    if (typeof addEventListener === 'function' && localStorage.getItem('') !== undefined) return browserStorage()
   } catch {
     // Storage is forbidden, as in some private modes.
   }

@@ -5,7 +5,7 @@
 import type { Core } from '../core/core.ts'
 import { backoffMs, delay } from '../core/deadline.ts'
 import type { PlinthError } from '../core/error.ts'
-import { localValues } from '../core/local-values.ts'
+import { createLocalValues } from '../core/local-values.ts'
 import type { Reply } from '../core/request.ts'
 
 export interface TusUpload {
@@ -33,7 +33,7 @@ const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEnc
 
 export async function uploadInChunks(upload: TusUpload): Promise<void> {
   const { core, data, path, metadata, fingerprint, signal, onProgress } = upload
-  const values = localValues(core)
+  const values = createLocalValues(core)
   const send = (method: string, to: string, headers: Record<string, string>, raw?: Blob): Promise<Reply> =>
     core.send(method, to, {
       raw,
@@ -80,7 +80,7 @@ export async function uploadInChunks(upload: TusUpload): Promise<void> {
 
 /** Deletes what the server has of the unfinished upload with this fingerprint, and forgets it. */
 export async function cancelUpload(core: Core, fingerprint: string): Promise<void> {
-  const values = localValues(core)
+  const values = createLocalValues(core)
   const location = await values.get(fingerprint)
   if (!location) return
   await core.send('DELETE', location, { headers: tusVersion, isRepeatable: true }).catch((error: PlinthError) => {

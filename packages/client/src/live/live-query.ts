@@ -8,12 +8,13 @@ import { deferred } from '../core/deferred.ts'
 import type { PlinthError } from '../core/error.ts'
 import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
+import type { Message } from '../core/socket.ts'
 import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
 import type { Observer, TableWrites } from './optimistic.ts'
 import { orderOf } from './order.ts'
 import type { Change, Subscription, Subscriptions } from './subscriptions.ts'
-import { spareRows, Window } from './window.ts'
+import { createWindow, spareRows, type Window } from './window.ts'
 
 export type Status = 'loading' | 'live' | 'stale' | 'closed'
 
@@ -36,13 +37,10 @@ const lingerMs = 1_000
 
 /** A short name of a query, so that equal queries of all clients share one subscription on the server. */
 export function tagOf(text: string): string {
-  let hash = 0x811c9dc5
-  let second = 0
-  for (let at = 0; at < text.length; at++) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-    second = Math.imul(second, 31) + text.charCodeAt(at)
-  }
-  return (hash >>> 0).toString(36) + (second >>> 0).toString(36)
+  // FNV-1a with 64 bits.
+  let hash = 0xcbf29ce484222325n
+  for (const char of text) hash = BigInt.asUintN(64, (hash ^ BigInt(char.codePointAt(0) as number)) * 0x100000001b3n)
+  return hash.toString(36)
 }
 
 /** What the lists of a client share. */
@@ -68,10 +66,8 @@ export class LiveQuery {
   readonly #projections = new WeakMap<Row, Row>()
   #cleanUp: (() => void) | undefined
   #unwatch: (() => void) | undefined
-  /** Changes since a list request was sent; undefined while none is under way. */
-  #buffer: Change[] | undefined
-  /** The current list request; an older one is ignored. */
-  #listing: AbortController | undefined
+  /** The current reading of the list, and what has changed since it began; an older one is ignored. */
+  #listing: { changes: Change[] } | undefined
   #users = 0
   #lingering: ReturnType<typeof setTimeout> | undefined
   #status: Status = 'loading'
@@ -91,21 +87,14 @@ export class LiveQuery {
     this.#limit = Math.min(limit, limitMax)
     // Rows are kept with what sorts and filters need, and shown with the selected fields.
     this.#parts = { filter, orFilter, sort, fields: [], limit: this.#limit + spareRows }
-    this.#window = new Window(orderOf(sort), this.#limit)
+    this.#window = createWindow(orderOf(sort), this.#limit)
     this.#observer = { window: this.#window, parts: this.#parts, changed: () => this.#changed() }
     const { channel } = query.source
     const conditions = [...filter, ...orFilter].length > 0 && tagOf(JSON.stringify([filter, orFilter]))
     this.#subscription = {
       channel: conditions ? `${channel}#${conditions}` : channel,
-      filters: filter,
-      orFilters: orFilter,
-      onSubscribed: (recovered) => {
-        this.#isConnected = true
-        if (!recovered || !this.#isListed) void this.#list()
-        else if (!this.#listing) this.#setLive([])
-      },
-      onChanges: (changes) => this.#apply(changes),
-      onResync: () => void this.#list(),
+      conditions: { filters: filter, orFilters: orFilter },
+      onMessage: (message) => this.#receive(message),
       onDown: () => {
         this.#isConnected = false
         if (this.#status === 'live') this.#setStatus('stale')
@@ -181,9 +170,7 @@ export class LiveQuery {
   }
 
   #forgetRows(): void {
-    this.#listing?.abort()
     this.#listing = undefined
-    this.#buffer = undefined
     this.#isListed = false
     this.#window.reset([], true)
   }
@@ -209,43 +196,46 @@ export class LiveQuery {
     this.#setStatus('closed')
   }
 
+  #receive(message: Message): void {
+    const { type } = message
+    if (type === 'db_change') this.#apply([message as Change])
+    if (type === 'batch_changes') this.#apply(message.changes as Change[])
+    if (type === 'subscribed') this.#isConnected = true
+    if (type === 'resync' || (type === 'subscribed' && !(message.recovered && this.#isListed))) void this.#list()
+    else if (type === 'subscribed' && !this.#listing) this.#setLive([])
+  }
+
   /** Reads the list, until that succeeds or is refused. What changes meanwhile is applied to it afterwards. */
   async #list(isRefill = false): Promise<void> {
-    this.#listing?.abort()
-    const listing = new AbortController()
-    const { signal } = listing
+    const listing = { changes: [] as Change[] }
     this.#listing = listing
     if (this.#status === 'live' && !isRefill) this.#setStatus('stale')
-    for (let attempt = 0; !signal.aborted; attempt++) {
-      const changes: Change[] = []
-      this.#buffer = changes
+    for (let attempt = 0; this.#listing === listing; attempt++)
       try {
-        const { rows, isComplete } = await this.#readRows(signal)
-        if (signal.aborted) return
+        listing.changes = []
+        const { rows, isComplete } = await this.#readRows()
+        if (this.#listing !== listing) return
         this.#listing = undefined
-        this.#buffer = undefined
-        this.#window.reset(rows, isComplete)
         this.#isListed = true
         this.#error = undefined
-        this.#setLive(changes)
+        this.#window.reset(rows, isComplete)
+        this.#setLive(listing.changes)
         this.#first.resolve(this.current.items)
-        return
       } catch (cause) {
-        const error = cause as PlinthError
-        if (signal.aborted) return
-        if (!error.retryable && error.slug !== 'invalid-answer') return this.#refuse(error)
-        await delay(error.retryAfterMs ?? backoffMs(attempt), signal)
+        if (this.#listing !== listing) return
+        const { retryable, slug, retryAfterMs = backoffMs(attempt) } = cause as PlinthError
+        if (!retryable && slug !== 'invalid-answer') return this.#refuse(cause as PlinthError)
+        await delay(retryAfterMs)
       }
-    }
   }
 
   /** The rows up to the limit, in several requests where the server's byte budget ends a page early. */
-  async #readRows(signal: AbortSignal): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
+  async #readRows(): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
     const wanted = this.#parts.limit as number
     const query = new Query(this.#query.source, this.#parts)
     const rows: Row[] = []
     for (let after = ''; ; ) {
-      const page = await query.limit(Math.min(wanted - rows.length, limitMax)).page({ after, signal })
+      const page = await query.limit(Math.min(wanted - rows.length, limitMax)).page({ after })
       rows.push(...page.items)
       const isComplete = !page.hasMore && !page.truncated
       if (isComplete || rows.length >= wanted || page.cursor === null) return { rows, isComplete }
@@ -259,7 +249,7 @@ export class LiveQuery {
   }
 
   #apply(changes: readonly Change[]): void {
-    this.#buffer?.push(...changes)
+    this.#listing?.changes.push(...changes)
     for (const { changeType, docId, data, version } of changes) {
       if (changeType === 'removed' || !data) this.#window.remove(docId, version)
       else this.#window.put(setVersion(data, version))

@@ -5,8 +5,8 @@ import type { Feature } from '../core/feature.ts'
 import type { Query } from '../records/query.ts'
 import type { Table } from '../records/table.ts'
 import { LiveQuery, type Snapshot } from './live-query.ts'
-import { optimisticWrites, TableWrites } from './optimistic.ts'
-import { Subscriptions } from './subscriptions.ts'
+import { createTableWrites, optimisticWrites, type TableWrites } from './optimistic.ts'
+import { createSubscriptions } from './subscriptions.ts'
 
 /** One record as a list of at most one. */
 function recordOf(list: LiveQuery): object {
@@ -31,14 +31,14 @@ function installLive(core: Core): object {
   const active = new Map<string, LiveQuery>()
   const writes = new Map<string, TableWrites>()
   const writesOf = (path: string): TableWrites => {
-    const found = writes.get(path) ?? new TableWrites()
+    const found = writes.get(path) ?? createTableWrites()
     writes.set(path, found)
     return found
   }
-  const shared = { subscriptions: new Subscriptions(core), active, writesOf }
+  const shared = { subscriptions: createSubscriptions(core), active, writesOf }
 
   const live = (query: Query): LiveQuery => {
-    if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`; make a list of each table')
+    if (query.parts.include) throw failure('invalid-input', 'A live list has no `include`')
     const key = JSON.stringify([query.source.channel, query.parts])
     return active.get(key) ?? new LiveQuery(query, key, shared)
   }

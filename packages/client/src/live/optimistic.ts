@@ -22,8 +22,11 @@ export interface Observer {
 
 interface Write {
   readonly id: string
-  /** The row with the write applied; null where it is deleted, undefined where the write does not concern it. */
-  apply(row: Row | undefined): Row | null | undefined
+  /**
+   * The row with the write applied, then the server's answer; null where it is deleted, undefined where the write does
+   * not concern it.
+   */
+  apply: (row: Row | undefined) => Row | null | undefined
   /** Of the server's answer. */
   version?: number | undefined
   isAnswered: boolean
@@ -42,74 +45,70 @@ function applyPatch(row: Row, patch: object): Row {
   return setVersion(patched as Row, findVersion(row))
 }
 
+export type TableWrites = ReturnType<typeof createTableWrites>
+
 /** The writes of a table that its lists show. */
-export class TableWrites {
-  #writes: Write[] = []
-  readonly #observers = new Set<Observer>()
+export function createTableWrites() {
+  let writes: Write[] = []
+  const observers = new Set<Observer>()
 
-  /** Calls `changed` of the observer whenever the writes change. */
-  watch(observer: Observer): () => void {
-    this.#observers.add(observer)
-    return () => this.#observers.delete(observer)
+  const set = (next: Write[]): void => {
+    writes = next
+    for (const { changed } of observers) changed()
   }
 
-  /** A list has received a change. */
-  confirm(observer: Observer, id: string, version: number | undefined): void {
-    for (const write of this.#writes) if (write.id === id) write.seenBy.set(observer, version)
-  }
+  return {
+    /** Calls `changed` of the observer whenever the writes change. */
+    watch(observer: Observer): () => void {
+      observers.add(observer)
+      return () => observers.delete(observer)
+    },
 
-  /** The rows of a list with the writes applied. */
-  show(observer: Observer): { rows: readonly Row[]; pending: number } {
-    const { window, parts } = observer
-    const changed = new Map<string, Row | null>()
-    let pending = 0
-    for (const write of this.#writes) {
-      if (hasSeen(write, observer)) continue
-      const { id } = write
-      const next = write.apply(changed.get(id) ?? window.get(id))
-      if (next === undefined) continue
-      const isShown = next && matches(next, parts) && window.covers(next)
-      if (isShown || window.get(id) || changed.has(id)) pending++
-      changed.set(id, isShown ? next : null)
-    }
-    if (changed.size === 0) return { rows: window.rows, pending }
-    const rows = window.rows.filter(({ id }) => !changed.has(id))
-    for (const row of changed.values()) if (row) rows.push(row)
-    return { rows: rows.sort(window.compare), pending }
-  }
+    /** A list has received a change. */
+    confirm(observer: Observer, id: string, version: number | undefined): void {
+      for (const write of writes) if (write.id === id) write.seenBy.set(observer, version)
+    },
 
-  /** Shows a write while `send` is under way. */
-  async run<Answer>(id: string, apply: Write['apply'], send: () => Promise<Answer>): Promise<Answer> {
-    const write: Write = { id, apply, isAnswered: false, seenBy: new Map() }
-    this.#set([...this.#writes, write])
-    const drop = (): void => this.#set(this.#writes.filter((other) => other !== write))
-    try {
-      const answer = await send()
-      write.isAnswered = true
-      if (answer) {
-        write.version = findVersion(answer)
-        this.#fold(answer as unknown as Row)
+    /** The rows of a list with the writes applied. */
+    show(observer: Observer): { rows: readonly Row[]; pending: number } {
+      const { window, parts } = observer
+      const changed = new Map<string, Row | null>()
+      let pending = 0
+      for (const write of writes) {
+        if (hasSeen(write, observer)) continue
+        const { id } = write
+        const next = write.apply(changed.get(id) ?? window.get(id))
+        if (next === undefined) continue
+        const isShown = next && matches(next, parts) && window.covers(next)
+        if (isShown || window.get(id) || changed.has(id)) pending++
+        changed.set(id, isShown ? next : null)
       }
-      later(drop, changeWaitMs)
-      this.#set(this.#writes)
-      return answer
-    } catch (error) {
-      drop()
-      throw error
-    }
-  }
+      if (changed.size === 0) return { rows: window.rows, pending }
+      const rows = window.rows.filter(({ id }) => !changed.has(id))
+      for (const row of changed.values()) if (row) rows.push(row)
+      return { rows: rows.sort(window.compare), pending }
+    },
 
-  /** Replaces the row in lists that have it: a later request can already build on it. */
-  #fold(row: Row): void {
-    for (const { window, parts } of this.#observers) {
-      const known = window.get(row.id)
-      if (known && matches(row, parts) && Object.keys(known).every((field) => field in row)) window.put(row)
-    }
-  }
-
-  #set(writes: Write[]): void {
-    this.#writes = writes
-    for (const observer of this.#observers) observer.changed()
+    /** Shows a write while `send` is under way. */
+    async run<Answer>(id: string, apply: Write['apply'], send: () => Promise<Answer>): Promise<Answer> {
+      const write: Write = { id, apply, isAnswered: false, seenBy: new Map() }
+      const drop = (): void => set(writes.filter((other) => other !== write))
+      set([...writes, write])
+      try {
+        const answer = await send()
+        write.isAnswered = true
+        if (answer) {
+          write.version = findVersion(answer)
+          write.apply = () => answer as unknown as Row
+        }
+        later(drop, changeWaitMs)
+        set(writes)
+        return answer
+      } catch (error) {
+        drop()
+        throw error
+      }
+    },
   }
 }
 

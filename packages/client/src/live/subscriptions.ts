@@ -23,13 +23,9 @@ export interface Change extends Message {
 export interface Subscription {
   /** With a tag, so that a socket can subscribe to a table several times. */
   readonly channel: string
-  readonly filters: readonly Tuple[]
-  readonly orFilters: readonly Tuple[]
-  /** Subscribed from here on. If not `recovered`, the list has to be read again. */
-  onSubscribed(recovered: boolean): void
-  onChanges(changes: readonly Change[]): void
-  /** More changed than is reported: the list has to be read again. */
-  onResync(): void
+  readonly conditions: { readonly filters: readonly Tuple[]; readonly orFilters: readonly Tuple[] }
+  /** `subscribed`, `db_change`, `batch_changes`, or `resync`: more changed than is reported. */
+  onMessage(message: Message): void
   /** The connection was lost. */
   onDown(): void
   /** The server refuses the subscription. */
@@ -46,132 +42,114 @@ const refusals: Readonly<Record<string, readonly [status: number, slug: string]>
 /** A channel of one socket, which queries with the same conditions share. */
 interface Entry {
   readonly subscriptions: Set<Subscription>
-  cursor: string | null
-  isSubscribed: boolean
+  cursor?: unknown
+  isSubscribed?: boolean
 }
 
-class LiveSocket {
-  readonly entries = new Map<string, Entry>()
-  readonly #socket: ReconnectingSocket
+type LiveSocket = ReturnType<typeof createLiveSocket>
 
-  constructor(core: Core) {
-    this.#socket = new ReconnectingSocket(core, '/api/db/subscribe', {
-      onReady: () => {
-        for (const channel of this.entries.keys()) this.#subscribe(channel)
-      },
-      onMessage: (message) => this.#receive(message),
-      onDown: () => this.#onDown(),
-    })
+function createLiveSocket(core: Core) {
+  const entries = new Map<string, Entry>()
+  const socket = new ReconnectingSocket(core, '/api/db/subscribe', {
+    onReady() {
+      for (const channel of entries.keys()) subscribe(channel)
+    },
+    onMessage(message) {
+      for (const channel of (message.revokedChannels ?? []) as string[]) refuse(channel, 'CHANNEL_ACCESS_DENIED')
+      for (const channel of (message.changedChannels ?? []) as string[]) deliver(channel, { type: 'resync' })
+      deliver(message.channel as string, message)
+    },
+    onDown() {
+      for (const entry of entries.values()) {
+        entry.isSubscribed = false
+        for (const { onDown } of entry.subscriptions) onDown()
+      }
+    },
+  })
+
+  function subscribe(channel: string): void {
+    const { subscriptions, cursor } = entries.get(channel) ?? {}
+    const [first] = subscriptions ?? []
+    if (first) socket.send({ type: 'subscribe', channel, ...first.conditions, since: cursor })
   }
 
-  add(subscription: Subscription): void {
-    const { channel } = subscription
-    const entry = this.entries.get(channel)
-    if (entry) {
-      entry.subscriptions.add(subscription)
-      if (entry.isSubscribed) subscription.onSubscribed(false)
+  function deliver(channel: string, message: Message): void {
+    const { type, cursor, code } = message
+    const entry = entries.get(channel)
+    if (!entry) return
+    if (type === 'error') {
+      if (code === 'RATE_LIMITED' || code === 'UNAVAILABLE') setTimeout(() => subscribe(channel), rateLimitWaitMs)
+      else refuse(channel, code as string, message.message as string)
       return
     }
-    this.entries.set(channel, { subscriptions: new Set([subscription]), cursor: null, isSubscribed: false })
-    this.#socket.start()
-    if (this.#socket.isReady) this.#subscribe(channel)
+    entry.cursor = cursor ?? entry.cursor
+    entry.isSubscribed ||= type === 'subscribed'
+    for (const { onMessage } of entry.subscriptions) onMessage(message)
   }
 
-  remove(subscription: Subscription): void {
-    const { channel } = subscription
-    const entry = this.entries.get(channel)
-    if (!entry?.subscriptions.delete(subscription) || entry.subscriptions.size > 0) return
-    this.entries.delete(channel)
-    if (this.entries.size === 0) this.#socket.stop()
-    else this.#socket.send({ type: 'unsubscribe', channel })
-  }
-
-  /** Connects as another user; what the previous one has received is not resumed. */
-  restart(): void {
-    for (const entry of this.entries.values()) Object.assign(entry, { cursor: null, isSubscribed: false })
-    this.#socket.restart()
-  }
-
-  stop(): void {
-    this.entries.clear()
-    this.#socket.stop()
-  }
-
-  #onDown(): void {
-    for (const entry of this.entries.values()) {
-      entry.isSubscribed = false
-      for (const { onDown } of entry.subscriptions) onDown()
-    }
-  }
-
-  #subscribe(channel: string): void {
-    const entry = this.entries.get(channel)
-    if (!entry) return
-    const { filters, orFilters } = [...entry.subscriptions][0] as Subscription
-    this.#socket.send({ type: 'subscribe', channel, filters, orFilters, since: entry.cursor ?? undefined })
-  }
-
-  #receive(message: Message): void {
-    for (const channel of (message.revokedChannels ?? []) as string[]) this.#refuse(channel, 'CHANNEL_ACCESS_DENIED')
-    for (const channel of (message.changedChannels ?? []) as string[])
-      for (const { onResync } of this.entries.get(channel)?.subscriptions ?? []) onResync()
-    const channel = message.channel as string
-    const entry = this.entries.get(channel)
-    if (!entry) return
-    if (message.type === 'error') this.#onError(channel, String(message.code), String(message.message))
-    if (typeof message.cursor === 'string') entry.cursor = message.cursor
-    if (message.type === 'subscribed') entry.isSubscribed = true
-    for (const subscription of entry.subscriptions) deliver(subscription, message)
-  }
-
-  #onError(channel: string, code: string, text: string): void {
-    if (code === 'RATE_LIMITED' || code === 'UNAVAILABLE') setTimeout(() => this.#subscribe(channel), rateLimitWaitMs)
-    else this.#refuse(channel, code, text)
-  }
-
-  #refuse(channel: string, code: string, message = 'Access denied'): void {
+  function refuse(channel: string, code: string, message = 'Access denied'): void {
     const [status, slug] = refusals[code] ?? [400, 'invalid-input']
-    for (const subscription of this.entries.get(channel)?.subscriptions ?? []) {
-      this.remove(subscription)
+    for (const subscription of entries.get(channel)?.subscriptions ?? []) {
+      remove(subscription)
       subscription.onRefused(new PlinthError({ status, slug, message }))
     }
   }
-}
 
-function deliver(subscription: Subscription, message: Message): void {
-  if (message.type === 'subscribed') subscription.onSubscribed(message.recovered === true)
-  if (message.type === 'db_change') subscription.onChanges([message as Change])
-  if (message.type === 'batch_changes') subscription.onChanges(message.changes as Change[])
-  if (message.type === 'resync') subscription.onResync()
-}
-
-export class Subscriptions {
-  readonly #core: Core
-  readonly #sockets: LiveSocket[] = []
-
-  constructor(core: Core) {
-    this.#core = core
-    core.identity.add(() => {
-      for (const socket of this.#sockets) socket.restart()
-    })
-    core.cleanups.push(() => {
-      for (const socket of this.#sockets) socket.stop()
-    })
-  }
-
-  add(subscription: Subscription): void {
+  function remove(subscription: Subscription): void {
     const { channel } = subscription
-    let socket =
-      this.#sockets.find(({ entries }) => entries.has(channel)) ??
-      this.#sockets.find(({ entries }) => entries.size < channelsPerSocket)
-    if (!socket) {
-      socket = new LiveSocket(this.#core)
-      this.#sockets.push(socket)
-    }
-    socket.add(subscription)
+    const subscriptions = entries.get(channel)?.subscriptions
+    if (!subscriptions?.delete(subscription) || subscriptions.size > 0) return
+    entries.delete(channel)
+    if (entries.size > 0) socket.send({ type: 'unsubscribe', channel })
+    else socket.stop()
   }
 
-  remove(subscription: Subscription): void {
-    for (const socket of this.#sockets) socket.remove(subscription)
+  return {
+    entries,
+    socket,
+    remove,
+    add(subscription: Subscription): void {
+      const { channel, onMessage } = subscription
+      const entry = entries.get(channel)
+      if (entry) {
+        entry.subscriptions.add(subscription)
+        if (entry.isSubscribed) onMessage({ type: 'subscribed' })
+        return
+      }
+      entries.set(channel, { subscriptions: new Set([subscription]) })
+      socket.start()
+      subscribe(channel)
+    },
+  }
+}
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>
+
+export function createSubscriptions(core: Core) {
+  const sockets: LiveSocket[] = []
+  core.identity.add(() => {
+    for (const { entries, socket } of sockets) {
+      // What the previous user has received is not resumed.
+      for (const entry of entries.values()) delete entry.cursor
+      socket.restart()
+    }
+  })
+  core.cleanups.push(() => {
+    for (const { socket } of sockets) socket.stop()
+  })
+  return {
+    add(subscription: Subscription): void {
+      let found =
+        sockets.find(({ entries }) => entries.has(subscription.channel)) ??
+        sockets.find(({ entries }) => entries.size < channelsPerSocket)
+      if (!found) {
+        found = createLiveSocket(core)
+        sockets.push(found)
+      }
+      found.add(subscription)
+    },
+    remove(subscription: Subscription): void {
+      for (const { remove } of sockets) remove(subscription)
+    },
   }
 }

@@ -9,79 +9,64 @@ import type { Compare } from './order.ts'
 /** How many rows beyond its limit a list keeps, so that a removal seldom needs a request. */
 export const spareRows = 20
 
-export class Window {
-  readonly compare: Compare
-  readonly #limit: number
-  readonly #byId = new Map<string, Row>()
-  #rows: Row[] = []
-  /** The last row up to which all rows are known; null where the list has no more rows. */
-  #bound: Row | null = null
+export type Window = ReturnType<typeof createWindow>
 
-  constructor(compare: Compare, limit: number) {
-    this.compare = compare
-    this.#limit = limit
+export function createWindow(compare: Compare, limit: number) {
+  let rows: Row[] = []
+  /** The last row up to which all rows are known; undefined where the list has no more rows. */
+  let bound: Row | undefined
+
+  const get = (id: string): Row | undefined => rows.find((row) => row.id === id)
+  const drop = (dropped: Row): void => {
+    rows = rows.filter((row) => row !== dropped)
   }
+  /** Whether a row at this position would be known. */
+  const covers = (row: Row): boolean => !bound || compare(row, bound) <= 0
 
-  get rows(): readonly Row[] {
-    return this.#rows
-  }
+  return {
+    compare,
+    get,
+    covers,
 
-  get(id: string): Row | undefined {
-    return this.#byId.get(id)
-  }
+    get rows(): readonly Row[] {
+      return rows
+    },
 
-  /** Whether rows that belong to the list may be missing. */
-  get needsRefill(): boolean {
-    return this.#bound !== null && this.#rows.length < this.#limit
-  }
+    /** Whether rows that belong to the list may be missing. */
+    get needsRefill(): boolean {
+      return bound !== undefined && rows.length < limit
+    },
 
-  /** Whether a row at this place would be known. */
-  covers(row: Row): boolean {
-    return this.#bound === null || this.compare(row, this.#bound) <= 0
-  }
+    /** Replaces all rows. A row that has not changed keeps its identity. */
+    reset(next: readonly Row[], isComplete: boolean): void {
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      rows = next.map((row) => {
+        const known = byId.get(row.id)
+        const isSame = known && findVersion(known) === findVersion(row) && JSON.stringify(known) === JSON.stringify(row)
+        return isSame ? known : row
+      })
+      bound = isComplete ? undefined : rows.at(-1)
+    },
 
-  /** Replaces all rows. A row that has not changed keeps its identity. */
-  reset(rows: readonly Row[], isComplete: boolean): void {
-    const kept = rows.map((row) => {
-      const known = this.#byId.get(row.id)
-      return known && findVersion(known) === findVersion(row) && JSON.stringify(known) === JSON.stringify(row)
-        ? known
-        : row
-    })
-    this.#rows = kept
-    this.#bound = isComplete ? null : (kept.at(-1) ?? null)
-    this.#byId.clear()
-    for (const row of kept) this.#byId.set(row.id, row)
-  }
+    /** Applies a row that is in the query's result. An older version of a known row is ignored. */
+    put(row: Row): void {
+      const known = get(row.id)
+      if (known) {
+        if (isOlder(findVersion(row), findVersion(known))) return
+        drop(known)
+      }
+      if (!covers(row)) return
+      // All other rows are in order, so that sorting compares each row once.
+      rows = [...rows, row].sort(compare)
+      if (rows.length <= limit + 2 * spareRows) return
+      rows = rows.slice(0, limit + spareRows)
+      bound = rows.at(-1)
+    },
 
-  /** Applies a row that is in the query's result. An older version of a known row is ignored. */
-  put(row: Row): void {
-    const known = this.#byId.get(row.id)
-    if (known) {
-      if (isOlder(findVersion(row), findVersion(known))) return
-      this.#drop(known)
-    }
-    if (!this.covers(row)) return
-    // All but this row are in order, so that sorting takes as many comparisons as there are rows.
-    this.#rows.push(row)
-    this.#rows.sort(this.compare)
-    this.#byId.set(row.id, row)
-    if (this.#rows.length > this.#limit + 2 * spareRows) this.#trim()
-  }
-
-  /** Applies that a row has left the query's result. */
-  remove(id: string, version: number | undefined): void {
-    const known = this.#byId.get(id)
-    if (known && !isOlder(version, findVersion(known))) this.#drop(known)
-  }
-
-  #trim(): void {
-    for (const row of this.#rows.splice(this.#limit + spareRows)) this.#byId.delete(row.id)
-    this.#bound = this.#rows.at(-1) ?? null
-  }
-
-  #drop(row: Row): void {
-    this.#rows.splice(this.#rows.indexOf(row), 1)
-    this.#byId.delete(row.id)
+    /** Applies that a row has left the query's result. */
+    remove(id: string, version: number | undefined): void {
+      const known = get(id)
+      if (known && !isOlder(version, findVersion(known))) drop(known)
+    },
   }
 }

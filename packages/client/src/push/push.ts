@@ -3,7 +3,7 @@ import type { Core } from '../core/core.ts'
 import { failure } from '../core/error.ts'
 import type { Feature } from '../core/feature.ts'
 import { randomId } from '../core/ids.ts'
-import { localValues } from '../core/local-values.ts'
+import { createLocalValues } from '../core/local-values.ts'
 
 interface Registration {
   readonly serviceWorker: ServiceWorkerRegistration | string
@@ -22,15 +22,15 @@ function createPush(core: Core): object {
     /** To be called in response to a click: the browser asks the user. */
     async register({ serviceWorker, topics = [] }: Registration): Promise<void> {
       if ((await Notification.requestPermission()) !== 'granted')
-        throw failure('permission-denied', 'The user or the browser does not allow notifications')
+        throw failure('permission-denied', 'Notifications are not allowed')
       const { push } = await core.json<{ push: { vapidPublicKey: string | null } | null }>('GET', '/api/config')
-      if (!push?.vapidPublicKey) throw failure('push-not-configured', 'The server has no keys for web push')
+      if (!push?.vapidPublicKey) throw failure('push-not-configured', 'The server has no push keys')
       const worker =
         typeof serviceWorker === 'string' ? await navigator.serviceWorker.register(serviceWorker) : serviceWorker
       await navigator.serviceWorker.ready
       const options = { userVisibleOnly: true, applicationServerKey: push.vapidPublicKey }
       const subscription = await worker.pushManager.subscribe(options)
-      const values = localValues(core)
+      const values = createLocalValues(core)
       const deviceId = (await values.get('device-id')) ?? randomId()
       await values.set('device-id', deviceId)
       await post('register', { deviceId, platform: 'web', token: JSON.stringify(subscription) })

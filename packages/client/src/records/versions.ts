@@ -27,7 +27,7 @@ export const findVersion = (row: object): number | undefined => versions.get(row
  */
 export function versionOf(row: object): string {
   const version = versions.get(row)
-  if (version === undefined) throw new TypeError('The row was not received from the client, or is a copy')
+  if (version === undefined) throw new TypeError('The row is not from the client')
   return `${version}`
 }
 

@@ -35,23 +35,20 @@ const left = (): PlinthError => failure('aborted', 'The room was left')
 const lingerMs = 1_000
 
 export class Room {
-  readonly shared = new StateMirror()
-  readonly player = new StateMirror()
+  status: Status = 'closed'
+  me: { readonly id: string } | null = null
+  readonly shared = new StateMirror<State>({})
+  readonly player = new StateMirror<State>({})
+  readonly members = new StateMirror<readonly Member[]>([])
   readonly #socket: ReconnectingSocket
   readonly #actions = new Actions(() => this.#show())
   readonly #statusListeners = createListeners()
-  readonly #memberListeners = createListeners()
   readonly #events = new Map<string, Listeners<[payload: unknown, meta: unknown]>>()
-  #status: Status = 'closed'
-  #me: { readonly id: string } | null = null
-  #members = new Map<string, Member>()
-  #memberList: readonly Member[] = []
   #presence: unknown
   #users = 0
   /** The shared state without predictions. */
-  #truth: State = freeze({})
+  #truth = this.shared.current
   #epoch: unknown
-  #versions = { shared: 0, player: 0 }
   /** The last error, which explains a close that follows. */
   #error: PlinthError | undefined
   #joining: Deferred<void> | undefined
@@ -62,29 +59,16 @@ export class Room {
       onReady: () => this.#sendJoin(),
       onMessage: (message) => this.#receive(message),
       onDown: () => {
-        if (this.#status === 'joined') this.#setStatus('reconnecting')
+        if (this.status === 'joined') this.#setStatus('reconnecting')
       },
       onEnd: () => this.#end(this.#error ?? left()),
     })
     core.identity.add(() => {
-      if (this.#me) this.#startOver()
+      if (this.me) this.#startOver()
       else this.#socket.restart()
       if (this.#users > 0) this.#joinQuietly()
     })
     core.cleanups.push(() => this.#end(left()))
-  }
-
-  get status(): Status {
-    return this.#status
-  }
-
-  get me(): { readonly id: string } | null {
-    return this.#me
-  }
-
-  get members() {
-    const current = this.#memberList
-    return { current, subscribe: (listener: () => void) => this.#memberListeners.add(listener) }
   }
 
   subscribe(listener: () => void): () => void {
@@ -93,11 +77,11 @@ export class Room {
 
   /** Resolves when the room is joined. Rejects if the server refuses; while it is away, waits. */
   async join(options: Call = {}): Promise<void> {
-    if (this.#status === 'joined' || this.#status === 'reconnecting') return
+    if (this.status === 'joined' || this.status === 'reconnecting') return
     this.#socket.start()
     this.#joining ??= deferred()
     const { promise } = this.#joining
-    if (this.#status === 'closed') {
+    if (this.status === 'closed') {
       this.#error = undefined
       this.#setStatus('joining')
     }
@@ -138,7 +122,7 @@ export class Room {
 
   /** Runs an action. Sent again after a reconnect, under the same id, so that it runs once. */
   async send(action: string, payload?: unknown, options?: Call): Promise<unknown> {
-    if (this.#status === 'closed') throw failure('not-joined', 'Join the room first')
+    if (this.status === 'closed') throw failure('not-joined', 'Join the room first')
     return this.#actions.add((message) => this.#sendJoined(message), action, payload, options)
   }
 
@@ -172,38 +156,35 @@ export class Room {
   }
 
   #sendJoined(message: object): void {
-    if (this.#status === 'joined') this.#socket.send(message)
+    if (this.status === 'joined') this.#socket.send(message)
   }
 
   #sendJoin(): void {
-    const { shared, player } = this.#versions
-    this.#socket.send({ type: 'join', epoch: this.#epoch, lastSharedVersion: shared, lastPlayerVersion: player })
+    const [lastSharedVersion, lastPlayerVersion] = [this.shared.version, this.player.version]
+    this.#socket.send({ type: 'join', epoch: this.#epoch, lastSharedVersion, lastPlayerVersion })
   }
 
   #receive(message: Message): void {
     switch (message.type) {
       case 'auth_success':
-        this.#me = { id: String(message.userId) }
+        this.me = { id: String(message.userId) }
         break
       case 'sync':
-        this.#versions = { shared: message.sharedVersion as number, player: message.playerVersion as number }
-        this.#truth = freeze(message.sharedState as State)
-        this.#actions.confirm()
-        this.player.set(freeze(message.playerState as State))
-        this.#show()
+        this.shared.version = message.sharedVersion as number
+        this.player.version = message.playerVersion as number
+        this.player.set(message.playerState as State)
+        this.#confirm(message.sharedState as State)
         this.#joined(message)
         break
       case 'resumed':
         this.#joined(message)
         break
       case 'shared_delta':
-        if (!this.#advance('shared', message)) break
-        this.#truth = applyDelta(this.#truth, message.delta as State)
-        this.#actions.confirm()
-        this.#show()
+        if (this.#advance(this.shared, message)) this.#confirm(applyDelta(this.#truth, message.delta as State))
         break
       case 'player_delta':
-        if (this.#advance('player', message)) this.player.set(applyDelta(this.player.current, message.delta as State))
+        if (this.#advance(this.player, message))
+          this.player.set(applyDelta(this.player.current, message.delta as State))
         break
       case 'action_result':
         this.#actions.succeed(message.requestId as string, message.result)
@@ -228,27 +209,27 @@ export class Room {
     }
   }
 
-  #receiveMembers(message: Message): void {
-    const { type, memberId, state } = message as unknown as Member & Message
-    if (type === 'members_sync')
-      this.#members = new Map((message.members as Member[]).map((one) => [one.memberId, one]))
-    else if (type === 'member_join' || type === 'member_state') this.#members.set(memberId, { memberId, state })
-    else if (type !== 'member_leave' || !this.#members.delete(memberId)) return
-    this.#showMembers(this.#members)
-  }
-
-  #showMembers(members: Map<string, Member>): void {
-    this.#members = members
-    this.#memberList = Object.freeze([...members.values()])
-    this.#memberListeners.emit()
+  #receiveMembers({ type, memberId, state, members }: Message): void {
+    const known = new Map(this.members.current.map((member) => [member.memberId, member]))
+    if (type === 'member_leave') known.delete(memberId as string)
+    else if (memberId) known.set(memberId as string, { memberId: memberId as string, state })
+    else if (!members) return
+    this.members.set((members as Member[] | undefined) ?? [...known.values()])
   }
 
   /** Whether a delta is the next one. After a gap, the room is joined again. */
-  #advance(kind: 'shared' | 'player', { version }: Message): boolean {
-    const next = this.#versions[kind] + 1
-    if (version === next) this.#versions[kind] = next
-    else if ((version as number) > next) this.#socket.restart()
-    return version === next
+  #advance(mirror: StateMirror<State>, { version }: Message): boolean {
+    const isNext = version === mirror.version + 1
+    if (isNext) mirror.version++
+    else if ((version as number) > mirror.version) this.#socket.restart()
+    return isNext
+  }
+
+  /** Shows a state of the server, which contains the effects of the actions that were answered before. */
+  #confirm(truth: State): void {
+    this.#truth = freeze(truth)
+    this.#actions.confirm()
+    this.#show()
   }
 
   #joined({ epoch }: Message): void {
@@ -262,32 +243,32 @@ export class Room {
 
   /** Shows the state with the predictions of pending actions. */
   #show(): void {
-    this.shared.set(this.#actions.predict(this.#truth, this.#me?.id ?? ''))
+    this.shared.set(this.#actions.predict(this.#truth, this.me?.id ?? ''))
   }
 
   #end(error: PlinthError): void {
     this.#socket.stop()
-    this.#me = null
+    this.me = null
     this.#epoch = undefined
     this.#presence = undefined
     this.#actions.failAll(error)
     this.#joining?.reject(error)
     this.#joining = undefined
-    if (this.#status !== 'closed') this.#setStatus('closed')
+    if (this.status !== 'closed') this.#setStatus('closed')
   }
 
   /** Another user is signed in: shows nothing of the previous one. */
   #startOver(): void {
     this.#end(left())
-    this.#truth = freeze({})
-    this.#versions = { shared: 0, player: 0 }
-    this.#show()
-    this.player.set(freeze({}))
-    this.#showMembers(new Map())
+    this.shared.version = 0
+    this.player.version = 0
+    this.player.set({})
+    this.members.set([])
+    this.#confirm({})
   }
 
   #setStatus(status: Status): void {
-    this.#status = status
+    this.status = status
     this.#statusListeners.emit()
   }
 }

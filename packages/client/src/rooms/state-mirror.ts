@@ -1,18 +1,20 @@
-/** A state as the application sees it: its current value, and listeners of all of it or of a path. */
+/** A value as the application sees it: the current one, and listeners of all of it or of a path. */
 import { createListeners } from '../core/listeners.ts'
-import { freeze, type State, valueAt } from './state.ts'
+import { freeze, valueAt } from './state.ts'
 
-export class StateMirror {
+export class StateMirror<Value> {
+  /** Of the last change of a state. */
+  version = 0
+  current: Value
   readonly #listeners = createListeners()
-  #current: State = freeze({})
 
-  get current(): State {
-    return this.#current
+  constructor(initial: Value) {
+    this.current = freeze(initial)
   }
 
-  set(next: State): void {
-    if (next === this.#current) return
-    this.#current = next
+  set(next: Value): void {
+    if (next === this.current) return
+    this.current = freeze(next)
     this.#listeners.emit()
   }
 
@@ -22,9 +24,9 @@ export class StateMirror {
 
   /** Calls the listener when the value at a path such as `a.b` has changed. */
   on(path: string, listener: (value: unknown) => void): () => void {
-    let known = valueAt(this.#current, path)
-    return this.#listeners.add(() => {
-      const value = valueAt(this.#current, path)
+    let known = valueAt(this.current, path)
+    return this.subscribe(() => {
+      const value = valueAt(this.current, path)
       if (value === known) return
       known = value
       listener(value)
