@@ -12,6 +12,7 @@ const members: Readonly<Record<string, string>> = {
   files: 'files',
   room: 'rooms',
   push: 'push',
+  offline: 'persist',
   call: 'functions',
   stream: 'functions',
 }

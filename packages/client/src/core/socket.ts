@@ -211,7 +211,7 @@ export class ReconnectingSocket {
 }
 
 /** Wakes when the device is online or the visibility of the page changes. */
-function pageLifecycle(listener: (event: 'wake') => void): () => void {
+export function pageLifecycle(listener: (event: 'wake') => void): () => void {
   const wake = (): void => listener('wake')
   const change = (method: 'addEventListener' | 'removeEventListener'): void => {
     globalThis[method]?.('online', wake)

@@ -9,6 +9,7 @@ import type { PlinthError } from '../core/error.ts'
 import { later } from '../core/later.ts'
 import { createListeners } from '../core/listeners.ts'
 import type { Message } from '../core/socket.ts'
+import type { ListCache } from '../offline/list-cache.ts'
 import { Query, type QueryParts, type Row } from '../records/query.ts'
 import { findVersion, setVersion } from '../records/versions.ts'
 import type { Observer, TableWrites } from './optimistic.ts'
@@ -151,7 +152,21 @@ export class LiveQuery {
     }, lingerMs)
   }
 
+  /** Of the feature `persist`, where it is used. */
+  get #cache(): ListCache | undefined {
+    return this.#query.source.core.parts.cache as ListCache | undefined
+  }
+
+  /** Shows the rows of the last visit until the list is read. */
+  async #restore(): Promise<void> {
+    const saved = await this.#cache?.get(this.key)
+    if (!saved || !this.#cleanUp || this.#status !== 'loading') return
+    this.#window.reset(saved.rows, saved.isComplete)
+    this.#setStatus('stale')
+  }
+
   #start(): void {
+    if (this.#status === 'loading') void this.#restore()
     if (this.#cleanUp) return
     const { active, subscriptions } = this.#shared
     active.set(this.key, this)
@@ -176,7 +191,10 @@ export class LiveQuery {
   }
 
   #reset(): void {
+    const first = this.#first
     if (this.#status !== 'loading') this.#first = deferred()
+    // Rows of the last visit do not resolve `ready`, so it may still be awaited.
+    if (first !== this.#first) this.#first.promise.then(first.resolve, first.reject)
     this.#error = undefined
     this.#setStatus('loading')
   }
@@ -193,6 +211,7 @@ export class LiveQuery {
     this.#linger()
     this.#error = error
     this.#first.reject(error)
+    this.#cache?.remove(this.key)
     this.#setStatus('closed')
   }
 
@@ -256,6 +275,7 @@ export class LiveQuery {
       this.#writes.confirm(this.#observer, docId, version)
     }
     if (this.#window.needsRefill && !this.#listing && this.#status === 'live') void this.#list(true)
+    this.#cache?.save(this.key, () => (this.#isListed ? this.#window : undefined))
     this.#changed()
   }
 

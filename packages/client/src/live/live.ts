@@ -5,7 +5,7 @@ import type { Feature } from '../core/feature.ts'
 import type { Query } from '../records/query.ts'
 import type { Table } from '../records/table.ts'
 import { LiveQuery, type Snapshot } from './live-query.ts'
-import { createTableWrites, optimisticWrites, type TableWrites } from './optimistic.ts'
+import { createTableWrites, effectOf, optimisticWrites, type RecordWrite, type TableWrites } from './optimistic.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
 /** One record as a list of at most one. */
@@ -45,6 +45,8 @@ function installLive(core: Core): object {
   core.parts.live = live
   core.parts.liveRecord = (table: Table, id: string) => recordOf(live(table.where('id', '==', id).limit(1)))
   core.parts.optimistic = (table: Table) => optimisticWrites(writesOf(table.source.path), table)
+  core.parts.show = (write: RecordWrite, answer: Promise<unknown>) =>
+    writesOf(write.path).run(write.id, effectOf(write), () => answer)
   return {}
 }
 

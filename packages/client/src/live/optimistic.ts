@@ -121,24 +121,59 @@ function hasSeen({ isAnswered, version, seenBy, id }: Write, observer: Observer)
   )
 }
 
+/** A write of one record. */
+export interface RecordWrite {
+  readonly table: string
+  /** Of the table. */
+  readonly path: string
+  readonly operation: 'insert' | 'update' | 'delete'
+  readonly id: string
+  /** The inserted row, or the patch. */
+  readonly data?: object | undefined
+  /** When it was made, in milliseconds since 1970. */
+  readonly at: number
+}
+
+/** Sends writes in place of the table; shows them while they wait. */
+export interface WriteQueue {
+  add(write: RecordWrite, options: WriteOptions | undefined): Promise<unknown>
+}
+
+/** How a list shows a write. */
+export function effectOf({ operation, id, data = {}, at }: RecordWrite): Write['apply'] {
+  if (operation === 'update') return (row) => row && applyPatch(row, data)
+  if (operation === 'delete') return (row) => row && null
+  const now = new Date(at).toISOString()
+  const shown = { createdAt: now, updatedAt: now, ...data, id }
+  return (known) => known ?? shown
+}
+
 /** `insert`, `update` and `delete` of a table, shown at once. */
-export const optimisticWrites = (writes: TableWrites, table: Table) => ({
-  insert(row: object, options?: WriteOptions): Promise<Row> {
-    const now = new Date().toISOString()
-    const sent = { id: createRecordId(), ...row } as Row
-    const shown = { createdAt: now, updatedAt: now, ...sent }
-    return writes.run(
-      sent.id,
-      (known) => known ?? shown,
-      () => table.insert(sent, options),
-    )
-  },
-  update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
-    const send = () => table.update(id, patch, options)
-    return typeof id === 'string' ? writes.run(id, (row) => row && applyPatch(row, patch as object), send) : send()
-  },
-  delete(id?: string | object, options?: WriteOptions): Promise<unknown> {
-    const send = () => table.delete(id, options)
-    return typeof id === 'string' ? writes.run(id, (row) => row && null, send) : send()
-  },
-})
+export function optimisticWrites(writes: TableWrites, table: Table) {
+  const { source } = table
+  const run = (
+    operation: RecordWrite['operation'],
+    id: string,
+    data: object | undefined,
+    options: WriteOptions | undefined,
+    send: () => Promise<unknown>,
+  ): Promise<unknown> => {
+    const write = { table: source.table, path: source.path, operation, id, data, at: Date.now() }
+    const queue = source.core.parts.queue as WriteQueue | undefined
+    return queue ? queue.add(write, options) : writes.run(id, effectOf(write), send)
+  }
+  return {
+    insert(row: object, options?: WriteOptions): Promise<unknown> {
+      const sent = { id: createRecordId(), ...row }
+      return run('insert', sent.id, sent, options, () => table.insert(sent, options))
+    },
+    update(id: string | object, patch?: object, options?: WriteOptions): Promise<unknown> {
+      const send = () => table.update(id, patch, options)
+      return typeof id === 'string' ? run('update', id, patch, options, send) : send()
+    },
+    delete(id?: string | object, options?: WriteOptions): Promise<unknown> {
+      const send = () => table.delete(id, options)
+      return typeof id === 'string' ? run('delete', id, undefined, options, send) : send()
+    },
+  }
+}

@@ -32,6 +32,11 @@ export function createWindow(compare: Compare, limit: number) {
       return rows
     },
 
+    /** Whether the list has no more rows. */
+    get isComplete(): boolean {
+      return bound === undefined
+    },
+
     /** Whether rows that belong to the list may be missing. */
     get needsRefill(): boolean {
       return bound !== undefined && rows.length < limit

@@ -3,6 +3,7 @@ import type { Auth } from './auth.ts'
 import type { BucketName, InstanceArguments, NamespaceName, PushTopic, RoomNamespace } from './config-shape.ts'
 import type { Bucket } from './files.ts'
 import type { Functions } from './functions.ts'
+import type { Offline } from './offline.ts'
 import type { RequestOptions } from './options.ts'
 import type { Push } from './push.ts'
 import type { Database } from './records.ts'
@@ -21,6 +22,8 @@ export interface Client<Config = unknown, Declared = unknown> extends Functions<
   files(bucket: BucketName<Config>): Bucket
   room<const Namespace extends RoomNamespace<Config>>(namespace: Namespace, id: string): RoomOf<Config, Namespace>
   readonly push: Push<PushTopic<Config>>
+  /** Of the feature `persist`. */
+  readonly offline: Offline
   /** Closes sockets and stops timers; the client cannot be used any more. */
   close(): void
 }

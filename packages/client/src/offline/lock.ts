@@ -1,0 +1,18 @@
+/**
+ * Runs `work` in one tab at a time where the browser has locks. After `waitMs` it runs anyway, because a frozen tab can
+ * hold the lock for as long as it is frozen: the lock must not be what makes the work correct.
+ */
+export async function exclusively<Result>(name: string, waitMs: number, work: () => Promise<Result>): Promise<Result> {
+  const { locks } = (globalThis.navigator ?? {}) as Partial<Navigator>
+  if (!locks) return work()
+  let hasLock = false
+  try {
+    return await locks.request(name, { signal: AbortSignal.timeout(waitMs) }, () => {
+      hasLock = true
+      return work()
+    })
+  } catch (error) {
+    if (hasLock) throw error
+    return work()
+  }
+}

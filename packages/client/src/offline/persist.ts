@@ -1,0 +1,141 @@
+/** The feature `persist`: optimistic writes that wait on the device for the server, and live lists that start with rows. */
+import type { SessionKeeper } from '../auth/session.ts'
+import type { Core } from '../core/core.ts'
+import { deferred } from '../core/deferred.ts'
+import { failure } from '../core/error.ts'
+import type { Feature } from '../core/feature.ts'
+import { createListeners } from '../core/listeners.ts'
+import { pageLifecycle } from '../core/socket.ts'
+import type { RecordWrite, WriteQueue } from '../live/optimistic.ts'
+import type { Row } from '../records/query.ts'
+import type { PersistOptions } from '../types/offline.ts'
+import { type ListCache, UserLists } from './list-cache.ts'
+import { UserQueue } from './queue.ts'
+import { openStore, type Store } from './store.ts'
+
+/** What is kept for one user. */
+interface Scope {
+  readonly user: string
+  readonly queue: UserQueue
+  readonly lists: UserLists
+}
+
+/** Tells other tabs that what is stored has changed. */
+function openChannel(name: string, onMessage: () => void): { post(): void; close(): void } {
+  if (typeof BroadcastChannel === 'undefined') return { post: () => undefined, close: () => undefined }
+  const channel = new BroadcastChannel(name)
+  channel.onmessage = onMessage
+  return { post: () => channel.postMessage(null), close: () => channel.close() }
+}
+
+function installPersist(core: Core, { onReject, userId }: PersistOptions): object {
+  const { getToken, lifecycle = pageLifecycle } = core.options
+  if (getToken && !userId) throw failure('invalid-input', '`persist` needs `userId` in a client with `getToken`')
+  const listeners = createListeners()
+  const opening: Promise<Store> = openStore(core)
+  let current: Scope | undefined
+  let isClosed = false
+  let pending = 0
+  const keeper = () => (core.credentials ?? {}) as Partial<SessionKeeper>
+  const userOf = (): string => (userId ? userId() : keeper().session?.user.id) ?? ''
+  const changed = (): void => {
+    const size = current?.queue.size ?? 0
+    if (size === pending) return
+    pending = size
+    listeners.emit()
+  }
+  const show = (write: RecordWrite, answer: Promise<unknown>): void => {
+    const run = core.part<(write: RecordWrite, answer: Promise<unknown>) => Promise<unknown>>('show')
+    run(write, answer).catch(() => undefined)
+  }
+  const leave = (): void => {
+    current?.queue.leave()
+    current?.lists.leave()
+    current = undefined
+    changed()
+  }
+  const flush = (): void => void current?.queue.flush().catch(() => undefined)
+  const channel = openChannel(`plinth:${core.url}:offline`, () => {
+    current?.queue.load().then(flush, () => undefined)
+  })
+
+  const openScope = async (): Promise<Scope> => {
+    const store = await opening
+    await keeper().ready
+    const user = userOf()
+    if (current?.user === user) return current
+    leave()
+    const queue = new UserQueue(core, store, user, {
+      show,
+      reject: (write) => onReject?.(write),
+      changed() {
+        channel.post()
+        changed()
+      },
+      isCurrent: () => !isClosed && userOf() === user,
+    })
+    current = { user, queue, lists: new UserLists(store, user) }
+    const scope = current
+    await Promise.allSettled([queue.load(), scope.lists.load()])
+    flush()
+    return scope
+  }
+  // The other features are installed by then.
+  let scope = Promise.resolve().then(openScope)
+  scope.catch(() => undefined)
+
+  const queue: WriteQueue = {
+    async add(write: RecordWrite, options = {}) {
+      const waiter = { answer: deferred<Row | undefined>(), accepted: deferred<unknown>() }
+      waiter.answer.promise.catch(waiter.accepted.reject)
+      show(write, waiter.answer.promise)
+      const { queue } = await scope
+      queue.add(write, options, waiter)
+      return waiter.accepted.promise
+    },
+  }
+  const cache: ListCache = {
+    async get(key) {
+      // Not in the moment in which the user changes.
+      await undefined
+      const { lists } = await scope
+      return lists === current?.lists ? lists.get(key) : undefined
+    },
+    save: (key, take) => current?.lists.save(key, take),
+    remove: (key) => current?.lists.remove(key),
+  }
+  core.parts.queue = queue
+  core.parts.cache = cache
+  core.cleanups.push(
+    core.identity.add(() => {
+      if (current && current.user !== userOf()) leave()
+      scope = scope.then(openScope, openScope)
+      scope.catch(() => undefined)
+    }),
+    lifecycle((event) => event === 'wake' && flush()),
+    () => {
+      isClosed = true
+      leave()
+      channel.close()
+      opening.then((store) => store.close())
+    },
+  )
+  return {
+    offline: {
+      get pending() {
+        return pending
+      },
+      subscribe: listeners.add,
+      flush: async () => (await scope).queue.flush(),
+    },
+  }
+}
+
+/**
+ * Keeps optimistic writes on the device until the server has answered them, also across restarts, and shows live lists
+ * with the rows of the last visit. Needs `records` and `live`.
+ */
+export const persist = (options: PersistOptions = {}): Feature => ({
+  name: 'persist',
+  install: (core) => installPersist(core, options),
+})
