@@ -79,7 +79,7 @@ describeInBrowser('offline', 'offline in a real browser', (chromium) => {
       routes: {
         '/client.js': () => new Response(script, { headers: { 'Content-Type': 'text/javascript' } }),
         '/': () =>
-          new Response('<body><script type=module>window.plinth = await import("/client.js")</script>', {
+          new Response('<body><script type=module>import * as plinth from "/client.js"; window.plinth = plinth</script>', {
             headers: { 'Content-Type': 'text/html' },
           }),
       },
