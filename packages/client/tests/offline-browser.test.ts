@@ -32,7 +32,7 @@ async function makeWrites(url: string, token: string, count: number): Promise<nu
   return client.offline.pending
 }
 
-/** Runs in a page: sends what is stored from `tabs` frames at once, and removes the first one after `killAfter` writes. */
+/** Runs in a page: sends what is stored from several frames at once, and removes the first after `killAfter` writes. */
 async function sendFromTabs(url: string, token: string, tabs: number, killAfter: number): Promise<string[]> {
   const sent: string[] = []
   const clients: Plinth.Client[] = []
@@ -79,9 +79,12 @@ describeInBrowser('offline', 'offline in a real browser', (chromium) => {
       routes: {
         '/client.js': () => new Response(script, { headers: { 'Content-Type': 'text/javascript' } }),
         '/': () =>
-          new Response('<body><script type=module>import * as plinth from "/client.js"; window.plinth = plinth</script>', {
-            headers: { 'Content-Type': 'text/html' },
-          }),
+          new Response(
+            '<body><script type=module>import * as plinth from "/client.js"; window.plinth = plinth</script>',
+            {
+              headers: { 'Content-Type': 'text/html' },
+            },
+          ),
       },
     })
     browser = await openChromium(chromium)

@@ -359,4 +359,26 @@ describeServer('offline', { config, clock: manualClock(Date.now()) }, (server) =
     stopAgain()
     after.close()
   })
+
+  test('clients of one origin send what the others have stored, and are silent afterwards', async () => {
+    const device = createDevice()
+    const name = `plinth:${server.url}:offline`
+    const [from, to] = [new BroadcastChannel(name), new BroadcastChannel(`${name}:mark`)]
+    const marks = new BroadcastChannel(`${name}:mark`)
+    let messages = 0
+    from.onmessage = () => void messages++
+    const clients = [connect(device), connect(device)]
+    for (const client of clients) await client.offline.flush()
+    await clients[0]?.db().items.optimistic.insert({ text: 'announced' })
+    // Time for many answers to an answer.
+    for (let round = 0; round < 50; round++)
+      await new Promise((resolve) => {
+        to.onmessage = resolve
+        marks.postMessage(round)
+      })
+    expect(messages).toBeGreaterThan(0)
+    expect(messages).toBeLessThan(10)
+    for (const channel of [from, to, marks]) channel.close()
+    for (const client of clients) client.close()
+  })
 })

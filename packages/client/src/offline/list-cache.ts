@@ -24,7 +24,7 @@ const cacheCharsMax = 5 * 1024 * 1024
 /** How long changes of a list are collected before it is kept, in milliseconds. */
 const saveDelayMs = 1_000
 /** Digits of the time at the beginning of a value, by which lists are ordered. */
-const timeDigits = 9
+const timeDigits = 8
 
 const root = 'list|'
 
@@ -34,7 +34,6 @@ export class UserLists {
   /** Least recently used first. */
   readonly #texts = new Map<string, string>()
   readonly #unsaved = new Map<string, () => ListRows | undefined>()
-  #chars = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor(store: Store, user: string) {
@@ -82,7 +81,7 @@ export class UserLists {
 
   #saveAll(): void {
     this.#timer = undefined
-    const time = Date.now().toString(36).padStart(timeDigits, '0')
+    const time = Date.now().toString(36)
     for (const [key, take] of this.#unsaved) {
       const { rows, isComplete } = take() ?? {}
       if (!rows) continue
@@ -96,20 +95,19 @@ export class UserLists {
   }
 
   #keep(key: string, text: string): void {
-    this.#chars += text.length - (this.#texts.get(key)?.length ?? 0)
     this.#texts.delete(key)
     this.#texts.set(key, text)
   }
 
   #trim(): void {
-    for (const key of this.#texts.keys()) {
-      if (this.#chars <= cacheCharsMax) return
-      this.#drop(key)
+    let chars = 0
+    for (const [key, text] of [...this.#texts].reverse()) {
+      chars += text.length
+      if (chars > cacheCharsMax) this.#drop(key)
     }
   }
 
   #drop(key: string): void {
-    this.#chars -= this.#texts.get(key)?.length ?? 0
     if (this.#texts.delete(key)) this.#write(key, null)
   }
 

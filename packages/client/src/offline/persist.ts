@@ -1,4 +1,4 @@
-/** The feature `persist`: optimistic writes that wait on the device for the server, and live lists that start with rows. */
+/** The feature `persist`: optimistic writes wait on the device for the server, and live lists start with rows. */
 import type { SessionKeeper } from '../auth/session.ts'
 import type { Core } from '../core/core.ts'
 import { deferred } from '../core/deferred.ts'
@@ -20,17 +20,40 @@ interface Scope {
   readonly lists: UserLists
 }
 
-/** Tells other tabs that what is stored has changed. */
-function openChannel(name: string, onMessage: () => void): { post(): void; close(): void } {
-  if (typeof BroadcastChannel === 'undefined') return { post: () => undefined, close: () => undefined }
-  const channel = new BroadcastChannel(name)
-  channel.onmessage = onMessage
-  return { post: () => channel.postMessage(null), close: () => channel.close() }
+/** Shows a write in the live lists until it is answered. */
+function show(core: Core, write: RecordWrite, answer: Promise<unknown>): void {
+  const run = core.part<(write: RecordWrite, answer: Promise<unknown>) => Promise<unknown>>('show')
+  run(write, answer).catch(() => undefined)
+}
+
+/** What live lists and optimistic writes use. */
+function offerParts(core: Core, user: { scope(): Promise<Scope>; current(): Scope | undefined }): void {
+  const queue: WriteQueue = {
+    async add(write: RecordWrite, options = {}) {
+      const waiter = { answer: deferred<Row | undefined>(), accepted: deferred<unknown>() }
+      waiter.answer.promise.catch(waiter.accepted.reject)
+      show(core, write, waiter.answer.promise)
+      const { queue } = await user.scope()
+      queue.add(write, options, waiter)
+      return waiter.accepted.promise
+    },
+  }
+  const cache: ListCache = {
+    async get(key) {
+      // Not in the moment in which the user changes.
+      await undefined
+      const { lists } = await user.scope()
+      return lists === user.current()?.lists ? lists.get(key) : undefined
+    },
+    save: (key, take) => user.current()?.lists.save(key, take),
+    remove: (key) => user.current()?.lists.remove(key),
+  }
+  Object.assign(core.parts, { queue, cache })
 }
 
 function installPersist(core: Core, { onReject, userId }: PersistOptions): object {
   const { getToken, lifecycle = pageLifecycle } = core.options
-  if (getToken && !userId) throw failure('invalid-input', '`persist` needs `userId` in a client with `getToken`')
+  if (getToken && !userId) throw failure('invalid-input', '`persist` needs `userId` beside `getToken`')
   const listeners = createListeners()
   const opening: Promise<Store> = openStore(core)
   let current: Scope | undefined
@@ -44,10 +67,6 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     pending = size
     listeners.emit()
   }
-  const show = (write: RecordWrite, answer: Promise<unknown>): void => {
-    const run = core.part<(write: RecordWrite, answer: Promise<unknown>) => Promise<unknown>>('show')
-    run(write, answer).catch(() => undefined)
-  }
   const leave = (): void => {
     current?.queue.leave()
     current?.lists.leave()
@@ -55,21 +74,24 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     changed()
   }
   const flush = (): void => void current?.queue.flush().catch(() => undefined)
-  const channel = openChannel(`plinth:${core.url}:offline`, () => {
-    current?.queue.load().then(flush, () => undefined)
-  })
+  // To the other tabs: what is stored has changed.
+  const { BroadcastChannel: Channel } = globalThis as Partial<typeof globalThis>
+  const channel = Channel && new Channel(`plinth:${core.url}:offline`)
+  if (channel) channel.onmessage = () => void current?.queue.load().then(flush, () => undefined)
 
   const openScope = async (): Promise<Scope> => {
     const store = await opening
     await keeper().ready
+    if (isClosed) throw failure('aborted', 'The client is closed')
     const user = userOf()
     if (current?.user === user) return current
     leave()
     const queue = new UserQueue(core, store, user, {
-      show,
-      reject: (write) => onReject?.(write),
-      changed() {
-        channel.post()
+      show: (write, answer) => show(core, write, answer),
+      // What it throws is the application's, and does not concern the queue.
+      reject: (write) => queueMicrotask(() => onReject?.(write)),
+      changed(isStored) {
+        if (isStored) channel?.postMessage(null)
         changed()
       },
       isCurrent: () => !isClosed && userOf() === user,
@@ -84,28 +106,10 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
   let scope = Promise.resolve().then(openScope)
   scope.catch(() => undefined)
 
-  const queue: WriteQueue = {
-    async add(write: RecordWrite, options = {}) {
-      const waiter = { answer: deferred<Row | undefined>(), accepted: deferred<unknown>() }
-      waiter.answer.promise.catch(waiter.accepted.reject)
-      show(write, waiter.answer.promise)
-      const { queue } = await scope
-      queue.add(write, options, waiter)
-      return waiter.accepted.promise
-    },
-  }
-  const cache: ListCache = {
-    async get(key) {
-      // Not in the moment in which the user changes.
-      await undefined
-      const { lists } = await scope
-      return lists === current?.lists ? lists.get(key) : undefined
-    },
-    save: (key, take) => current?.lists.save(key, take),
-    remove: (key) => current?.lists.remove(key),
-  }
-  core.parts.queue = queue
-  core.parts.cache = cache
+  offerParts(core, {
+    scope: () => scope,
+    current: () => current,
+  })
   core.cleanups.push(
     core.identity.add(() => {
       if (current && current.user !== userOf()) leave()
@@ -116,7 +120,7 @@ function installPersist(core: Core, { onReject, userId }: PersistOptions): objec
     () => {
       isClosed = true
       leave()
-      channel.close()
+      channel?.close()
       opening.then((store) => store.close())
     },
   )

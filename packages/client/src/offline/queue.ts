@@ -1,8 +1,8 @@
 /**
  * The writes of one user that the server has not answered, kept on the device until it has.
  *
- * Each is sent under the idempotency key that it got when it was queued, so that sending it again after a crash, or from
- * two tabs, is one write. They are sent one after the other, in the order in which they were made.
+ * Each is sent under the idempotency key that it got when it was queued, so that sending it again after a crash, or
+ * from two tabs, is one write. They are sent one after the other, in the order in which they were made.
  */
 import type { Core } from '../core/core.ts'
 import { backoffMs } from '../core/deadline.ts'
@@ -53,12 +53,19 @@ interface Entry {
   isDone?: boolean
 }
 
+interface BatchAnswer {
+  readonly inserted: Row[]
+  readonly updated: Row[]
+  /** By the names above, in their order. */
+  readonly versions?: Readonly<Record<string, (number | null)[]>>
+}
+
 export interface QueueEvents {
   /** Shows a write of an earlier visit, or of another tab. */
   show(write: RecordWrite, answer: Promise<unknown>): void
   reject(write: RejectedWrite): void
-  /** The number of writes, or the stored ones, have changed. */
-  changed(): void
+  /** The writes have changed: those that are stored, or only what this tab knows of them. */
+  changed(isStored: boolean): void
   /** Whether the user of this queue is still signed in. */
   isCurrent(): boolean
 }
@@ -78,7 +85,7 @@ const bodyOf = ({ operation, id, data, ifMatch }: StoredWrite): object => {
   return operation === 'update' ? { updates: [{ id, data, ifMatch }] } : { deletes: [ifMatch ? { id, ifMatch } : id] }
 }
 
-/** Whether the server refuses the write itself. An answer that is not the server's, as of a captive portal, does not. */
+/** Whether the server refuses the write itself. The page of a captive portal does not. */
 const isRefusal = ({ status, slug }: PlinthError): boolean =>
   status >= 400 && status < 500 && ![401, 408, 429].includes(status) && slug !== 'invalid-answer'
 
@@ -129,6 +136,7 @@ export class UserQueue {
     for (const [key, text] of stored) {
       const known = before.get(key)
       const write = parseWrite(text)
+      this.#lastTime = Math.max(this.#lastTime, Number.parseInt(key.slice(this.#prefix.length), 36) || 0)
       if (!write) void this.#store.set(key, null)
       else if (known) Object.assign(known, { text, write })
       else {
@@ -138,10 +146,10 @@ export class UserQueue {
       }
     }
     this.#entries.sort((left, right) => (left.key < right.key ? -1 : 1))
-    this.#events.changed()
+    this.#events.changed(false)
   }
 
-  /** Stores a write and sends it when its turn has come. */
+  /** Stores a write, and sends it after those before it. */
   add(write: RecordWrite, { idempotencyKey, ifMatch }: WriteOptions, waiter: Waiter): void {
     this.#adding = this.#adding
       .then(() => this.#add({ ...write, idempotencyKey: idempotencyKey ?? randomId(), ifMatch }, waiter))
@@ -154,7 +162,7 @@ export class UserQueue {
     if (this.#isLeft) return leave(waiter)
     if (!this.#entries.includes(entry)) this.#entries.push(entry)
     entry.waiters.push(waiter)
-    this.#events.changed()
+    this.#events.changed(true)
     // While the server is away, the next attempt has its time.
     if (this.#failures > 0) accept(entry)
     else void this.flush().catch(() => undefined)
@@ -163,11 +171,11 @@ export class UserQueue {
   /** Makes the last write of the queue one with this one, where both are updates of one record and it was not sent. */
   async #merge(write: StoredWrite): Promise<Entry | undefined> {
     const last = this.#entries.at(-1)
-    if (!last || last.write.sentAt || last.write.ifMatch || write.ifMatch) return undefined
-    const { path, id, operation, data = {} } = last.write
-    if (operation !== 'update' || write.operation !== operation || write.path !== path || write.id !== id)
-      return undefined
-    const merged = mergePatches(data, write.data ?? {})
+    const isMergeable =
+      write.operation === 'update' &&
+      (['operation', 'path', 'id'] as const).every((member) => write[member] === last?.write[member])
+    if (!isMergeable || !last || last.write.sentAt || last.write.ifMatch || write.ifMatch) return undefined
+    const merged = mergePatches(last.write.data ?? {}, write.data ?? {})
     if (!merged) return undefined
     const next = { ...last.write, data: merged }
     const text = JSON.stringify(next)
@@ -181,9 +189,9 @@ export class UserQueue {
   async #append(write: StoredWrite): Promise<Entry> {
     const text = JSON.stringify(write)
     this.#checkRoom(text.length, 1)
-    const lastKey = this.#entries.at(-1)?.key.slice(this.#prefix.length).split('|')[0] ?? '0'
-    this.#lastTime = Math.max(Date.now(), this.#lastTime + 1, Number.parseInt(lastKey, 36) + 1)
-    const key = `${this.#prefix}${this.#lastTime.toString(36).padStart(9, '0')}|${randomId()}`
+    this.#lastTime = Math.max(Date.now(), this.#lastTime + 1)
+    // Times of this century have eight digits.
+    const key = `${this.#prefix}${this.#lastTime.toString(36)}|${randomId()}`
     try {
       await this.#store.set(key, text)
     } catch (cause) {
@@ -195,7 +203,7 @@ export class UserQueue {
   #checkRoom(chars: number, writes: number): void {
     const used = this.#entries.reduce((sum, { text }) => sum + text.length, 0)
     if (this.#entries.length + writes > writesMax || used + chars > charsMax)
-      throw failure('queue-full', `At most ${writesMax} writes of ${charsMax} characters can wait for the server`)
+      throw failure('queue-full', 'Too many writes wait for the server')
   }
 
   /** Sends what waits. Concurrent calls share one run. */
@@ -237,8 +245,7 @@ export class UserQueue {
     Object.assign(entry, { text, write })
     if (!this.#events.isCurrent()) throw left()
     try {
-      if (now - write.sentAt > keyLifetimeMs)
-        throw failure('outcome-unknown', 'The write was sent more than a day ago and its answer was lost')
+      if (now - write.sentAt > keyLifetimeMs) throw failure('outcome-unknown', 'The answer to the write was lost')
       const { data } = await this.#core.post(`${write.path}/batch`, bodyOf(write), {
         query: { versions: '1' },
         idempotencyKey: write.idempotencyKey,
@@ -247,13 +254,10 @@ export class UserQueue {
         isAnonymous: true,
         headers: { Authorization: token ? `Bearer ${token}` : undefined },
       })
-      const { inserted, updated, versions } = data as Record<'inserted' | 'updated', Row[]> & {
-        versions?: Record<'inserted' | 'updated', number[]>
-      }
-      setVersions(inserted, versions?.inserted)
-      setVersions(updated, versions?.updated)
+      const { inserted, updated, versions = {} } = data as BatchAnswer
+      const [row] = setVersions([...inserted, ...updated], Object.values(versions).flat())
       await this.#remove(entry)
-      this.#settle(entry, inserted[0] ?? updated[0])
+      this.#settle(entry, row)
     } catch (cause) {
       const error = cause as PlinthError
       if (error.status === 401 && token) await credentials?.renew(token)
@@ -264,7 +268,7 @@ export class UserQueue {
     }
     this.#hasAnswered = true
     this.#failures = 0
-    this.#events.changed()
+    this.#events.changed(true)
   }
 
   /** A write that stays stored is sent again at the next start, under the same key. */

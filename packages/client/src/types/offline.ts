@@ -14,7 +14,7 @@ export interface RejectedWrite {
 export interface PersistOptions {
   /** Called for a write that was accepted for the queue and is rolled back. */
   onReject?: (write: RejectedWrite) => void
-  /** The id of the user, for clients with `getToken`; null where nobody is signed in. */
+  /** The id of the user, for clients with `getToken`; null while signed out. */
   userId?: () => string | null
 }
 
