@@ -37,5 +37,11 @@ export const eventLoopSliceMs = 10
  */
 export const blindIncrementMax = Number.MAX_SAFE_INTEGER
 
+/**
+ * Databases whose removals have a known bound (`removal-bounds`). Twice as many as the open instances and static
+ * databases of a process; an evicted bound is read again.
+ */
+export const removalBoundsMax = 500
+
 /** Versions follow the clock up to the year 2223 and then count, so that 10^15 of them remain exact in a double. */
 export const clockVersionMax = 8e15

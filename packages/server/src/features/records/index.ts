@@ -22,6 +22,7 @@ import { createResolveCall } from './table-endpoint.ts'
 import { createTotals } from './totals/totals.ts'
 import { createWriteEndpoints } from './writes/endpoints.ts'
 import { createPlatformRecordWriter, type PlatformRecordWriter } from './writes/platform-record-writer.ts'
+import { createRemovalBounds } from './writes/removal-bounds.ts'
 import { transactionEndpoint } from './writes/transaction-endpoint.ts'
 import { createWriteBudget } from './writes/write-budget.ts'
 import type { OnCommitted } from './writes/write-context.ts'
@@ -72,7 +73,13 @@ export function createRecords(deps: RecordsDeps): Records {
     feed.wake(address, database)
   }
   const budget = createWriteBudget({ ...deps, bytesMax: deps.writeBudgetBytes })
-  const runWrite = createWriteRunner({ budget, onWrite: trimmer.markWritten, committed, clock })
+  const runWrite = createWriteRunner({
+    budget,
+    onWrite: trimmer.markWritten,
+    committed,
+    removals: createRemovalBounds(),
+    clock,
+  })
   const generate = () => ({ id: newId, nowMs: clock.now() })
   const writing = { resolve, runWrite, generate, limits }
 

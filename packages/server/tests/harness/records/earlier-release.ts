@@ -42,6 +42,7 @@ export const removeVersions = (server: TestServer, namespaces: readonly string[]
   runInAll(server, namespaces, (prefix) => [
     ...tables.map((table) => `ALTER TABLE ${prefix}"${table}" DROP COLUMN "_version"`),
     `DROP INDEX ${prefix}"_changes_removed"`,
+    `DROP INDEX IF EXISTS ${prefix}"_changes_ahead"`,
     `ALTER TABLE ${prefix}"_changes" DROP COLUMN version`,
     ...descriptions(prefix),
   ])

@@ -82,6 +82,23 @@ export const removedVersions = (table: TableRef, dialect: Dialect, ids: readonly
   return sql`SELECT id, max(version) AS version ${removals} AND ${dialect.inList(ident('id'), ids, 'text')} GROUP BY id`
 }
 
+/**
+ * Removals whose rows had versions after the time of the removal: the clock was set back, or a row had a thousand
+ * changes in one millisecond.
+ */
+const isAhead = sql`after IS NULL AND version > at * 1000 + 999`
+
+/** Indexes the removals with versions after their times, of which there are normally none. */
+export const indexRemovalsAhead = (log: TableRef, dialect: Dialect): SqlText =>
+  sql`CREATE INDEX IF NOT EXISTS "_changes_ahead" ON ${dialect.target(log)} (version) WHERE ${isAhead}`
+
+/** An upper bound of the versions of all removals in a log, by two lookups in indexes. */
+export const greatestRemoval = (table: TableRef, dialect: Dialect): SqlText => {
+  const log = dialect.target(changeLog(table))
+  return sql`SELECT max(coalesce((SELECT max(at) FROM ${log}), 0) * 1000 + 999,
+    coalesce((SELECT version FROM ${log} WHERE ${isAhead} ORDER BY version DESC LIMIT 1), 0)) AS version`
+}
+
 /** A change as stored in the log. */
 export interface LoggedChange {
   readonly before: string | null

@@ -10,7 +10,7 @@ import type { Database, DatabaseAddress, Sql, SqlRow, Transaction } from '../../
 import { ident, join, type SqlText, sql } from '../../../engines/sql/sql-text.ts'
 import { searchFillRows } from '../../../limits/sqlite.ts'
 import type { Table } from '../../../query/table.ts'
-import { addLogVersion, changeLog, createChangeLog } from '../changes/changes.ts'
+import { addLogVersion, changeLog, createChangeLog, indexRemovalsAhead } from '../changes/changes.ts'
 import { createTrimState } from '../changes/trim.ts'
 import type { Namespaces } from '../resolve-table.ts'
 import { createTableRows } from '../rows.ts'
@@ -124,11 +124,13 @@ async function applyTables(tx: Transaction, dialect: Dialect, target: Target, mo
   return conflicts
 }
 
-/** Adds the column that the log of an earlier release lacks. */
+/** Adds the column that the log of an earlier release lacks, and its index. */
 async function extendLog(tx: Transaction, dialect: Dialect, target: Omit<Target, 'tables'>): Promise<void> {
   const log = changeLog(target)
   const found = await tx.all(dialect.hasColumn(log, 'version'))
   if (found.length === 0) await tx.run(addLogVersion(log, dialect))
+  // Where other processes write to the log, no bound of its removals is known.
+  if (dialect.follow === null) await tx.run(indexRemovalsAhead(log, dialect))
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Transaction } from '../../../engines/sql/sql.ts'
 import type { Change } from '../changes/changes.ts'
 import type { TableCall } from '../resolve-table.ts'
 import type { VersionedRow } from '../version.ts'
+import type { RemovalBounds } from './removal-bounds.ts'
 
 /** Called for each change of a row in a database, in the event-loop tick of its commit. */
 export type OnCommitted = (written: Pick<TableCall, 'address' | 'database'>, change: Change) => void
@@ -12,6 +13,7 @@ export interface Write {
   readonly call: TableCall
   readonly tx: Transaction
   readonly committed: OnCommitted
+  readonly removals: RemovalBounds
   readonly requestId: string
   readonly nowMs: number
   /** Path in a batch, such as `deletes[3]`; empty outside a batch. */

@@ -8,6 +8,7 @@ import type { Call, Reply } from '../../../http/endpoint.ts'
 import { idempotencyRetentionMs } from '../../../limits/api.ts'
 import type { TableCall } from '../resolve-table.ts'
 import { type IdempotencyKey, parseIdempotencyKey, type Replay, writeOnce } from './idempotency.ts'
+import type { RemovalBounds } from './removal-bounds.ts'
 import { type ResponseShape, replayedBody } from './replay.ts'
 import type { WriteResponse } from './response.ts'
 import type { WriteBudget } from './write-budget.ts'
@@ -36,10 +37,11 @@ export interface WriteRunnerDeps {
   /** Called before each write with the address of its database. */
   readonly onWrite: (address: DatabaseAddress) => void
   readonly committed: OnCommitted
+  readonly removals: RemovalBounds
   readonly clock: Clock
 }
 
-export function createWriteRunner({ budget, onWrite, committed, clock }: WriteRunnerDeps): RunWrite {
+export function createWriteRunner({ budget, onWrite, committed, removals, clock }: WriteRunnerDeps): RunWrite {
   return (call, table, shapeOf, work, { spansTables = false } = {}) => {
     const isBounded = budget.check(call.caller)
     const nowMs = clock.now()
@@ -47,7 +49,7 @@ export function createWriteRunner({ budget, onWrite, committed, clock }: WriteRu
     const run = (tx: Transaction): Promise<WriteResponse> => {
       const logged = { chars: 0 }
       if (isBounded) tx.afterCommit(() => budget.charge(call.caller, logged.chars))
-      return work({ call: table, tx, committed, requestId: call.requestId, nowMs, at: '', logged })
+      return work({ call: table, tx, committed, removals, requestId: call.requestId, nowMs, at: '', logged })
     }
     const target = {
       database: table.database,

@@ -57,13 +57,15 @@ function countLogged({ logged }: Write, values: readonly unknown[]): void {
 
 /** Appends a change to the log and publishes it after the commit. Throws 413 if the request logs too much. */
 function record(write: Write, change: Change): void {
-  const { call, tx, committed, requestId, nowMs, locked } = write
+  const { call, tx, committed, removals, requestId, nowMs, locked } = write
   const statement = call.rows.appendChange(change, requestId, nowMs)
   countLogged(write, statement.values)
   tx.send(statement)
   tx.afterCommit(() => committed(call, change))
-  if (change.after === null) locked?.delete(change.id)
-  else if (locked?.has(change.id)) locked.set(change.id, storedOf(change))
+  if (change.after === null) {
+    removals.raise(call.address, change.version)
+    locked?.delete(change.id)
+  } else if (locked?.has(change.id)) locked.set(change.id, storedOf(change))
 }
 
 /** The path of a field in errors, with the position in the batch. */
@@ -138,11 +140,11 @@ export interface NewRecord {
  * the insert, which has waited for a concurrent removal by then.
  */
 async function continueVersions(write: Write, inserted: readonly NewRecord[]): Promise<Map<string, number>> {
-  const { call, tx, nowMs } = write
+  const { call, tx, removals, nowMs } = write
   const { table, backEnd, rows } = call
   const ids = inserted.filter(({ hasOwnId }) => hasOwnId).map(({ row }) => row.id as string)
   const versions = new Map<string, number>()
-  if (ids.length === 0) return versions
+  if (ids.length === 0 || (await removals.areBelow(write, nextVersion(0, nowMs)))) return versions
   const found = await tx.all<{ id: string; version: number | string | null }>(
     removedVersions(table, backEnd.dialect, ids),
   )
