@@ -86,7 +86,8 @@ export class PipeProcess {
    */
   async send(body: string | Uint8Array): Promise<void> {
     try {
-      this.child.stdin.write(writeFrame(body))
+      // The runtime writes a large frame at once: a broken pipe rejects this promise, not that of `flush`.
+      await this.child.stdin.write(writeFrame(body))
       await this.child.stdin.flush()
     } catch (error) {
       this.kill(unavailable(`The ${this.options.name} process cannot be written to: ${error}`))
