@@ -56,7 +56,7 @@ for (const bytes of [10, 1024 * 1024])
     async () => {
       const { child, pid, exit } = await startChild()
       process.kill(pid, 'SIGKILL')
-      // Without a turn of the event loop, this process cannot notice the end.
+      // Without a tick of the event loop, this process cannot notice the end.
       while (isRunning(pid));
       await Promise.all([child.send(Buffer.alloc(bytes)), child.send(Buffer.alloc(bytes))])
       expect(await exit).toBeInstanceOf(EngineError)
