@@ -18,6 +18,7 @@ import { list } from '../../../src/features/records/reads/list.ts'
 import type { TableCall } from '../../../src/features/records/resolve-table.ts'
 import { createSchema } from '../../../src/features/records/schema/migrator.ts'
 import { createTotals, type Totals } from '../../../src/features/records/totals/totals.ts'
+import { createRemovalBounds } from '../../../src/features/records/writes/removal-bounds.ts'
 import { insertRecord } from '../../../src/features/records/writes/write.ts'
 import type { Write } from '../../../src/features/records/writes/write-context.ts'
 import { createResponseLimits } from '../../../src/http/replies/large-responses.ts'
@@ -78,6 +79,7 @@ describe.each(engines.map((engine) => [engine.name, engine] as const))('totals o
         nowMs: Date.now(),
         at: '',
         logged: { chars: 0 },
+        removals: createRemovalBounds(),
       }
       for (let i = 0; i < count; i++) {
         const id = `i${String(++lastId).padStart(8, '0')}`

@@ -3,10 +3,10 @@
  * cannot follow a removal that its version has to exceed, and needs no search of the change log.
  */
 import { createLru } from '../../../base/concurrency/lru.ts'
-import type { DatabaseAddress } from '../../../engines/sql/sql.ts'
+import type { DatabaseAddress, Transaction } from '../../../engines/sql/sql.ts'
 import { removalBoundsMax } from '../../../limits/writes.ts'
 import { greatestRemoval } from '../changes/changes.ts'
-import type { Write } from './write-context.ts'
+import type { TableCall } from '../resolve-table.ts'
 
 interface Bound {
   /** Greatest version of a removal since this entry was created. */
@@ -16,10 +16,10 @@ interface Bound {
 }
 
 export interface RemovalBounds {
-  /** To be called for each removal in its transaction: a later write may share it, or precede the hooks of its commit. */
+  /** To be called for each removal in its transaction: a later write may share it, or precede its commit hooks. */
   raise(address: DatabaseAddress, version: number): void
   /** Whether a version is greater than those of all removals in the log. False if other processes write to it. */
-  areBelow(write: Pick<Write, 'call' | 'tx'>, version: number): Promise<boolean>
+  areBelow(write: { readonly call: TableCall; readonly tx: Transaction }, version: number): Promise<boolean>
 }
 
 export function createRemovalBounds(): RemovalBounds {
