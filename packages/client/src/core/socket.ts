@@ -130,7 +130,15 @@ export class ReconnectingSocket {
 
   #receive(data: unknown): void {
     this.#hasAnswer()
-    for (const message of [JSON.parse(String(data))].flat() as Message[]) {
+    let messages: Message[]
+    try {
+      messages = [JSON.parse(String(data))].flat()
+    } catch {
+      return
+    }
+    for (const message of messages) {
+      // A proxy or a later version of the server may send what this client does not know.
+      if (!message) continue
       if (message.type === 'auth_success' && !this.isReady) this.#ready()
       this.#events.onMessage(message)
     }
