@@ -65,6 +65,10 @@ export const apiError = (
   headers?: Readonly<Record<string, string>>,
 ): ApiError => new ApiError(httpErrors[slug].status, slug, message, data, headers)
 
+/** The error with other details, such as the operation of a request that it concerns. */
+export const withData = ({ status, slug, message, headers }: ApiError, data: FieldErrors): ApiError =>
+  new ApiError(status, slug, message, data, headers)
+
 /** 400 without a field: a body that is not JSON, parameters that exclude each other. */
 export const badRequest = (message: string): ApiError => apiError('bad-request', message)
 

@@ -26,8 +26,23 @@ export interface Project {
   remove(): Promise<void>
 }
 
-/** npm of the machine, without the variables of the npm that runs the tests. */
-const npmFree = Object.fromEntries(Object.entries(environment).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name)))
+/**
+ * npm of the machine, without the variables of the npm that runs the tests. Programs print no colors, which some do
+ * without a terminal where `CI` is set: tests look for their text.
+ */
+const npmFree = {
+  ...Object.fromEntries(Object.entries(environment).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name))),
+  NO_COLOR: '1',
+}
+
+/** Ends a process and those that it has started. It may have ended already. */
+function endGroup({ pid, exitCode }: Bun.Subprocess): void {
+  try {
+    if (exitCode === null) process.kill(-pid, 'SIGTERM')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
 
 export function openProject(): Project {
   const folder = mkdtempSync(join(tmpdir(), 'plinth-project-'))
@@ -62,7 +77,7 @@ export function openProject(): Project {
       }
     },
     async remove() {
-      for (const child of running) if (child.exitCode === null) process.kill(-child.pid, 'SIGTERM')
+      for (const child of running) endGroup(child)
       await Promise.all([...running].map(({ exited }) => exited))
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     },

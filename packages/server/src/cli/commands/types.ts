@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { findServiceKey, loadConfig } from '../../config/load.ts'
-import { ApiError } from '../../errors.ts'
+import { ApiError, apiError } from '../../errors.ts'
 import type { SchemaDescription } from '../../features/system/schema.ts'
 import { createAdminCall, parseAddress } from '../admin-call.ts'
 import type { Command } from '../command.ts'
@@ -49,6 +49,6 @@ async function readServer(url: string): Promise<TypeSource> {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     const hint = `The server at ${url} does not show its schema: set api.schemaEndpoint in its configuration.`
-    throw new ApiError(error.status, error.slug, hint)
+    throw apiError('not-found', hint)
   }
 }

@@ -6,7 +6,7 @@ import type { Caller } from '../../../access/caller.ts'
 import { required } from '../../../access/check.ts'
 import { permitsScope } from '../../../access/service-keys.ts'
 import { createSlices } from '../../../base/concurrency/slices.ts'
-import { ApiError, conflict, type FieldError, invalid, invalidServiceKey } from '../../../errors.ts'
+import { ApiError, conflict, type FieldError, invalid, invalidServiceKey, withData } from '../../../errors.ts'
 import { batchOperationsMax, fieldErrorsMax } from '../../../limits/api.ts'
 import { readScopeOf, type TableCall } from '../resolve-table.ts'
 import { recordSchema, writeScope } from '../table-endpoint.ts'
@@ -66,10 +66,10 @@ const pathOf = (index: number): string => `operations[${index}]`
  */
 function namedError(error: unknown, at: string): unknown {
   if (!(error instanceof ApiError)) return error
-  const { status, slug, message, data, headers } = error
+  const { status, message, data } = error
   if (status === 412) return conditionFailed(at, message)
   if (Object.keys(data ?? {}).length > 0) return error
-  return new ApiError(status, slug, message, { [at]: { code: 'unknown', message } }, headers)
+  return withData(error, { [at]: { code: 'unknown', message } })
 }
 
 /** 409 for a condition that does not hold; the same for a record that is absent, hidden or changed. */
